@@ -1,0 +1,61 @@
+# Everything a user or CI does, one verb each. `make` alone prints this list.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-unit test-stories lint format bench lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.runtime ## create .venv with .venv/bin/topodns from requirements.lock
+
+run: install ## serve the example cluster of config/demo on 127.0.0.1:5300
+	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
+
+test: $(VENV)/.dev ## run the unit tests and the stories (no root, no cluster, no Go)
+	@$(BIN)/python -m pytest tests/unit tests/stories
+
+test-unit: $(VENV)/.dev ## run the pure tests only
+	@$(BIN)/python -m pytest tests/unit
+
+test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
+	@$(BIN)/python -m pytest tests/stories
+
+lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## rewrite the code in the house style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: install ## measure CPU per query beside a plain UDP echo (needs dnsperf; prints, never fails by time)
+	@$(BIN)/python -m bench
+
+lock: ## pin the newest allowed dependencies with their hashes (needs uv)
+	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \
+	  --group build -o requirements.lock pyproject.toml
+	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \
+	  --group build --group dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+
+clean: ## remove what make made
+	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'topodns needs Python 3.11 or newer: make PYTHON=/path/to/python3.11'; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo 'python3 has no venv module here: install it (Debian: apt install python3-venv)'; rm -rf $(VENV); exit 1; }
+
+$(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,398 @@
+"""TCP on real loopback sockets: pipelining, every split, and every limit, on both event loops."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
+from topodns.dns.framing import MAX_MESSAGE, frame
+from topodns.edge.sockets import open_tcp
+from topodns.edge.tcp import TcpLimits, TcpListener
+
+pytestmark = either_loop
+
+# Deadlines short enough to wait for, and looked at often.
+QUICK = TcpLimits(idle=0.3, message=0.2, sweep=0.02)
+
+
+@dataclass
+class Seen:
+    """The questions of a listener. Each is answered with itself reversed."""
+
+    questions: list[tuple[bytes, bytes, int]] = field(default_factory=list)
+
+    def answer(self, data: bytes, address: bytes, port: int) -> bytes | None:
+        self.questions.append((data, address, port))
+        return None if data.endswith(b"silence") else data[::-1]
+
+
+@dataclass
+class Server:
+    listener: TcpListener
+    seen: Seen
+    address: tuple[str, int]
+
+
+@contextlib.asynccontextmanager
+async def serving(limits: TcpLimits | None = None, host: str = "127.0.0.1") -> AsyncIterator[Server]:
+    (sock,) = open_tcp(host, 0)
+    address, seen = sock.getsockname()[:2], Seen()
+    listener = TcpListener(sock, seen.answer, limits)
+    await listener.start(asyncio.get_running_loop())
+    try:
+        yield Server(listener, seen, address)
+    finally:
+        await listener.close()
+
+
+@dataclass
+class Client:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def ask(self, *messages: bytes) -> list[bytes]:
+        self.writer.write(b"".join(map(frame, messages)))
+        return [await self.reply() for _ in messages]
+
+    async def reply(self) -> bytes:
+        async with asyncio.timeout(PATIENCE):
+            size = int.from_bytes(await self.reader.readexactly(2), "big")
+            return await self.reader.readexactly(size)
+
+    async def is_closed(self) -> bool:
+        """Whether the server ends the connection, having sent nothing more."""
+        async with asyncio.timeout(PATIENCE):
+            try:
+                return await self.reader.read(1) == b""
+            except ConnectionError:
+                return True
+
+
+@contextlib.asynccontextmanager
+async def client_of(server: Server, source: str = "") -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection(*server.address, local_addr=(source, 0) if source else None)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.transport.abort()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+def test_a_question_comes_with_where_it_came_from(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server, "127.0.0.9") as client:
+            assert await client.ask(b"question") == [b"noitseuq"]
+            port = client.writer.get_extra_info("sockname")[1]
+            assert server.seen.questions == [(b"question", bytes([127, 0, 0, 9]), port)]
+
+    run(loop_name, story())
+
+
+@needs_ipv6
+def test_a_client_over_ipv6_is_known_by_its_16_octets(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(host="::1") as server, client_of(server) as client:
+            assert await client.ask(b"abc") == [b"cba"]
+            assert server.seen.questions[0][1] == bytes(15) + b"\x01"
+
+    run(loop_name, story())
+
+
+@needs_ipv6
+def test_an_ipv4_client_of_an_ipv6_socket_is_known_by_its_4_octets(loop_name: str) -> None:
+    async def story() -> None:
+        sock = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind(("::", 0))
+        seen, port = Seen(), sock.getsockname()[1]
+        listener = TcpListener(sock, seen.answer)
+        await listener.start(asyncio.get_running_loop())
+        async with client_of(Server(listener, seen, ("127.0.0.1", port))) as client:
+            assert await client.ask(b"abc") == [b"cba"]
+        assert seen.questions[0][1] == b"\x7f\x00\x00\x01"
+        await listener.close()
+
+    run(loop_name, story())
+
+
+def test_pipelined_questions_are_all_answered(loop_name: str) -> None:
+    """RFC 7766 section 6.2.1.1; more of them than one turn takes and than one read holds."""
+
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            questions = [b"question %d" % n for n in range(5000)]
+            assert await client.ask(*questions) == [question[::-1] for question in questions]
+
+    run(loop_name, story())
+
+
+def test_one_client_does_not_keep_the_others_waiting(loop_name: str) -> None:
+    """A turn takes `in_flight` questions of a connection; then the others have theirs."""
+
+    async def story() -> None:
+        async with (
+            serving(TcpLimits(in_flight=10)) as server,
+            client_of(server, "127.0.0.2") as greedy,
+            client_of(server, "127.0.0.3") as modest,
+        ):
+            await greedy.ask(b"here")
+            await modest.ask(b"here")
+            greedy.writer.write(frame(b"x" * 12) * 1000)
+            modest.writer.write(frame(b"y"))
+            assert await modest.reply() == b"y"
+            for _ in range(1000):
+                assert await greedy.reply() == b"x" * 12
+            sources = [address[3] for _, address, _ in server.seen.questions]
+            assert sources.index(3, 2) < len(sources) - 1
+
+    run(loop_name, story())
+
+
+def test_silence_for_one_question_leaves_the_others_answered(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.write(frame(b"silence"))
+            assert await client.ask(b"ab") == [b"ba"]
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_a_message_may_arrive_in_any_pieces(loop_name: str, size: int) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            stream = frame(b"first question") + frame(b"second")
+            for start in range(0, len(stream), size):
+                client.writer.write(stream[start : start + size])
+                await asyncio.sleep(0)
+            assert await client.reply() == b"noitseuq tsrif"
+            assert await client.reply() == b"dnoces"
+
+    run(loop_name, story())
+
+
+def test_the_longest_message_is_answered_however_it_is_split(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            longest = bytes(range(1, 256)) * 257
+            assert len(longest) == MAX_MESSAGE
+            assert await client.ask(longest) == [longest[::-1]]
+            client.writer.write(frame(longest)[:40_000])
+            await eventually(lambda: server.listener.unfinished > 0)
+            client.writer.write(frame(longest)[40_000:])
+            assert await client.reply() == longest[::-1]
+            assert server.listener.unfinished == 0
+
+    run(loop_name, story())
+
+
+def test_unfinished_messages_share_a_bounded_memory(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(unfinished=20_000)) as server:
+            async with client_of(server) as first, client_of(server) as second:
+                first.writer.write(frame(bytes(60_000))[:30_000])
+                await eventually(lambda: server.listener.unfinished > 10_000)
+                second.writer.write(frame(bytes(60_000))[:30_000])
+                assert await second.is_closed()
+                assert server.listener.counts.over_memory == 1
+                first.writer.write(frame(bytes(60_000))[30_000:34_000])
+            await eventually(lambda: len(server.listener) == 0)
+            assert server.listener.unfinished == 0
+
+    run(loop_name, story())
+
+
+def test_an_empty_message_ends_the_connection_after_the_answers_before_it(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.write(frame(b"ab") + frame(b"") + frame(b"cd"))
+            assert await client.reply() == b"ba"
+            assert await client.is_closed()
+            assert len(server.seen.questions) == 1
+
+    run(loop_name, story())
+
+
+def test_a_client_that_closed_its_half_gets_its_answers(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(in_flight=3)) as server, client_of(server) as client:
+            client.writer.write(b"".join(frame(b"%04d" % n) for n in range(500)) + b"\x00")
+            client.writer.write_eof()
+            assert [await client.reply() for _ in range(500)] == [(b"%04d" % n)[::-1] for n in range(500)]
+            assert await client.is_closed()
+
+    run(loop_name, story())
+
+
+def test_a_reset_in_the_middle_disturbs_nobody(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as other:
+            for sent in (b"", b"\x00", frame(b"ab"), frame(b"ab") * 2000):
+                async with client_of(server) as client:
+                    sock = client.writer.get_extra_info("socket")
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    client.writer.write(sent)
+                    await asyncio.sleep(0)
+            await eventually(lambda: len(server.listener) == 1)
+            assert await other.ask(b"ab") == [b"ba"]
+
+    run(loop_name, story())
+
+
+def test_connections_over_the_total_are_closed_at_once(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(connections=2)) as server:
+            async with client_of(server) as first, client_of(server) as second:
+                assert [await first.ask(b"ab"), await second.ask(b"ab")] == [[b"ba"], [b"ba"]]
+                async with client_of(server) as third:
+                    assert await third.is_closed()
+                assert server.listener.counts.refused == 1
+            await eventually(lambda: len(server.listener) == 0)
+            async with client_of(server) as later:
+                assert await later.ask(b"ab") == [b"ba"]
+
+    run(loop_name, story())
+
+
+def test_connections_over_one_clients_share_leave_the_others_theirs(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(per_address=1)) as server, client_of(server, "127.0.0.2") as first:
+            assert await first.ask(b"ab") == [b"ba"]
+            async with client_of(server, "127.0.0.2") as second, client_of(server, "127.0.0.3") as other:
+                assert await second.is_closed()
+                assert await other.ask(b"ab") == [b"ba"]
+            assert await first.ask(b"ab") == [b"ba"]
+            assert server.listener.counts.refused == 1
+
+    run(loop_name, story())
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_not(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(QUICK) as server, client_of(server) as idle, client_of(server) as busy:
+            await idle.ask(b"ab")
+            async with asyncio.timeout(PATIENCE):
+                closed = asyncio.create_task(idle.is_closed())
+                while not closed.done():
+                    assert await busy.ask(b"ab") == [b"ba"]
+                    await asyncio.sleep(0.01)
+            assert closed.result()
+            assert server.listener.counts.timed_out == 1
+
+    run(loop_name, story())
+
+
+def test_a_message_that_drips_is_cut_off_at_its_deadline(loop_name: str) -> None:
+    """The time is the whole message's, so that an octet now and then gains nothing."""
+
+    async def story() -> None:
+        limits = replace(QUICK, idle=60.0)
+        async with serving(limits) as server, client_of(server) as client:
+            client.writer.write(b"\xff\xff")
+            async with asyncio.timeout(PATIENCE):
+                closed = asyncio.create_task(client.is_closed())
+                while not closed.done():
+                    client.writer.write(b"x")
+                    await asyncio.sleep(0.01)
+            assert closed.result()
+            assert server.listener.counts.timed_out == 1
+
+    run(loop_name, story())
+
+
+def test_a_client_that_does_not_read_is_not_read_either_and_then_cut_off(loop_name: str) -> None:
+    async def story() -> None:
+        limits = replace(QUICK, write_buffer=4096)
+        async with serving(limits) as server:
+            with socket.socket() as deaf:
+                deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                deaf.setblocking(False)
+                loop = asyncio.get_running_loop()
+                await loop.sock_connect(deaf, server.address)
+                sending = asyncio.create_task(loop.sock_sendall(deaf, frame(bytes(60_000)) * 1000))
+                await eventually(lambda: server.listener.counts.timed_out == 1)
+                assert len(server.seen.questions) < 1000
+                with contextlib.suppress(ConnectionError):
+                    await sending
+
+    run(loop_name, story())
+
+
+def test_a_slow_reader_gets_all_of_its_answers(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(write_buffer=4096)) as server, client_of(server) as client:
+            large = bytes(range(200)) * 300
+            client.writer.write(frame(large) * 200)
+            for _ in range(200):
+                assert await client.reply() == large[::-1]
+                await asyncio.sleep(0)
+
+    run(loop_name, story())
+
+
+def test_a_reload_changes_the_answers_of_open_connections(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            assert await client.ask(b"ab") == [b"ba"]
+            server.listener.swap(lambda data, *_: data + b"!")
+            assert await client.ask(b"ab") == [b"ab!"]
+
+    run(loop_name, story())
+
+
+def test_closing_answers_what_has_arrived_and_ends_idle_connections(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as idle, client_of(server) as asking:
+            await idle.ask(b"ab")
+            await asking.ask(b"ab")
+            asking.writer.write(frame(b"last"))
+            await server.listener.close()
+            assert await asking.reply() == b"tsal"
+            assert await asking.is_closed()
+            assert await idle.is_closed()
+            with pytest.raises(ConnectionError):
+                await asyncio.open_connection(*server.address)
+
+    run(loop_name, story())
+
+
+def test_closing_waits_for_a_message_begun_but_not_for_ever(loop_name: str) -> None:
+    async def story() -> None:
+        limits = replace(QUICK, idle=60.0)
+        async with serving(limits) as server, client_of(server) as quick, client_of(server) as slow:
+            for client in (quick, slow):
+                await client.ask(b"ab")
+                client.writer.write(b"\x00\x04la")
+            closing = asyncio.create_task(server.listener.close())
+            await asyncio.sleep(0)
+            quick.writer.write(b"st" + frame(b"not this one")[:5])
+            assert await quick.reply() == b"tsal"
+            await closing
+            assert await slow.is_closed()
+            assert server.seen.questions[-1][0] == b"last"
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_stream_of_octets_raises(loop_name: str, seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        noise = struct.pack("!40Q", *(pow(6364136223846793005, n + seed + 1, 1 << 64) for n in range(40)))
+        async with serving(QUICK) as server:
+            async with client_of(server) as client:
+                client.writer.write(noise)
+                client.writer.write_eof()
+                async with asyncio.timeout(PATIENCE):
+                    await client.reader.read()
+            async with client_of(server) as client:
+                assert await client.ask(b"ab") == [b"ba"]
+
+    run(loop_name, story())
+    assert not caplog.records

@@ -1,0 +1,104 @@
+"""A `kubernetes` step over a cluster given as objects, asked and answered in the words of dig."""
+
+from collections.abc import Callable, Iterable
+from typing import get_args
+
+from tests.support.asking import ask, client
+from tests.support.objects import packed
+from tests.support.records import lines
+from topodns.cluster.locate import Locator
+from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upserted
+from topodns.cluster.state import ClusterState
+from topodns.dns.message import Edns, Query, Rcode, Response, RRType
+from topodns.dns.names import Name, parse_name
+from topodns.resolve.cluster_zone import ClusterZone
+from topodns.resolve.step import Client, Resolution
+from topodns.settings.kubernetes import KubernetesSettings
+from topodns.settings.topology import TopologySettings
+
+SERIAL = 1_499_347_823
+PASSED = "(passed on to the next step)"
+ORIGINS = ("cluster.local.", "in-addr.arpa.", "ip6.arpa.")
+
+
+class ClusterDig:
+    """`synced=False`: objects arrive one by one, and no kind has been listed whole."""
+
+    def __init__(
+        self,
+        objects: Iterable[ClusterObject],
+        settings: KubernetesSettings,
+        topology: TopologySettings | None = None,
+        synced: bool = True,
+        own_addresses: Iterable[str] = (),
+        chase: Callable[[Name, int, Client], Response | None] | None = None,
+    ) -> None:
+        needed: frozenset[Kind] = frozenset(get_args(Kind))
+        self.state = ClusterState(
+            needed,
+            topology.keys if topology is not None else (),
+            topology is not None and topology.terminating_fallback,
+            settings.endpoint_pod_names,
+        )
+        if synced:
+            for kind in sorted(needed):
+                self.state.apply(Replaced(kind, ()), 0)
+        for each in objects:
+            self.apply(each)
+        locator = Locator(self.state, topology.locate, topology.trust) if topology is not None else None
+        own = tuple(map(packed, own_addresses))
+        self.step = ClusterZone(settings, topology, self.state, locator, own, chase)
+
+    def apply(self, change: ClusterObject | Deleted) -> None:
+        self.state.apply(change if isinstance(change, Deleted) else Upserted(change), SERIAL)
+
+    def resolve(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> Resolution | None:
+        """The step's own answer to `NAME TYPE`, from a client with this address."""
+        return self.step(query_of(question, edns), client(source))
+
+    def __call__(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> str:
+        """The answer to `NAME TYPE` as text: see `transcript`."""
+        return transcript(self.resolve(question, source, edns), question.split()[0])
+
+
+def query_of(question: str, edns: Edns | None = None) -> Query:
+    name, rtype = question.split()
+    return ask(name, int(rtype[4:]) if rtype.startswith("TYPE") else RRType[rtype], edns=edns)
+
+
+def settings(
+    *origins: str,
+    fallthrough: Iterable[str] = (),
+    multicluster: Iterable[str] = (),
+    **options: object,
+) -> KubernetesSettings:
+    """The settings of `kubernetes ORIGIN... { options }`; `cluster.local in-addr.arpa ip6.arpa` by default."""
+    return KubernetesSettings(
+        origins=tuple(map(parse_name, origins or ORIGINS)),
+        fallthrough=tuple(map(parse_name, fallthrough)),
+        multicluster=tuple(map(parse_name, multicluster)),
+        **options,  # type: ignore[arg-type]  # the fields' own types
+    )
+
+
+def transcript(resolution: Resolution | None, qname: str) -> str:
+    """A line per record: answers bare, the ADDITIONAL section behind `+`.
+
+    Without an answer, the word NODATA or the RCODE, then the owner and TTL of the SOA where there is one.
+    """
+    if resolution is None:
+        return PASSED
+    response = resolution.response
+    if response.answer:
+        assert response.rcode == Rcode.NOERROR
+        assert response.authority == ()
+        extra = [f"+ {line}" for line in lines(response.additional, qname)]
+        return "\n".join([*lines(response.answer, qname), *extra])
+    assert response.additional == ()
+    word = "NODATA" if response.rcode == Rcode.NOERROR else Rcode(response.rcode).name
+    return " ".join([word, *(" ".join(line.split()[:2]) for line in lines(response.authority, qname))])
+
+
+def expected(text: str) -> str:
+    """A block of expected lines without its indentation."""
+    return "\n".join(line.strip() for line in text.strip().splitlines())

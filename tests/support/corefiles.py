@@ -1,0 +1,34 @@
+"""Corefile text to settings or to the one problem it has, for tests. The file is called Corefile."""
+
+import os
+from collections.abc import Mapping
+
+from topodns.config.errors import ConfigError
+from topodns.config.load import settings_from_text
+from topodns.settings.server import ServerBlock, Settings
+
+_NO_ENVIRONMENT: Mapping[str, str] = {}
+
+
+def settings(text: str, directory: str = "", environment: Mapping[str, str] = _NO_ENVIRONMENT) -> Settings:
+    """The settings of a Corefile in `directory`, with 53 as the default port."""
+    return settings_from_text(text, os.path.join(directory, "Corefile"), 53, environment)
+
+
+def only_block(lines: str, directory: str = "") -> ServerBlock:
+    """The settings of a server block for the root; `lines` start on line 2."""
+    return settings(f". {{\n{lines}\n}}\n", directory).blocks[0]
+
+
+def problem(text: str, directory: str = "", environment: Mapping[str, str] = _NO_ENVIRONMENT) -> str:
+    """What is wrong with this text, as the operator reads it."""
+    try:
+        settings(text, directory, environment)
+    except ConfigError as error:
+        return str(error)
+    raise AssertionError("nothing is wrong with it")
+
+
+def block_problem(lines: str, directory: str = "") -> str:
+    """What is wrong with these lines of a server block for the root; they start on line 2."""
+    return problem(f". {{\n{lines}\n}}\n", directory)

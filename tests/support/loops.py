@@ -1,0 +1,44 @@
+"""Running a story on either event loop, and waiting for something to become true."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import pytest
+import uvloop
+
+PATIENCE: Final = 5.0  # seconds a story waits before it fails; a passing one never needs it
+
+_FACTORIES: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+either_loop = pytest.mark.parametrize("loop_name", list(_FACTORIES))
+
+
+def run(loop_name: str, story: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=_FACTORIES[loop_name]) as runner:
+        runner.run(asyncio.wait_for(story, 4 * PATIENCE))
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Return once the condition holds; fail after `PATIENCE` seconds."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.005)
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no ::1: replies over IPv6 are not tested")

@@ -1,0 +1,157 @@
+"""Builders of model values with readable arguments: addresses, CIDRs and ports as text, the rest by default."""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address, ip_network
+
+from topodns.cluster.model import (
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+    Namespace,
+    Node,
+    Pod,
+    Service,
+    ServicePort,
+    StatefulSet,
+    TopologyInputs,
+)
+
+
+def packed(text: str) -> bytes:
+    """The 4 or 16 octets of an address given as text."""
+    return ip_address(text).packed
+
+
+def packed_cidr(text: str) -> tuple[bytes, int]:
+    network = ip_network(text)
+    return network.network_address.packed, network.prefixlen
+
+
+def namespace(name: str, labels: Mapping[str, str] | None = None) -> Namespace:
+    return Namespace(name, labels or {})
+
+
+def node(
+    name: str,
+    labels: Mapping[str, str] | None = None,
+    addresses: Sequence[str] = (),
+    tunnels: Sequence[str] = (),
+    pod_cidrs: Sequence[str] = (),
+    created: str = "2024-01-01T00:00:00Z",
+    ready: bool = True,
+) -> Node:
+    """A Node with exactly these labels (no kubernetes.io/hostname of its own)."""
+    return Node(
+        name=name,
+        labels=labels or {},
+        addresses=tuple(map(packed, addresses)),
+        tunnel_addresses=tuple(map(packed, tunnels)),
+        pod_cidrs=tuple(map(packed_cidr, pod_cidrs)),
+        created=created,
+        ready=ready,
+    )
+
+
+def service(
+    name: str,
+    namespace: str = "default",
+    cluster_ips: Sequence[str] = (),
+    ports: Sequence[str] = (),
+    external_name: str | None = None,
+    imported: bool = False,
+    **topology: str | tuple[str, ...] | None,
+) -> Service:
+    """A Service: headless unless it has `cluster_ips` or an `external_name`. `topology` is TopologyInputs' fields."""
+    return Service(
+        namespace=namespace,
+        name=name,
+        cluster_ips=tuple(map(packed, cluster_ips)),
+        headless=not cluster_ips and external_name is None,
+        external_name=external_name,
+        ports=tuple(ServicePort(*_port(text)) for text in ports),
+        topology=TopologyInputs(**topology),  # type: ignore[arg-type]  # the fields' own types
+        imported=imported,
+    )
+
+
+def endpoint(
+    address: str,
+    node: str = "",
+    hostname: str = "",
+    topology_zone: str | None = None,
+    topology: Mapping[str, str] | None = None,
+    ready: bool = True,
+    serving: bool | None = None,
+    terminating: bool = False,
+    pod: str = "",
+    zone_hints: Sequence[str] = (),
+    node_hints: Sequence[str] = (),
+) -> Endpoint:
+    """An endpoint; `serving` is as `ready` unless given."""
+    return Endpoint(
+        address=packed(address),
+        hostname=hostname,
+        node_name=node,
+        topology_zone=topology_zone,
+        topology=topology or {},
+        ready=ready,
+        serving=ready if serving is None else serving,
+        terminating=terminating,
+        pod_name=pod,
+        zone_hints=tuple(zone_hints),
+        node_hints=tuple(node_hints),
+    )
+
+
+def endpoint_slice(
+    service: str,
+    *endpoints: Endpoint,
+    name: str = "",
+    namespace: str = "default",
+    ports: Sequence[str] = (),
+    address_type: str = "",
+    imported: bool = False,
+    cluster_id: str = "",
+) -> EndpointSlice:
+    """A slice of this Service, `<service>-1` unless `name` is given; its address type is its first endpoint's."""
+    return EndpointSlice(
+        namespace=namespace,
+        name=name or f"{service}-1",
+        service_name=service,
+        address_type=address_type or ("IPv6" if endpoints and len(endpoints[0].address) == 16 else "IPv4"),
+        ports=tuple(EndpointPort(*_port(text)) for text in ports),
+        endpoints=endpoints,
+        imported=imported,
+        cluster_id=cluster_id,
+    )
+
+
+def pod(
+    name: str,
+    ips: Sequence[str] = (),
+    namespace: str = "default",
+    node: str = "",
+    host_network: bool = False,
+    terminating: bool = False,
+    started: str = "2024-01-01T00:00:00Z",
+) -> Pod:
+    return Pod(
+        namespace=namespace,
+        name=name,
+        ips=tuple(map(packed, ips)),
+        node_name=node,
+        host_network=host_network,
+        terminating=terminating,
+        started=started,
+    )
+
+
+def stateful_set(name: str, service_name: str, namespace: str = "default") -> StatefulSet:
+    return StatefulSet(namespace, name, service_name)
+
+
+def _port(text: str) -> tuple[str, str, int]:
+    """`http:80/TCP`, `80/UDP` (unnamed) or `80` as (name, protocol, number)."""
+    name, _, rest = text.rpartition(":")
+    number, _, protocol = rest.partition("/")
+    return name, protocol or "TCP", int(number)

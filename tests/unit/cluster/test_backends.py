@@ -1,0 +1,368 @@
+"""The endpoints of one Service: merged over slices, split by family, port and name, indexed by topology."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.support.objects import endpoint, endpoint_slice, node, packed
+from topodns.cluster.backends import EMPTY_GROUP, Backends, Group, endpoint_label
+from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice, Node
+
+HOST = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+RACK = "example.com/rack"
+
+
+def backends(
+    *slices: EndpointSlice, nodes: Sequence[Node] = (), terminating_fallback: bool = False, pod_names: bool = False
+) -> Backends:
+    by_name = {each.name: each for each in nodes}
+    return Backends(slices, by_name.get, terminating_fallback, pod_names)
+
+
+def of(*endpoints: Endpoint, nodes: Sequence[Node] = ()) -> Backends:
+    return backends(endpoint_slice("db", *endpoints), nodes=nodes)
+
+
+def generation(number: int, one: EndpointSlice) -> EndpointSlice:
+    return replace(one, generation=number)
+
+
+def addresses(*texts: str) -> tuple[bytes, ...]:
+    return tuple(map(packed, texts))
+
+
+# Merging slices
+
+
+def test_endpoints_keep_the_order_of_slices_and_of_endpoints_in_them() -> None:
+    merged = backends(
+        endpoint_slice("db", endpoint("10.0.0.9"), endpoint("10.0.0.1")), endpoint_slice("db", endpoint("10.0.0.5"))
+    )
+    assert merged.pool(4).everyone.addresses == addresses("10.0.0.9", "10.0.0.1", "10.0.0.5")
+
+
+def test_an_endpoint_in_two_slices_is_one_where_it_is_first_seen() -> None:
+    merged = backends(
+        endpoint_slice("db", endpoint("10.0.0.1"), endpoint("10.0.0.2")),
+        endpoint_slice("db", endpoint("10.0.0.3"), endpoint("10.0.0.1")),
+    )
+    assert merged.pool(4).everyone.addresses == addresses("10.0.0.1", "10.0.0.2", "10.0.0.3")
+
+
+def test_two_hostnames_on_one_address_are_two_endpoints_with_one_address() -> None:
+    everyone = of(endpoint("10.0.0.1", hostname="a"), endpoint("10.0.0.1", hostname="b")).pool(4).everyone
+    assert [each.hostname for each in everyone.endpoints] == ["a", "b"]
+    assert everyone.addresses == addresses("10.0.0.1")
+
+
+@pytest.mark.parametrize("flip", [False, True], ids=["ready copy first", "ready copy last"])
+def test_an_endpoint_ready_in_any_slice_is_ready(flip: bool) -> None:
+    ready = generation(1, endpoint_slice("db", endpoint("10.0.0.1", node="n1")))
+    unready = generation(2, endpoint_slice("db", endpoint("10.0.0.1", node="n2", ready=False)))
+    slices = (unready, ready) if flip else (ready, unready)
+    assert backends(*slices).pool(4).everyone.endpoints == (endpoint("10.0.0.1", node="n1"),)
+
+
+@pytest.mark.parametrize("flip", [False, True], ids=["newer slice last", "newer slice first"])
+def test_of_two_ready_copies_the_one_of_the_newer_generation_counts(flip: bool) -> None:
+    older = generation(3, endpoint_slice("db", endpoint("10.0.0.1", node="n1")))
+    newer = generation(4, endpoint_slice("db", endpoint("10.0.0.1", node="n2")))
+    slices = (newer, older) if flip else (older, newer)
+    assert backends(*slices).nodes == {"n2"}
+
+
+def test_of_two_equal_copies_the_first_counts() -> None:
+    first, second = endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.1", node="n2")
+    assert backends(endpoint_slice("db", first), endpoint_slice("db", second)).nodes == {"n1"}
+
+
+def test_each_family_has_its_own_pool() -> None:
+    dual = backends(endpoint_slice("db", endpoint("10.0.0.1")), endpoint_slice("db", endpoint("fd00::1")))
+    assert dual.pool(4).everyone.addresses == addresses("10.0.0.1")
+    assert dual.pool(6).everyone.addresses == addresses("fd00::1")
+
+
+def test_slices_of_fully_qualified_names_have_no_addresses_to_answer_with() -> None:
+    named = backends(endpoint_slice("db", endpoint("10.0.0.1"), address_type="FQDN", ports=["http:80"]))
+    assert not named.has_ready
+    assert named.ports == ()
+
+
+def test_nodes_are_those_under_ready_endpoints() -> None:
+    some = of(endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.2", node="n2", ready=False), endpoint("10.0.0.3"))
+    assert some.nodes == {"n1"}
+
+
+def test_a_service_without_slices_has_nothing() -> None:
+    nothing = backends()
+    assert not nothing.has_ready
+    assert nothing.pool(4).everyone is EMPTY_GROUP
+    assert nothing.pool(6).everyone is EMPTY_GROUP
+    assert nothing.named("10-0-0-1") == {}
+
+
+def test_clusters_of_an_imported_service_are_named_once_in_slice_order() -> None:
+    clusters = ["west", "east", "west", ""]
+    slices = [endpoint_slice("db", endpoint(f"10.0.0.{n}"), cluster_id=each) for n, each in enumerate(clusters)]
+    assert backends(*slices).cluster_ids == ("west", "east")
+
+
+# Readiness
+
+SERVING = endpoint("10.0.0.1", ready=False, serving=True, terminating=True)
+STOPPED = endpoint("10.0.0.2", ready=False, serving=False, terminating=True)
+STARTING = endpoint("10.0.0.3", ready=False, serving=False)
+UNREADY = endpoint("10.0.0.5", ready=False, serving=True)
+READY = endpoint("10.0.0.4")
+READY6 = endpoint("fd00::4")
+
+FALLBACK = {
+    "off: nobody is ready": (False, [SERVING, STOPPED, STARTING], []),
+    "on: serving and terminating ones": (True, [SERVING, STOPPED, STARTING, UNREADY], [SERVING]),
+    "on, but one is ready": (True, [SERVING, STOPPED, READY], [READY]),
+    "on, but one of the other family is ready": (True, [SERVING, READY6], []),
+    "on, and nobody serves": (True, [STOPPED, STARTING], []),
+}
+
+
+@pytest.mark.parametrize(("fallback", "given", "kept"), FALLBACK.values(), ids=FALLBACK)
+def test_terminating_fallback(fallback: bool, given: list[Endpoint], kept: list[Endpoint]) -> None:
+    merged = backends(*(endpoint_slice("db", each) for each in given), terminating_fallback=fallback)
+    assert list(merged.pool(4).everyone.endpoints) == kept
+    assert merged.has_ready is bool(kept or READY6 in given)
+
+
+def test_a_ready_terminating_endpoint_is_ready_as_publish_not_ready_addresses_has_it() -> None:
+    assert of(endpoint("10.0.0.1", ready=True, serving=False, terminating=True)).has_ready
+
+
+# Topology
+
+NODES = (
+    node("n1", {HOST: "n1", ZONE: "a", RACK: "7"}),
+    node("n2", {HOST: "n2", ZONE: "a"}),
+    node("n3", {ZONE: "", RACK: "7"}),
+    node("n4", {HOST: "other-name", ZONE: "b"}),
+)
+
+MATCHING = {
+    "live labels of the nodes": (ZONE, "a", ["10.0.0.1", "10.0.0.2"]),
+    "any label will do": (RACK, "7", ["10.0.0.1", "10.0.0.3"]),
+    "an empty value equals an empty value": (ZONE, "", ["10.0.0.3"]),
+    "no node has the value": (ZONE, "c", []),
+    "no node has the key": ("example.com/none", "a", []),
+    "keys are compared byte by byte": (ZONE.upper(), "a", []),
+    "values are compared byte by byte": (ZONE, "A", []),
+    "the live label beats the slice's stale zone": (ZONE, "b", ["10.0.0.4"]),
+    "a deleted node's endpoints keep the slice's zone": (ZONE, "gone", ["10.0.0.5"]),
+    "a deleted node's endpoints keep the slice's region": (REGION, "gone-region", ["10.0.0.5"]),
+    "endpoints without a node have the slice's zone": (ZONE, "manual", ["10.0.0.6"]),
+    "a node that exists without the label has no zone, whatever the slice says": (REGION, "stale", []),
+    "hostname is the label": (HOST, "other-name", ["10.0.0.4"]),
+    "a node with a hostname label is not found by its name": (HOST, "n4", []),
+    "a node without the label has its name": (HOST, "n3", ["10.0.0.3"]),
+    "a node without an object has its name": (HOST, "n5", ["10.0.0.5"]),
+    "no node name, no hostname": (HOST, "", []),
+}
+
+
+@pytest.mark.parametrize(("key", "value", "expected"), MATCHING.values(), ids=MATCHING)
+def test_matching(key: str, value: str, expected: list[str]) -> None:
+    pool = of(
+        endpoint("10.0.0.1", node="n1", topology_zone="stale"),
+        endpoint("10.0.0.2", node="n2", topology={REGION: "stale"}),
+        endpoint("10.0.0.3", node="n3"),
+        endpoint("10.0.0.4", node="n4", topology_zone="a"),
+        endpoint("10.0.0.5", node="n5", topology_zone="gone", topology={REGION: "gone-region", HOST: "not-its-name"}),
+        endpoint("10.0.0.6", topology_zone="manual"),
+        nodes=NODES,
+    ).pool(4)
+    assert pool.matching(key, value).addresses == addresses(*expected)
+
+
+SAME_HOST = {
+    "the name is the label": ("n1", "n1", ["10.0.0.1"]),
+    "the label differs from the name": ("n4", "other-name", ["10.0.0.4"]),
+    "the label has changed since": ("n4", "new-name", ["10.0.0.4"]),
+    "another node bears the label, too": ("n1", "other-name", ["10.0.0.1", "10.0.0.4"]),
+    "no endpoint is there": ("n9", "n9", []),
+    "only another node bears the label": ("n9", "other-name", ["10.0.0.4"]),
+}
+
+
+@pytest.mark.parametrize(("node_name", "hostname", "expected"), SAME_HOST.values(), ids=SAME_HOST)
+def test_same_host_is_the_same_label_or_the_same_node(node_name: str, hostname: str, expected: list[str]) -> None:
+    pool = of(endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.4", node="n4"), endpoint("10.0.0.6"), nodes=NODES).pool(
+        4
+    )
+    assert pool.same_host(node_name, hostname).addresses == addresses(*expected)
+
+
+def test_on_node_goes_by_name_and_never_holds_endpoints_without_a_node() -> None:
+    pool = of(endpoint("10.0.0.4", node="n4"), endpoint("10.0.0.6"), nodes=NODES).pool(4)
+    assert pool.on_node("n4").addresses == addresses("10.0.0.4")
+    assert pool.on_node("other-name") is EMPTY_GROUP
+    assert pool.on_node("") is EMPTY_GROUP
+
+
+def test_a_group_is_built_once_and_handed_out_again() -> None:
+    pool = of(
+        endpoint("10.0.0.1", node="n1", zone_hints=["a"]),
+        endpoint("10.0.0.2", node="n2", zone_hints=["b"]),
+        endpoint("10.0.0.4", node="n4", zone_hints=["b"]),
+        nodes=NODES,
+    ).pool(4)
+    assert pool.matching(ZONE, "a") is pool.matching(ZONE, "a")
+    assert pool.same_host("n4", "n1") is pool.same_host("n4", "n1")
+    assert pool.same_host("n4", "other-name") is pool.matching(HOST, "other-name")
+    assert pool.hinted("n9", "b") is pool.hinted("n9", "b")
+
+
+def test_a_key_that_all_share_selects_the_group_of_everyone_itself() -> None:
+    pool = of(endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.2", node="n2"), nodes=NODES).pool(4)
+    assert pool.matching(ZONE, "a") is pool.everyone
+
+
+def test_zonal_names_go_by_the_slice_and_ignore_case() -> None:
+    pool = of(
+        endpoint("10.0.0.1", node="n1", topology_zone="EU-West-1a"),
+        endpoint("10.0.0.2", node="n2", topology_zone="eu-west-1a"),
+        endpoint("10.0.0.3", node="n3", topology_zone="eu-west-1b"),
+        endpoint("10.0.0.4", node="n4"),
+        nodes=NODES,
+    ).pool(4)
+    assert pool.by_topology_zone("eu-WEST-1a").addresses == addresses("10.0.0.1", "10.0.0.2")
+    assert pool.by_topology_zone("a") is EMPTY_GROUP, "the live label is not asked"
+
+
+# Ports
+
+HTTP = EndpointPort("http", "TCP", 80)
+HTTP_ALT = EndpointPort("http", "TCP", 8080)
+DNS = EndpointPort("dns", "UDP", 53)
+UNNAMED = EndpointPort("", "TCP", 9000)
+
+
+def ported() -> Backends:
+    """Two slices of which each has endpoints with another number for `http`, as named targetPorts make them."""
+    return backends(
+        endpoint_slice(
+            "db", endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.2", node="n4"), ports=["http:80", "9000"]
+        ),
+        endpoint_slice("db", endpoint("10.0.0.3", node="n2"), ports=["dns:53/UDP", "http:8080", "9000"]),
+        endpoint_slice("db", endpoint("fd00::1", node="n1"), ports=["http:80"]),
+        nodes=NODES,
+    )
+
+
+def test_ports_are_those_of_all_slices_in_the_order_first_seen() -> None:
+    assert ported().ports == (HTTP, UNNAMED, DNS, HTTP_ALT)
+
+
+PORT_POOLS = {
+    "one slice has it": (4, HTTP, ["10.0.0.1", "10.0.0.2"]),
+    "the same name with another number is another port": (4, HTTP_ALT, ["10.0.0.3"]),
+    "both slices have it": (4, UNNAMED, ["10.0.0.1", "10.0.0.2", "10.0.0.3"]),
+    "the other family": (6, HTTP, ["fd00::1"]),
+    "nobody in this family": (6, DNS, []),
+    "nobody at all": (4, EndpointPort("http", "UDP", 80), []),
+}
+
+
+@pytest.mark.parametrize(("family", "port", "expected"), PORT_POOLS.values(), ids=PORT_POOLS)
+def test_a_port_has_the_endpoints_of_the_slices_that_expose_it(
+    family: int, port: EndpointPort, expected: list[str]
+) -> None:
+    assert ported().pool_for_port(family, port).everyone.addresses == addresses(*expected)
+
+
+def test_topology_is_asked_of_the_endpoints_of_one_port() -> None:
+    pool = ported().pool_for_port(4, HTTP)
+    assert pool.matching(ZONE, "a").addresses == addresses("10.0.0.1")
+    assert ported().pool_for_port(4, HTTP_ALT).matching(ZONE, "a").addresses == addresses("10.0.0.3")
+
+
+def test_a_pool_is_built_once_and_shared_where_a_port_is_everyones() -> None:
+    merged = ported()
+    assert merged.pool_for_port(4, HTTP) is merged.pool_for_port(4, HTTP)
+    assert merged.pool_for_port(4, UNNAMED) is merged.pool(4)
+
+
+def test_an_endpoint_that_two_slices_expose_with_different_ports_has_both() -> None:
+    merged = backends(
+        endpoint_slice("db", endpoint("10.0.0.1"), ports=["http:80"]),
+        endpoint_slice("db", endpoint("10.0.0.1"), ports=["dns:53/UDP"]),
+    )
+    assert merged.pool_for_port(4, HTTP).everyone.addresses == addresses("10.0.0.1")
+    assert merged.pool_for_port(4, DNS).everyone.addresses == addresses("10.0.0.1")
+
+
+def test_a_slice_without_ports_has_addresses_all_the_same() -> None:
+    merged = of(endpoint("10.0.0.1"))
+    assert merged.ports == ()
+    assert merged.has_ready
+
+
+# Names
+
+LABELS = {
+    "hostname": (endpoint("10.0.0.1", hostname="db-0", pod="db-0-pod"), True, "db-0"),
+    "the pod's name where asked for": (endpoint("10.0.0.1", pod="db-x7k2p"), True, "db-x7k2p"),
+    "not where not asked for": (endpoint("10.0.0.1", pod="db-x7k2p"), False, "10-0-0-1"),
+    "a pod's name of 63 characters": (endpoint("10.0.0.1", pod="p" * 63), True, "p" * 63),
+    "a pod's name of 64 characters is no label": (endpoint("10.0.0.1", pod="p" * 64), True, "10-0-0-1"),
+    "no pod": (endpoint("10.0.0.1"), True, "10-0-0-1"),
+    "IPv6": (endpoint("5678:abcd::1"), False, "5678-abcd--1"),
+    "IPv6 in full": (endpoint("1:2:3:4:5:6:7:8"), False, "1-2-3-4-5-6-7-8"),
+    "IPv6 with one group of zero is not shortened": (endpoint("1:2:3:0:5:6:7:8"), False, "1-2-3-0-5-6-7-8"),
+    "IPv6 that would end in a dash": (
+        endpoint("2001:db8:3333:4444:5555:6666::"),
+        False,
+        "2001-db8-3333-4444-5555-6666--0",
+    ),
+    "IPv6 that begins with a dash stays so, as in CoreDNS": (endpoint("::1"), False, "--1"),
+}
+
+
+@pytest.mark.parametrize(("one", "pod_names", "label"), LABELS.values(), ids=LABELS)
+def test_an_endpoint_is_named_by(one: Endpoint, pod_names: bool, label: str) -> None:
+    assert endpoint_label(one, pod_names) == label
+    assert backends(endpoint_slice("db", one), pod_names=pod_names).named(label)[4 if len(one.address) == 4 else 6]
+
+
+def shared_name() -> Backends:
+    return of(
+        endpoint("10.0.0.1", node="n1", hostname="db"),
+        endpoint("10.0.0.4", node="n4", hostname="db"),
+        endpoint("10.0.0.2", node="n2", hostname="other"),
+        endpoint("10.0.0.3", hostname="db", ready=False),
+        endpoint("fd00::1", node="n1", hostname="db"),
+        nodes=NODES,
+    )
+
+
+def test_several_endpoints_with_one_hostname_answer_together_by_family() -> None:
+    found: dict[int, Group] = dict(shared_name().named("db"))
+    assert {family: group.addresses for family, group in found.items()} == {
+        4: addresses("10.0.0.1", "10.0.0.4"),
+        6: addresses("fd00::1"),
+    }
+
+
+def test_a_name_is_found_in_any_case_and_an_unknown_one_is_not() -> None:
+    assert of(endpoint("10.0.0.1", hostname="Db-0")).named("dB-0")[4].addresses == addresses("10.0.0.1")
+    assert shared_name().named("db-1") == {}
+    assert of(endpoint("10.0.0.1", hostname="db-0")).named("10-0-0-1") == {}, "an endpoint has one name only"
+
+
+def test_a_name_can_be_chosen_from_by_topology_among_those_who_share_it() -> None:
+    merged = shared_name()
+    pool = merged.pool_for_name(4, "DB")
+    assert pool.everyone is merged.named("db")[4]
+    assert pool.matching(ZONE, "a").addresses == addresses("10.0.0.1")
+    assert merged.pool_for_name(4, "db") is pool
+    assert merged.pool_for_name(6, "other").everyone is EMPTY_GROUP
+    assert merged.pool_for_name(4, "nobody").everyone is EMPTY_GROUP

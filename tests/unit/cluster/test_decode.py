@@ -1,0 +1,621 @@
+"""Kubernetes API objects, as kubectl prints them, to the model: what each field becomes, and what is refused."""
+
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.objects import packed, packed_cidr
+from topodns.cluster.decode import DecodeError, decode_object
+from topodns.cluster.model import (
+    ClusterObject,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+    Namespace,
+    Node,
+    ObjectKey,
+    Pod,
+    Service,
+    ServicePort,
+    StatefulSet,
+    TopologyInputs,
+)
+from topodns.cluster.selector import parse_selector
+
+Document = dict[str, Any]
+
+API_VERSIONS = {
+    "EndpointSlice": "discovery.k8s.io/v1",
+    "ServiceImport": "multicluster.x-k8s.io/v1alpha1",
+    "StatefulSet": "apps/v1",
+}
+
+
+def document(kind: str, name: str = "web", metadata: Document | None = None, **fields: Any) -> Document:
+    """An object as `kubectl get -o json` prints it, with fields that nobody asked for."""
+    return {
+        "apiVersion": API_VERSIONS.get(kind, "v1"),
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "uid": "4f1b3f1e-8a0c-4f0e-9a57-0d7c7e0b1a11",
+            "resourceVersion": "81234",
+            "managedFields": [{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}],
+            **(metadata or {}),
+        },
+        **fields,
+    }
+
+
+def decoded(source: Document) -> ClusterObject:
+    """The one value of a document, which must be the same from JSON bytes and from the parsed document."""
+    (value,) = decode_object(source["kind"], source)
+    assert decode_object(source["kind"], json.dumps(source).encode()) == (value,)
+    return value
+
+
+def decoded_service(**spec: Any) -> Service:
+    value = decoded(document("Service", spec=spec))
+    assert isinstance(value, Service)
+    return value
+
+
+def decoded_node(metadata: Document | None = None, **fields: Any) -> Node:
+    value = decoded(document("Node", "n1", metadata, **fields))
+    assert isinstance(value, Node)
+    return value
+
+
+def decoded_slice(*endpoints: Document, metadata: Document | None = None, **fields: Any) -> EndpointSlice:
+    labelled = {"labels": {"kubernetes.io/service-name": "db"}} | (metadata or {})
+    fields = {"addressType": "IPv4", "endpoints": list(endpoints), "ports": None} | fields
+    value = decoded(document("EndpointSlice", "db-x7k2p", labelled, **fields))
+    assert isinstance(value, EndpointSlice)
+    return value
+
+
+def decoded_endpoint(**fields: Any) -> Endpoint:
+    (endpoint,) = decoded_slice({"addresses": ["10.0.0.1"], **fields}).endpoints
+    return endpoint
+
+
+def decoded_pods(metadata: Document | None = None, **fields: Any) -> tuple[ClusterObject, ...]:
+    source = document("Pod", "db-0", metadata, **fields)
+    values = decode_object("Pod", source)
+    assert decode_object("Pod", json.dumps(source).encode()) == values
+    return values
+
+
+def problem_of(source: Document | bytes, kind: str = "") -> DecodeError:
+    with pytest.raises(DecodeError) as caught:
+        decode_object(kind or (source["kind"] if isinstance(source, dict) else "Service"), source)
+    return caught.value
+
+
+# Namespaces and Nodes
+
+
+def test_a_namespace_is_its_name_and_labels() -> None:
+    source = document("Namespace", "shop", {"labels": {"team": "a"}}, spec={"finalizers": ["kubernetes"]})
+    assert decoded(source) == Namespace("shop", {"team": "a"})
+
+
+def test_a_node_is_what_locates_clients_and_endpoints() -> None:
+    node = decoded_node(
+        {
+            "labels": {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"},
+            "creationTimestamp": "2024-05-01T10:00:00Z",
+        },
+        spec={"podCIDR": "10.244.1.0/24", "podCIDRs": ["10.244.1.0/24", "fd00:10:244:1::/64"]},
+        status={
+            "addresses": [
+                {"type": "InternalIP", "address": "192.168.0.11"},
+                {"type": "InternalIP", "address": "fd00::11"},
+                {"type": "ExternalIP", "address": "203.0.113.11"},
+                {"type": "Hostname", "address": "10.9.9.9"},
+                {"type": "InternalDNS", "address": "n1.internal"},
+            ],
+            "conditions": [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}],
+        },
+    )
+    assert node == Node(
+        name="n1",
+        labels={"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"},
+        addresses=(packed("192.168.0.11"), packed("fd00::11"), packed("203.0.113.11")),
+        pod_cidrs=(packed_cidr("10.244.1.0/24"), packed_cidr("fd00:10:244:1::/64")),
+        created="2024-05-01T10:00:00Z",
+        ready=True,
+    )
+    assert node.key == ObjectKey("", "n1")
+
+
+TUNNELS = {
+    "flannel": ({"flannel.alpha.coreos.com/public-ip": "192.0.2.1"}, ["192.0.2.1"]),
+    "Calico IPIP": ({"projectcalico.org/IPv4IPIPTunnelAddr": "10.244.9.0"}, ["10.244.9.0"]),
+    "Calico VXLAN of both families": (
+        {
+            "projectcalico.org/IPv4VXLANTunnelAddr": "10.244.9.1",
+            "projectcalico.org/IPv6VXLANTunnelAddr": "fd00:244::1",
+        },
+        ["10.244.9.1", "fd00:244::1"],
+    ),
+    "Calico WireGuard": ({"projectcalico.org/IPv4WireguardInterfaceAddr": "10.244.9.2"}, ["10.244.9.2"]),
+    "Cilium": (
+        {"network.cilium.io/ipv4-cilium-host": "10.0.1.7", "network.cilium.io/ipv6-cilium-host": "fd00::7"},
+        ["10.0.1.7", "fd00::7"],
+    ),
+    "Cilium before 1.12": ({"io.cilium.network.ipv4-cilium-host": "10.0.1.8"}, ["10.0.1.8"]),
+    "the same address twice": (
+        {"network.cilium.io/ipv4-cilium-host": "10.0.1.7", "io.cilium.network.ipv4-cilium-host": "10.0.1.7"},
+        ["10.0.1.7"],
+    ),
+    "an address with its prefix length": ({"projectcalico.org/IPv4IPIPTunnelAddr": "10.244.9.0/32"}, ["10.244.9.0"]),
+    "an address that is none": ({"projectcalico.org/IPv4IPIPTunnelAddr": "soon"}, []),
+    "another annotation": ({"example.com/address": "10.0.1.9"}, []),
+}
+
+
+@pytest.mark.parametrize(("annotations", "addresses"), TUNNELS.values(), ids=TUNNELS.keys())
+def test_tunnel_addresses_come_from_the_annotations_of_cnis(annotations: Document, addresses: list[str]) -> None:
+    assert decoded_node({"annotations": annotations}).tunnel_addresses == tuple(map(packed, addresses))
+
+
+@pytest.mark.parametrize(("status", "ready"), [("True", True), ("False", False), ("Unknown", False)])
+def test_a_node_is_as_ready_as_its_condition_says(status: str, ready: bool) -> None:
+    assert decoded_node(status={"conditions": [{"type": "Ready", "status": status}]}).ready is ready
+
+
+def test_a_node_without_the_ready_condition_is_ready() -> None:
+    assert decoded_node(status={"conditions": None}).ready
+
+
+def test_a_node_address_that_is_no_ip_is_left_out() -> None:
+    addresses = [{"type": "InternalIP", "address": "n1.internal"}, {"type": "InternalIP", "address": "10.0.0.1"}]
+    assert decoded_node(status={"addresses": addresses}).addresses == (packed("10.0.0.1"),)
+
+
+def test_pod_cidr_stands_in_for_pod_cidrs() -> None:
+    assert decoded_node(spec={"podCIDR": "10.244.1.0/24"}).pod_cidrs == (packed_cidr("10.244.1.0/24"),)
+
+
+# Services and ServiceImports
+
+
+def test_a_cluster_ip_service_has_addresses_and_ports() -> None:
+    ports = [
+        {"name": "http", "port": 80, "protocol": "TCP", "targetPort": "web", "nodePort": 30080},
+        {"port": 53, "protocol": "UDP"},
+        {"port": 54},
+    ]
+    ips = ["10.96.0.7", "fd00:96::7"]
+    service = decoded_service(type="NodePort", clusterIP=ips[0], clusterIPs=ips, ports=ports, selector={"app": "web"})
+    assert service == Service(
+        namespace="shop",
+        name="web",
+        cluster_ips=(packed("10.96.0.7"), packed("fd00:96::7")),
+        ports=(ServicePort("http", "TCP", 80), ServicePort("", "UDP", 53), ServicePort("", "TCP", 54)),
+    )
+
+
+KINDS_OF_SERVICE = {
+    "clusterIPs None": ({"clusterIPs": ["None"], "clusterIP": "None"}, [], True, None),
+    "clusterIP None alone": ({"clusterIP": "None"}, [], True, None),
+    "clusterIP alone": ({"clusterIP": "10.96.0.7"}, ["10.96.0.7"], False, None),
+    "no address yet": ({"clusterIP": ""}, [], False, None),
+    "ExternalName": ({"type": "ExternalName", "externalName": "db.Example.com."}, [], False, "db.Example.com."),
+    "ExternalName that was a ClusterIP": (
+        {"type": "ExternalName", "externalName": "db.example.com", "clusterIPs": ["10.96.0.7"]},
+        [],
+        False,
+        "db.example.com",
+    ),
+    "externalName on another type": (
+        {"clusterIP": "10.96.0.7", "externalName": "x.example"},
+        ["10.96.0.7"],
+        False,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "ips", "headless", "external_name"), KINDS_OF_SERVICE.values(), ids=KINDS_OF_SERVICE.keys()
+)
+def test_a_service_is_headless_external_or_has_addresses(
+    spec: Document, ips: list[str], headless: bool, external_name: str | None
+) -> None:
+    service = decoded_service(**spec)
+    assert service.cluster_ips == tuple(map(packed, ips))
+    assert service.headless is headless
+    assert service.external_name == external_name
+
+
+def test_whatever_a_service_says_about_topology_is_taken_over_unread() -> None:
+    annotations = {
+        "topodns.io/topology-keys": " a,b",
+        "topodns.io/ttl": "ten",
+        "openyurt.io/topologyKeys": "openyurt.io/nodepool",
+        "topologyKeys": '["zone1"]',
+    }
+    spec = {
+        "clusterIP": "None",
+        "topologyKeys": ["kubernetes.io/hostname", "*"],
+        "trafficDistribution": "PreferClose",
+        "internalTrafficPolicy": "Local",
+    }
+    service = decoded(document("Service", metadata={"annotations": annotations}, spec=spec))
+    assert isinstance(service, Service)
+    assert service.topology == TopologyInputs(
+        annotation=" a,b",
+        field=("kubernetes.io/hostname", "*"),
+        openyurt="openyurt.io/nodepool",
+        superedge='["zone1"]',
+        traffic_distribution="PreferClose",
+        internal_traffic_policy="Local",
+        ttl="ten",
+    )
+
+
+def test_a_service_that_says_nothing_about_topology_has_no_inputs() -> None:
+    assert decoded_service(clusterIP="None", topologyKeys=[]).topology == TopologyInputs()
+
+
+def test_a_service_import_is_an_imported_service() -> None:
+    spec = {"type": "ClusterSetIP", "ips": ["10.97.0.1"], "ports": [{"name": "http", "protocol": "TCP", "port": 80}]}
+    assert decoded(document("ServiceImport", spec=spec)) == Service(
+        "shop", "web", cluster_ips=(packed("10.97.0.1"),), ports=(ServicePort("http", "TCP", 80),), imported=True
+    )
+
+
+def test_a_headless_service_import_is_headless() -> None:
+    service = decoded(document("ServiceImport", spec={"type": "Headless", "ports": []}))
+    assert service == Service("shop", "web", headless=True, imported=True)
+
+
+# EndpointSlices
+
+
+def test_a_slice_belongs_to_the_service_of_its_label() -> None:
+    one = decoded_slice(metadata={"generation": 7}, ports=[{"name": "sql", "port": 5432, "protocol": "TCP"}])
+    assert one == EndpointSlice(
+        "shop", "db-x7k2p", "db", "IPv4", ports=(EndpointPort("sql", "TCP", 5432),), generation=7
+    )
+
+
+def test_a_slice_without_the_label_belongs_to_no_service() -> None:
+    assert decoded_slice(metadata={"labels": {"app": "db"}}).service_name == ""
+
+
+def test_a_slice_of_an_imported_service_names_the_cluster_it_is_from() -> None:
+    one = decoded_slice(
+        metadata={
+            "labels": {
+                "multicluster.kubernetes.io/service-name": "db",
+                "multicluster.kubernetes.io/source-cluster": "east",
+                "kubernetes.io/service-name": "derived-8a7f",
+            }
+        }
+    )
+    assert (one.service_name, one.imported, one.cluster_id) == ("db", True, "east")
+
+
+def test_an_endpoint_has_all_that_dns_and_topology_ask_for() -> None:
+    endpoint = decoded_endpoint(
+        conditions={"ready": True, "serving": True, "terminating": False},
+        hostname="db-0",
+        nodeName="n1",
+        zone="a",
+        hints={"forZones": [{"name": "a"}, {"name": "b"}], "forNodes": [{"name": "n1"}]},
+        targetRef={"kind": "Pod", "name": "db-0-pod", "namespace": "shop", "uid": "1"},
+    )
+    assert endpoint == Endpoint(
+        packed("10.0.0.1"),
+        hostname="db-0",
+        node_name="n1",
+        topology_zone="a",
+        pod_name="db-0-pod",
+        zone_hints=("a", "b"),
+        node_hints=("n1",),
+    )
+
+
+CONDITIONS = {
+    "none at all": (None, (True, True, False)),
+    "all unset": ({}, (True, True, False)),
+    "ready unset": ({"ready": None, "terminating": None}, (True, True, False)),
+    "not ready": ({"ready": False}, (False, False, False)),
+    "serving while terminating": ({"ready": False, "serving": True, "terminating": True}, (False, True, True)),
+    "ready while terminating": ({"ready": True, "serving": True, "terminating": True}, (True, True, True)),
+}
+
+
+@pytest.mark.parametrize(("conditions", "expected"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_unset_conditions_are_read_as_the_api_defines(
+    conditions: Document | None, expected: tuple[bool, bool, bool]
+) -> None:
+    endpoint = decoded_endpoint(conditions=conditions)
+    assert (endpoint.ready, endpoint.serving, endpoint.terminating) == expected
+
+
+def test_every_address_of_an_endpoint_is_an_endpoint() -> None:
+    one = decoded_slice({"addresses": ["10.0.0.1", "10.0.0.2"], "hostname": "db-0"})
+    assert one.endpoints == (
+        Endpoint(packed("10.0.0.1"), hostname="db-0"),
+        Endpoint(packed("10.0.0.2"), hostname="db-0"),
+    )
+
+
+def test_only_a_pod_lends_an_endpoint_its_name() -> None:
+    assert decoded_endpoint(targetRef={"kind": "VirtualMachine", "name": "vm-0"}).pod_name == ""
+
+
+def test_the_topology_map_of_old_slices_says_node_and_zone_where_the_fields_do_not() -> None:
+    topology = {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"}
+    endpoint = decoded_endpoint(topology=topology)
+    assert (endpoint.node_name, endpoint.topology_zone, endpoint.topology) == ("n1", "a", topology)
+
+
+def test_the_fields_of_a_slice_win_over_its_topology_map() -> None:
+    topology = {"topology.kubernetes.io/zone": "a", "example.com/rack": "7"}
+    endpoint = decoded_endpoint(nodeName="n2", zone="b", deprecatedTopology=topology)
+    assert (endpoint.node_name, endpoint.topology_zone, endpoint.topology) == ("n2", "b", topology)
+
+
+def test_a_v1beta1_slice_is_read_like_a_v1_one() -> None:
+    source = document("EndpointSlice", addressType="IPv4", endpoints=[{"addresses": ["10.0.0.1"]}])
+    assert decode_object("EndpointSlice", {**source, "apiVersion": "discovery.k8s.io/v1beta1"}) == (decoded(source),)
+
+
+def test_ports_may_be_unnamed_and_those_without_a_number_are_left_out() -> None:
+    one = decoded_slice(ports=[{"name": None, "port": 80}, {"name": "any", "port": None}, {"name": "", "port": 81}])
+    assert one.ports == (EndpointPort("", "TCP", 80), EndpointPort("", "TCP", 81))
+
+
+def test_a_slice_may_print_null_for_its_lists() -> None:
+    one = decoded_slice(endpoints=None, ports=None)
+    assert (one.endpoints, one.ports) == ((), ())
+
+
+def test_an_fqdn_slice_is_kept_without_endpoints() -> None:
+    one = decoded_slice({"addresses": ["db.example.com"]}, addressType="FQDN")
+    assert (one.address_type, one.endpoints) == ("FQDN", ())
+
+
+def test_an_ipv4_mapped_address_is_the_ipv4_address() -> None:
+    one = decoded_slice({"addresses": ["::ffff:10.0.0.1"]}, addressType="IPv6")
+    assert one.endpoints == (Endpoint(packed("10.0.0.1")),)
+
+
+# v1 Endpoints
+
+
+def test_an_endpoints_becomes_a_mirrored_slice_per_subset_and_family() -> None:
+    source = document(
+        "Endpoints",
+        "db",
+        subsets=[
+            {
+                "addresses": [
+                    {
+                        "ip": "10.0.0.1",
+                        "hostname": "db-0",
+                        "nodeName": "n1",
+                        "targetRef": {"kind": "Pod", "name": "p0"},
+                    },
+                    {"ip": "fd00::1", "nodeName": "n1"},
+                ],
+                "notReadyAddresses": [{"ip": "10.0.0.2"}],
+                "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}],
+            },
+            {"addresses": [{"ip": "10.0.0.3"}], "ports": None},
+        ],
+    )
+    slices = decode_object("Endpoints", source)
+    ports = (EndpointPort("sql", "TCP", 5432),)
+    first = Endpoint(packed("10.0.0.1"), hostname="db-0", node_name="n1", pod_name="p0")
+    second = Endpoint(packed("10.0.0.2"), ready=False, serving=False)
+    assert slices == (
+        EndpointSlice("shop", "db/0/IPv4", "db", "IPv4", ports, (first, second), mirrored=True),
+        EndpointSlice(
+            "shop", "db/0/IPv6", "db", "IPv6", ports, (Endpoint(packed("fd00::1"), node_name="n1"),), mirrored=True
+        ),
+        EndpointSlice("shop", "db/1/IPv4", "db", "IPv4", (), (Endpoint(packed("10.0.0.3")),), mirrored=True),
+    )
+    assert decode_object("Endpoints", json.dumps(source).encode()) == slices
+
+
+def test_an_endpoints_without_subsets_is_nothing() -> None:
+    assert decode_object("Endpoints", document("Endpoints", subsets=None)) == ()
+
+
+# Pods and StatefulSets
+
+
+def test_a_pod_is_its_addresses_and_its_node() -> None:
+    pods = decoded_pods(
+        spec={"nodeName": "n1", "containers": [{"name": "db"}]},
+        status={
+            "phase": "Running",
+            "hostIP": "192.168.0.11",
+            "podIP": "10.0.0.1",
+            "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}],
+            "startTime": "2024-05-01T10:00:00Z",
+        },
+    )
+    ips = (packed("10.0.0.1"), packed("fd00::1"))
+    assert pods == (Pod("shop", "db-0", ips, node_name="n1", started="2024-05-01T10:00:00Z"),)
+
+
+def test_pod_ip_stands_in_for_pod_ips() -> None:
+    assert decoded_pods(status={"podIP": "10.0.0.1"}) == (Pod("shop", "db-0", (packed("10.0.0.1"),)),)
+
+
+def test_a_pod_says_that_it_uses_its_hosts_address_and_that_it_is_going() -> None:
+    (pod,) = decoded_pods(
+        {"deletionTimestamp": "2024-05-01T11:00:00Z"}, spec={"hostNetwork": True}, status={"podIP": "192.168.0.11"}
+    )
+    assert isinstance(pod, Pod)
+    assert pod.host_network
+    assert pod.terminating
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Unknown"])
+def test_a_pod_that_is_over_is_not_there(phase: str) -> None:
+    assert decoded_pods(spec={"nodeName": "n1"}, status={"phase": phase, "podIP": "10.0.0.1"}) == ()
+
+
+def test_a_pod_without_an_address_is_not_there() -> None:
+    assert decoded_pods(spec={"nodeName": "n1"}, status={"phase": "Pending", "podIPs": []}) == ()
+
+
+def test_a_stateful_set_is_the_name_of_its_governing_service() -> None:
+    source = document("StatefulSet", "db", spec={"serviceName": "db-headless", "replicas": 3})
+    assert decoded(source) == StatefulSet("shop", "db", "db-headless")
+
+
+# What is not ours, and what is broken
+
+
+NOT_OURS: dict[str, Document] = {
+    "a kind that nobody asks for": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}},
+    "a kind that does not exist": {"apiVersion": "v1", "kind": "Zone", "metadata": {"name": "web"}},
+    "a Service of Knative": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "web"}},
+    "a broken object of another group": {"apiVersion": "example.com/v1", "kind": "Service", "metadata": 5},
+}
+
+
+@pytest.mark.parametrize("source", NOT_OURS.values(), ids=NOT_OURS.keys())
+def test_what_is_not_ours_is_nothing(source: Document) -> None:
+    assert decode_object(source["kind"], source) == ()
+    assert decode_object(source["kind"], json.dumps(source).encode()) == ()
+
+
+def test_an_item_of_a_list_needs_no_api_version() -> None:
+    source = document("Namespace", "shop")
+    del source["apiVersion"]
+    assert decoded(source) == Namespace("shop")
+
+
+def test_an_object_without_a_namespace_is_in_default() -> None:
+    source = document("Service", metadata={"namespace": None}, spec={"clusterIP": "None"})
+    assert decoded(source) == Service("default", "web", headless=True)
+
+
+def test_a_selector_lets_only_matching_objects_in() -> None:
+    source = document("Service", metadata={"labels": {"app": "web"}}, spec={})
+    assert decode_object("Service", source, parse_selector("app=web"))
+    assert decode_object("Service", source, parse_selector("app=db")) == ()
+    assert decode_object("Service", document("Service"), parse_selector("app")) == ()
+
+
+BROKEN: dict[str, tuple[Document, str, str]] = {
+    "a field of the wrong type": (
+        document("Service", spec={"ports": "x"}),
+        "shop/web",
+        r"Expected `array \| null`, got `str` - at `\$\.spec\.ports`",
+    ),
+    "a port that is text": (
+        document("Service", spec={"ports": [{"port": "80"}]}),
+        "shop/web",
+        r"`\$\.spec\.ports\[0\]\.port`",
+    ),
+    "a ClusterIP that is none": (
+        document("Service", spec={"clusterIPs": ["10.96.0.7", "10.96.0"]}),
+        "shop/web",
+        r"^spec\.clusterIPs\[1\]: '10\.96\.0' does not appear to be",
+    ),
+    "an endpoint address that is none": (
+        document("EndpointSlice", endpoints=[{"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.256"]}]),
+        "shop/web",
+        r"^endpoints\[1\]\.addresses\[0\]: '10\.0\.0\.256'",
+    ),
+    "an address with a scope": (
+        document("EndpointSlice", endpoints=[{"addresses": ["fe80::1%eth0"]}]),
+        "shop/web",
+        r"^endpoints\[0\]\.addresses\[0\]: 'fe80::1%eth0' has a scope",
+    ),
+    "an address of an Endpoints": (
+        document("Endpoints", subsets=[{"notReadyAddresses": [{"hostname": "db-0"}]}]),
+        "shop/web",
+        r"^subsets\[0\]\.notReadyAddresses\[0\]: ",
+    ),
+    "a pod CIDR": (document("Node", "n1", spec={"podCIDR": "10.0.0.0/33"}), "shop/n1", r"^spec\.podCIDRs\[0\]: "),
+    "a Pod's address": (document("Pod", status={"podIP": "?"}), "shop/web", r"^status\.podIPs\[0\]: "),
+    "a label that is no text": (document("Namespace", metadata={"labels": {"a": 1}}), "shop/web", "Expected `str`"),
+    "no metadata": ({"apiVersion": "v1", "kind": "Node"}, "", "missing required field `metadata`"),
+    "no name": ({"apiVersion": "v1", "kind": "Node", "metadata": {}}, "", "missing required field `name`"),
+    "a name that is no text": ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": 7}}, "", "Expected `str`"),
+}
+
+
+@pytest.mark.parametrize(("source", "name", "problem"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_object_is_refused_by_name_with_the_field(source: Document, name: str, problem: str) -> None:
+    for form in (source, json.dumps(source).encode()):
+        error = problem_of(form, source["kind"])
+        assert (error.kind, error.name) == (source["kind"], name)
+        assert re.search(problem, error.problem)
+
+
+def test_an_error_reads_as_one_line() -> None:
+    error = problem_of(document("Service", spec={"clusterIP": "x"}))
+    assert str(error) == "Service shop/web: spec.clusterIPs[0]: 'x' does not appear to be an IPv4 or IPv6 address"
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b'{"metadata":', b"\xff", b'{"x":' + b"[" * 100_000])
+def test_bytes_that_are_no_object_are_refused(text: bytes) -> None:
+    assert problem_of(text).name == ""
+
+
+FIELDS = st.sampled_from(
+    [
+        "metadata",
+        "name",
+        "labels",
+        "spec",
+        "status",
+        "endpoints",
+        "addresses",
+        "subsets",
+        "ports",
+        "ip",
+        "podIPs",
+        "type",
+    ]
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.just("10.0.0.1")
+)
+JSON = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=4))
+
+
+@given(st.sampled_from(sorted({*API_VERSIONS, "Namespace", "Node", "Service", "Endpoints", "Pod"})), JSON, JSON, JSON)
+def test_no_document_raises_anything_but_a_decode_error(kind: str, spec: Any, status: Any, rest: Any) -> None:
+    source = {"metadata": {"name": "x"}, "spec": spec, "status": status, "subsets": rest, "endpoints": rest}
+    for form in (source, json.dumps(source).encode()):
+        with suppress(DecodeError):
+            decode_object(kind, form)
+
+
+def test_names_that_repeat_are_kept_once() -> None:
+    def made() -> Endpoint:
+        (one,) = decode_object(
+            "EndpointSlice",
+            b'{"metadata":{"name":"x"},"endpoints":[{"addresses":["10.0.0.1"],"nodeName":"worker-1","zone":"zone-a"}]}',
+        )
+        assert isinstance(one, EndpointSlice)
+        return one.endpoints[0]
+
+    first, second = made(), made()
+    assert first.node_name is second.node_name
+    assert first.topology_zone is second.topology_zone

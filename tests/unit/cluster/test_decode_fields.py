@@ -1,0 +1,66 @@
+"""Addresses and prefixes as API objects spell them."""
+
+from ipaddress import IPv4Address, IPv6Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.objects import packed
+from topodns.cluster.decode_fields import parse_address, parse_prefix
+
+
+@given(st.ip_addresses())
+def test_an_address_is_its_octets(address: IPv4Address | IPv6Address) -> None:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    assert parse_address(str(address)) == (mapped or address).packed
+
+
+@pytest.mark.parametrize("text", ["::ffff:10.0.0.1", "::ffff:a00:1", "::FFFF:10.0.0.1", "0:0:0:0:0:ffff:10.0.0.1"])
+def test_an_ipv4_mapped_address_is_the_ipv4_address(text: str) -> None:
+    assert parse_address(text) == packed("10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "None",
+        "10.0.0",
+        "10.0.0.0.1",
+        "10.0.0.256",
+        "10.0.0.01",
+        "10.0.0.-1",
+        "10.0.0.+1",
+        " 10.0.0.1",
+        "10.0.0.1 ",
+        "10.0.0.\u0661",
+        "10.0.0.1/32",
+        "fe80::1%eth0",
+        "::1::",
+        "db.example.com",
+    ],
+)
+def test_text_that_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"does not appear to be|has a scope"):
+        parse_address(text)
+
+
+PREFIXES = {
+    "10.244.1.0/24": ("10.244.1.0", 24),
+    "10.244.1.7/24": ("10.244.1.0", 24),
+    "10.244.1.7": ("10.244.1.7", 32),
+    "0.0.0.0/0": ("0.0.0.0", 0),
+    "fd00:244:1::/64": ("fd00:244:1::", 64),
+}
+
+
+@pytest.mark.parametrize(("text", "prefix"), PREFIXES.items())
+def test_a_prefix_is_its_network_and_length(text: str, prefix: tuple[str, int]) -> None:
+    assert parse_prefix(text) == (packed(prefix[0]), prefix[1])
+
+
+@pytest.mark.parametrize("text", ["", "10.0.0.0/33", "10.0.0/24", "fd00::/129", "ten"])
+def test_text_that_is_no_prefix_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_prefix(text)

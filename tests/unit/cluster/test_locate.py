@@ -1,0 +1,422 @@
+"""Where a client is: methods, their order, whose claims are believed, and what is left unknown."""
+
+from collections.abc import Sequence
+from functools import cache
+from ipaddress import ip_network
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.objects import endpoint, endpoint_slice, node, packed, packed_cidr, pod
+from topodns.cluster.locate import Claim, Locator, Method
+from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Upserted
+from topodns.cluster.state import ClusterState
+from topodns.cluster.topology import Location
+
+DEFAULT_METHODS = (Method.NODES, Method.PODCIDR, Method.SLICES)
+ALL_METHODS = (Method.NODES, Method.PODCIDR, Method.SLICES, Method.PODS, Method.PODCIDR_UNVERIFIED)
+
+N1 = node("n1", {"rack": "1"}, ["192.0.2.1", "2001:db8::1"], ["10.9.1.1"], ["10.1.0.0/16", "fd00:1::/64"])
+N2 = node("n2", {"rack": "2"}, ["192.0.2.2", "2001:db8::2"], ["10.9.2.1"], ["10.2.0.0/16", "fd00:2::/64"])
+
+
+def state_of(*objects: ClusterObject) -> ClusterState:
+    state = ClusterState(needed=frozenset())
+    for present in objects:
+        state.apply(Upserted(present), wall_seconds=0)
+    return state
+
+
+def many_endpoints(count: int) -> ClusterObject:
+    """A slice with so many endpoints, high in n1's pod CIDR, on n1."""
+    return endpoint_slice("many", *(endpoint(f"10.1.{200 + at // 250}.{at % 250}", "n1") for at in range(count)))
+
+
+@cache
+def whole_cluster() -> ClusterState:
+    """Two nodes with verified pod CIDRs, and a few endpoints outside of them, which are too few to matter."""
+    outside = endpoint("172.16.0.5", "n2"), endpoint("172.16.0.6", "n2", ready=False), endpoint("172.16.0.7")
+    return state_of(
+        N1,
+        N2,
+        many_endpoints(3000),
+        endpoint_slice("web", *outside),
+        endpoint_slice("web", endpoint("fd99::5", "n2"), name="web-6"),
+    )
+
+
+def locator(
+    *objects: ClusterObject,
+    methods: Sequence[Method] = DEFAULT_METHODS,
+    trust: Sequence[str] = (),
+    own_node: str = "",
+    own_addresses: Sequence[str] = (),
+) -> Locator:
+    networks = [ip_network(text) for text in trust]
+    return Locator(state_of(*objects), methods, networks, own_node, frozenset(map(packed, own_addresses)))
+
+
+def found(location: Location) -> tuple[str, str]:
+    return location.node_name, location.method
+
+
+UNKNOWN = ("", "unknown")
+
+
+# By source address
+
+
+class Found(NamedTuple):
+    source: str
+    node_name: str
+    method: str
+
+
+SOURCES = [
+    Found("192.0.2.1", "n1", "nodes"),
+    Found("2001:db8::2", "n2", "nodes"),
+    Found("10.9.2.1", "n2", "nodes"),  # a tunnel end
+    Found("10.2.3.4", "n2", "podcidr"),
+    Found("10.2.0.0", "n2", "podcidr"),  # flannel's tunnel end
+    Found("fd00:1::9", "n1", "podcidr"),
+    Found("172.16.0.5", "n2", "slices"),
+    Found("172.16.0.6", "n2", "slices"),  # not ready
+    Found("fd99::5", "n2", "slices"),
+    Found("172.16.0.7", "", "unknown"),  # its endpoint is on no node
+    Found("172.16.0.9", "", "unknown"),
+    Found("127.0.0.1", "", "unknown"),
+    Found("::1", "", "unknown"),
+]
+
+
+@pytest.mark.parametrize("case", SOURCES, ids=lambda case: case.source)
+def test_a_client_is_found_by_its_source_address(case: Found) -> None:
+    located = Locator(whole_cluster(), DEFAULT_METHODS).locate(packed(case.source))
+    assert found(located) == (case.node_name, case.method)
+    assert located.node == {"n1": N1, "n2": N2}.get(case.node_name)
+    assert located.prefix_length == 0
+
+
+def test_methods_that_are_switched_off_find_nothing() -> None:
+    nobody = Locator(whole_cluster(), methods=())
+    assert {found(nobody.locate(packed(case.source))) for case in SOURCES} == {UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        (ALL_METHODS, ("n1", "podcidr")),
+        ((Method.SLICES, Method.PODCIDR), ("n2", "slices")),
+        ((Method.PODS, Method.SLICES), ("n3", "pods")),
+    ],
+)
+def test_the_first_method_that_knows_decides(methods: Sequence[Method], expected: tuple[str, str]) -> None:
+    contradictory = locator(
+        N1,
+        many_endpoints(1000),
+        endpoint_slice("web", endpoint("10.1.99.1", "n2")),
+        pod("p", ["10.1.99.1"], node="n3"),
+        methods=methods,
+    )
+    assert found(contradictory.locate(packed("10.1.99.1"))) == expected
+
+
+def test_a_node_name_without_node_object_is_a_location_all_the_same() -> None:
+    located = locator(endpoint_slice("web", endpoint("172.16.0.5", "gone"))).locate(packed("172.16.0.5"))
+    assert located == Location("gone", None, "slices")
+
+
+def test_labels_come_live_from_the_node_object() -> None:
+    state = state_of(N1)
+    alive = Locator(state, DEFAULT_METHODS)
+    assert alive.locate(packed("192.0.2.1")).node == N1
+    relabelled = node("n1", {"rack": "7"}, ["192.0.2.1"])
+    state.apply(Upserted(relabelled), wall_seconds=0)
+    assert alive.locate(packed("192.0.2.1")).node == relabelled
+    state.apply(Deleted("Node", ObjectKey("", "n1")), wall_seconds=0)
+    assert found(alive.locate(packed("192.0.2.1"))) == UNKNOWN
+
+
+# Pod CIDRs
+
+
+def test_pod_cidrs_locate_from_the_200th_agreeing_endpoint_on() -> None:
+    client = packed("10.1.3.4")
+    assert found(locator(N1, many_endpoints(199)).locate(client)) == UNKNOWN
+    assert found(locator(N1, many_endpoints(200)).locate(client)) == ("n1", "podcidr")
+
+
+def test_pod_cidrs_are_dropped_while_endpoints_contradict_them() -> None:
+    state = state_of(N1, N2, many_endpoints(200))
+    watching = Locator(state, DEFAULT_METHODS)
+    state.apply(Upserted(endpoint_slice("web", endpoint("10.1.3.3", "n2"))), wall_seconds=0)
+    assert found(watching.locate(packed("10.1.3.4"))) == UNKNOWN
+    assert found(watching.locate(packed("10.1.3.3"))) == ("n2", "slices")
+    state.apply(Deleted("EndpointSlice", ObjectKey("default", "web-1")), wall_seconds=0)
+    assert found(watching.locate(packed("10.1.3.4"))) == ("n1", "podcidr")
+
+
+def test_an_operator_who_knows_the_cni_can_have_pod_cidrs_unverified() -> None:
+    sure = locator(N1, methods=(Method.NODES, Method.PODCIDR, Method.PODCIDR_UNVERIFIED))
+    assert found(sure.locate(packed("10.1.3.4"))) == ("n1", "podcidr-unverified")
+    assert found(sure.locate(packed("fd00:1::4"))) == ("n1", "podcidr-unverified")
+    assert found(sure.locate(packed("10.2.3.4"))) == UNKNOWN
+
+
+# Several claimants of one address
+
+
+class Claimants(NamedTuple):
+    objects: tuple[ClusterObject, ...]
+    node_name: str
+
+
+ADDRESS = "172.16.0.5"
+OLDER, NEWER = "2024-01-01T00:00:00Z", "2024-06-01T00:00:00Z"
+
+
+def slices(*nodes: str, terminating: str = "nobody") -> tuple[ClusterObject, ...]:
+    """One Service per node name, each with an endpoint at ADDRESS there; the one on `terminating` is going away."""
+    return tuple(
+        endpoint_slice(f"s{number}", endpoint(ADDRESS, name, terminating=name == terminating))
+        for number, name in enumerate(nodes)
+    )
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Claimants(slices("n1", "n1"), "n1"), id="two Services of one pod"),
+        pytest.param(Claimants(slices("n1", "n2"), ""), id="two nodes"),
+        pytest.param(Claimants(slices("n1", "n2", "n1"), ""), id="a majority is no proof"),
+        pytest.param(Claimants(slices("", "n2"), "n2"), id="one says no node"),
+        pytest.param(Claimants(slices("n1", "n2", terminating="n1"), "n2"), id="one terminating"),
+        pytest.param(Claimants(slices("n1", terminating="n1"), "n1"), id="only a terminating one"),
+    ],
+)
+def test_an_address_in_slices_is_on_the_one_node_they_agree_on(case: Claimants) -> None:
+    assert locator(*case.objects).locate(packed(ADDRESS)).node_name == case.node_name
+
+
+def claiming(
+    name: str, node: str, terminating: bool = False, started: str = OLDER, host_network: bool = False
+) -> ClusterObject:
+    return pod(name, [ADDRESS], node=node, terminating=terminating, started=started, host_network=host_network)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Claimants((), ""), id="none"),
+        pytest.param(Claimants((claiming("a", "n1"),), "n1"), id="one"),
+        pytest.param(Claimants((claiming("a", "n1", terminating=True),), "n1"), id="one, terminating"),
+        pytest.param(
+            Claimants((claiming("a", "n1", terminating=True, started=NEWER), claiming("b", "n2")), "n2"),
+            id="one that stays before one that terminates",
+        ),
+        pytest.param(
+            Claimants((claiming("a", "n1", started=OLDER), claiming("b", "n2", started=NEWER)), ""),
+            id="two that stay on different nodes",
+        ),
+        pytest.param(
+            Claimants((claiming("a", "n1", host_network=True), claiming("b", "n1", host_network=True)), "n1"),
+            id="hostNetwork pods of one node",
+        ),
+        pytest.param(
+            Claimants(
+                (claiming("a", "n1", True, started=NEWER), claiming("b", "n2", True, started=OLDER)),
+                "n1",
+            ),
+            id="of two that terminate the one started last",
+        ),
+        pytest.param(
+            Claimants((claiming("a", "n1", True), claiming("b", "n2", True)), ""),
+            id="two that terminate and started together",
+        ),
+    ],
+)
+def test_an_address_of_pods_is_on_the_node_of_the_one_that_stays(case: Claimants) -> None:
+    assert locator(*case.objects, methods=(Method.PODS,)).locate(packed(ADDRESS)).node_name == case.node_name
+
+
+def test_pods_are_found_by_each_of_their_addresses() -> None:
+    dual = locator(pod("p", ["172.16.0.5", "fd99::5"], node="n1"), methods=(Method.PODS,))
+    assert [found(dual.locate(packed(ip))) for ip in ("172.16.0.5", "fd99::5")] == [("n1", "pods")] * 2
+
+
+def test_where_slices_contradict_each_other_a_pod_may_still_know() -> None:
+    asked = locator(*slices("n1", "n2"), claiming("a", "n2"), methods=(Method.SLICES, Method.PODS))
+    assert found(asked.locate(packed(ADDRESS))) == ("n2", "pods")
+
+
+# Our own node
+
+
+@pytest.mark.parametrize("source", ["127.0.0.1", "127.1.2.3", "::1", "172.16.0.99"])
+def test_loopback_and_our_own_addresses_are_on_our_own_node(source: str) -> None:
+    at_home = locator(N1, own_node="n1", own_addresses=["172.16.0.99"])
+    assert at_home.locate(packed(source)) == Location("n1", N1, "own")
+
+
+def test_a_loopback_address_that_a_method_knows_is_where_the_method_says() -> None:
+    demo = locator(N1, N2, endpoint_slice("web", endpoint("127.0.2.1", "n2")), own_node="n1")
+    assert found(demo.locate(packed("127.0.2.1"))) == ("n2", "slices")
+
+
+def test_other_addresses_are_not_our_own() -> None:
+    at_home = locator(N1, own_node="n1", own_addresses=["172.16.0.99"])
+    assert {found(at_home.locate(packed(ip))) for ip in ("172.16.0.98", "128.0.0.1", "::2")} == {UNKNOWN}
+
+
+# Node identity
+
+
+class Claimed(NamedTuple):
+    source: str
+    node_name: str
+    expected: tuple[str, str]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Claimed("203.0.113.9", "n2", ("n2", "identity")), id="from a trusted prefix"),
+        pytest.param(Claimed("2001:db8:1::9", "n2", ("n2", "identity")), id="from a trusted IPv6 prefix"),
+        pytest.param(Claimed("203.0.114.9", "n2", UNKNOWN), id="from beside the trusted prefix"),
+        pytest.param(Claimed("192.0.2.1", "n1", ("n1", "identity")), id="from the node itself"),
+        pytest.param(Claimed("192.0.2.1", "n2", ("n2", "identity")), id="from another node's address"),
+        pytest.param(Claimed("10.9.1.1", "n1", ("n1", "identity")), id="from a tunnel address"),
+        pytest.param(Claimed("10.1.0.1", "n1", ("n1", "identity")), id="from the gateway of its pod CIDR"),
+        pytest.param(Claimed("10.1.0.0", "n1", ("n1", "identity")), id="from the .0 of its pod CIDR"),
+        pytest.param(Claimed("fd00:1::1", "n1", ("n1", "identity")), id="from the gateway of its IPv6 pod CIDR"),
+        pytest.param(Claimed("10.1.0.1", "n2", UNKNOWN), id="from another node's gateway"),
+        pytest.param(Claimed("10.1.0.2", "n1", UNKNOWN), id="from a pod of the node"),
+        pytest.param(Claimed("172.16.0.5", "n1", ("n2", "slices")), id="from a pod, against its slice"),
+        pytest.param(Claimed("127.0.0.1", "n2", UNKNOWN), id="from loopback"),
+    ],
+)
+def test_a_node_identity_is_believed_only_from_who_may_claim_it(case: Claimed) -> None:
+    asked = locator(
+        N1,
+        N2,
+        endpoint_slice("web", endpoint("172.16.0.5", "n2")),
+        trust=["203.0.113.0/24", "2001:db8:1::/48"],
+    )
+    assert found(asked.locate(packed(case.source), Claim(node_name=case.node_name))) == case.expected
+
+
+@pytest.mark.parametrize(
+    ("source", "trusted"),
+    [
+        ("10.255.0.1", True),
+        ("11.0.0.1", False),
+        ("192.0.2.1", True),
+        ("192.0.2.2", False),
+        ("2001:db8::1", True),
+        ("2001:db9::1", False),
+        ("::10.0.0.1", False),  # an IPv6 address whose last octets would match
+    ],
+)
+def test_prefixes_trust_their_own_family(source: str, trusted: bool) -> None:
+    trusting = locator(trust=["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32"])
+    assert trusting.trusts(packed(source)) is trusted
+
+
+def test_by_default_nobody_is_trusted_by_prefix() -> None:
+    assert not locator().trusts(packed("127.0.0.1"))
+    assert found(locator(N1).locate(packed("203.0.113.9"), Claim(node_name="n1"))) == UNKNOWN
+
+
+def test_a_trusted_claim_may_name_a_node_that_nobody_knows_yet() -> None:
+    located = locator(trust=["0.0.0.0/0"]).locate(packed("203.0.113.9"), Claim(node_name="new"))
+    assert located == Location("new", None, "identity")
+
+
+def test_identity_goes_before_everything_else() -> None:
+    everywhere = locator(N1, N2, endpoint_slice("web", endpoint("172.16.0.5", "n2")), trust=["172.16.0.0/12"])
+    claim = Claim(node_name="n1", subnet=(packed("172.16.0.5"), 32))
+    assert everywhere.locate(packed("172.16.0.5"), claim) == Location("n1", N1, "identity")
+
+
+# EDNS Client Subnet
+
+
+class Subnet(NamedTuple):
+    subnet: str
+    node_name: str
+
+
+SUBNETS = [
+    Subnet("192.0.2.2/32", "n2"),
+    Subnet("2001:db8::2/128", "n2"),
+    Subnet("10.9.2.1/32", "n2"),
+    Subnet("10.2.3.4/32", "n2"),
+    Subnet("172.16.0.5/32", "n2"),
+    Subnet("10.2.3.0/24", "n2"),
+    Subnet("10.2.0.0/16", "n2"),
+    Subnet("fd00:2::/64", "n2"),
+    Subnet("10.2.0.0/15", ""),  # more than one node's
+    Subnet("172.16.0.0/24", ""),
+    Subnet("172.16.0.9/32", ""),
+]
+
+
+@pytest.mark.parametrize("case", SUBNETS, ids=lambda case: case.subnet)
+def test_a_trusted_subnet_is_mapped_as_a_source_address_would_be(case: Subnet) -> None:
+    asked = Locator(whole_cluster(), DEFAULT_METHODS, [ip_network("203.0.113.0/24")])
+    located = asked.locate(packed("203.0.113.9"), Claim(subnet=packed_cidr(case.subnet)))
+    expected = Location("n2", N2, "ecs", packed_cidr(case.subnet)[1]) if case.node_name else Location()
+    assert located == expected
+
+
+@pytest.mark.parametrize(
+    ("methods", "node_name"),
+    [(DEFAULT_METHODS, ""), ((Method.PODCIDR_UNVERIFIED,), "n2")],
+)
+def test_a_subnet_of_several_addresses_needs_pod_cidrs_that_are_believed(
+    methods: Sequence[Method], node_name: str
+) -> None:
+    asked = locator(N1, N2, methods=methods, trust=["203.0.113.0/24"])
+    assert asked.locate(packed("203.0.113.9"), Claim(subnet=packed_cidr("10.2.3.0/24"))).node_name == node_name
+
+
+def test_a_subnet_of_several_addresses_is_unknown_where_pod_cidrs_are_switched_off() -> None:
+    asked = Locator(whole_cluster(), (Method.NODES, Method.SLICES), [ip_network("203.0.113.0/24")])
+    assert found(asked.locate(packed("203.0.113.9"), Claim(subnet=packed_cidr("10.2.3.0/24")))) == UNKNOWN
+
+
+@pytest.mark.parametrize("source", ["192.0.2.1", "10.9.1.1", "10.1.0.1", "172.16.0.5", "203.0.114.9"])
+def test_a_subnet_from_anyone_else_is_ignored_from_nodes_too(source: str) -> None:
+    asked = locator(N1, N2, endpoint_slice("web", endpoint("172.16.0.5", "n1")), trust=["203.0.113.0/24"])
+    unclaimed = asked.locate(packed(source))
+    assert asked.locate(packed(source), Claim(subnet=(packed("192.0.2.2"), 32))) == unclaimed
+    assert unclaimed.node_name != "n2"
+
+
+def test_a_subnet_that_no_method_maps_leaves_it_to_the_source_address() -> None:
+    asked = locator(N1, trust=["192.0.2.0/24"])
+    located = asked.locate(packed("192.0.2.1"), Claim(subnet=(packed("172.16.0.9"), 32)))
+    assert located == Location("n1", N1, "nodes")
+
+
+def test_a_loopback_subnet_is_not_our_own_node() -> None:
+    asked = locator(N1, trust=["203.0.113.0/24"], own_node="n1")
+    assert found(asked.locate(packed("203.0.113.9"), Claim(subnet=(packed("127.0.0.1"), 32)))) == UNKNOWN
+
+
+# For any claim
+
+anywhere = st.ip_addresses().map(lambda address: address.packed)
+claims = st.builds(
+    Claim,
+    st.none() | st.sampled_from(("n1", "n2", "new")),
+    st.none() | anywhere.flatmap(lambda address: st.tuples(st.just(address), st.integers(1, len(address) * 8))),
+)
+UNTRUSTING = locator(N1, N2, endpoint_slice("web", endpoint("172.16.0.5", "n2")), trust=["203.0.113.0/24"])
+
+
+@given(st.sampled_from(("10.1.3.4", "172.16.0.5", "198.51.100.1", "fd00:1::9", "127.0.0.1")).map(packed), claims)
+def test_no_claim_of_an_untrusted_source_changes_where_it_is(source: bytes, claim: Claim) -> None:
+    assert UNTRUSTING.locate(source, claim) == UNTRUSTING.locate(source)

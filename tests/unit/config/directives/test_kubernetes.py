@@ -1,0 +1,158 @@
+"""The options of `kubernetes`, as CoreDNS reads them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.corefiles import block_problem, only_block, settings
+from topodns.cluster.selector import parse_selector
+from topodns.settings.kubernetes import KubernetesSettings, PodMode
+
+CLUSTER_LOCAL = ("cluster", "local")
+IN_ADDR = ("in-addr", "arpa")
+NO_API_SERVER = "a connection to an API server comes with the next release, for now use 'manifests PATH...'"
+
+
+def kubernetes(options: str = "", arguments: str = "cluster.local", directory: str = "") -> KubernetesSettings:
+    block = only_block(f"kubernetes {arguments} {{\n manifests .\n{options}\n}}", directory)
+    assert block.kubernetes is not None
+    return block.kubernetes
+
+
+def option_problem(options: str, arguments: str = "cluster.local") -> str:
+    """The options start on line 4."""
+    return block_problem(f"kubernetes {arguments} {{\n manifests .\n{options}\n}}")
+
+
+def expected(**fields: object) -> dict[str, object]:
+    return fields
+
+
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ("", expected(ttl=5, pods=PodMode.DISABLED, startup_timeout=5.0, labels=None, namespaces=frozenset())),
+        ("namespaces default", expected(namespaces=frozenset({"default"}))),
+        ("namespaces a b\nnamespaces c", expected(namespaces=frozenset({"a", "b", "c"}))),
+        ("namespace_labels team=dns", expected(namespace_labels=parse_selector("team=dns"))),
+        ("labels app in (web, db),tier!=x", expected(labels=parse_selector("app in (web, db),tier!=x"))),
+        ("labels a=b\nlabels c=d", expected(labels=parse_selector("c=d"))),
+        ("pods disabled", expected(pods=PodMode.DISABLED)),
+        ("pods insecure", expected(pods=PodMode.INSECURE)),
+        ("pods verified", expected(pods=PodMode.VERIFIED)),
+        ("endpoint_pod_names", expected(endpoint_pod_names=True)),
+        ("ttl 0", expected(ttl=0)),
+        ("ttl 3600", expected(ttl=3600)),
+        ("noendpoints", expected(noendpoints=True)),
+        ("ignore empty_service", expected(ignore_empty_service=True)),
+        ("fallthrough", expected(fallthrough=((),))),
+        ("fallthrough in-addr.arpa A.org", expected(fallthrough=(IN_ADDR, ("a", "org")))),
+        ("fallthrough 10.0.0.0/8", expected(fallthrough=(("10", *IN_ADDR),))),
+        ("multicluster cluster.local", expected(multicluster=(CLUSTER_LOCAL,))),
+        ("zonal", expected(zonal=True)),
+        ("startup_timeout 1m30s", expected(startup_timeout=90.0)),
+        ("apiserver_qps 12.5\napiserver_burst 20\napiserver_max_inflight 4", expected(ttl=5)),
+    ],
+)
+def test_options(options: str, fields: dict[str, object]) -> None:
+    found = kubernetes(options)
+    assert {name: getattr(found, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("arguments", "origins"),
+    [
+        ("", [()]),
+        ("cluster.local", [CLUSTER_LOCAL]),
+        ("cluster.local in-addr.arpa", [CLUSTER_LOCAL, IN_ADDR]),
+        ("in-addr.arpa Cluster.Local.", [IN_ADDR, CLUSTER_LOCAL]),
+        ("cluster.local 10.0.0.0/15", [CLUSTER_LOCAL, ("0", "10", *IN_ADDR), ("1", "10", *IN_ADDR)]),
+        ("cluster.local cluster.local", [CLUSTER_LOCAL]),
+    ],
+)
+def test_zones_are_the_arguments_or_the_block_s(arguments: str, origins: list[tuple[str, ...]]) -> None:
+    assert kubernetes("", arguments).origins == tuple(origins)
+
+
+def test_without_arguments_all_zones_of_the_block_are_served() -> None:
+    found = settings("a.org 10.0.0.0/15 {\n kubernetes {\n  manifests .\n }\n}").blocks[0].kubernetes
+    assert found is not None
+    assert found.origins == (("a", "org"), ("0", "10", *IN_ADDR), ("1", "10", *IN_ADDR))
+
+
+def test_manifests_are_found_beside_the_corefile_and_add_up(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("")
+    (tmp_path / "b").mkdir()
+    found = kubernetes(f"manifests a.yaml b\nmanifests {tmp_path}/b", directory=str(tmp_path))
+    assert [os.path.relpath(path, tmp_path) for path in found.manifests] == [".", "a.yaml", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("endpoint https://10.0.0.1:6443", f"'endpoint' is not available: {NO_API_SERVER}"),
+        ("tls a b c", f"'tls' is not available: {NO_API_SERVER}"),
+        ("kubeconfig /root/.kube/config", f"'kubeconfig' is not available: {NO_API_SERVER}"),
+        ("manifests", "'manifests' has no argument, expected paths of files or directories"),
+        ("manifests /nowhere", "cannot read '/nowhere': No such file or directory"),
+        ("namespaces", "'namespaces' has no argument, expected names of namespaces"),
+        ("namespace_labels", "'namespace_labels' has no argument, expected a label selector"),
+        ("pods", "'pods' has no argument, expected disabled, insecure or verified"),
+        ("pods insecur", "'pods' has 'insecur', did you mean 'insecure'?"),
+        (
+            "pods insecure verified",
+            "'pods' has the arguments 'insecure verified', expected disabled, insecure or verified",
+        ),
+        ("endpoint_pod_names on", "'endpoint_pod_names' has the arguments 'on', expected none"),
+        ("ttl", "'ttl' has no argument, expected seconds"),
+        ("ttl 3601", "'ttl' has '3601', expected a whole number from 0 to 3600"),
+        ("ttl -1", "'ttl' has '-1', expected a whole number from 0 to 3600"),
+        ("ttl 5s", "'ttl' has '5s', expected a whole number from 0 to 3600"),
+        ("ttl \u0665", "'ttl' has '\u0665', expected a whole number from 0 to 3600"),
+        ("noendpoints yes", "'noendpoints' has the arguments 'yes', expected none"),
+        ("ignore empty", "'ignore' has 'empty', expected empty_service"),
+        ("ignore", "'ignore' has no argument, expected empty_service"),
+        ("zonal x", "'zonal' has the arguments 'x', expected none"),
+        ("startup_timeout", "'startup_timeout' has no argument, expected a duration"),
+        ("startup_timeout 5", "'startup_timeout' has '5', expected a duration such as 5s, 1m30s or 500ms"),
+        ("apiserver_qps -1", "'apiserver_qps' has '-1', expected a number of at least 0"),
+        ("apiserver_burst 1.5", "'apiserver_burst' has '1.5', expected a whole number from 0 to 2147483647"),
+        ("apiserver_max_inflight", "'apiserver_max_inflight' has no argument, expected a whole number"),
+        ("fallthru", "unknown option 'fallthru' of 'kubernetes', did you mean 'fallthrough'?"),
+        ("tll 5", "unknown option 'tll' of 'kubernetes', did you mean 'ttl'?"),
+        ("ttl 5 {\n x\n}", "found 'x', but 'ttl' has no options"),
+    ],
+)
+def test_a_wrong_option_is_refused(options: str, problem: str) -> None:
+    line = 5 if "\n" in options else 4
+    assert option_problem(options) == f"Corefile:{line}: {problem}"
+
+
+def test_a_wrong_selector_is_refused_with_its_reason() -> None:
+    assert option_problem("labels a in (").startswith("Corefile:4: 'labels' is no label selector: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            "namespaces a\nnamespace_labels b=c",
+            "'kubernetes' has both 'namespaces' and 'namespace_labels', expected one of them",
+        ),
+        ("zonal\nnoendpoints", "'kubernetes' has both 'zonal' and 'noendpoints', but 'zonal' is about endpoints"),
+        ("multicluster clusterset.local", "'multicluster' has 'clusterset.local.', expected one of cluster.local."),
+    ],
+)
+def test_options_that_exclude_each_other(options: str, problem: str) -> None:
+    assert option_problem(options) == f"Corefile:2: {problem}"
+
+
+def test_reverse_zones_alone_are_refused() -> None:
+    assert option_problem("", "in-addr.arpa 10.0.0.0/8") == (
+        "Corefile:2: 'kubernetes' has reverse zones only, expected another one, such as cluster.local"
+    )
+
+
+def test_without_manifests_the_next_release_is_named() -> None:
+    assert block_problem("kubernetes cluster.local") == f"Corefile:2: 'kubernetes' has no 'manifests': {NO_API_SERVER}"

@@ -1,0 +1,107 @@
+"""`bind` and `reload`."""
+
+import pytest
+
+from tests.support.corefiles import block_problem, only_block
+from topodns.config.corefile import Directive
+from topodns.config.directives import Context
+from topodns.config.directives.serving import parse_bind
+from topodns.config.errors import ConfigError
+from topodns.settings.server import Reload
+
+INTERFACES = {"eth0": ("10.0.0.5", "fd00::5", "fe80::5%eth0"), "lo": ("127.0.0.1", "::1"), "down0": ()}
+MACHINE = Context(((),), interface_addresses=INTERFACES.get)
+
+
+def bind(arguments: str, excepted: str = "") -> tuple[str, ...]:
+    """What `bind ARGUMENTS { except EXCEPTED }` resolves to on a machine with INTERFACES."""
+    body = (Directive("except", tuple(excepted.split()), (), "Corefile", 3),) if excepted else ()
+    return parse_bind(Directive("bind", tuple(arguments.split()), body, "Corefile", 2), MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "excepted", "addresses"),
+    [
+        ("127.0.0.1", "", ["127.0.0.1"]),
+        ("127.0.0.1 ::1", "", ["127.0.0.1", "::1"]),
+        ("0:0::1", "", ["::1"]),
+        ("fe80::1%eth0", "", ["fe80::1%eth0"]),
+        ("lo", "", ["127.0.0.1", "::1"]),
+        ("lo 127.0.0.1", "", ["127.0.0.1", "::1"]),
+        ("lo eth0", "::1 fe80::5%eth0", ["127.0.0.1", "10.0.0.5", "fd00::5"]),
+        ("lo 10.0.0.9", "lo", ["10.0.0.9"]),
+        ("down0 lo", "", ["127.0.0.1", "::1"]),
+    ],
+)
+def test_bind_takes_addresses_and_interfaces(arguments: str, excepted: str, addresses: list[str]) -> None:
+    assert bind(arguments, excepted) == tuple(addresses)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "excepted", "expected"),
+    [
+        ("eth9", "", "Corefile:2: 'bind' has 'eth9', expected an IP address or an interface's name"),
+        ("10.0.0.256", "", "Corefile:2: 'bind' has '10.0.0.256', expected an IP address or an interface's name"),
+        ("lo", "eth9", "Corefile:3: 'except' has 'eth9', expected an IP address or an interface's name"),
+        ("lo", "lo", "Corefile:2: 'bind' has no address left, expected at least one that is not under 'except'"),
+        ("down0", "", "Corefile:2: 'bind' has no address left, expected at least one that is not under 'except'"),
+    ],
+)
+def test_bind_to_nothing_is_refused(arguments: str, excepted: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        bind(arguments, excepted)
+    assert str(caught.value) == expected
+
+
+def test_interfaces_that_the_kernel_does_not_tell_are_refused() -> None:
+    def silent(_: str) -> tuple[str, ...]:
+        raise OSError("not permitted")
+
+    with pytest.raises(
+        ConfigError, match=r"^Corefile:2: cannot list the addresses of the interface 'lo': not permitted"
+    ):
+        parse_bind(Directive("bind", ("lo",), (), "Corefile", 2), Context((), interface_addresses=silent))
+
+
+def test_several_binds_add_up() -> None:
+    assert only_block("bind 127.0.0.1\nwhoami\nbind ::1 127.0.0.1").bind == ("127.0.0.1", "::1")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("bind", "Corefile:2: 'bind' has no argument, expected addresses or interfaces"),
+        ("bind ::1 {\n except\n}", "Corefile:3: 'except' has no argument, expected addresses or interfaces"),
+        ("bind ::1 {\n exept ::1\n}", "Corefile:3: unknown option 'exept' of 'bind', did you mean 'except'?"),
+    ],
+)
+def test_a_wrong_bind_is_refused(lines: str, expected: str) -> None:
+    assert block_problem(lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", Reload(30.0, 15.0)),
+        ("10s", Reload(10.0, 5.0)),  # the jitter is at most half the interval
+        ("2m 10s", Reload(120.0, 10.0)),
+        ("2s 0s", Reload(2.0, 0.0)),
+        ("off", None),
+    ],
+)
+def test_reload(arguments: str, expected: Reload | None) -> None:
+    assert only_block(f"reload {arguments}").reload == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("1s", "'reload' has the interval 1s, expected at least 2s"),
+        ("5s 500ms", "'reload' has the jitter 500ms, expected 0 or at least 1s"),
+        ("5s 1s 1s", "'reload' has the arguments '5s 1s 1s', expected an interval and a jitter at most, or off"),
+        ("5", "'reload' has '5', expected a duration such as 5s, 1m30s or 500ms"),
+        ("often", "'reload' has 'often', expected a duration such as 5s, 1m30s or 500ms"),
+    ],
+)
+def test_a_wrong_reload_is_refused(arguments: str, expected: str) -> None:
+    assert block_problem(f"reload {arguments}") == f"Corefile:2: {expected}"

@@ -1,0 +1,100 @@
+"""The options of `topology`."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from tests.support.corefiles import block_problem, only_block
+from topodns.cluster.locate import Method
+from topodns.cluster.policy import KeySource
+from topodns.cluster.topology import OnInvalid, UnknownClient
+from topodns.config.errors import listed
+from topodns.settings.topology import TopologySettings
+
+SOURCES = listed([source.value for source in KeySource])
+METHODS = listed([method.value for method in Method])
+KUBERNETES = "kubernetes cluster.local {\n manifests .\n}"
+DEFAULTS_WRITTEN_OUT = """\
+topology {
+    keys annotation field openyurt            # sources in order
+    locate nodes podcidr slices               # methods in order
+    unknown_client strict
+    on_invalid ignore
+}"""
+
+
+def topology(lines: str) -> TopologySettings:
+    found = only_block(f"{KUBERNETES}\n{lines}").topology
+    assert found is not None
+    return found
+
+
+def test_topology_alone_takes_the_defaults() -> None:
+    assert topology("topology") == topology(DEFAULTS_WRITTEN_OUT) == TopologySettings()
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("keys hints annotation", TopologySettings(keys=(KeySource.HINTS, KeySource.ANNOTATION))),
+        (
+            "keys traffic-distribution internal-traffic-policy superedge",
+            TopologySettings(
+                keys=(KeySource.TRAFFIC_DISTRIBUTION, KeySource.INTERNAL_TRAFFIC_POLICY, KeySource.SUPEREDGE)
+            ),
+        ),
+        ("locate pods nodes", TopologySettings(locate=(Method.PODS, Method.NODES))),
+        (
+            "trust 169.254.20.10/32 10.0.0.0/8 fd00::1",
+            TopologySettings(trust=(ip_network("169.254.20.10"), ip_network("10.0.0.0/8"), ip_network("fd00::1"))),
+        ),
+        ("unknown_client strict", TopologySettings(unknown_client=UnknownClient.STRICT)),
+        ("unknown_client all", TopologySettings(unknown_client=UnknownClient.ALL)),
+        ("unknown_client refuse", TopologySettings(unknown_client=UnknownClient.REFUSE)),
+        ("on_invalid deny", TopologySettings(on_invalid=OnInvalid.DENY)),
+        ("ttl 0", TopologySettings(ttl=0)),
+        ("ttl 30", TopologySettings(ttl=30)),
+        ("filter_hostnames", TopologySettings(filter_hostnames=True)),
+        ("terminating_fallback", TopologySettings(terminating_fallback=True)),
+    ],
+)
+def test_options(option: str, expected: TopologySettings) -> None:
+    assert topology(f"topology {{\n{option}\n}}") == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("keys annotations", "'keys' has 'annotations', did you mean 'annotation'?"),
+        ("keys field field", "'keys' has a word twice, expected each once: field field"),
+        (
+            "keys",
+            f"'keys' has no argument, expected some of {SOURCES}",
+        ),
+        ("locate identity", f"'locate' has 'identity', expected {METHODS}"),
+        ("locate", f"'locate' has no argument, expected some of {METHODS}"),
+        ("trust everybody", "'trust' has 'everybody', expected an address or ADDRESS/LENGTH"),
+        ("trust 10.0.0.0/255.0.0.0", "'trust' has '10.0.0.0/255.0.0.0', expected an address or ADDRESS/LENGTH"),
+        ("trust", "'trust' has no argument, expected addresses or ADDRESS/LENGTH"),
+        ("unknown_client any", "'unknown_client' has 'any', expected strict, all or refuse"),
+        ("unknown_client", "'unknown_client' has no argument, expected strict, all or refuse"),
+        ("on_invalid deny now", "'on_invalid' has the arguments 'deny now', expected ignore or deny"),
+        ("ttl 5s", "'ttl' has '5s', expected a whole number from 0 to 3600"),
+        ("filter_hostnames off", "'filter_hostnames' has the arguments 'off', expected none"),
+        ("terminating_fallback x", "'terminating_fallback' has the arguments 'x', expected none"),
+        ("unknown_clients all", "unknown option 'unknown_clients' of 'topology', did you mean 'unknown_client'?"),
+    ],
+)
+def test_a_wrong_option_is_refused(option: str, expected: str) -> None:
+    assert block_problem(f"{KUBERNETES}\ntopology {{\n{option}\n}}") == f"Corefile:6: {expected}"
+
+
+def test_an_option_twice_is_refused() -> None:
+    lines = "topology {\n ttl 1\n filter_hostnames\n ttl 2\n}"
+    assert block_problem(f"{KUBERNETES}\n{lines}") == "Corefile:8: found 'ttl' again, first at Corefile:6"
+
+
+def test_arguments_on_the_line_itself_are_refused() -> None:
+    assert block_problem(f"{KUBERNETES}\ntopology strict") == (
+        "Corefile:5: 'topology' has the arguments 'strict', expected none"
+    )

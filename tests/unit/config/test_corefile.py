@@ -1,0 +1,102 @@
+"""The shape of a Corefile: blocks, keys, directives, bodies."""
+
+import pytest
+
+from tests.support.corefiles import problem
+from topodns.config.corefile import Block, Directive, parse_blocks
+from topodns.config.lexer import tokenize
+
+
+def blocks(text: str) -> list[Block]:
+    return parse_blocks(tokenize(text, "Corefile"))
+
+
+def keys(text: str) -> list[list[str]]:
+    return [[key.text for key in block.keys] for block in blocks(text)]
+
+
+def outline(directives: tuple[Directive, ...]) -> list[object]:
+    """Each directive as its words, followed by its body where it has one."""
+    lines: list[object] = []
+    for directive in directives:
+        lines.append(" ".join((directive.name, *directive.args)))
+        if directive.body:
+            lines.append(outline(directive.body))
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(". {\n}", [["."]], id="one"),
+        pytest.param("a.org b.org {\n}", [["a.org", "b.org"]], id="parted by a space"),
+        pytest.param("a.org, b.org {\n}", [["a.org", "b.org"]], id="parted by a comma"),
+        pytest.param("a.org,b.org {\n}", [["a.org", "b.org"]], id="parted by a comma alone"),
+        pytest.param("a.org,\nb.org {\n}", [["a.org", "b.org"]], id="a comma carries on to the next line"),
+        pytest.param("a.org\n{\n}", [["a.org"]], id="the brace on the next line"),
+        pytest.param("a.org {\n}\nb.org {\n}", [["a.org"], ["b.org"]], id="two blocks"),
+        pytest.param("a.org {\n} b.org {\n}", [["a.org"], ["b.org"]], id="two blocks on one line"),
+        pytest.param("a.org b.org\nwhoami\n", [["a.org", "b.org"]], id="without braces, the keys are the first line"),
+        pytest.param("a.org", [["a.org"]], id="a key and nothing else"),
+    ],
+)
+def test_keys_of_blocks(text: str, expected: list[list[str]]) -> None:
+    assert keys(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(". {\n}", [], id="none"),
+        pytest.param(". {\n whoami\n log a b\n}", ["whoami", "log a b"], id="with arguments"),
+        pytest.param(".\nwhoami\nlog a b", ["whoami", "log a b"], id="without braces"),
+        pytest.param(". { whoami }", ["whoami"], id="on one line"),
+        pytest.param(
+            ".\nhealth {\n lameduck 5s\n}\nlog", ["health", ["lameduck 5s"], "log"], id="only the body braced"
+        ),
+        pytest.param(
+            ". {\n health :8080 {\n  lameduck 5s\n }\n log\n}",
+            ["health :8080", ["lameduck 5s"], "log"],
+            id="with a body",
+        ),
+        pytest.param(". {\n health { lameduck 5s }\n}", ["health", ["lameduck 5s"]], id="a body on one line"),
+        pytest.param(". {\n a {\n b {\n c d\n }\n e\n }\n}", ["a", ["b", ["c d"], "e"]], id="nested bodies"),
+        pytest.param(". {\n a { }\n}", ["a"], id="an empty body is none"),
+        pytest.param('. {\n log . "{" "}"\n}', ["log . { }"], id="quoted braces are words"),
+    ],
+)
+def test_directives_of_a_block(text: str, expected: list[object]) -> None:
+    (block,) = blocks(text)
+    assert outline(block.directives) == expected
+
+
+def test_a_directive_knows_its_line() -> None:
+    (block,) = blocks(". {\n\n health {\n  lameduck 5s\n }\n}")
+    (health,) = block.directives
+    assert (health.line, health.body[0].line) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "Corefile: found no server block, expected at least one, such as '. { whoami }'"),
+        ("# nothing", "Corefile: found no server block, expected at least one, such as '. { whoami }'"),
+        ("{\n}", "Corefile:1: found '{', expected the zones of a server block, such as '.:53'"),
+        ("}", "Corefile:1: found '}', expected the zones of a server block, such as '.:53'"),
+        ('""\nwhoami', "Corefile:1: found '', expected the zones of a server block, such as '.:53'"),
+        ("a.org, {\n}", "Corefile:1: found a comma, expected another zone after it"),
+        ("a.org,", "Corefile:1: found a comma, expected another zone after it"),
+        (". {\n whoami\n", "Corefile:1: expected '}' to end '.', found the end of the file"),
+        (". {\n health {\n }\n", "Corefile:1: expected '}' to end '.', found the end of the file"),
+        (". {\n health {\n", "Corefile:2: expected '}' to end 'health', found the end of the file"),
+        (".\nwhoami\n}", "Corefile:3: found '}', but no '{' is open"),
+        (". {\n}\n}", "Corefile:3: found '}', expected the zones of a server block, such as '.:53'"),
+        (
+            ". {\n health\n {\n }\n}",
+            "Corefile:3: found '{' at the start of a line, expected it at the end of the line that it belongs to",
+        ),
+        (". {\n" + "a {\n" * 12, "Corefile:12: found bodies inside bodies, more than 10 deep"),
+    ],
+)
+def test_a_wrong_shape_is_refused_with_its_line(text: str, expected: str) -> None:
+    assert problem(text) == expected

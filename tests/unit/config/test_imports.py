@@ -1,0 +1,175 @@
+"""Snippets and imports."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.support.corefiles import problem, settings
+from topodns.settings.steps import Chaos
+
+
+def directives(text: str, directory: str = "") -> tuple[str, ...]:
+    return settings(text, directory).blocks[0].directives
+
+
+def test_a_snippet_stands_for_its_lines() -> None:
+    assert directives("(base) {\n errors\n health\n}\n. {\n import base\n whoami\n}") == ("health", "errors", "whoami")
+
+
+def test_a_snippet_alone_is_no_server_block() -> None:
+    assert len(settings("(base) {\n errors\n}\n. {\n}\n").blocks) == 1
+
+
+def test_a_snippet_may_import_another_and_be_imported_twice() -> None:
+    text = "(a) {\n log a.org\n}\n(b) {\n import a\n import a\n}\n. {\n import b\n}"
+    assert len(settings(text).blocks[0].log) == 2
+
+
+def test_a_snippet_may_stand_inside_a_body() -> None:
+    block = settings("(duck) {\n lameduck 7s\n}\n. {\n health {\n  import duck\n }\n whoami\n}").blocks[0]
+    assert block.health is not None
+    assert (block.health.lameduck, block.whoami) == (7.0, True)
+
+
+def test_a_snippet_may_have_the_keys_of_a_block() -> None:
+    blocks = settings("(site) {\n a.org {\n  whoami\n }\n}\nimport site\n").blocks
+    assert [key.origin for key in blocks[0].keys] == [("a", "org")]
+
+
+@pytest.mark.parametrize("placeholder", ["{args[1]}", "{args.1}"])
+def test_arguments_of_an_import_are_put_in(placeholder: str) -> None:
+    text = f'(id) {{\n chaos v-{placeholder} "{{args[0]}}"\n}}\n. {{\n import id "Jo Doe" 7\n}}'
+    assert settings(text).blocks[0].chaos == Chaos("v-7", ("Jo Doe",))
+
+
+def test_arguments_reach_an_import_inside() -> None:
+    text = "(in) {\n chaos {args[0]}\n}\n(out) {\n import in {args[1]}-x\n}\n. {\n import out a b\n}"
+    assert settings(text).blocks[0].chaos == Chaos("b-x")
+
+
+def test_the_environment_is_put_in_everywhere() -> None:
+    text = "(n) {\n nsid {$NODE}\n}\n{$ORIGIN}:{%PORT%} {\n import {$WHAT}\n chaos {args}\n}"
+    environment = {"NODE": "worker 1", "ORIGIN": "a.org", "PORT": "54", "WHAT": "n"}
+    (block,) = settings(text, environment=environment).blocks
+    assert (block.nsid, block.keys[0].origin, block.keys[0].port) == ("worker 1", ("a", "org"), 54)
+
+
+def test_a_file_is_found_beside_the_importing_one(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "one.conf").write_text("errors\nimport two.conf\n")
+    (tmp_path / "inner" / "two.conf").write_text("health\n")
+    found = settings(". {\n import inner/one.conf\n}", str(tmp_path))
+    assert found.blocks[0].directives == ("health", "errors")
+    assert [Path(file).name for file in found.files] == ["Corefile", "one.conf", "two.conf"]
+
+
+def test_a_file_takes_arguments_too(tmp_path: Path) -> None:
+    (tmp_path / "id.conf").write_text("nsid {args[0]}\n")
+    assert settings(". {\n import id.conf a\n}", str(tmp_path)).blocks[0].nsid == "a"
+
+
+def test_a_file_may_define_snippets(tmp_path: Path) -> None:
+    (tmp_path / "snippets").write_text("(base) {\n errors\n}\n")
+    assert directives("import snippets\n. {\n import base\n}", str(tmp_path)) == ("errors",)
+
+
+def test_a_pattern_imports_its_files_by_name(tmp_path: Path) -> None:
+    for name, origin in (("b.server", "b.org"), ("a.server", "a.org"), ("c.override", "c.org")):
+        (tmp_path / name).write_text(f"{origin} {{\n whoami\n}}\n")
+    blocks = settings(". {\n}\nimport *.server\n", str(tmp_path)).blocks
+    assert [block.keys[0].origin for block in blocks] == [(), ("a", "org"), ("b", "org")]
+
+
+def test_a_pattern_may_match_nothing(tmp_path: Path) -> None:
+    assert directives(". {\n import custom/*.override\n whoami\n}", str(tmp_path)) == ("whoami",)
+
+
+def test_a_directory_with_brackets_in_its_name_is_no_pattern(tmp_path: Path) -> None:
+    odd = tmp_path / "a[b]"
+    odd.mkdir()
+    (odd / "x.override").write_text("errors\n")
+    assert directives(". {\n import *.override\n}", str(odd)) == ("errors",)
+
+
+def test_an_error_in_an_imported_file_names_that_file(tmp_path: Path) -> None:
+    (tmp_path / "bad.conf").write_text("errors\nhelth\n")
+    expected = f"{tmp_path}/bad.conf:2: unknown directive 'helth', did you mean 'health'?"
+    assert problem(". {\n import bad.conf\n}", str(tmp_path)) == expected
+
+
+def test_the_digest_is_that_of_all_text_read(tmp_path: Path) -> None:
+    text, inner = ". {\n import inner.conf\n}\n", "errors\n"
+    (tmp_path / "inner.conf").write_text(inner)
+    assert settings(text, str(tmp_path)).digest == hashlib.sha512((text + inner).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (". {\n import\n}", "Corefile:2: 'import' has no argument, expected a snippet, a file or a pattern"),
+        (". {\n import {$UNSET}\n}", "Corefile:2: 'import' has no argument, expected a snippet, a file or a pattern"),
+        (
+            ". {\n import nowhere.conf\n}",
+            "Corefile:2: cannot import 'nowhere.conf': no such file and no snippet of this name above",
+        ),
+        (
+            "(common) {\n}\n. {\n import comon\n}",
+            "Corefile:4: cannot import 'comon': no such file, did you mean the snippet 'common'?",
+        ),
+        (
+            ". {\n import later\n}\n(later) {\n}",
+            "Corefile:2: cannot import 'later': no such file and no snippet of this name above",
+        ),
+        (". {\n import /\n}", "Corefile:2: cannot import '/': Is a directory"),
+        ("(a) {\n}\n(a) {\n}", "Corefile:3: found the snippet 'a' again, first at Corefile:1"),
+        ("(a)\n", "Corefile:1: expected '{' after the snippet's name '(a)'"),
+        ("(a) {\n b {\n }\n", "Corefile:1: expected '}' to end '(a)', found the end of the file"),
+        ("(a) {\n import a\n}\n. {\n import a\n}", "Corefile:2: found an import of 'a' inside itself"),
+        (
+            "(a) {\n import {args[0]} {args[0]}\n}\n. {\n import a a\n}",
+            "Corefile:2: found an import of 'a' inside itself",
+        ),
+        (
+            "(a) {\n chaos {args[1]}\n}\n. {\n import a x\n}",
+            "Corefile:2: found {args[1]}, but the import's arguments are 'x'",
+        ),
+        (". {\n chaos {args[0]}\n}", "Corefile:2: found {args[0]}, but the import's arguments are none"),
+    ],
+)
+def test_an_import_that_cannot_be_is_refused(text: str, expected: str) -> None:
+    assert problem(text) == expected
+
+
+def test_files_that_import_each_other_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("import b\n")
+    (tmp_path / "b").write_text("import ./a\n")
+    expected = f"{tmp_path}/b:1: found an import of '{tmp_path}/./a' inside itself"
+    assert problem("import a", str(tmp_path)) == expected
+
+
+def test_a_file_that_imports_the_corefile_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text("import Corefile\n")
+    assert problem("import Corefile\n", str(tmp_path)) == (
+        f"{tmp_path}/Corefile:1: found an import of '{tmp_path}/Corefile' inside itself"
+    )
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"errors \xff\n")
+    assert problem("import binary", str(tmp_path)) == (
+        f"{tmp_path}/Corefile:1: cannot import '{tmp_path}/binary': octet 7 is not UTF-8"
+    )
+
+
+def test_imports_that_multiply_are_stopped() -> None:
+    doubling = "".join(f"(s{n + 1}) {{\n import s{n}\n import s{n}\n}}\n" for n in range(20))
+    expected = "found more than 10000 imports"
+    assert problem(f"(s0) {{\n}}\n{doubling}. {{\n import s20\n}}").endswith(expected)
+
+
+def test_imports_that_nest_too_deep_are_stopped() -> None:
+    chained = "".join(f"(s{n + 1}) {{\n import s{n}\n}}\n" for n in range(60))
+    assert problem(f"(s0) {{\n}}\n{chained}. {{\n import s60\n}}").endswith(
+        "found imports inside imports, more than 50 deep"
+    )

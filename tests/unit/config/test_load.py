@@ -1,0 +1,161 @@
+"""A Corefile as a whole."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.corefiles import block_problem, only_block, problem, settings
+from topodns.config.directives import COREDNS_ONLY, DIRECTIVES
+from topodns.config.errors import ConfigError
+from topodns.config.load import load_settings
+from topodns.settings.server import BlockKey, ServerBlock
+
+CLUSTER = """\
+.:53 {
+    errors
+    health {
+        lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        manifests .
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+        ttl 30
+    }
+    topology
+    prometheus :9153
+    reload
+    loadbalance
+}
+"""
+
+
+def test_the_corefile_of_a_cluster() -> None:
+    (block,) = settings(CLUSTER).blocks
+    assert block.keys == (BlockKey((), 53),)
+    assert block.directives == (
+        *("reload", "ready", "health", "prometheus", "errors", "loadbalance", "kubernetes", "topology"),
+    )
+
+
+def test_a_block_without_directives_has_nothing_on() -> None:
+    assert only_block("") == ServerBlock((BlockKey((), 53),), "Corefile", 1)
+
+
+def test_the_order_of_directives_does_not_matter() -> None:
+    lines = ["errors", "log", "whoami", "reload 10s", "nsid a", "any", "minimal", "bufsize 1000", "acl {\n allow\n}"]
+    assert only_block("\n".join(lines)) == only_block("\n".join(reversed(lines)))
+
+
+def test_the_default_port_is_the_caller_s(tmp_path: Path) -> None:
+    corefile = tmp_path / "Corefile"
+    corefile.write_bytes(b"\xef\xbb\xbf. {\r\n whoami\r\n}\r\na.org:54 {\r\n}\r\n")
+    found = load_settings(str(corefile), 5300, {})
+    assert [key.port for block in found.blocks for key in block.keys] == [5300, 54]
+    assert [(block.file, block.line) for block in found.blocks] == [(str(corefile), 1), (str(corefile), 4)]
+    assert found.files == (str(corefile),)
+    assert found.digest == hashlib.sha512(corefile.read_bytes()).hexdigest()
+
+
+def test_relative_paths_start_at_the_corefile_also_from_imported_files(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "k8s").write_text("kubernetes cluster.local {\n manifests state\n}\n")
+    kubernetes = settings(". {\n import parts/k8s\n}", str(tmp_path)).blocks[0].kubernetes
+    assert kubernetes is not None
+    assert kubernetes.manifests == (str(tmp_path / "state"),)
+
+
+def test_a_corefile_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(missing, 53, {})
+    assert str(caught.value) == f"{missing}: cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("kubernets", "unknown directive 'kubernets', did you mean 'kubernetes'?"),
+        ("Errors", "unknown directive 'Errors', did you mean 'errors'?"),
+        ("forwad . 1.1.1.1", "unknown directive 'forwad', did you mean 'forward'?"),
+        ("xyzzy", "unknown directive 'xyzzy', expected one of those that 'topodns -plugins' lists"),
+        ("{$UNSET}", "unknown directive '', expected one of those that 'topodns -plugins' lists"),
+        ("forward . 1.1.1.1", "CoreDNS has the directive 'forward', topodns does not"),
+        ("topology", "found 'topology' in a server block without 'kubernetes', expected both"),
+    ],
+)
+def test_a_directive_that_cannot_be_is_refused(lines: str, expected: str) -> None:
+    assert block_problem(lines) == f"Corefile:2: {expected}"
+
+
+@pytest.mark.parametrize("name", sorted(COREDNS_ONLY))
+def test_a_directive_of_coredns_alone_is_called_that(name: str) -> None:
+    assert (
+        block_problem(f"{name} a b {{\n c\n}}") == f"Corefile:2: CoreDNS has the directive '{name}', topodns does not"
+    )
+
+
+@pytest.mark.parametrize("name", ["errors", "ready", "prometheus", "nsid"])
+def test_a_second_one_is_refused_where_coredns_refuses_it(name: str) -> None:
+    assert block_problem(f"{name}\nwhoami\n{name}") == f"Corefile:4: found '{name}' again, first at Corefile:2"
+
+
+def test_a_second_kubernetes_or_topology_is_refused() -> None:
+    kubernetes = "kubernetes a.org {\nmanifests .\n}"
+    assert block_problem(f"{kubernetes}\n{kubernetes}") == "Corefile:5: found 'kubernetes' again, first at Corefile:2"
+    assert block_problem("topology\ntopology") == "Corefile:3: found 'topology' again, first at Corefile:2"
+
+
+def test_of_two_the_one_that_coredns_takes_counts() -> None:
+    block = only_block("health :1\nhealth :2\nbufsize 600\nbufsize 700\nreload 5s\nreload 6s")
+    assert block.health is not None
+    assert block.reload is not None
+    assert (block.health.listen.port, block.bufsize, block.reload.interval) == (2, 600, 5.0)
+
+
+def test_a_second_one_that_does_not_count_must_be_right_all_the_same() -> None:
+    assert block_problem("bufsize\nbufsize 1").startswith("Corefile:3: 'bufsize' has '1', expected")
+
+
+def test_one_directive_in_two_blocks_is_no_repetition() -> None:
+    assert len(settings("a.org {\n errors\n}\nb.org {\n errors\n}").blocks) == 2
+
+
+NOWHERE = "/nonexistent"
+SYNTAX = ["{", "}", "{\n", "}\n", "\n", '"', "#", ",", ".", "\\", "*", "(a)", "import a", "{args[0]}", "{$A}", "{%A%}"]
+VALUES = "a.org:53 10.0.0.0/9 ::/3 127.0.0.1 5s 1 A set aa type net class weighted prefer keys ttl lameduck pods"
+WORDS = st.sampled_from([*DIRECTIVES, *COREDNS_ONLY, *SYNTAX, *VALUES.split()])
+
+
+def outcome(text: str) -> str:
+    """The problem with this text; empty where it has settings."""
+    try:
+        settings(text, NOWHERE, {"A": text})
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+@given(st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=30).map(" ".join)))
+def test_any_text_has_settings_or_a_problem_with_a_place(text: str) -> None:
+    assert outcome(text) == "" or outcome(text).startswith(f"{NOWHERE}/Corefile")
+
+
+@given(st.sampled_from(sorted(DIRECTIVES)), st.text(max_size=20), st.text(max_size=20))
+def test_any_arguments_and_options_have_settings_or_a_problem_with_a_place(name: str, args: str, body: str) -> None:
+    found = outcome(f". {{\n{name} {args} {{\n{body}\n}}\n}}")
+    assert found == "" or found.startswith(f"{NOWHERE}/Corefile:")
+
+
+def test_a_misspelt_option_of_every_directive_with_options_is_refused_at_its_line() -> None:
+    assert problem(CLUSTER.replace("lameduck", "lameduk")) == (
+        "Corefile:4: unknown option 'lameduk' of 'health', did you mean 'lameduck'?"
+    )
+    assert problem(CLUSTER.replace("fallthrough", "fallthru")) == (
+        "Corefile:10: unknown option 'fallthru' of 'kubernetes', did you mean 'fallthrough'?"
+    )

@@ -1,0 +1,310 @@
+"""Manifest files as one cluster, told as changes. Files are real, what wakes the source is scripted."""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.objects import packed
+from topodns.cluster.model import Change, Kind, Replaced
+from topodns.cluster.selector import parse_selector
+from topodns.edge.documents import BadManifest
+from topodns.edge.manifests import KINDS, Contents, ManifestSet, ManifestSource, read_contents
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\nspec: {clusterIP: %s}\n"
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: %s, labels: {rack: '%s'}}\n"
+SLICE = """\
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: shop, name: %s, labels: {kubernetes.io/service-name: %s}}
+addressType: IPv4
+endpoints: [{addresses: [%s]}]
+"""
+ENDPOINTS = """\
+apiVersion: v1
+kind: Endpoints
+metadata: {namespace: shop, name: %s}
+subsets: [{addresses: [{ip: %s}]}]
+"""
+
+
+def documents(*texts: str) -> str:
+    return "---\n".join(texts)
+
+
+def contents(text: str, file: str = "m.yaml", labels: str = "") -> Contents:
+    found: list[Contents] = []
+
+    def course() -> Iterator[None]:
+        selector = parse_selector(labels) if labels else None
+        found.append((yield from read_contents(file, text.encode(), selector)))
+
+    assert all(pause is None for pause in course())
+    return found[0]
+
+
+def merged(**files: str) -> tuple[dict[Kind, list[str]], tuple[str, ...]]:
+    """The names of each kind, for kinds that have any, and the conflicts."""
+    cluster = ManifestSet()
+    for file, text in files.items():
+        cluster.put(file, contents(text, file))
+    result = cluster.merged()
+    assert tuple(result.objects) == KINDS
+    names = {kind: [str(value.key.name) for value in values] for kind, values in result.objects.items() if values}
+    return names, result.conflicts
+
+
+class TestContents:
+    def test_objects_of_all_kinds_are_taken_in_and_others_passed_over(self) -> None:
+        text = documents(
+            SERVICE % ("web", "10.96.0.1"),
+            NODE % ("n1", "r1"),
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
+            "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: other}\n",
+        )
+        assert merged(a=text) == ({"Node": ["n1"], "Service": ["web"]}, ())
+
+    def test_a_malformed_object_is_skipped_and_named_and_the_rest_is_there(self) -> None:
+        found = contents(documents(SERVICE % ("bad", "10.96.0.999"), SERVICE % ("good", "10.96.0.1"), "a: 1\n"))
+        assert [entry.key.name for entry in found.entries] == ["good"]
+        assert len(found.skipped) == 2
+        assert found.skipped[0].startswith("m.yaml:1: skipped Service shop/bad: ")
+        assert found.skipped[1] == "m.yaml:11: skipped object (unnamed): it has no kind"
+
+    def test_labels_select_services_slices_and_pods_but_not_nodes(self) -> None:
+        labelled = SERVICE.replace("name: %s", "name: %s, labels: {app: web}") % ("web", "10.96.0.1")
+        found = contents(documents(labelled, SERVICE % ("db", "10.96.0.2"), NODE % ("n1", "r1")), labels="app=web")
+        assert [entry.key.name for entry in found.entries] == ["web", "n1"]
+
+    @pytest.mark.parametrize("text", ["", " \n\n"])
+    def test_a_file_with_nothing_in_it_is_half_written(self, text: str) -> None:
+        with pytest.raises(BadManifest, match=r"^m\.yaml:1: empty"):
+            contents(text)
+
+    def test_a_file_with_just_a_comment_is_meant_to_be_empty(self) -> None:
+        assert contents("# nothing here any more\n") == Contents()
+
+
+class TestMerging:
+    def test_the_file_whose_name_sorts_last_wins_with_one_warning_per_pair_of_files(self) -> None:
+        one = documents(SERVICE % ("web", "10.96.0.1"), SERVICE % ("db", "10.96.0.1"), SERVICE % ("mail", "10.96.0.1"))
+        two = documents(NODE % ("n1", "r1"), SERVICE % ("db", "10.96.0.2"), SERVICE % ("web", "10.96.0.2"))
+        cluster = ManifestSet()
+        cluster.put("b.yaml", contents(two, "b.yaml"))
+        cluster.put("a.yaml", contents(one, "a.yaml"))
+        result = cluster.merged()
+        found = {value.key.name: value for value in result.objects["Service"]}
+        assert {name: value.cluster_ips for name, value in found.items()} == {  # type: ignore[union-attr]
+            "web": (packed("10.96.0.2"),),
+            "db": (packed("10.96.0.2"),),
+            "mail": (packed("10.96.0.1"),),
+        }
+        assert result.conflicts == ("a.yaml:6 and b.yaml:5 both define Service shop/db and 1 more; the latter counts",)
+
+    def test_an_object_twice_in_one_file_is_a_conflict_too(self) -> None:
+        names, conflicts = merged(a=documents(NODE % ("n1", "r1"), NODE % ("n1", "r2")))
+        assert names == {"Node": ["n1"]}
+        assert conflicts == ("a:1 and a:5 both define Node n1; the latter counts",)
+
+    def test_the_same_name_in_another_namespace_or_kind_is_another_object(self) -> None:
+        elsewhere = (SERVICE % ("web", "10.96.0.2")).replace("shop", "data")
+        assert merged(a=documents(SERVICE % ("web", "10.96.0.1"), elsewhere, NODE % ("web", "r1")))[1] == ()
+
+    def test_endpoints_count_only_where_the_service_has_no_slice_of_its_own(self) -> None:
+        old = documents(ENDPOINTS % ("web", "10.0.0.1"), ENDPOINTS % ("legacy", "10.0.0.2"))
+        names, conflicts = merged(a=old, b=SLICE % ("web-x", "web", "10.0.0.1"))
+        assert (names["EndpointSlice"], conflicts) == (["legacy/0/IPv4", "web-x"], ())
+
+    def test_endpoints_of_the_later_file_win_as_a_whole(self) -> None:
+        two_subsets = ENDPOINTS % ("web", "10.0.0.1") + "- {addresses: [{ip: 10.0.0.2}]}\n"
+        two_subsets = two_subsets.replace("subsets: [", "subsets:\n- ").replace("]}]\n-", "]}\n-")
+        names, conflicts = merged(a=two_subsets, b=ENDPOINTS % ("web", "10.0.0.3"))
+        assert names == {"EndpointSlice": ["web/0/IPv4"]}
+        assert conflicts == ("a:1 and b:1 both define Endpoints shop/web; the latter counts",)
+
+
+class Script:
+    """What happens to the files and when the source looks: run `step`s, each seen by the source once."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.emitted: list[Replaced] = []
+        self.source = ManifestSource([str(directory)], self._take)
+
+    def _take(self, change: Change) -> None:
+        assert isinstance(change, Replaced)
+        self.emitted.append(change)
+
+    def write(self, name: str, text: str) -> None:
+        (self.directory / name).write_text(text)
+
+    def look(self, named: bool = True) -> dict[Kind, list[str]]:
+        """What one occasion makes the source emit: the names of the objects of each kind."""
+        self.emitted.clear()
+        asyncio.run(self.source.run(self._once(named)))
+        return self.kinds()
+
+    def load(self) -> dict[Kind, list[str]]:
+        self.emitted.clear()
+        self.source.load()
+        return self.kinds()
+
+    def kinds(self) -> dict[Kind, list[str]]:
+        return {change.kind: [str(value.key.name) for value in change.objects] for change in self.emitted}
+
+    async def _once(self, named: bool) -> AsyncIterator[frozenset[str]]:
+        yield frozenset(self.source.paths if named else ())
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    return Script(tmp_path)
+
+
+class TestSource:
+    def test_loading_replaces_every_kind_even_those_that_have_no_object(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        assert script.load() == {kind: ["n1"] if kind == "Node" else [] for kind in KINDS}
+
+    def test_only_yaml_and_json_files_of_the_directory_itself_count(self, script: Script) -> None:
+        for name in ("a.yaml", "b.yml", "c.json", "d.txt", ".e.yaml", "f.yaml~"):
+            script.write(name, NODE % (name[:2].strip("."), "r1"))
+        script.write("c.json", '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c"}}')
+        (script.directory / "sub.yaml").mkdir()
+        script.write("sub.yaml/g.yaml", NODE % ("g", "r1"))
+        assert script.load()["Node"] == ["a", "b", "c"]
+        assert script.source.problems == ()
+
+    def test_files_and_directories_can_be_mixed_and_repeated(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.source.paths = [str(script.directory), str(script.directory / "a.yaml")]
+        assert script.load()["Node"] == ["n1"]
+        assert script.source.problems == ()
+
+    def test_an_edit_replaces_only_the_kinds_that_differ(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.write("b.yaml", SERVICE % ("web", "10.96.0.1"))
+        script.load()
+        script.write("a.yaml", documents(NODE % ("n1", "r1"), NODE % ("n2", "r1")))
+        assert script.look() == {"Node": ["n1", "n2"]}
+        script.write("b.yaml", "# moved\n" + SERVICE % ("web", "10.96.0.1"))
+        assert script.look() == {}
+        assert script.source.reloads == 2
+
+    def test_nothing_is_read_where_nothing_changed(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.load()
+        assert (script.look(named=False), script.look(), script.source.reloads) == ({}, {}, 0)
+
+    def test_a_change_that_nobody_named_is_seen_by_how_the_file_looks(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.load()
+        script.write("a.yaml", NODE % ("another", "r1"))
+        assert script.look(named=False) == {"Node": ["another"]}
+
+    def test_a_change_within_one_tick_of_the_file_system_is_seen_if_the_path_is_named(
+        self, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        looks = os.stat(script.directory / "a.yaml")
+        monkeypatch.setattr("topodns.edge.manifests.source.os.stat", lambda file: looks)
+        script.load()
+        script.write("a.yaml", NODE % ("n2", "r1"))
+        assert (script.look(named=False), script.look()) == ({}, {"Node": ["n2"]})
+
+    @pytest.mark.parametrize(
+        ("half", "said"),
+        [("kind: [\n", "a.yaml:1: did not find"), ("", "a.yaml:1: empty"), ("kind", "a.yaml:1: expected an object")],
+        ids=["broken", "truncated", "cut off"],
+    )
+    def test_a_broken_file_keeps_its_last_good_state_until_it_is_mended(
+        self, script: Script, half: str, said: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.load()
+        script.write("a.yaml", half)
+        script.write("b.yaml", NODE % ("n2", "r1"))
+        assert script.look() == {"Node": ["n1", "n2"]}
+        assert script.source.files_bad == 1
+        assert said in script.source.problems[0]
+        assert caplog.messages == [f"manifests: {script.source.problems[0]}"]
+        script.write("a.yaml", NODE % ("n3", "r1"))
+        assert script.look() == {"Node": ["n3", "n2"]}
+        assert (script.source.files_bad, script.source.problems) == (0, ())
+
+    def test_a_broken_file_that_becomes_what_it_was_is_good_again(self, script: Script) -> None:
+        for text, bad in ((NODE % ("n1", "r1"), 0), ("kind: [", 1), (NODE % ("n1", "r1"), 0)):
+            script.write("a.yaml", text)
+            script.look()
+            assert script.source.files_bad == bad
+
+    def test_a_file_that_leaves_the_directory_takes_its_objects_and_problems_along(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.write("b.yaml", "kind: [")
+        script.load()
+        (script.directory / "b.yaml").unlink()
+        assert (script.look(), script.source.files_bad) == ({}, 0)
+        (script.directory / "a.yaml").unlink()
+        assert script.look() == {"Node": []}
+
+    def test_a_directory_that_is_gone_keeps_its_state_and_may_come_back(self, tmp_path: Path) -> None:
+        script = Script(tmp_path / "manifests")
+        script.directory.mkdir()
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.load()
+        away = script.directory.rename(tmp_path / "elsewhere")
+        assert (script.look(), script.source.files_bad) == ({}, 1)
+        assert script.source.problems[0].endswith("a.yaml: cannot be read: No such file or directory")
+        away.rename(script.directory)
+        assert (script.look(), script.source.problems) == ({}, ())
+
+    def test_a_path_that_is_missing_at_first_is_said_and_read_when_it_is_there(self, tmp_path: Path) -> None:
+        script = Script(tmp_path / "later")
+        assert script.load() == {kind: [] for kind in KINDS}
+        assert script.source.problems == (f"{tmp_path}/later: cannot be read: No such file or directory",)
+        script.directory.mkdir()
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        assert script.look() == {"Node": ["n1"]}
+        assert not script.source.problems
+
+    def test_a_pipe_is_not_waited_for(self, script: Script) -> None:
+        os.mkfifo(script.directory / "a.yaml")
+        script.load()
+        assert script.source.problems[0].endswith("a.yaml: cannot be read: not a regular file")
+
+    def test_problems_are_logged_once_and_counted_for_as_long_as_they_last(
+        self, script: Script, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        script.write("a.yaml", documents(SERVICE % ("web", "nonsense"), NODE % ("n1", "r1")))
+        script.write("b.yaml", NODE % ("n1", "r2"))
+        script.load()
+        script.write("c.yaml", NODE % ("n2", "r1"))
+        script.look()
+        assert script.source.objects_skipped == 1
+        assert len(script.source.problems) == len(caplog.messages) == 2
+        assert {record.levelno for record in caplog.records} == {logging.WARNING}
+        script.write("a.yaml", NODE % ("n3", "r1"))
+        script.look()
+        assert script.source.objects_skipped == 0
+        assert not script.source.problems
+
+    def test_others_get_their_turn_while_a_long_file_is_read(self, script: Script) -> None:
+        script.write("a.yaml", documents(*(NODE % (f"n{number}", "r1") for number in range(200))))
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async def main() -> None:
+            counting = asyncio.create_task(count_turns())
+            await script.source.run(script._once(True))
+            counting.cancel()
+
+        asyncio.run(main())
+        assert turns > 100

@@ -1,0 +1,119 @@
+"""A rule set is written like the directive: `a.example { block type A net 10.0.0.0/8 }`."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from tests.support.asking import ask, client
+from topodns.dns.message import Ede, EdeCode, Rcode, Response, RRType
+from topodns.dns.names import parse_name
+from topodns.resolve.acl import AccessControl
+from topodns.resolve.step import Dropped, Resolution, Scope
+from topodns.settings.steps import Acl, AclAction, AclRule
+
+
+def directive(text: str) -> Acl:
+    origins, body = text.rstrip("} ").split("{")
+    rules = tuple(rule(line) for line in body.split(";"))
+    return Acl(tuple(parse_name(origin) for origin in origins.split()), rules)
+
+
+def rule(line: str) -> AclRule:
+    action, *words = line.split()
+    qtypes, networks, section = set(), [], ""
+    for word in words:
+        if word in ("type", "net"):
+            section = word
+        elif section == "type":
+            qtypes.add(int(RRType[word]))
+        else:
+            networks.append(ip_network(word))
+    return AclRule(AclAction(action), frozenset(qtypes), tuple(networks))
+
+
+def verdict(directives: list[str], name: str, qtype: RRType, address: str) -> str:
+    step = AccessControl([directive(text) for text in directives])
+    try:
+        resolution = step(ask(name, qtype), client(address))
+    except Dropped:
+        return "dropped"
+    if resolution is None:
+        return "allowed"
+    return "blocked" if resolution.response.rcode == Rcode.REFUSED else "filtered"
+
+
+A, MX, TXT = RRType.A, RRType.MX, RRType.TXT
+
+CASES = {
+    "no rule matches: allowed": ([". { block net 10.0.0.0/8 }"], "www.example.", A, "192.0.2.1", "allowed"),
+    "a source inside": ([". { block net 10.0.0.0/8 }"], "www.example.", A, "10.9.9.9", "blocked"),
+    "no net: everyone": ([". { filter type TXT }"], "www.example.", TXT, "192.0.2.1", "filtered"),
+    "another type": ([". { filter type TXT }"], "www.example.", A, "192.0.2.1", "allowed"),
+    "one of several types": ([". { block type A MX }"], "www.example.", MX, "192.0.2.1", "blocked"),
+    "one of several nets": ([". { drop net 10.0.0.0/8 192.0.2.0/24 }"], "www.example.", A, "192.0.2.1", "dropped"),
+    "type and net must both match": (
+        [". { block type TXT net 10.0.0.0/8 }"],
+        "www.example.",
+        TXT,
+        "192.0.2.1",
+        "allowed",
+    ),
+    "the first match decides, not the longest net": (
+        [". { block net 10.0.0.0/8 ; allow net 10.1.0.0/16 }"],
+        "www.example.",
+        A,
+        "10.1.0.1",
+        "blocked",
+    ),
+    "an exception goes first": (
+        [". { allow net 10.1.0.0/16 ; block net 10.0.0.0/8 }"],
+        "www.example.",
+        A,
+        "10.1.0.1",
+        "allowed",
+    ),
+    "allow list": ([". { allow net 10.1.0.0/16 ; block }"], "www.example.", A, "192.0.2.1", "blocked"),
+    "below the origin": (["a.example { block }"], "www.a.example.", A, "10.0.0.1", "blocked"),
+    "the origin itself, any case": (["a.example { block }"], "A.Example.", A, "10.0.0.1", "blocked"),
+    "outside the origin": (["a.example { block }"], "b.example.", A, "10.0.0.1", "allowed"),
+    "one of several origins": (["a.example b.example { block }"], "b.example.", A, "10.0.0.1", "blocked"),
+    "the next directive is asked too": (
+        [". { block net 10.0.0.0/8 }", ". { drop type TXT }"],
+        "www.example.",
+        TXT,
+        "192.0.2.1",
+        "dropped",
+    ),
+    "allow ends all directives": ([". { allow }", ". { block }"], "www.example.", A, "10.0.0.1", "allowed"),
+    "IPv6": ([". { block net 2001:db8:1::/48 }"], "www.example.", A, "2001:db8:1::9", "blocked"),
+    "IPv6 outside": ([". { block net 2001:db8:1::/48 }"], "www.example.", A, "2001:db8:2::9", "allowed"),
+}
+
+
+@pytest.mark.parametrize(("directives", "name", "qtype", "address", "expected"), CASES.values(), ids=CASES.keys())
+def test_the_first_matching_rule_decides(
+    directives: list[str], name: str, qtype: RRType, address: str, expected: str
+) -> None:
+    assert verdict(directives, name, qtype, address) == expected
+
+
+@pytest.mark.parametrize(
+    ("action", "rcode", "ede"),
+    [("block", Rcode.REFUSED, EdeCode.BLOCKED), ("filter", Rcode.NOERROR, EdeCode.FILTERED)],
+)
+def test_a_refusal_carries_its_extended_error_and_no_aa(action: str, rcode: Rcode, ede: EdeCode) -> None:
+    step = AccessControl([directive(f". {{ {action} }}")])
+    expected = Resolution(Response(rcode, flags=0, ede=Ede(ede, "")), "acl", Scope.EVERYONE)
+    assert step(ask("www.example."), client()) == expected
+
+
+def test_what_depends_on_the_source_is_shared_with_nobody() -> None:
+    step = AccessControl([directive(". { block type TXT ; filter net 10.0.0.0/8 }")])
+    refusal = step(ask("www.example.", TXT), client("192.0.2.1"))
+    assert step.client_dependent
+    assert refusal is not None
+    assert refusal.scope == Scope.CLIENT
+
+
+def test_rules_by_type_alone_are_the_same_for_every_client() -> None:
+    assert not AccessControl([directive(". { block type TXT }")]).client_dependent

@@ -1,0 +1,15 @@
+from tests.support.asking import ask, client
+from topodns.dns.message import Response, RRClass, RRset, RRType
+from topodns.resolve.any_query import answer_any
+from topodns.resolve.step import Resolution
+
+
+def test_any_is_answered_by_one_hinfo_that_points_to_rfc_8482() -> None:
+    hinfo = b"\x0dANY obsoleted\x0cSee RFC 8482"
+    response = Response(answer=(RRset(b"", RRType.HINFO, 8482, (hinfo,)),), flags=0)
+    assert answer_any(ask("whatever.example.", RRType.ANY), client()) == Resolution(response, "any")
+
+
+def test_every_other_question_passes() -> None:
+    assert answer_any(ask("example.com.", RRType.A), client()) is None
+    assert answer_any(ask("example.com.", RRType.ANY, RRClass.CH), client()) is None

@@ -1,0 +1,324 @@
+"""Names that are no Service: apex, schema nodes, pods; and what every answer has in common (CoreDNS's frame)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
+from tests.support.objects import endpoint, endpoint_slice, namespace, pod, service
+from tests.support.records import lines
+from topodns.cluster.model import ClusterObject, Deleted, Namespace
+from topodns.dns.message import EdeCode, Flag, Rcode
+from topodns.resolve.step import Scope
+from topodns.settings.kubernetes import PodMode
+
+NS = "testns"
+
+Cases = dict[str, tuple[str, str]]
+
+
+def cluster() -> list[ClusterObject]:
+    return [
+        namespace(NS),
+        namespace("podns"),
+        service("svc1", NS, ["10.0.0.1"], ["http:80"]),
+        service("hdls1", NS),
+        service("external", NS, external_name="ext.interwebs.test"),
+        endpoint_slice("svc1", endpoint("172.0.0.1", hostname="ep1a"), namespace=NS, ports=["http:80"]),
+        endpoint_slice("hdls1", endpoint("172.0.0.2"), namespace=NS, ports=["http:80"]),
+        pod("web", ["10.240.0.1", "fd00::5"], namespace="podns"),
+    ]
+
+
+def _cases(table: Cases) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return pytest.mark.parametrize(("question", "answer"), table.values(), ids=table.keys())
+
+
+@pytest.fixture(scope="module")
+def dig() -> ClusterDig:
+    return ClusterDig(cluster(), settings(), own_addresses=["10.1.2.3", "fd00::9"])
+
+
+NODES: Cases = {
+    "apex A": ("cluster.local. A", "NODATA cluster.local. 5"),
+    "apex AAAA": ("cluster.local. AAAA", "NODATA cluster.local. 5"),
+    "apex SRV": ("cluster.local. SRV", "NODATA cluster.local. 5"),
+    "apex MX": ("cluster.local. MX", "NODATA cluster.local. 5"),
+    "apex HINFO": ("cluster.local. HINFO", "NODATA cluster.local. 5"),
+    "apex TXT, a quirk of CoreDNS": ("cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "apex SOA": (
+        "cluster.local. SOA",
+        "cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 1499347823 7200 1800 86400 5",
+    ),
+    "apex NS, behind no Service": (
+        "cluster.local. NS",
+        """
+        cluster.local. 5 IN NS ns.dns.cluster.local.
+        + ns.dns.cluster.local. 5 IN A 10.1.2.3
+        + ns.dns.cluster.local. 5 IN AAAA fd00::9
+        """,
+    ),
+    "ns.dns A": ("ns.dns.cluster.local. A", "ns.dns.cluster.local. 5 IN A 10.1.2.3"),
+    "ns.dns AAAA": ("ns.dns.cluster.local. AAAA", "ns.dns.cluster.local. 5 IN AAAA fd00::9"),
+    "ns.dns SRV": ("ns.dns.cluster.local. SRV", "NODATA cluster.local. 5"),
+    "dns": ("dns.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "dns-version TXT": ("dns-version.cluster.local. TXT", 'dns-version.cluster.local. 28800 IN TXT "1.1.0"'),
+    "dns-version A": ("dns-version.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "svc": ("svc.cluster.local. A", "NODATA cluster.local. 5"),
+    "svc NS": ("svc.cluster.local. NS", "NODATA cluster.local. 5"),
+    "svc TXT, a quirk of CoreDNS": ("svc.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "pod": ("pod.cluster.local. A", "NODATA cluster.local. 5"),
+    "a namespace": ("testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
+    "a namespace NS": ("testns.svc.cluster.local. NS", "NODATA cluster.local. 5"),
+    "a namespace TXT, a quirk of CoreDNS": ("testns.svc.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "no such namespace": ("foo.svc.cluster.local. NS", "NXDOMAIN cluster.local. 5"),
+    "anything else": ("foo.cluster.local. NS", "NXDOMAIN cluster.local. 5"),
+}
+
+TYPES: Cases = {
+    "TXT of a Service": ("svc1.testns.svc.cluster.local. TXT", "NODATA cluster.local. 5"),
+    "TXT of no Service": ("svc0.testns.svc.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "MX of a Service": ("svc1.testns.svc.cluster.local. MX", "NODATA cluster.local. 5"),
+    "CNAME of a Service": ("svc1.testns.svc.cluster.local. CNAME", "NODATA cluster.local. 5"),
+    "CNAME of no Service": ("svc0.testns.svc.cluster.local. CNAME", "NXDOMAIN cluster.local. 5"),
+    "PTR of a Service": ("svc1.testns.svc.cluster.local. PTR", "NODATA cluster.local. 5"),
+    "PTR of no Service": ("example.org.cluster.local. PTR", "NXDOMAIN cluster.local. 5"),
+    "PTR of an address that is not reversed": ("100.0.0.10.cluster.local. PTR", "NXDOMAIN cluster.local. 5"),
+    "SOA of a Service": ("svc1.testns.svc.cluster.local. SOA", "NODATA cluster.local. 5"),
+    "SOA of no Service, a quirk of CoreDNS": ("svc0.testns.svc.cluster.local. SOA", "NODATA cluster.local. 5"),
+    "NS of a Service": ("svc1.testns.svc.cluster.local. NS", "NODATA cluster.local. 5"),
+    "HTTPS of a Service": ("svc1.testns.svc.cluster.local. HTTPS", "NODATA cluster.local. 5"),
+    "HTTPS of a headless Service": ("hdls1.testns.svc.cluster.local. HTTPS", "NODATA cluster.local. 5"),
+    "HTTPS of an endpoint": ("172-0-0-2.hdls1.testns.svc.cluster.local. HTTPS", "NODATA cluster.local. 5"),
+    "HTTPS of no Service": ("svc0.testns.svc.cluster.local. HTTPS", "NXDOMAIN cluster.local. 5"),
+    "ANY of a Service": ("svc1.testns.svc.cluster.local. ANY", "NODATA cluster.local. 5"),
+    "an unknown type of a Service": ("svc1.testns.svc.cluster.local. TYPE65280", "NODATA cluster.local. 5"),
+    "an unknown type of no Service": ("svc0.testns.svc.cluster.local. TYPE65280", "NXDOMAIN cluster.local. 5"),
+}
+
+
+@_cases(NODES)
+def test_the_nodes_of_the_schema_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
+    assert dig(question) == expected(answer)
+
+
+@_cases(TYPES)
+def test_types_without_records_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
+    assert dig(question) == expected(answer)
+
+
+def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
+    dns = [
+        service("kube-dns", "kube-system", ["10.96.0.10", "fd00::a"], ["dns:53/UDP"]),
+        service("dns-headless", "kube-system"),
+        endpoint_slice("kube-dns", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
+        endpoint_slice("dns-headless", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
+        service("elsewhere", "kube-system", ["10.96.0.11"]),
+        endpoint_slice("elsewhere", endpoint("10.9.9.9"), namespace="kube-system"),
+    ]
+    dig = ClusterDig([namespace("kube-system"), *dns], settings(), own_addresses=["10.1.2.3"])
+    assert dig("cluster.local. NS") == expected(
+        """
+        cluster.local. 5 IN NS kube-dns.kube-system.svc.cluster.local.
+        cluster.local. 5 IN NS 10-1-2-3.dns-headless.kube-system.svc.cluster.local.
+        cluster.local. 5 IN NS 10-1-2-4.dns-headless.kube-system.svc.cluster.local.
+        + kube-dns.kube-system.svc.cluster.local. 5 IN A 10.96.0.10
+        + kube-dns.kube-system.svc.cluster.local. 5 IN AAAA fd00::a
+        + 10-1-2-3.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.3
+        + 10-1-2-4.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.4
+        """
+    )
+    assert dig("ns.dns.cluster.local. AAAA") == "ns.dns.cluster.local. 5 IN AAAA fd00::a"
+    assert dig("cluster.local. NS") == dig("CLUSTER.local. NS").replace("CLUSTER", "cluster")
+
+
+def test_without_any_address_of_its_own_the_apex_has_no_name_servers() -> None:
+    assert ClusterDig(cluster(), settings())("cluster.local. NS") == "NODATA cluster.local. 5"
+
+
+POD_MODES = {
+    "disabled": (
+        PodMode.DISABLED,
+        {
+            "10-240-0-1.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "pod.cluster.local. A": "NODATA cluster.local. 5",
+        },
+    ),
+    "insecure": (
+        PodMode.INSECURE,
+        {
+            "10-240-0-1.podns.pod.cluster.local. A": "10-240-0-1.podns.pod.cluster.local. 5 IN A 10.240.0.1",
+            "172-0-0-2.podns.pod.cluster.local. A": "172-0-0-2.podns.pod.cluster.local. 5 IN A 172.0.0.2",
+            "172-0-0-2.podns.pod.cluster.local. AAAA": "NODATA cluster.local. 5",
+            "172-0-0-2.podns.pod.cluster.local. TXT": "NODATA cluster.local. 5",
+            "fd00--5.podns.pod.cluster.local. AAAA": "fd00--5.podns.pod.cluster.local. 5 IN AAAA fd00::5",
+            "fd00--5.podns.pod.cluster.local. A": "NODATA cluster.local. 5",
+            "1-2-3-4-5-6-7-8.podns.pod.cluster.local. AAAA": (
+                "1-2-3-4-5-6-7-8.podns.pod.cluster.local. 5 IN AAAA 1:2:3:4:5:6:7:8"
+            ),
+            "--ffff-a00-1.podns.pod.cluster.local. A": "--ffff-a00-1.podns.pod.cluster.local. 5 IN A 10.0.0.1",
+            "1-2-3-256.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "01-2-3-4.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "10--0-0-1.podns.pod.cluster.local. AAAA": (
+                "10--0-0-1.podns.pod.cluster.local. 5 IN AAAA 10::1"
+            ),
+            "blah.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "blah.podns.pod.cluster.local. AAAA": "NXDOMAIN cluster.local. 5",
+            "blah.podns.pod.cluster.local. HINFO": "NXDOMAIN cluster.local. 5",
+            "blah.pod-nons.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "podns.pod.cluster.local. A": "NODATA cluster.local. 5",
+            "pod-nons.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "pod.cluster.local. A": "NODATA cluster.local. 5",
+            "x.y.10-0-0-1.podns.pod.cluster.local. A": "x.y.10-0-0-1.podns.pod.cluster.local. 5 IN A 10.0.0.1",
+            "x.y.z.10-0-0-1.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+        },
+    ),
+    "verified": (
+        PodMode.VERIFIED,
+        {
+            "10-240-0-1.podns.pod.cluster.local. A": "10-240-0-1.podns.pod.cluster.local. 5 IN A 10.240.0.1",
+            "10-240-0-1.testns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "172-0-0-2.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "fd00--5.podns.pod.cluster.local. AAAA": "fd00--5.podns.pod.cluster.local. 5 IN AAAA fd00::5",
+            "podns.pod.cluster.local. A": "NODATA cluster.local. 5",
+            "pod-nons.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "question", "answer"),
+    [
+        pytest.param(mode, question, answer, id=f"{name}: {question}")
+        for name, (mode, table) in POD_MODES.items()
+        for question, answer in table.items()
+    ],
+)
+def test_pod_names_are_answered_in_each_mode(mode: PodMode, question: str, answer: str) -> None:
+    assert ClusterDig(cluster(), settings(pods=mode))(question) == answer
+
+
+def test_a_verified_pod_name_rests_on_who_has_the_address() -> None:
+    dig = ClusterDig(cluster(), settings(pods=PodMode.VERIFIED))
+    resolution = dig.resolve("10-9-9-9.podns.pod.cluster.local. A")
+    assert resolution is not None
+    assert [fact.kind for fact in resolution.facts] == ["namespace", "address"]
+
+
+CASES = {
+    "a negative answer": (
+        "not-a-service.testns.svc.ClUsTeR.lOcAl. A",
+        "ClUsTeR.lOcAl. 5 IN SOA ns.dns.ClUsTeR.lOcAl. hostmaster.ClUsTeR.lOcAl. 1499347823 7200 1800 86400 5",
+    ),
+    "an address": ("SvC1.TeStNs.SvC.cLuStEr.LoCaL. A", "SvC1.TeStNs.SvC.cLuStEr.LoCaL. 5 IN A 10.0.0.1"),
+    "SRV": (
+        "_HtTp._TcP.sVc1.TeStNs.SvC.cLuStEr.LoCaL. SRV",
+        """
+        _HtTp._TcP.sVc1.TeStNs.SvC.cLuStEr.LoCaL. 5 IN SRV 0 100 80 svc1.testns.svc.cLuStEr.LoCaL.
+        svc1.testns.svc.cLuStEr.LoCaL. 5 IN A 10.0.0.1
+        """,
+    ),
+    "SOA": (
+        "Cluster.local. SOA",
+        "Cluster.local. 5 IN SOA ns.dns.Cluster.local. hostmaster.Cluster.local. 1499347823 7200 1800 86400 5",
+    ),
+    "a reverse name that is not there": (
+        "9.9.9.9.IN-addr.ARPA. PTR",
+        "IN-addr.ARPA. 5 IN SOA ns.dns.IN-addr.ARPA. hostmaster.IN-addr.ARPA. 1499347823 7200 1800 86400 5",
+    ),
+}
+
+
+@_cases(CASES)
+def test_the_origin_is_answered_in_the_spelling_of_the_query_and_the_rest_as_stored(
+    dig: ClusterDig, question: str, answer: str
+) -> None:
+    resolution = dig.resolve(question)
+    assert resolution is not None
+    response = resolution.response
+    sections = (*response.answer, *response.authority, *response.additional)
+    assert "\n".join(lines(sections, question.split()[0])) == expected(answer)
+
+
+@pytest.mark.parametrize(("ttl", "soa_ttl"), [(0, 0), (5, 5), (30, 30), (300, 300), (3600, 300)])
+def test_the_ttl_option_is_on_every_record_and_the_soa_s_own_is_at_most_300(ttl: int, soa_ttl: int) -> None:
+    dig = ClusterDig(cluster(), settings(ttl=ttl))
+    assert dig("svc1.testns.svc.cluster.local. A") == f"svc1.testns.svc.cluster.local. {ttl} IN A 10.0.0.1"
+    assert dig("svc0.testns.svc.cluster.local. A") == f"NXDOMAIN cluster.local. {soa_ttl}"
+    assert dig("cluster.local. SOA").endswith(f" 86400 {ttl}")
+    assert dig("dns-version.cluster.local. TXT").split()[1] == "28800"
+
+
+def test_the_serial_is_zero_before_any_change() -> None:
+    dig = ClusterDig([], settings())
+    assert " 0 7200 1800 86400 5" in dig("cluster.local. SOA")
+
+
+def test_answers_are_authoritative_and_counted_for_the_kubernetes_plugin(dig: ClusterDig) -> None:
+    for question in ("svc1.testns.svc.cluster.local. A", "svc0.testns.svc.cluster.local. A"):
+        resolution = dig.resolve(question)
+        assert resolution is not None
+        assert resolution.response.flags == Flag.AA
+        assert resolution.plugin == "kubernetes"
+        assert resolution.scope is Scope.EVERYONE
+
+
+def test_the_longest_origin_that_holds_the_name_answers() -> None:
+    dig = ClusterDig(cluster(), settings("local.", "cluster.local."))
+    assert dig("svc1.testns.svc.cluster.local. A").endswith("10.0.0.1")
+    assert dig("svc1.testns.svc.local. A").endswith("10.0.0.1")
+    assert dig("cluster.local. A") == "NODATA cluster.local. 5"
+    assert dig("svc1.testns.svc.example.org. A") == PASSED
+
+
+def test_the_root_can_be_an_origin() -> None:
+    dig = ClusterDig(cluster(), settings("."))
+    assert dig("svc1.testns.svc. A") == "svc1.testns.svc. 5 IN A 10.0.0.1"
+    assert dig("svc0.testns.svc. A") == "NXDOMAIN . 5"
+    assert dig(". SOA") == ". 5 IN SOA ns.dns. hostmaster. 1499347823 7200 1800 86400 5"
+
+
+def test_fallthrough_passes_on_names_that_do_not_exist_and_no_others() -> None:
+    dig = ClusterDig(cluster(), settings(fallthrough=["in-addr.arpa", "testns.svc.cluster.local"]))
+    assert dig("svc0.testns.svc.cluster.local. A") == PASSED
+    assert dig("9.9.9.9.in-addr.arpa. PTR") == PASSED
+    assert dig("svc0.other.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
+    assert dig("svc1.testns.svc.cluster.local. AAAA") == "NODATA cluster.local. 5"
+    everything = ClusterDig(cluster(), settings(fallthrough=["."]))
+    assert everything("foo.cluster.local. A") == PASSED
+
+
+@pytest.mark.parametrize("fallthrough", [[], ["."]])
+def test_while_watches_are_incomplete_a_name_that_seems_missing_is_servfail(fallthrough: list[str]) -> None:
+    dig = ClusterDig(cluster(), settings(fallthrough=fallthrough), synced=False)
+    for name in ("svc0.testns.svc", "svc1.nons.svc", "foo", "9.9.9.9.in-addr.arpa"):
+        question = f"{name} PTR" if name.endswith("arpa") else f"{name}.cluster.local. A"
+        resolution = dig.resolve(question)
+        assert resolution is not None
+        assert resolution.response.rcode == Rcode.SERVFAIL
+        assert resolution.response.ede is not None
+        assert resolution.response.ede.code == EdeCode.NOT_READY
+        assert resolution.response.authority != ()
+        assert resolution.response.flags == Flag.AA
+
+
+def test_while_watches_are_incomplete_what_is_known_is_served() -> None:
+    dig = ClusterDig(cluster(), settings(), synced=False)
+    assert dig("svc1.testns.svc.cluster.local. A").endswith("10.0.0.1")
+    assert dig("hdls1.testns.svc.cluster.local. A").endswith("172.0.0.2")
+    assert dig("svc1.testns.svc.cluster.local. AAAA") == "NODATA cluster.local. 5"
+
+
+def test_while_watches_are_incomplete_an_external_name_to_a_missing_service_is_servfail() -> None:
+    objects = [namespace(NS), service("ext", NS, external_name="svc1.testns.svc.cluster.local")]
+    assert ClusterDig(objects, settings(), synced=False)("ext.testns.svc.cluster.local. A") == (
+        "SERVFAIL cluster.local. 5"
+    )
+
+
+def test_a_namespace_that_is_deleted_takes_its_names_with_it() -> None:
+    dig = ClusterDig(cluster(), settings())
+    dig.apply(Deleted("Namespace", Namespace(NS).key))
+    assert dig("svc1.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"

@@ -1,0 +1,373 @@
+"""ClusterIP, headless and ExternalName Services, asked with dig: the answers are those of CoreDNS's kubernetes plugin."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.cluster_dig import ClusterDig, expected, settings
+from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
+from topodns.cluster.model import ClusterObject
+from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
+from topodns.dns.names import Name, name_text
+from topodns.resolve.step import Client, Scope
+
+NS = "testns"
+
+
+def cluster() -> list[ClusterObject]:
+    """The Services of CoreDNS's own tests, and a few more."""
+    return [
+        namespace(NS),
+        service("svc1", NS, ["10.0.0.1"], ["http:80"]),
+        service("svcempty", NS, ["10.0.0.9"], ["http:80"]),
+        service("svc6", NS, ["1234:abcd::1"], ["http:80"]),
+        service("dual", NS, ["10.0.0.3", "10::3"], ["http:80"]),
+        service("ports", NS, ["10.0.0.4"], ["http:80", "https:443", "dns:53/UDP", "9000"]),
+        service("portless", NS, ["10.0.0.5"]),
+        service("hdls1", NS),
+        service("hdlsprtls", NS),
+        service("notready", NS),
+        service("nobody", NS),
+        service("external", NS, external_name="ext.interwebs.test"),
+        service("external-to-service", NS, external_name="svc1.testns.svc.cluster.local"),
+        service("external-to-nothing", NS, external_name="svc0.testns.svc.cluster.local"),
+        service("external-to-itself", NS, external_name="external-to-itself.testns.svc.cluster.local"),
+        service("external-a", NS, external_name="external-b.testns.svc.cluster.local"),
+        service("external-b", NS, external_name="external-a.testns.svc.cluster.local"),
+        service("external-ip", NS, external_name="1.2.3.4"),
+        service("external-long", NS, external_name="x" * 64),
+        endpoint_slice("svc1", endpoint("172.0.0.1", hostname="ep1a"), namespace=NS, ports=["http:80"]),
+        endpoint_slice(
+            "hdls1",
+            endpoint("172.0.0.2"),
+            endpoint("172.0.0.3"),
+            endpoint("172.0.0.4", hostname="dup-name"),
+            endpoint("172.0.0.5", hostname="dup-name"),
+            endpoint("172.0.0.6", ready=False),
+            namespace=NS,
+            ports=["http:80"],
+        ),
+        endpoint_slice(
+            "hdls1",
+            endpoint("5678:abcd::1"),
+            endpoint("5678:abcd::2"),
+            name="hdls1-v6",
+            namespace=NS,
+            ports=["http:80"],
+        ),
+        endpoint_slice("hdlsprtls", endpoint("172.0.0.20"), namespace=NS),
+        endpoint_slice("notready", endpoint("172.0.0.30", ready=False), namespace=NS, ports=["http:80"]),
+    ]
+
+
+@pytest.fixture(scope="module")
+def dig() -> ClusterDig:
+    return ClusterDig(cluster(), settings())
+
+
+CLUSTER_IP = {
+    "A is the ClusterIP": (
+        "svc1.testns.svc.cluster.local. A",
+        "svc1.testns.svc.cluster.local. 5 IN A 10.0.0.1",
+    ),
+    "AAAA of an IPv4 Service is NODATA": ("svc1.testns.svc.cluster.local. AAAA", "NODATA cluster.local. 5"),
+    "AAAA is the IPv6 ClusterIP": (
+        "svc6.testns.svc.cluster.local. AAAA",
+        "svc6.testns.svc.cluster.local. 5 IN AAAA 1234:abcd::1",
+    ),
+    "A of an IPv6 Service is NODATA": ("svc6.testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
+    "dual-stack A": ("dual.testns.svc.cluster.local. A", "dual.testns.svc.cluster.local. 5 IN A 10.0.0.3"),
+    "dual-stack AAAA": ("dual.testns.svc.cluster.local. AAAA", "dual.testns.svc.cluster.local. 5 IN AAAA 10::3"),
+    "a Service without endpoints answers": (
+        "svcempty.testns.svc.cluster.local. A",
+        "svcempty.testns.svc.cluster.local. 5 IN A 10.0.0.9",
+    ),
+    "SRV points at the Service itself": (
+        "_http._tcp.svc1.testns.svc.cluster.local. SRV",
+        """
+        _http._tcp.svc1.testns.svc.cluster.local. 5 IN SRV 0 100 80 svc1.testns.svc.cluster.local.
+        + svc1.testns.svc.cluster.local. 5 IN A 10.0.0.1
+        """,
+    ),
+    "SRV of a dual-stack Service shares the weight between the families": (
+        "dual.testns.svc.cluster.local. SRV",
+        """
+        dual.testns.svc.cluster.local. 5 IN SRV 0 50 80 dual.testns.svc.cluster.local.
+        + dual.testns.svc.cluster.local. 5 IN A 10.0.0.3
+        + dual.testns.svc.cluster.local. 5 IN AAAA 10::3
+        """,
+    ),
+    "SRV at the Service's name has every port, unnamed ones too": (
+        "ports.testns.svc.cluster.local. SRV",
+        """
+        ports.testns.svc.cluster.local. 5 IN SRV 0 25 80 ports.testns.svc.cluster.local.
+        ports.testns.svc.cluster.local. 5 IN SRV 0 25 443 ports.testns.svc.cluster.local.
+        ports.testns.svc.cluster.local. 5 IN SRV 0 25 53 ports.testns.svc.cluster.local.
+        ports.testns.svc.cluster.local. 5 IN SRV 0 25 9000 ports.testns.svc.cluster.local.
+        + ports.testns.svc.cluster.local. 5 IN A 10.0.0.4
+        """,
+    ),
+    "the protocol selects": (
+        "_dns._udp.ports.testns.svc.cluster.local. SRV",
+        """
+        _dns._udp.ports.testns.svc.cluster.local. 5 IN SRV 0 100 53 ports.testns.svc.cluster.local.
+        + ports.testns.svc.cluster.local. 5 IN A 10.0.0.4
+        """,
+    ),
+    "underscores are optional": (
+        "dns.udp.ports.testns.svc.cluster.local. SRV",
+        """
+        dns.udp.ports.testns.svc.cluster.local. 5 IN SRV 0 100 53 ports.testns.svc.cluster.local.
+        + ports.testns.svc.cluster.local. 5 IN A 10.0.0.4
+        """,
+    ),
+    "A at the name of a port is the ClusterIP": (
+        "_http._tcp.svc1.testns.svc.cluster.local. A",
+        "_http._tcp.svc1.testns.svc.cluster.local. 5 IN A 10.0.0.1",
+    ),
+    "no such port": ("_nope._tcp.svc1.testns.svc.cluster.local. SRV", "NXDOMAIN cluster.local. 5"),
+    "no such protocol": ("_http._udp.svc1.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "a protocol alone is an endpoint that does not exist": (
+        "_tcp.svc1.testns.svc.cluster.local. SRV",
+        "NXDOMAIN cluster.local. 5",
+    ),
+    "A of a Service without ports": (
+        "portless.testns.svc.cluster.local. A",
+        "portless.testns.svc.cluster.local. 5 IN A 10.0.0.5",
+    ),
+    "SRV of a Service without ports is NODATA": ("portless.testns.svc.cluster.local. SRV", "NODATA cluster.local. 5"),
+    "an endpoint under a ClusterIP Service": (
+        "ep1a.svc1.testns.svc.cluster.local. A",
+        "ep1a.svc1.testns.svc.cluster.local. 5 IN A 172.0.0.1",
+    ),
+    "SRV of an endpoint under a ClusterIP Service": (
+        "ep1a.svc1.testns.svc.cluster.local. SRV",
+        """
+        ep1a.svc1.testns.svc.cluster.local. 5 IN SRV 0 100 80 ep1a.svc1.testns.svc.cluster.local.
+        + ep1a.svc1.testns.svc.cluster.local. 5 IN A 172.0.0.1
+        """,
+    ),
+    "no such Service": ("svc0.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "no such Service, AAAA": ("svc0.testns.svc.cluster.local. AAAA", "NXDOMAIN cluster.local. 5"),
+    "no such namespace": ("svc0.svc-nons.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "three labels left of a Service": ("a.b.c.svc1.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+}
+
+HEADLESS = {
+    "A is each ready endpoint, in slice order": (
+        "hdls1.testns.svc.cluster.local. A",
+        """
+        hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.2
+        hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.3
+        hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.4
+        hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.5
+        """,
+    ),
+    "AAAA": (
+        "hdls1.testns.svc.cluster.local. AAAA",
+        """
+        hdls1.testns.svc.cluster.local. 5 IN AAAA 5678:abcd::1
+        hdls1.testns.svc.cluster.local. 5 IN AAAA 5678:abcd::2
+        """,
+    ),
+    "ready endpoints of the other family only: NODATA": (
+        "hdlsprtls.testns.svc.cluster.local. AAAA",
+        "NODATA cluster.local. 5",
+    ),
+    "no ready endpoint": ("notready.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "no ready endpoint, AAAA": ("notready.testns.svc.cluster.local. AAAA", "NXDOMAIN cluster.local. 5"),
+    "no slice at all": ("nobody.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "SRV has one record per endpoint and port, of six shares": (
+        "_http._tcp.hdls1.testns.svc.cluster.local. SRV",
+        """
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN SRV 0 16 80 172-0-0-2.hdls1.testns.svc.cluster.local.
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN SRV 0 16 80 172-0-0-3.hdls1.testns.svc.cluster.local.
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN SRV 0 16 80 dup-name.hdls1.testns.svc.cluster.local.
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN SRV 0 16 80 5678-abcd--1.hdls1.testns.svc.cluster.local.
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN SRV 0 16 80 5678-abcd--2.hdls1.testns.svc.cluster.local.
+        + 172-0-0-2.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.2
+        + 172-0-0-3.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.3
+        + dup-name.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.4
+        + dup-name.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.5
+        + 5678-abcd--1.hdls1.testns.svc.cluster.local. 5 IN AAAA 5678:abcd::1
+        + 5678-abcd--2.hdls1.testns.svc.cluster.local. 5 IN AAAA 5678:abcd::2
+        """,
+    ),
+    "A at the name of a port": (
+        "_http._tcp.hdls1.testns.svc.cluster.local. A",
+        """
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.2
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.3
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.4
+        _http._tcp.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.5
+        """,
+    ),
+    "no such port": ("_nope._tcp.hdls1.testns.svc.cluster.local. SRV", "NXDOMAIN cluster.local. 5"),
+    "A without ports": (
+        "hdlsprtls.testns.svc.cluster.local. A",
+        "hdlsprtls.testns.svc.cluster.local. 5 IN A 172.0.0.20",
+    ),
+    "SRV without ports is NODATA": ("hdlsprtls.testns.svc.cluster.local. SRV", "NODATA cluster.local. 5"),
+    "an endpoint by its dashed address": (
+        "172-0-0-2.hdls1.testns.svc.cluster.local. A",
+        "172-0-0-2.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.2",
+    ),
+    "an IPv6 endpoint by its dashed address": (
+        "5678-abcd--2.hdls1.testns.svc.cluster.local. AAAA",
+        "5678-abcd--2.hdls1.testns.svc.cluster.local. 5 IN AAAA 5678:abcd::2",
+    ),
+    "an endpoint of the other family": ("5678-abcd--2.hdls1.testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
+    "a hostname that two endpoints share": (
+        "dup-name.hdls1.testns.svc.cluster.local. A",
+        """
+        dup-name.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.4
+        dup-name.hdls1.testns.svc.cluster.local. 5 IN A 172.0.0.5
+        """,
+    ),
+    "an endpoint without ports": (
+        "172-0-0-20.hdlsprtls.testns.svc.cluster.local. A",
+        "172-0-0-20.hdlsprtls.testns.svc.cluster.local. 5 IN A 172.0.0.20",
+    ),
+    "an endpoint that is not ready": ("172-0-0-6.hdls1.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "no such endpoint": ("bogus.hdls1.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "an endpoint of no Service": ("bogus.svc0.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+}
+
+EXTERNAL_NAME = {
+    "CNAME alone": (
+        "external.testns.svc.cluster.local. CNAME",
+        "external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test.",
+    ),
+    "A, where nobody can resolve the target": (
+        "external.testns.svc.cluster.local. A",
+        "external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test.",
+    ),
+    "a target in the same origin is resolved here": (
+        "external-to-service.testns.svc.cluster.local. A",
+        """
+        external-to-service.testns.svc.cluster.local. 5 IN CNAME svc1.testns.svc.cluster.local.
+        svc1.testns.svc.cluster.local. 5 IN A 10.0.0.1
+        """,
+    ),
+    "a target here without such records takes the CNAME with it": (
+        "external-to-service.testns.svc.cluster.local. AAAA",
+        "NODATA cluster.local. 5",
+    ),
+    "a target here that does not exist takes the CNAME with it": (
+        "external-to-nothing.testns.svc.cluster.local. A",
+        "NODATA cluster.local. 5",
+    ),
+    "the CNAME to nothing can still be asked for": (
+        "external-to-nothing.testns.svc.cluster.local. CNAME",
+        "external-to-nothing.testns.svc.cluster.local. 5 IN CNAME svc0.testns.svc.cluster.local.",
+    ),
+    "a loop of one": ("external-to-itself.testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
+    "a loop of two": ("external-a.testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
+    "an address is no name": ("external-ip.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "no name at all": ("external-long.testns.svc.cluster.local. CNAME", "NXDOMAIN cluster.local. 5"),
+    "SRV": ("external.testns.svc.cluster.local. SRV", "NODATA cluster.local. 5"),
+    "TXT": ("external.testns.svc.cluster.local. TXT", "NODATA cluster.local. 5"),
+    "MX": ("external.testns.svc.cluster.local. MX", "NODATA cluster.local. 5"),
+    "HTTPS": ("external.testns.svc.cluster.local. HTTPS", "NODATA cluster.local. 5"),
+    "an endpoint of it": ("endpoint.external.testns.svc.cluster.local. CNAME", "NXDOMAIN cluster.local. 5"),
+    "a port of it": ("_http._tcp.external.testns.svc.cluster.local. SRV", "NXDOMAIN cluster.local. 5"),
+}
+
+
+def _cases(table: dict[str, tuple[str, str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return pytest.mark.parametrize(("question", "answer"), table.values(), ids=table.keys())
+
+
+@_cases(CLUSTER_IP)
+def test_cluster_ip_services_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
+    assert dig(question) == expected(answer)
+
+
+@_cases(HEADLESS)
+def test_headless_services_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
+    assert dig(question) == expected(answer)
+
+
+@_cases(EXTERNAL_NAME)
+def test_external_names_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
+    assert dig(question) == expected(answer)
+
+
+def test_answers_rest_on_the_namespace_and_on_every_service_looked_at(dig: ClusterDig) -> None:
+    def rests_on(question: str) -> list[str]:
+        resolution = dig.resolve(question)
+        assert resolution is not None
+        assert resolution.scope is Scope.EVERYONE
+        return [f"{fact.kind} {fact.namespace}/{fact.name!s}" for fact in resolution.facts]
+
+    assert rests_on("svc1.testns.svc.cluster.local. A") == ["namespace /testns", "service testns/svc1"]
+    assert rests_on("svc0.testns.svc.cluster.local. A") == ["namespace /testns", "service testns/svc0"]
+    assert rests_on("svc1.nons.svc.cluster.local. A") == ["namespace /nons"]
+    assert rests_on("external-to-nothing.testns.svc.cluster.local. A") == [
+        *("namespace /testns", "service testns/external-to-nothing"),
+        *("namespace /testns", "service testns/svc0"),
+    ]
+
+
+def test_a_chain_of_external_names_is_followed_ten_times() -> None:
+    links = [service(f"n{i}", NS, external_name=f"n{i + 1}.testns.svc.cluster.local") for i in range(12)]
+    dig = ClusterDig([namespace(NS), *links, service("n12", NS, ["10.0.0.1"])], settings())
+    assert dig("n1.testns.svc.cluster.local. A").count("CNAME") == 11
+    assert dig("n0.testns.svc.cluster.local. A") == "NODATA cluster.local. 5"
+
+
+def _listener(asked: list[str], response: Response | None) -> Callable[[Name, int, Client], Response | None]:
+    def chase(target: Name, qtype: int, _client: Client) -> Response | None:
+        asked.append(f"{name_text(target)} {RRType(qtype).name}")
+        return response
+
+    return chase
+
+
+def test_a_target_elsewhere_is_asked_of_the_listener_and_only_for_addresses() -> None:
+    asked: list[str] = []
+    there = Response(Rcode.NOERROR, (RRset(b"", RRType.A, 30, (packed("1.2.3.4"),)),), flags=Flag.AA | Flag.TC)
+    dig = ClusterDig(cluster(), settings(), chase=_listener(asked, there))
+    assert dig("external.testns.svc.cluster.local. HTTPS") == "NODATA cluster.local. 5"
+    assert asked == []
+    assert dig("external.testns.svc.cluster.local. A") == expected(
+        """
+        external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test.
+        ext.interwebs.test. 30 IN A 1.2.3.4
+        """
+    )
+    assert asked == ["ext.interwebs.test. A"]
+    resolution = dig.resolve("external.testns.svc.cluster.local. A")
+    assert resolution is not None
+    assert resolution.response.flags & Flag.TC
+    assert resolution.scope is Scope.CLIENT
+
+
+@pytest.mark.parametrize("there", [Response(Rcode.NXDOMAIN), Response(Rcode.SERVFAIL), None])
+def test_a_target_elsewhere_that_fails_leaves_the_cname_alone(there: Response | None) -> None:
+    dig = ClusterDig(cluster(), settings(), chase=_listener([], there))
+    assert dig("external.testns.svc.cluster.local. A") == (
+        "external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test."
+    )
+
+
+def test_a_weight_is_never_less_than_one() -> None:
+    endpoints = [endpoint(f"172.1.{i // 200}.{i % 200}") for i in range(300)]
+    dig = ClusterDig(
+        [namespace(NS), service("big", NS), endpoint_slice("big", *endpoints, namespace=NS, ports=["80"])], settings()
+    )
+    assert " SRV 0 1 80 172-1-0-0.big." in dig("big.testns.svc.cluster.local. SRV")
+
+
+def test_an_endpoint_of_two_slices_is_one_record() -> None:
+    dig = ClusterDig(
+        [
+            namespace(NS),
+            service("moving", NS),
+            endpoint_slice("moving", endpoint("172.0.0.1"), namespace=NS, ports=["http:80"]),
+            endpoint_slice("moving", endpoint("172.0.0.1"), name="moving-2", namespace=NS, ports=["http:80"]),
+        ],
+        settings(),
+    )
+    assert dig("moving.testns.svc.cluster.local. A") == "moving.testns.svc.cluster.local. 5 IN A 172.0.0.1"
+    assert dig("moving.testns.svc.cluster.local. SRV").count(" SRV 0 100 80 ") == 1

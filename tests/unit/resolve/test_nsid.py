@@ -1,0 +1,31 @@
+import pytest
+
+from tests.support.asking import ask, client
+from topodns.dns.message import Edns, Option, Response
+from topodns.resolve.nsid import Nsid
+from topodns.resolve.step import Resolution
+
+ASKS_NSID = Edns(1232, 0, False, ((Option.COOKIE, b"12345678"), (Option.NSID, b"")))
+COOKIE = (int(Option.COOKIE), b"x" * 16)
+
+
+def options(identifier: str, edns: Edns | None, before: tuple[tuple[int, bytes], ...] = ()) -> object:
+    resolution = Resolution(Response(options=before), "kubernetes")
+    return Nsid(identifier, "dns-0")(ask("example.", edns=edns), client(), resolution).response.options
+
+
+def test_who_asks_is_told_the_identifier() -> None:
+    assert options("Use The Force", ASKS_NSID) == ((3, b"Use The Force"),)
+
+
+def test_without_an_identifier_it_is_the_host_name() -> None:
+    assert options("", ASKS_NSID) == ((3, b"dns-0"),)
+
+
+@pytest.mark.parametrize("edns", [None, Edns(1232, 0, False), Edns(1232, 0, False, ((Option.COOKIE, b"12345678"),))])
+def test_who_does_not_ask_is_not_told(edns: Edns | None) -> None:
+    assert options("me", edns) == ()
+
+
+def test_it_replaces_another_servers_identifier_and_leaves_other_options() -> None:
+    assert options("me", ASKS_NSID, ((3, b"upstream"), COOKIE)) == (COOKIE, (3, b"me"))

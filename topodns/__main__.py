@@ -1,0 +1,7 @@
+"""`python -m topodns`."""
+
+import sys
+
+from topodns.cli import main
+
+sys.exit(main())

@@ -1,0 +1,110 @@
+"""What the process tells over HTTP: /health, /ready, /metrics and /explain, where the Corefile says."""
+
+import json
+import socket
+from collections.abc import Iterable, Mapping
+
+from topodns.assembly import Cluster, Generation, ListenAt
+from topodns.edge.admin_http import AdminServer, Reply, Request, Route
+from topodns.edge.metrics import CONTENT_TYPE, Metrics
+from topodns.edge.sockets import open_tcp
+from topodns.explain import Unexplained, explain_request
+from topodns.settings.server import Address
+
+_LOOPBACK = ("127.", "::1", "::ffff:127.")
+
+
+class Admin:
+    """The HTTP side. `lame` turns /ready off for good; a generation decides what is served where."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._server = AdminServer()
+        self._was_ready = False
+        self.lame = False
+
+    async def follow(self, generation: Generation) -> None:
+        """Serve what this generation asks for. Raises ListenError, with the listeners there were still serving."""
+        wanted = self._routes(generation)
+        opened = _open(at for at in wanted if at not in self._server.addresses)
+        for at, routes in wanted.items():
+            if at in opened:
+                await self._server.listen(at, opened[at], routes)
+            else:
+                self._server.replace_routes(at, routes)
+        self._server.close(keep=frozenset(wanted))
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:
+        wanted: dict[ListenAt, dict[str, Route]] = {}
+        for block in generation.settings.blocks:
+            if block.health is not None:
+                _at(wanted, block.health.listen)["/health"] = _healthy
+            if block.ready is not None:
+                routes = _at(wanted, block.ready.listen)
+                routes["/ready"] = self._readiness(generation, block.ready.continuously)
+                routes["/explain"] = _explanation(generation)
+            if block.prometheus is not None:
+                _at(wanted, block.prometheus.listen)["/metrics"] = self._exposition
+        return wanted
+
+    def _exposition(self, request: Request) -> Reply:
+        return Reply(200, self._metrics.exposition(), CONTENT_TYPE)
+
+    def _readiness(self, generation: Generation, continuously: bool) -> Route:
+        def ready(request: Request) -> Reply:
+            if self.lame:
+                return Reply(503, b"Shutting down")
+            waiting = unready(generation.clusters)
+            if waiting and (continuously or not self._was_ready):
+                return Reply(503, "\n".join(waiting).encode())
+            self._was_ready = True
+            return Reply(200, b"OK")
+
+        return ready
+
+
+def unready(clusters: Iterable[Cluster]) -> list[str]:
+    """What is still waited for, a line a cluster."""
+    return [
+        f"kubernetes: waiting for {', '.join(cluster.state.unsynced)}"
+        for cluster in clusters
+        if not cluster.state.synced
+    ]
+
+
+def _open(addresses: Iterable[ListenAt]) -> dict[ListenAt, list[socket.socket]]:
+    opened: dict[ListenAt, list[socket.socket]] = {}
+    try:
+        for at in addresses:
+            opened[at] = open_tcp(*at)
+    except BaseException:
+        for sockets in opened.values():
+            for sock in sockets:
+                sock.close()
+        raise
+    return opened
+
+
+def _healthy(request: Request) -> Reply:
+    return Reply(200, b"OK")
+
+
+def _explanation(generation: Generation) -> Route:
+    def explain(request: Request) -> Reply:
+        # It tells where Pods run; whoever may `kubectl port-forward` or exec comes from loopback.
+        if not request.peer.startswith(_LOOPBACK):
+            return Reply(403, b"only from loopback: kubectl port-forward, or exec\n")
+        try:
+            explanation = explain_request(generation.clusters, request.arguments)
+        except Unexplained as problem:
+            return Reply(400, f"{problem}\n".encode())
+        return Reply(200, json.dumps(explanation.as_dict()).encode(), "application/json")
+
+    return explain
+
+
+def _at(wanted: dict[ListenAt, dict[str, Route]], address: Address) -> dict[str, Route]:
+    return wanted.setdefault((address.host, address.port), {})

@@ -1,0 +1,228 @@
+"""The program's life: build, open, serve, reload, drain, stop. Owns every task; the one importer of uvloop."""
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import uvloop
+
+from topodns.admin import Admin, unready
+from topodns.assembly import Assembly, Generation, Machine
+from topodns.cluster.model import Fact
+from topodns.cluster.topology import OnInvalid
+from topodns.config.errors import ConfigError
+from topodns.config.interfaces import own_addresses
+from topodns.edge.file_watch import watch_files
+from topodns.edge.log_lines import LineWriter
+from topodns.edge.metrics import Metrics
+from topodns.edge.sockets import ListenError
+from topodns.listeners import Listeners
+from topodns.published import Events, readings
+from topodns.resolve.audit import audit
+from topodns.resolve.chain import Host
+from topodns.resolve.weight_file import BadWeights
+from topodns.settings.server import Settings
+
+log = logging.getLogger(__name__)
+
+AUDIT_AFTER: Final = 0.5  # seconds: a burst of changes is looked at once
+
+LoadSettings = Callable[[], Settings]
+"""Reads the Corefile anew. Raises ConfigError."""
+
+STOP_ERRORS: Final = (ConfigError, ListenError, BadWeights, OSError)
+"""What keeps a Corefile from being served: at the start the program ends, later the old one stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What is said and written once everything is open."""
+
+    banner: Callable[[Mapping[tuple[str, int], int], Settings], None]
+    pid_file: str = ""
+
+
+def run(load: LoadSettings, announcement: Announcement) -> int:
+    """Serve until a signal says stop; the exit status. Raises one of STOP_ERRORS where it cannot start."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(Server(load, announcement).run())
+
+
+class Server:
+    """One run of the program."""
+
+    def __init__(self, load: LoadSettings, announcement: Announcement) -> None:
+        self._load = load
+        self._announcement = announcement
+        self._rng = random.Random()
+        self._lines = LineWriter()
+        machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
+        self._assembly = Assembly(machine, self._lines)
+        self._listeners = Listeners(self._rng)
+        self._events = Events()
+        self._admin = Admin(Metrics(self._listeners.tallies, readings(self._listeners, self._events)))
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop = asyncio.Event()
+        self._hurry = self._failed = False
+        self._reloads = asyncio.Event()
+        self._audit_due: asyncio.TimerHandle | None = None
+        self._found: frozenset[str] = frozenset()
+        self._generation: Generation | None = None
+
+    async def run(self) -> int:
+        """Start, serve, stop."""
+        await self._take_over(self._load())
+        self._listen_to_signals()
+        self._announce()
+        reloading = asyncio.create_task(self._reload_when_asked(), name="reload")
+        await self._stop.wait()
+        reloading.cancel()
+        await self._leave()
+        return 1 if self._failed else 0
+
+    async def _take_over(self, settings: Settings) -> None:
+        """Build a generation and put it in charge, or raise and leave everything as it was."""
+        generation = self._assembly.build(settings)
+        prepared = self._listeners.prepare(generation)
+        try:
+            await self._admin.follow(generation)
+        except BaseException:
+            prepared.close()
+            raise
+        await self._end_tasks()
+        generation.changed = self._changed
+        await self._listeners.commit(prepared)
+        self._generation = self._events.generation = generation
+        self._start_tasks(generation)
+        self._schedule_audit()
+        for line in unready(generation.clusters):
+            log.warning("plugin/%s", line)
+
+    def _start_tasks(self, generation: Generation) -> None:
+        for cluster in generation.clusters:
+            self._own(cluster.source.run(watch_files(cluster.kubernetes.manifests)), "manifests")
+        for source in generation.weights:
+            self._own(source.run(), "weights")
+        for block in generation.settings.blocks:
+            if block.reload is not None:
+                self._own(self._look_for_changes(block.reload.interval, block.reload.jitter), "corefile")
+                break
+
+    def _own(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Run a background task for this generation; one that dies of a bug takes the program down."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.critical("bug: task %s died", task.get_name(), exc_info=task.exception())
+            self._failed = self._hurry = True
+            self._stop.set()
+
+    async def _end_tasks(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _changed(self, facts: frozenset[Fact]) -> None:
+        self._listeners.forget(facts)
+        self._schedule_audit()
+
+    def _schedule_audit(self) -> None:
+        if self._audit_due is None:
+            self._audit_due = asyncio.get_running_loop().call_later(AUDIT_AFTER, self._audit)
+
+    def _audit(self) -> None:
+        """Log what is wrong with the cluster's topology wishes now and was not at the last look."""
+        self._audit_due = None
+        found: set[str] = set()
+        for cluster in self._generation.clusters if self._generation is not None else ():
+            if cluster.topology is not None:
+                ignored = cluster.topology.on_invalid is OnInvalid.IGNORE
+                found.update(str(finding) for finding in audit(cluster.state, ignored))
+        for line in sorted(found - self._found):
+            log.warning("plugin/topology: %s", line)
+        self._found = frozenset(found)
+
+    async def _look_for_changes(self, interval: float, jitter: float) -> None:
+        """The `reload` directive: look at the Corefile every interval, give or take half the jitter."""
+        while True:
+            await asyncio.sleep(max(1.0, interval + self._rng.uniform(-jitter / 2, jitter / 2)))
+            try:
+                settings = self._load()
+            except ConfigError as problem:
+                self._events.reload_failed(str(problem))
+                continue
+            if self._generation is not None and settings.digest != self._generation.settings.digest:
+                self._reloads.set()
+
+    async def _reload_when_asked(self) -> None:
+        while True:
+            await self._reloads.wait()
+            self._reloads.clear()
+            log.info("Reloading")
+            try:
+                await self._take_over(self._load())
+            except STOP_ERRORS as problem:
+                self._events.reload_failed(str(problem))
+                continue
+            log.info("Reloading complete")
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        loop.add_signal_handler(signal.SIGQUIT, self._interrupted)
+        loop.add_signal_handler(signal.SIGUSR1, self._reloads.set)
+        loop.add_signal_handler(signal.SIGUSR2, log.warning, "SIGUSR2: no binary upgrade here; nothing is done")
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as CoreDNS
+
+    def _interrupted(self) -> None:
+        """Stop without the lameduck; the second time, at once."""
+        if self._hurry:
+            os._exit(2)
+        self._hurry = True
+        self._stop.set()
+
+    def _announce(self) -> None:
+        assert self._generation is not None
+        self._announcement.banner(self._listeners.ports(), self._generation.settings)
+        if self._announcement.pid_file:
+            with open(self._announcement.pid_file, "w", encoding="ascii") as file:
+                file.write(f"{os.getpid()}\n")
+
+    async def _leave(self) -> None:
+        """Not ready, then lameduck (still answering), then drain, then close."""
+        self._admin.lame = True
+        lameduck = 0.0 if self._hurry or self._generation is None else _lameduck(self._generation.settings)
+        if lameduck:
+            log.info("plugin/health: Going into lameduck mode for %gs", lameduck)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(lameduck):
+                    await self._hurried()
+        await self._end_tasks()
+        await self._listeners.close()
+        self._admin.close()
+        self._lines.flush()
+        if self._announcement.pid_file:
+            with suppress(FileNotFoundError):
+                os.unlink(self._announcement.pid_file)
+
+    async def _hurried(self) -> None:
+        """Return when an interrupt cuts the lameduck short."""
+        self._stop.clear()
+        await self._stop.wait()
+
+
+def _lameduck(settings: Settings) -> float:
+    return max((block.health.lameduck for block in settings.blocks if block.health is not None), default=0.0)

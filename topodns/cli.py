@@ -1,0 +1,167 @@
+"""The command line: CoreDNS's flags to serve, and the subcommands check and explain."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from topodns import __version__
+from topodns.config.directives import DIRECTIVES
+from topodns.config.errors import ConfigError
+from topodns.config.load import load_settings, settings_from_text
+from topodns.settings.server import Settings
+
+DEFAULT_COREFILE: Final = ". {\n    whoami\n    log\n}\n"  # CoreDNS's, where there is no file at all
+DEFAULT_PORT: Final = 53
+
+_SUBCOMMANDS: Final = ("check", "explain")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status: 0 well, 1 a fault in what was given, 2 wrong usage."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = {"check": _check, "explain": _explain}.get(arguments[0]) if arguments else None
+    try:
+        return _serve(arguments) if command is None else command(arguments[1:])
+    except ConfigError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 2
+
+
+def _serve(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="topodns",
+        description="Cluster DNS that knows where the asking pod runs. Also: topodns check, topodns explain.",
+        allow_abbrev=False,
+    )
+    _add_corefile_flags(parser)
+    parser.add_argument("-pidfile", "--pidfile", default="", metavar="FILE", help="write the process id here")
+    parser.add_argument("-quiet", "--quiet", action="store_true", help="print nothing at start")
+    parser.add_argument("-plugins", "--plugins", action="store_true", help="list the directives and exit")
+    parser.add_argument("-version", "--version", action="store_true", help="print the version and exit")
+    flags = parser.parse_args(arguments)
+    if flags.version:
+        print(_version_lines())
+        return 0
+    if flags.plugins:
+        print("\n".join(f"dns.{name}" for name in sorted(DIRECTIVES)))
+        return 0
+    return _run(flags)
+
+
+def _run(flags: argparse.Namespace) -> int:
+    # Imported here: `check` and `-version` need no sockets and no loop.
+    from topodns.app import STOP_ERRORS, Announcement, run
+    from topodns.edge.log_lines import start_logging
+
+    start_logging(sys.stdout, time.monotonic)
+    announcement = Announcement((lambda ports, settings: None) if flags.quiet else _print_banner, flags.pidfile)
+    text = sys.stdin.read() if flags.conf == "stdin" else None
+    try:
+        return run(partial(_load, flags.conf, flags.port, text), announcement)
+    except STOP_ERRORS as problem:
+        print(problem, file=sys.stderr)
+        return 1
+
+
+def _check(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="topodns check", description="Say whether a Corefile can be served.", allow_abbrev=False
+    )
+    _add_corefile_flags(parser)
+    flags = parser.parse_args(arguments)
+    settings = _load(flags.conf, flags.port, sys.stdin.read() if flags.conf == "stdin" else None)
+    keys = sum(len(block.keys) for block in settings.blocks)
+    print(f"{flags.conf or 'Corefile'}: good: {len(settings.blocks)} server blocks, {keys} keys")
+    return 0
+
+
+def _explain(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="topodns explain",
+        description="Say why a client is told what it is told: by a running server, or from a Corefile's manifests.",
+        allow_abbrev=False,
+    )
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--client", default="", metavar="IP", help="the address that asks")
+    who.add_argument("--node", default="", metavar="NAME", help="the node that the client is on")
+    parser.add_argument("name", help="the name asked for")
+    parser.add_argument("type", nargs="?", default="A", help="the type asked for (A)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "-conf", "--conf", default="", metavar="FILE", help="load this Corefile's manifests to find out"
+    )
+    parser.add_argument(
+        "--server", default="127.0.0.1:8181", metavar="HOST:PORT", help="else ask the `ready` address of this server"
+    )
+    flags = parser.parse_args(arguments)
+    question = {"name": flags.name, "type": flags.type, "client": flags.client, "node": flags.node}
+    return _print_explanation(flags, {key: value for key, value in question.items() if value})
+
+
+def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
+    from topodns.edge.admin_client import AdminError, fetch
+    from topodns.explain import Unexplained, explain_offline, explanation_text
+
+    try:
+        if flags.conf:
+            explained = explain_offline(_load(flags.conf, DEFAULT_PORT, None), question).as_dict()
+        else:
+            explained = json.loads(fetch(flags.server, "/explain", question))
+    except (AdminError, Unexplained, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    print(json.dumps(explained, indent=2) if flags.json else explanation_text(explained))
+    return 0
+
+
+def _add_corefile_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-conf", "--conf", default="", metavar="FILE", help="the Corefile, or `stdin` (Corefile)")
+    parser.add_argument(
+        *("-dns.port", "--dns.port", "-p"),
+        dest="port",
+        type=_port,
+        default=DEFAULT_PORT,
+        metavar="N",
+        help="port of keys without one (53)",
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port")
+    return port
+
+
+def _load(path: str, port: int, stdin: str | None) -> Settings:
+    """The settings of a Corefile; without a path that of the working directory, or the built-in one."""
+    if stdin is not None:
+        return settings_from_text(stdin, "stdin", port, os.environ)
+    if not path and not os.path.exists("Corefile"):
+        return settings_from_text(DEFAULT_COREFILE, "built-in Corefile", port, os.environ)
+    return load_settings(path or "Corefile", port, os.environ)
+
+
+def _print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
+    """As CoreDNS: each key with its port, then the version."""
+    lines = []
+    for block in settings.blocks:
+        for key in block.keys:
+            origin = ".".join(key.origin) + "."
+            for host in block.bind or ("",):
+                at = f" on {host}" if host else ""
+                lines.append(f"{origin}:{ports[(host, key.port)]}{at}")
+    print("\n".join([*lines, _version_lines()]), flush=True)
+
+
+def _version_lines() -> str:
+    system = f"{platform.system().lower()}/{platform.machine()}"
+    return f"topodns-{__version__}\n{system}, python {platform.python_version()}"

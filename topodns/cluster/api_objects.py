@@ -1,0 +1,215 @@
+"""What is read of each kind of Kubernetes API object, and how: the one door to msgspec.
+
+Typed structs name the fields that are needed; all others are skipped without being built. Every field may be null or
+missing, as for Go's decoder, except an object's name. What the fields mean is `decode`'s business.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+UNREADABLE: Final = (msgspec.MsgspecError, RecursionError)  # what Reader.read raises
+
+
+class ApiStruct(msgspec.Struct, gc=False, rename="camel"):
+    """Lives only within one decoding, and never in a cycle: no need to freeze it or to let the collector see it."""
+
+
+class ApiMetadata(ApiStruct):
+    name: str
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    generation: int | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class ApiObject(ApiStruct):
+    metadata: ApiMetadata
+    api_version: str | None = None
+
+
+class ApiNamed(ApiStruct):
+    name: str | None = None
+
+
+class ApiNodeCondition(ApiStruct):
+    type: str | None = None
+    status: str | None = None
+
+
+class ApiNodeAddress(ApiStruct):
+    type: str | None = None
+    address: str | None = None
+
+
+class ApiNodeSpec(ApiStruct):
+    pod_cidrs: list[str] | None = msgspec.field(name="podCIDRs", default=None)
+    pod_cidr: str | None = msgspec.field(name="podCIDR", default=None)
+
+
+class ApiNodeStatus(ApiStruct):
+    addresses: list[ApiNodeAddress] | None = None
+    conditions: list[ApiNodeCondition] | None = None
+
+
+class ApiNode(ApiObject):
+    spec: ApiNodeSpec | None = None
+    status: ApiNodeStatus | None = None
+
+
+class ApiPort(ApiStruct):
+    """A port of a Service, a ServiceImport, a slice or an Endpoints subset: all spell it the same way."""
+
+    port: int | None = None
+    name: str | None = None
+    protocol: str | None = None
+
+
+class ApiServiceSpec(ApiStruct):
+    type: str | None = None
+    external_name: str | None = None
+    cluster_ip: str | None = msgspec.field(name="clusterIP", default=None)
+    cluster_ips: list[str] | None = msgspec.field(name="clusterIPs", default=None)
+    ports: list[ApiPort] | None = None
+    topology_keys: list[str] | None = None
+    traffic_distribution: str | None = None
+    internal_traffic_policy: str | None = None
+
+
+class ApiService(ApiObject):
+    spec: ApiServiceSpec | None = None
+
+
+class ApiServiceImportSpec(ApiStruct):
+    type: str | None = None
+    ips: list[str] | None = None
+    ports: list[ApiPort] | None = None
+
+
+class ApiServiceImport(ApiObject):
+    spec: ApiServiceImportSpec | None = None
+
+
+class ApiConditions(ApiStruct):
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class ApiHints(ApiStruct):
+    for_zones: list[ApiNamed] | None = None
+    for_nodes: list[ApiNamed] | None = None
+
+
+class ApiTarget(ApiStruct):
+    kind: str | None = None
+    name: str | None = None
+
+
+class ApiEndpoint(ApiStruct):
+    addresses: list[str] | None = None
+    conditions: ApiConditions | None = None
+    hostname: str | None = None
+    node_name: str | None = None
+    zone: str | None = None
+    hints: ApiHints | None = None
+    target_ref: ApiTarget | None = None
+    deprecated_topology: dict[str, str] | None = None
+    topology: dict[str, str] | None = None  # its name in v1beta1
+
+
+class ApiEndpointSlice(ApiObject):
+    address_type: str | None = None
+    ports: list[ApiPort] | None = None
+    endpoints: list[ApiEndpoint] | None = None
+
+
+class ApiEndpointAddress(ApiStruct):
+    ip: str | None = None
+    hostname: str | None = None
+    node_name: str | None = None
+    target_ref: ApiTarget | None = None
+
+
+class ApiSubset(ApiStruct):
+    addresses: list[ApiEndpointAddress] | None = None
+    not_ready_addresses: list[ApiEndpointAddress] | None = None
+    ports: list[ApiPort] | None = None
+
+
+class ApiEndpoints(ApiObject):
+    subsets: list[ApiSubset] | None = None
+
+
+class ApiPodAddress(ApiStruct):
+    ip: str | None = None
+
+
+class ApiPodSpec(ApiStruct):
+    node_name: str | None = None
+    host_network: bool | None = None
+
+
+class ApiPodStatus(ApiStruct):
+    phase: str | None = None
+    pod_ip: str | None = msgspec.field(name="podIP", default=None)
+    pod_ips: list[ApiPodAddress] | None = msgspec.field(name="podIPs", default=None)
+    start_time: str | None = None
+
+
+class ApiPod(ApiObject):
+    spec: ApiPodSpec | None = None
+    status: ApiPodStatus | None = None
+
+
+class ApiStatefulSetSpec(ApiStruct):
+    service_name: str | None = None
+
+
+class ApiStatefulSet(ApiObject):
+    spec: ApiStatefulSetSpec | None = None
+
+
+T = TypeVar("T", bound=ApiStruct)
+
+
+class Reader(Generic[T]):
+    """Reads one type of struct. Built once per type: the decoder's tables are worth keeping."""
+
+    def __init__(self, struct: type[T]) -> None:
+        self._struct = struct
+        self._json = msgspec.json.Decoder(struct)
+
+    def read(self, source: bytes | Mapping[str, Any]) -> T:
+        """From JSON, or from what a YAML or JSON document was parsed to. Raises one of UNREADABLE."""
+        if isinstance(source, bytes):
+            return self._json.decode(source)
+        return msgspec.convert(source, self._struct)
+
+
+class Identity(ApiStruct):
+    """As much of an object as a complaint about it needs."""
+
+    api_version: Any = None
+    metadata: Any = None
+
+
+_IDENTITY: Final = Reader(Identity)
+
+
+def read_identity(source: bytes | Mapping[str, Any]) -> tuple[str, str]:
+    """(apiVersion, `namespace/name`) of an object that may be broken; "" for what cannot be read."""
+    try:
+        identity = _IDENTITY.read(source)
+    except UNREADABLE:
+        return "", ""
+    metadata = identity.metadata if isinstance(identity.metadata, Mapping) else {}
+    names = (metadata.get("namespace"), metadata.get("name"))
+    return _text(identity.api_version), "/".join(name for name in map(_text, names) if name)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,68 @@
+"""Fields that several kinds of API object share, to their form in `model`: addresses packed, strings interned."""
+
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address, ip_network
+from sys import intern
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from topodns.cluster.api_objects import ApiMetadata, ApiPort
+
+T = TypeVar("T")
+
+NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpoints have no topology map
+
+_OCTETS: Final = {str(number): number for number in range(256)}  # no leading zeros (RFC 6943 3.1.1), ASCII digits only
+_MAPPED: Final = bytes(10) + b"\xff\xff"  # the first octets of an IPv4-mapped IPv6 address (RFC 4291 2.5.5.2)
+
+
+def parse_address(text: str) -> bytes:
+    """The 4 or 16 octets of an address. Raises ValueError.
+
+    An IPv4-mapped IPv6 address is the IPv4 address, as to Go's net.ParseIP and so to every other reader of the API.
+    A scope (`fe80::1%eth0`) is an error: no API field may carry one.
+    """
+    try:
+        first, second, third, fourth = text.split(".")
+        return bytes((_OCTETS[first], _OCTETS[second], _OCTETS[third], _OCTETS[fourth]))
+    except (ValueError, KeyError):
+        return _parse_address_slowly(text)
+
+
+def _parse_address_slowly(text: str) -> bytes:
+    if "%" in text:
+        raise ValueError(f"'{text}' has a scope")
+    packed = ip_address(text).packed
+    return packed[12:] if len(packed) == 16 and packed.startswith(_MAPPED) else packed
+
+
+def parse_prefix(text: str) -> tuple[bytes, int]:
+    """(packed network address, prefix length) of a CIDR; bits beyond the prefix are cleared. Raises ValueError."""
+    network = ip_network(text, strict=False)
+    return network.network_address.packed, network.prefixlen
+
+
+def parse_each(parse: Callable[[str], T], texts: Sequence[str], field: str) -> tuple[T, ...]:
+    """All of a field's texts, parsed. Raises ValueError with the field and the position of the bad one."""
+    parsed = []
+    for at, text in enumerate(texts):
+        try:
+            parsed.append(parse(text))
+        except ValueError as error:
+            raise ValueError(f"{field}[{at}]: {error}") from None
+    return tuple(parsed)
+
+
+def namespace_of(metadata: ApiMetadata) -> str:
+    """As kubectl places a manifest without a namespace; the API server always names one."""
+    return intern(metadata.namespace or "default")
+
+
+def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
+    """These labels, sharing their strings with all other objects."""
+    return {intern(key): intern(value) for key, value in labels.items()} if labels else NO_LABELS
+
+
+def port_name(port: ApiPort) -> tuple[str, str]:
+    """(name, protocol); TCP is the API's own default."""
+    return intern(port.name or ""), intern(port.protocol or "TCP")

@@ -1,0 +1,232 @@
+"""The cluster's objects as small frozen values, the changes to them, and the facts that an answer can rest on.
+
+Nothing here is DNS. Addresses are packed bytes (4 or 16 octets), names are the API's own strings. A missing `ready`
+condition has already become True (discovery.k8s.io/v1), duplicates are still there: `backends` removes them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+REGION_LABEL: Final = "topology.kubernetes.io/region"
+
+Kind = Literal["Namespace", "Node", "Service", "ServiceImport", "EndpointSlice", "Pod", "StatefulSet"]
+
+
+class ObjectKey(NamedTuple):
+    """What names an object of one kind. `namespace` is "" for cluster-scoped kinds."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey("", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Of a Node only what locates a client or an endpoint is kept."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    addresses: tuple[bytes, ...] = ()  # every IP of status.addresses, both families
+    tunnel_addresses: tuple[bytes, ...] = ()  # of the CNI, from annotations of flannel, Calico, Cilium
+    pod_cidrs: tuple[tuple[bytes, int], ...] = ()  # (packed network address, prefix length)
+    created: str = ""  # creationTimestamp, RFC 3339 in UTC, so that text order is time order
+    ready: bool = True  # the Ready condition; True where it is absent
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey("", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePort:
+    name: str  # "" when unnamed
+    protocol: str  # as in the API: TCP, UDP, SCTP
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyInputs:
+    """Whatever a Service says about topology, unread; None where it says nothing. `policy` makes sense of it."""
+
+    annotation: str | None = None  # topodns.io/topology-keys
+    field: tuple[str, ...] | None = None  # spec.topologyKeys, Kubernetes 1.17-1.21
+    openyurt: str | None = None  # annotation openyurt.io/topologyKeys
+    superedge: str | None = None  # annotation topologyKeys
+    traffic_distribution: str | None = None
+    internal_traffic_policy: str | None = None
+    ttl: str | None = None  # annotation topodns.io/ttl
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    namespace: str
+    name: str
+    cluster_ips: tuple[bytes, ...] = ()  # empty for headless and ExternalName
+    headless: bool = False  # spec.clusterIP is None
+    external_name: str | None = None  # of type ExternalName only; as written
+    ports: tuple[ServicePort, ...] = ()
+    topology: TopologyInputs = TopologyInputs()
+    imported: bool = False  # a ServiceImport (KEP-1645): its ips are cluster_ips, type Headless is headless
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointPort:
+    name: str  # "" when unnamed
+    protocol: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint of a slice with one of its addresses (the API allows several; consumers use the first)."""
+
+    address: bytes
+    hostname: str = ""
+    node_name: str = ""
+    topology_zone: str | None = None  # the slice's copy; a fallback only, it may be stale (semantics 1.2)
+    topology: Mapping[str, str] = field(default_factory=dict)  # deprecatedTopology, a fallback like it
+    ready: bool = True
+    serving: bool = True
+    terminating: bool = False
+    pod_name: str = ""  # targetRef.name where the target is a Pod
+    zone_hints: tuple[str, ...] = ()
+    node_hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSlice:
+    namespace: str
+    name: str
+    service_name: str  # label kubernetes.io/service-name; "" belongs to no Service
+    address_type: str  # IPv4, IPv6 or FQDN
+    ports: tuple[EndpointPort, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+    generation: int = 0
+    imported: bool = False  # of a ServiceImport: label multicluster.kubernetes.io/service-name
+    cluster_id: str = ""  # label multicluster.kubernetes.io/source-cluster, where imported
+    mirrored: bool = False  # made from a v1 Endpoints; counts only where its Service has no slice of its own
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A Pod that has an address. Terminal phases (Succeeded, Failed) never become a Pod here: they are deletions."""
+
+    namespace: str
+    name: str
+    ips: tuple[bytes, ...] = ()  # status.podIPs, both families
+    node_name: str = ""
+    host_network: bool = False
+    terminating: bool = False
+    started: str = ""  # status.startTime, RFC 3339 in UTC
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulSet:
+    """Kept only to warn when a policy sits on its governing Service."""
+
+    namespace: str
+    name: str
+    service_name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+
+ClusterObject = Namespace | Node | Service | EndpointSlice | Pod | StatefulSet
+
+
+def kind_of(value: ClusterObject) -> Kind:
+    """The kind under which changes of this object go."""
+    match value:
+        case Namespace():
+            return "Namespace"
+        case Node():
+            return "Node"
+        case Service():
+            return "ServiceImport" if value.imported else "Service"
+        case EndpointSlice():
+            return "EndpointSlice"
+        case Pod():
+            return "Pod"
+        case StatefulSet():
+            return "StatefulSet"
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """An object was added or modified."""
+
+    object: ClusterObject
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    kind: Kind
+    key: ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """All objects of one kind, at once: what is not among them is gone. The first one makes the kind synced."""
+
+    kind: Kind
+    objects: tuple[ClusterObject, ...]
+
+
+Change = Upserted | Deleted | Replaced
+
+
+class Fact(NamedTuple):
+    """Something an answer rests on. `ClusterState.apply` returns the facts that a change touched."""
+
+    kind: str
+    namespace: str
+    name: str | bytes
+
+
+EVERYTHING: Final = Fact("everything", "", "")  # e.g. a kind became synced: every answer may differ
+
+
+def service_fact(namespace: str, name: str) -> Fact:
+    """The Service of this name (existing or not), its slices, and the labels of the nodes under its endpoints."""
+    return Fact("service", namespace, name)
+
+
+def namespace_fact(name: str) -> Fact:
+    """Whether this Namespace exists, and its labels."""
+    return Fact("namespace", "", name)
+
+
+def address_fact(address: bytes) -> Fact:
+    """Who owns this address: Services, endpoints, Pods, and which node a client with it is on."""
+    return Fact("address", "", address)
+
+
+def node_fact(name: str) -> Fact:
+    """The labels of this Node: what a client located there is given."""
+    return Fact("node", "", name)

@@ -1,0 +1,132 @@
+"""Label selectors as kubectl writes them: `app=web,tier!=db,env in (a,b),zone notin (c),key,!other`.
+
+Pure text. The grammar is that of k8s.io/apimachinery/pkg/labels without `<` and `>`, which CoreDNS refuses too.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+_TOKEN: Final = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
+_SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "<", ">", "(", ")", ","))
+_END: Final = "the end"  # no token: words hold no space
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_PREFIX: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+class BadSelector(ValueError):
+    """Text that is no label selector; says what was found and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The label `key` exists with one of `values` (None: with any), or, not `wanted`, it does not."""
+
+    key: str
+    values: frozenset[str] | None = None
+    wanted: bool = True
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        found = value is not None and (self.values is None or value in self.values)
+        return found == self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A conjunction of requirements; matches every label set when empty. Made by `parse_selector`."""
+
+    text: str = ""
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether all requirements hold for these labels."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+def parse_selector(text: str) -> Selector:
+    """The selector that this text stands for. Raises BadSelector."""
+    tokens = _Tokens(text)
+    if tokens.next == _END:
+        return Selector(text)
+    requirements = [_parse_requirement(tokens)]
+    while tokens.next != _END:
+        tokens.take_symbol(",")
+        requirements.append(_parse_requirement(tokens))
+    return Selector(text, tuple(requirements))
+
+
+class _Tokens:
+    """The tokens of a selector, read from the left; `next` is the one to come, or `_END`."""
+
+    def __init__(self, text: str) -> None:
+        self._left: list[str] = [*_TOKEN.findall(text), _END]
+        self._left.reverse()
+
+    @property
+    def next(self) -> str:
+        return self._left[-1]
+
+    @property
+    def at_word(self) -> bool:
+        return self.next != _END and self.next not in _SYMBOLS
+
+    def take(self) -> str:
+        return self._left.pop()
+
+    def take_symbol(self, *wanted: str) -> str:
+        if self.next not in wanted:
+            raise BadSelector(f"found {_shown(self.next)}, expected {' or '.join(map(_shown, wanted))}")
+        return self.take()
+
+    def take_word(self, what: str) -> str:
+        if not self.at_word:
+            raise BadSelector(f"found {_shown(self.next)}, expected {what}")
+        return self.take()
+
+
+def _parse_requirement(tokens: _Tokens) -> Requirement:
+    if tokens.next == "!":
+        tokens.take()
+        return Requirement(_parse_key(tokens), wanted=False)
+    key = _parse_key(tokens)
+    if tokens.next in (",", _END):
+        return Requirement(key)
+    operator = tokens.take()
+    if operator in ("=", "==", "!="):
+        return Requirement(key, frozenset((_parse_value(tokens),)), wanted=operator != "!=")
+    if operator in ("in", "notin"):
+        return Requirement(key, _parse_values(tokens), wanted=operator == "in")
+    raise BadSelector(f"found {_shown(operator)} after {_shown(key)}, expected one of = == != in notin")
+
+
+def _parse_key(tokens: _Tokens) -> str:
+    key = tokens.take_word("a label key")
+    prefix, slash, name = key.rpartition("/")
+    if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
+        raise BadSelector(f"{_shown(key)} is no label key")
+    return key
+
+
+def _parse_value(tokens: _Tokens) -> str:
+    """A label's value, which may be empty."""
+    if not tokens.at_word:
+        return ""
+    value = tokens.take()
+    if not _NAME.fullmatch(value):
+        raise BadSelector(f"{_shown(value)} is no label value")
+    return value
+
+
+def _parse_values(tokens: _Tokens) -> frozenset[str]:
+    tokens.take_symbol("(")
+    values = [_parse_value(tokens)]
+    while tokens.take_symbol(",", ")") == ",":
+        values.append(_parse_value(tokens))
+    return frozenset(values)
+
+
+def _shown(token: str) -> str:
+    return token if token == _END else f'"{token}"'

@@ -1,0 +1,317 @@
+"""ClusterState: everything watched of one cluster, its indexes, and which facts each change touched.
+
+One writer (`apply`), synchronous, a few microseconds a change. Values handed out are frozen.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from topodns.cluster.address_index import AddressIndex
+from topodns.cluster.backends import Backends
+from topodns.cluster.model import (
+    EVERYTHING,
+    Change,
+    ClusterObject,
+    Deleted,
+    Endpoint,
+    EndpointSlice,
+    Fact,
+    Kind,
+    Namespace,
+    Node,
+    ObjectKey,
+    Pod,
+    Replaced,
+    Service,
+    StatefulSet,
+    Upserted,
+    address_fact,
+    kind_of,
+    namespace_fact,
+    node_fact,
+    service_fact,
+)
+from topodns.cluster.node_index import NodeIndex
+from topodns.cluster.policy import InvalidPolicy, KeySource, Policy, misplaced, policy_of
+from topodns.cluster.serial import counts_in_serial
+from topodns.cluster.slice_table import SliceOwner, SliceTable, owner_of, placements_of
+
+T = TypeVar("T")
+Store = dict[tuple[str, str], T]  # by ObjectKey
+
+_ALL: Final = frozenset((EVERYTHING,))
+_Difference = tuple[ClusterObject | None, ClusterObject | None]  # (held, to be held) under one key; never both None
+_WHOLE: Final = (False, "")  # which of a key's Backends: not imported, of no one cluster
+
+
+class ClusterState:
+    """`needed` kinds must each have had a Replaced before `synced`; `key_sources` is empty where topology is off."""
+
+    serial: int  # Unix seconds of the last change that CoreDNS would count; 0 before any
+    nodes: NodeIndex
+
+    def __init__(
+        self,
+        needed: frozenset[Kind],
+        key_sources: Sequence[KeySource] = (),
+        terminating_fallback: bool = False,
+        pod_names: bool = False,
+    ) -> None:
+        self.serial = 0
+        self.nodes = NodeIndex()
+        self._awaited = set(needed)
+        self._key_sources = tuple(key_sources)
+        self._terminating_fallback = terminating_fallback
+        self._pod_names = pod_names
+        self._namespaces: Store[Namespace] = {}
+        self._nodes: Store[Node] = {}
+        self._services: Store[Service] = {}
+        self._imports: Store[Service] = {}
+        self._slices: Store[EndpointSlice] = {}
+        self._pods: Store[Pod] = {}
+        self._stateful_sets: Store[StatefulSet] = {}
+        self._slice_table = SliceTable(self._slices)
+        self._cluster_ips = AddressIndex()
+        self._pod_ips = AddressIndex()
+        self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}
+        self._misplaced: dict[ObjectKey, str] = {}
+        self._backends: dict[ObjectKey, dict[tuple[bool, str], Backends]] = {}
+        self._no_backends = self._build(())
+        self._stores: dict[Kind, Store[Any]] = {
+            "Namespace": self._namespaces,
+            "Node": self._nodes,
+            "Service": self._services,
+            "ServiceImport": self._imports,
+            "EndpointSlice": self._slices,
+            "Pod": self._pods,
+            "StatefulSet": self._stateful_sets,
+        }
+        self._takers: dict[Kind, Callable[[Any, Any], Collection[Fact]]] = {
+            "Namespace": _namespace_facts,
+            "Node": self._take_node,
+            "Service": self._take_service,
+            "ServiceImport": self._take_import,
+            "EndpointSlice": self._take_slice,
+            "Pod": self._take_pod,
+            "StatefulSet": _stateful_set_facts,
+        }
+
+    def apply(self, change: Change, wall_seconds: int) -> frozenset[Fact]:
+        """Take a change in. Empty when nothing differs. A Replaced is atomic and touches only what differs.
+
+        EVERYTHING stands alone and for all other facts. The first Replaced of a needed kind touches it, as does a
+        change of any pod CIDR or of `nodes.pod_cidrs_verified`, since clients may be found elsewhere then. A change of
+        a Node's labels touches those Services under a policy whose endpoints it moves, if anyone has asked for them.
+        """
+        verified = self.nodes.pod_cidrs_verified
+        kind = kind_of(change.object) if isinstance(change, Upserted) else change.kind
+        first = isinstance(change, Replaced) and kind in self._awaited
+        facts: set[Fact] = set()
+        for old, new in self._differences(kind, change):
+            touched = self._take(kind, old, new)
+            if not first:  # of a first list they are many, and say no more than EVERYTHING
+                facts.update(touched)
+            if counts_in_serial(old, new):
+                self.serial = wall_seconds
+        if first:
+            self._awaited.discard(kind)
+        moved = EVERYTHING in facts or verified != self.nodes.pod_cidrs_verified
+        return _ALL if first or moved else frozenset(facts)
+
+    @property
+    def synced(self) -> bool:
+        return not self._awaited
+
+    @property
+    def unsynced(self) -> tuple[Kind, ...]:
+        """The needed kinds still waited for."""
+        return tuple(sorted(self._awaited))
+
+    def counts(self) -> Mapping[Kind, int]:
+        """How many objects of each kind are held."""
+        return {kind: len(store) for kind, store in self._stores.items()}
+
+    def namespace(self, name: str) -> Namespace | None:
+        return self._namespaces.get(("", name))
+
+    def service(self, key: ObjectKey, imported: bool = False) -> Service | None:
+        return (self._imports if imported else self._services).get(key)
+
+    def policy(self, key: ObjectKey) -> Policy | InvalidPolicy | None:
+        """The Service's policy, read when it was applied; only of headless Services."""
+        return self._policies.get(key)
+
+    def policies(self) -> Mapping[ObjectKey, Policy | InvalidPolicy]:
+        """All of them, for metrics, warnings and audit. A live view."""
+        return MappingProxyType(self._policies)
+
+    def misplaced_policies(self) -> Mapping[ObjectKey, str]:
+        """Services that ask for topology where it has no effect, and why it has none. A live view."""
+        return MappingProxyType(self._misplaced)
+
+    def backends(self, key: ObjectKey, imported: bool = False) -> Backends:
+        """The Service's endpoints (empty where there are none); rebuilt on first use after a change."""
+        return self._built(SliceOwner(key, imported), "")
+
+    def cluster_backends(self, key: ObjectKey, cluster_id: str) -> Backends:
+        """The endpoints of an imported Service that one cluster contributes."""
+        return self._built(SliceOwner(key, imported=True), cluster_id)
+
+    def service_with_address(self, address: bytes) -> Service | None:
+        """The first Service that has this ClusterIP."""
+        claimants = self._cluster_ips.claimants(address)
+        return self._services[claimants[0]] if claimants else None
+
+    def endpoints_with_address(self, address: bytes) -> Sequence[tuple[ObjectKey, Endpoint]]:
+        """Every (Service, endpoint) with this address, not-ready ones included, one per Service."""
+        return self._slice_table.with_address(address)
+
+    def node(self, name: str) -> Node | None:
+        return self._nodes.get(("", name))
+
+    def pods_with_address(self, address: bytes) -> Sequence[Pod]:
+        """All Pods that claim this address, hostNetwork ones and terminating ones among them."""
+        return tuple(self._pods[key] for key in self._pod_ips.claimants(address))
+
+    def governing_services(self) -> frozenset[ObjectKey]:
+        """The Services that some StatefulSet names as its spec.serviceName."""
+        return frozenset(
+            ObjectKey(each.namespace, each.service_name) for each in self._stateful_sets.values() if each.service_name
+        )
+
+    def _differences(self, kind: Kind, change: Change) -> list[_Difference]:
+        held = self._stores[kind]
+        match change:
+            case Upserted(value):
+                wanted, gone = {value.key: value}, []
+            case Deleted(_, key):
+                wanted, gone = {}, [key] if key in held else []
+            case Replaced(_, values):
+                wanted = {value.key: value for value in values}
+                gone = [value.key for value in held.values() if value.key not in wanted]
+        differing = [(held.get(key), value) for key, value in wanted.items() if held.get(key) != value]
+        return [*((held[key], None) for key in gone), *differing]
+
+    def _take(self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None) -> Collection[Fact]:
+        if new is not None:
+            self._stores[kind][new.key] = new
+        elif old is not None:
+            del self._stores[kind][old.key]
+        return self._takers[kind](old, new)
+
+    def _take_node(self, old: Node | None, new: Node | None) -> Collection[Fact]:
+        self.nodes.replace(old, new)
+        facts = _node_facts(old, new)
+        if old is None or new is None or old.labels != new.labels:
+            facts.update(self._moved_services(_either(old, new).name))
+        return facts
+
+    def _moved_services(self, node_name: str) -> Iterator[Fact]:
+        """The Services whose endpoints this node's labels place. Their `Backends` have read them, so they go.
+
+        One that was not built since it last changed has been part of no answer; nor, without a policy, have labels.
+        """
+        for key, policy in self._policies.items():
+            built = self._backends.get(key, {}).get(_WHOLE)
+            if isinstance(policy, Policy) and built is not None and node_name in built.nodes:
+                del self._backends[key]
+                yield service_fact(*key)
+
+    def _take_service(self, old: Service | None, new: Service | None) -> Collection[Fact]:
+        key = _either(old, new).key
+        old_ips, new_ips = _cluster_ips(old), _cluster_ips(new)
+        self._cluster_ips.move(key, old_ips, new_ips)
+        self._read_policy(key, new)
+        self._backends.pop(key, None)
+        return {service_fact(*key), *map(address_fact, (*old_ips, *new_ips))}
+
+    def _read_policy(self, key: ObjectKey, service: Service | None) -> None:
+        policy = policy_of(service, self._key_sources) if service is not None else None
+        if policy is None:
+            self._policies.pop(key, None)
+        else:
+            self._policies[key] = policy
+        warning = misplaced(service, self._key_sources) if service is not None else None
+        if warning is None:
+            self._misplaced.pop(key, None)
+        else:
+            self._misplaced[key] = warning
+
+    def _take_import(self, old: Service | None, new: Service | None) -> Collection[Fact]:
+        key = _either(old, new).key
+        self._backends.pop(key, None)
+        return {service_fact(*key)}
+
+    def _take_slice(self, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
+        for one in (old, new):
+            if one is not None:
+                self._backends.pop(owner_of(one).key, None)
+        before, after = placements_of(old), placements_of(new)
+        for address, node_name in before - after:
+            self.nodes.observe(address, node_name, -1)
+        for address, node_name in after - before:
+            self.nodes.observe(address, node_name, 1)
+        return self._slice_table.replace(old, new)
+
+    def _take_pod(self, old: Pod | None, new: Pod | None) -> Collection[Fact]:
+        old_ips, new_ips = _pod_ips(old), _pod_ips(new)
+        self._pod_ips.move(_either(old, new).key, old_ips, new_ips)
+        return set(map(address_fact, (*old_ips, *new_ips)))
+
+    def _built(self, owner: SliceOwner, cluster_id: str) -> Backends:
+        """Nothing is kept for a Service without slices: names that do not exist must not take memory."""
+        part = (owner.imported, cluster_id)
+        built = self._backends.get(owner.key, {}).get(part)
+        if built is not None:
+            return built
+        slices = self._slice_table.of_owner(owner)
+        if cluster_id:
+            slices = tuple(one for one in slices if one.cluster_id == cluster_id)
+        if not slices:
+            return self._no_backends
+        built = self._backends.setdefault(owner.key, {})[part] = self._build(slices)
+        return built
+
+    def _build(self, slices: Sequence[EndpointSlice]) -> Backends:
+        return Backends(slices, self.node, self._terminating_fallback, self._pod_names)
+
+
+def _either(old: T | None, new: T | None) -> T:
+    """One of the two, for what does not change of an object."""
+    one = new if new is not None else old
+    assert one is not None
+    return one
+
+
+def _namespace_facts(old: Namespace | None, new: Namespace | None) -> Collection[Fact]:
+    return {namespace_fact(_either(old, new).name)}
+
+
+def _stateful_set_facts(_old: StatefulSet | None, _new: StatefulSet | None) -> Collection[Fact]:
+    """None: they only give rise to warnings."""
+    return ()
+
+
+def _node_facts(old: Node | None, new: Node | None) -> set[Fact]:
+    """That a Node became ready (or is another machine's now) only settles whose an address is."""
+    if _pod_cidrs(old) != _pod_cidrs(new):
+        return {EVERYTHING}
+    nodes = [node for node in (old, new) if node is not None]
+    facts = {address_fact(address) for node in nodes for address in (*node.addresses, *node.tunnel_addresses)}
+    if old is None or new is None or replace(old, ready=new.ready, created=new.created) != new:
+        facts.add(node_fact(nodes[0].name))
+    return facts
+
+
+def _pod_cidrs(node: Node | None) -> tuple[tuple[bytes, int], ...]:
+    return node.pod_cidrs if node is not None else ()
+
+
+def _cluster_ips(service: Service | None) -> tuple[bytes, ...]:
+    return service.cluster_ips if service is not None else ()
+
+
+def _pod_ips(pod: Pod | None) -> tuple[bytes, ...]:
+    return pod.ips if pod is not None else ()

@@ -1,0 +1,133 @@
+"""The shape of a Corefile: server blocks, their keys, directives with arguments and bodies. Knows no directive.
+
+A block's braces may be left out where it is the only one. `{` opens a body at the end of a directive's line.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from topodns.config.errors import ConfigError, shown
+from topodns.config.lexer import Token
+
+MAX_NESTING: Final = 10  # of bodies; CoreDNS's own directives need three
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One line of a block, or of a directive's body: a name, its arguments, and the lines of its own body."""
+
+    name: str
+    args: tuple[str, ...]
+    body: tuple["Directive", ...]
+    file: str
+    line: int
+
+    def error(self, problem: str) -> ConfigError:
+        return ConfigError(self.file, self.line, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A server block. Each key keeps its place, for messages."""
+
+    keys: tuple[Token, ...]
+    directives: tuple[Directive, ...]
+
+    @property
+    def file(self) -> str:
+        return self.keys[0].file
+
+    @property
+    def line(self) -> int:
+        return self.keys[0].line
+
+
+def parse_blocks(tokens: Iterable[Token]) -> list[Block]:
+    """The server blocks of a Corefile, in order. Raises ConfigError."""
+    parser = _Parser(tokens)
+    blocks = []
+    while parser.more():
+        blocks.append(parser.block())
+    return blocks
+
+
+class _Parser:
+    def __init__(self, tokens: Iterable[Token]) -> None:
+        self._tokens = list(tokens)
+        self._at = 0
+
+    def more(self) -> bool:
+        return self._at < len(self._tokens)
+
+    def block(self) -> Block:
+        keys = self._keys()
+        if not self._opens():
+            return Block(keys, self._lines_to_the_end())
+        self._at += 1
+        return Block(keys, self._body(keys[0], 0))
+
+    def _keys(self) -> tuple[Token, ...]:
+        """The words up to a brace or the end of the line; a comma carries on to the next line."""
+        keys: list[Token] = []
+        start, comma = self._tokens[self._at], False
+        while self.more() and not self._tokens[self._at].brace:
+            token = self._tokens[self._at]
+            if token.first and token is not start and not comma:
+                break
+            keys.extend(_split_keys(token))
+            comma = token.text.endswith(",")
+            self._at += 1
+        if comma:
+            raise self._previous().error("found a comma, expected another zone after it")
+        if not keys:
+            raise start.error(f"found {shown(start.text)}, expected the zones of a server block, such as '.:53'")
+        return tuple(keys)
+
+    def _previous(self) -> Token:
+        return self._tokens[self._at - 1]
+
+    def _opens(self) -> bool:
+        return self.more() and self._tokens[self._at].opens
+
+    def _lines_to_the_end(self) -> tuple[Directive, ...]:
+        lines: list[Directive] = []
+        while self.more():
+            if self._tokens[self._at].closes:
+                raise self._tokens[self._at].error("found '}', but no '{' is open")
+            lines.append(self._line(0))
+        return tuple(lines)
+
+    def _body(self, owner: Token, depth: int) -> tuple[Directive, ...]:
+        """The lines up to the `}` that belongs to the `{` just taken."""
+        if depth > MAX_NESTING:
+            raise owner.error(f"found bodies inside bodies, more than {MAX_NESTING} deep")
+        lines: list[Directive] = []
+        while self.more():
+            if self._tokens[self._at].closes:
+                self._at += 1
+                return tuple(lines)
+            lines.append(self._line(depth))
+        raise owner.error(f"expected '}}' to end {shown(owner.text)}, found the end of the file")
+
+    def _line(self, depth: int) -> Directive:
+        name = self._tokens[self._at]
+        if name.brace:
+            raise name.error("found '{' at the start of a line, expected it at the end of the line that it belongs to")
+        self._at += 1
+        args = []
+        while self.more() and not (token := self._tokens[self._at]).first and not token.brace:
+            args.append(token.text)
+            self._at += 1
+        return Directive(name.text, tuple(args), self._body_of(name, depth), name.file, name.line)
+
+    def _body_of(self, name: Token, depth: int) -> tuple[Directive, ...]:
+        if not self._opens() or self._tokens[self._at].first:
+            return ()
+        self._at += 1
+        return self._body(name, depth + 1)
+
+
+def _split_keys(token: Token) -> list[Token]:
+    words = (word for word in token.text.split(",") if word)
+    return [Token(word, token.file, token.line) for word in words]

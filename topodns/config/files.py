@@ -1,0 +1,35 @@
+"""The files a configuration names: read them, check that they can be read, and say why not."""
+
+import os
+
+from topodns.config.errors import ConfigError, shown
+
+
+def read_text(path: str) -> str:
+    """The text of a UTF-8 file. Raises OSError or ValueError."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        return stream.read()
+
+
+def load_corefile(path: str) -> str:
+    """The text of the Corefile itself. Raises ConfigError."""
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as problem:
+        raise ConfigError(path, 0, f"cannot be read: {reason(problem)}") from None
+
+
+def reason(problem: OSError | ValueError) -> str:
+    """Why a file cannot be used, in the words of the operating system where it is its fault."""
+    if isinstance(problem, UnicodeDecodeError):
+        return f"octet {problem.start} is not UTF-8"
+    return problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
+
+
+def unreadable(path: str) -> str | None:
+    """Why this file or directory cannot be read; None when it can."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # without waiting where it is a pipe
+    except (OSError, ValueError) as problem:
+        return f"cannot read {shown(path)}: {reason(problem)}"
+    return None

@@ -1,0 +1,178 @@
+"""Snippets and `import`: the tokens of a Corefile with everything it imports in its place.
+
+`(NAME) { ... }` outside every block defines a snippet. `import NAME ARG...` stands for its tokens, and
+`import PATTERN ARG...` for those of the files that match, looked for beside the importing file. Inside them `{args[0]}`
+or `{args.0}` is the first ARG: arguments are Caddy's, CoreDNS has none.
+"""
+
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from topodns.config.errors import nearest, shown
+from topodns.config.files import read_text, reason
+from topodns.config.lexer import Token, expand_environment, tokenize
+
+MAX_IMPORTS: Final = 10_000  # as in CoreDNS; a pattern counts once
+MAX_DEPTH: Final = 50  # of imports inside imports
+_MAX_TOKENS: Final = 1_000_000  # what few imports can multiply to
+
+_ARGUMENT: Final = re.compile(r"\{args(?:\[([0-9]{1,4})\]|\.([0-9]{1,4}))\}")
+
+
+class Importer:
+    """Reads one Corefile. Afterwards `files` and `digest` tell what went into it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._snippets: dict[str, tuple[Token, ...]] = {}
+        self._defined: dict[str, Token] = {}
+        self._imports = 0
+        self._tokens = 0
+        self._braces = 0  # open ones, so far
+        self._hash = hashlib.sha512()
+        self.files: list[str] = []
+
+    @property
+    def digest(self) -> str:
+        """SHA-512, in hex, of the text of every file in the order of reading."""
+        return self._hash.hexdigest()
+
+    def read(self, text: str, file: str) -> Iterator[Token]:
+        """The tokens of `text` with imports, arguments and environment put in. Raises ConfigError."""
+        return self._expand(self._tokenize(text, file), (), (os.path.realpath(file),))
+
+    def _tokenize(self, text: str, file: str) -> Iterator[Token]:
+        self._hash.update(text.encode("utf-8", "surrogatepass"))
+        if file not in self.files:
+            self.files.append(file)
+        return tokenize(text, file)
+
+    def _expand(self, tokens: Iterable[Token], arguments: tuple[str, ...], within: tuple[str, ...]) -> Iterator[Token]:
+        """`within` has the snippets and files that are being imported, outermost first."""
+        rest = _Lookahead(tokens)
+        while (token := rest.take()) is not None:
+            token = self._fill_in(token, arguments)
+            if token.first and token.text == "import" and not token.brace:
+                words = [self._fill_in(word, arguments) for word in rest.take_line()]
+                yield from self._import(token, words, within)
+            elif self._starts_snippet(token):
+                self._define(token, rest)
+            else:
+                self._count(token)
+                yield token
+
+    def _fill_in(self, token: Token, arguments: tuple[str, ...]) -> Token:
+        text = expand_environment(token.text, self._environment)
+        if arguments or "{args" in text:
+            text = _ARGUMENT.sub(lambda match: _argument(match, arguments, token), text)
+        return token if text == token.text else replace(token, text=text)
+
+    def _count(self, token: Token) -> None:
+        self._tokens += 1
+        if self._tokens > _MAX_TOKENS:
+            raise token.error(f"found more than {_MAX_TOKENS} words with all imports")
+        if token.brace:
+            self._braces += 1 if token.opens else -1
+
+    def _starts_snippet(self, token: Token) -> bool:
+        return token.first and self._braces == 0 and token.text[:1] == "(" and token.text[-1:] == ")"
+
+    def _define(self, token: Token, rest: "_Lookahead") -> None:
+        name = token.text[1:-1]
+        if (earlier := self._defined.get(name)) is not None:
+            raise token.error(f"found the snippet {shown(name)} again, first at {earlier.file}:{earlier.line}")
+        brace = rest.take()
+        if brace is None or not brace.opens:
+            raise token.error(f"expected '{{' after the snippet's name {shown(token.text)}")
+        self._defined[name] = token
+        self._snippets[name] = tuple(rest.take_body(token))
+
+    def _import(self, at: Token, words: list[Token], within: tuple[str, ...]) -> Iterator[Token]:
+        if not words or not words[0].text:
+            raise at.error("'import' has no argument, expected a snippet, a file or a pattern")
+        self._imports += 1
+        if self._imports > MAX_IMPORTS:
+            raise at.error(f"found more than {MAX_IMPORTS} imports")
+        if len(within) > MAX_DEPTH:
+            raise at.error(f"found imports inside imports, more than {MAX_DEPTH} deep")
+        target, arguments = words[0].text, tuple(word.text for word in words[1:])
+        if target in self._snippets:
+            identity = f"({target})"
+            _refuse_cycle(at, target, identity, within)
+            return self._expand(self._snippets[target], arguments, (*within, identity))
+        return chain.from_iterable(self._import_file(at, path, arguments, within) for path in self._matches(at, target))
+
+    def _matches(self, at: Token, pattern: str) -> list[str]:
+        """The files a pattern stands for, sorted. A pattern may match nothing, a plain name must be there."""
+        directory = os.path.dirname(at.file)
+        if not glob.has_magic(pattern):
+            return [os.path.join(directory, pattern)]
+        try:
+            return sorted(glob.glob(os.path.join(glob.escape(directory), pattern)))
+        except (OSError, ValueError, re.error) as problem:
+            raise at.error(f"cannot look for files that match {shown(pattern)}: {problem}") from None
+
+    def _import_file(
+        self, at: Token, path: str, arguments: tuple[str, ...], within: tuple[str, ...]
+    ) -> Iterator[Token]:
+        try:
+            text = read_text(path)
+        except FileNotFoundError:
+            raise at.error(f"cannot import {shown(path)}: no such file{self._snippet_hint(path)}") from None
+        except (OSError, ValueError) as problem:
+            raise at.error(f"cannot import {shown(path)}: {reason(problem)}") from None
+        identity = os.path.realpath(path)
+        _refuse_cycle(at, path, identity, within)
+        return self._expand(self._tokenize(text, path), arguments, (*within, identity))
+
+    def _snippet_hint(self, path: str) -> str:
+        near = nearest(os.path.basename(path), self._snippets) if self._snippets else None
+        return f", did you mean the snippet '{near}'?" if near else " and no snippet of this name above"
+
+
+class _Lookahead:
+    """Tokens to take one by one, by line, or by body."""
+
+    def __init__(self, tokens: Iterable[Token]) -> None:
+        self._tokens = iter(tokens)
+        self._next = next(self._tokens, None)
+
+    def take(self) -> Token | None:
+        token = self._next
+        self._next = next(self._tokens, None)
+        return token
+
+    def take_line(self) -> Iterator[Token]:
+        """The words up to the end of the line or a brace."""
+        while self._next is not None and not self._next.first and not self._next.brace:
+            yield self._next
+            self.take()
+
+    def take_body(self, opening: Token) -> Iterator[Token]:
+        """The tokens up to the brace that closes the one just taken, which is taken too."""
+        depth = 1
+        while (token := self.take()) is not None:
+            depth += token.opens - token.closes
+            if depth == 0:
+                return
+            yield token
+        raise opening.error(f"expected '}}' to end {shown(opening.text)}, found the end of the file")
+
+
+def _argument(match: re.Match[str], arguments: tuple[str, ...], token: Token) -> str:
+    index = int(match[1] or match[2])
+    if index >= len(arguments):
+        given = f"'{' '.join(arguments)}'" if arguments else "none"
+        raise token.error(f"found {match[0]}, but the import's arguments are {given}")
+    return arguments[index]
+
+
+def _refuse_cycle(at: Token, target: str, identity: str, within: tuple[str, ...]) -> None:
+    if identity in within:
+        raise at.error(f"found an import of {shown(target)} inside itself")

@@ -1,0 +1,81 @@
+"""Corefile text to tokens, as CoreDNS's Caddyfile lexer cuts them.
+
+Words stand between whitespace; `#` starts a comment, also in the middle of a word; a word that starts with a double
+quote ends with the next one, may span lines, and knows the escape `\\"` only. Other quotes mean nothing.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from topodns.config.errors import ConfigError
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<comment> \# [^\n]* )
+    | " (?P<quoted> (?: \\. | [^"\\] )* ) "
+    | (?P<unclosed> " )
+    | (?P<word> [^\s#]+ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_ENVIRONMENT: Final = re.compile(r"\{%(?P<percent>[^{}%]+)%\}|\{\$(?P<dollar>[^{}]+)\}")
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or a brace, and the line it starts on. `first`: it is the first of its line, or follows a brace."""
+
+    text: str
+    file: str
+    line: int
+    first: bool = False
+    brace: bool = False  # an unquoted "{" or "}" on its own
+
+    @property
+    def opens(self) -> bool:
+        return self.brace and self.text == "{"
+
+    @property
+    def closes(self) -> bool:
+        return self.brace and self.text == "}"
+
+    def error(self, problem: str) -> ConfigError:
+        return ConfigError(self.file, self.line, problem)
+
+
+def tokenize(text: str, file: str) -> Iterator[Token]:
+    """The tokens of `text`. Raises ConfigError for a quote that is never closed."""
+    line, at, first = 1, 0, True
+    text = text.removeprefix(_BYTE_ORDER_MARK)
+    for match in _TOKEN.finditer(text):
+        breaks = text.count("\n", at, match.start())
+        line, at, first = line + breaks, match.end(), first or breaks > 0
+        if match["comment"] is not None:
+            continue
+        if match["unclosed"] is not None:
+            raise ConfigError(file, line, "found a double quote that is never closed, expected another one")
+        token = _token(match, file, line, first)
+        yield token
+        line, first = line + match[0].count("\n"), token.brace
+
+
+def _token(match: re.Match[str], file: str, line: int, first: bool) -> Token:
+    quoted: str | None = match["quoted"]
+    if quoted is not None:
+        return Token(_QUOTED_ESCAPE.sub(_unescape, quoted), file, line, first)
+    return Token(match["word"], file, line, first, brace=match["word"] in ("{", "}"))
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return '"' if match[1] == '"' else match[0]
+
+
+def expand_environment(text: str, environment: Mapping[str, str]) -> str:
+    """`text` with `{$NAME}` and `{%NAME%}` replaced by their values, unset ones by nothing. Values are final."""
+    if "{" not in text:
+        return text
+    return _ENVIRONMENT.sub(lambda match: environment.get(match["percent"] or match["dollar"], ""), text)

@@ -1,0 +1,149 @@
+"""The values that directives share: numbers, durations, networks, addresses, words from a list.
+
+Every function takes the directive whose line it is, for the place of an error, and raises ConfigError.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final, TypeVar
+
+from topodns.config.corefile import Directive
+from topodns.config.errors import ConfigError, hint, listed, shown
+from topodns.settings.server import Address
+
+T = TypeVar("T")
+Network = IPv4Network | IPv6Network
+
+MAX_PORT: Final = 65_535
+_WHOLE: Final = re.compile(r"[0-9]{1,18}")
+_DURATION: Final = re.compile(r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|0")
+_DURATION_PART: Final = re.compile(r"([0-9.]+)([a-zµμ]+)")
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST_DURATION: Final = 2.0**63 / 1e9  # what Go's time.Duration holds
+_PREFIX: Final = re.compile(r"([0-9A-Fa-f:.]+)(/[0-9]{1,3})?")
+_HOST_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
+
+
+def wrong(directive: Directive, expected: str) -> ConfigError:
+    """The error that a directive's arguments are not `expected`."""
+    found = f"the arguments {shown(' '.join(directive.args))}" if directive.args else "no argument"
+    return directive.error(f"'{directive.name}' has {found}, expected {expected}")
+
+
+def no_args(directive: Directive) -> None:
+    if directive.args:
+        raise wrong(directive, "none")
+
+
+def no_body(directive: Directive) -> None:
+    if directive.body:
+        line = directive.body[0]
+        raise line.error(f"found {shown(line.name)}, but '{directive.name}' has no options")
+
+
+def only_arg(directive: Directive, expected: str) -> str:
+    """The one argument of a line without a body."""
+    no_body(directive)
+    if len(directive.args) != 1:
+        raise wrong(directive, expected)
+    return directive.args[0]
+
+
+def some_args(directive: Directive, expected: str) -> tuple[str, ...]:
+    """The arguments, at least one, of a line without a body."""
+    no_body(directive)
+    if not directive.args:
+        raise wrong(directive, expected)
+    return directive.args
+
+
+def flag(directive: Directive) -> None:
+    """Checks that the directive is its name and nothing else."""
+    no_args(directive)
+    no_body(directive)
+
+
+def unknown_option(
+    option: Directive, owner: str, known: Collection[str], elsewhere: Collection[str] = ()
+) -> ConfigError:
+    """The error for an option that `owner` does not have; `elsewhere` are those that it has in CoreDNS only."""
+    if option.name in elsewhere:
+        return option.error(f"CoreDNS has the option '{option.name}' of '{owner}', topodns does not")
+    return option.error(f"unknown option {shown(option.name)} of '{owner}'{hint(option.name, known)}")
+
+
+def fold_options(
+    directive: Directive,
+    settings: T,
+    readers: Mapping[str, Callable[[Directive, T], T]],
+    elsewhere: Collection[str] = (),
+) -> T:
+    """`settings` after the lines of the body, each given to the reader of its name, in order."""
+    for option in directive.body:
+        reader = readers.get(option.name)
+        if reader is None:
+            raise unknown_option(option, directive.name, readers, elsewhere)
+        settings = reader(option, settings)
+    return settings
+
+
+def whole(directive: Directive, text: str, low: int, high: int) -> int:
+    """A whole number from low to high."""
+    if _WHOLE.fullmatch(text) and low <= int(text) <= high:
+        return int(text)
+    raise directive.error(f"'{directive.name}' has {shown(text)}, expected a whole number from {low} to {high}")
+
+
+def duration(directive: Directive, text: str) -> float:
+    """Seconds, at least 0, of a duration in Go's spelling: `30s`, `1m30s`, `500ms`, `0`."""
+    if _DURATION.fullmatch(text):
+        parts = _DURATION_PART.findall(text)
+        seconds = sum((float(number) * _SECONDS[unit] for number, unit in parts), 0.0)
+        if seconds < _LONGEST_DURATION:
+            return round(seconds, 9)
+    raise directive.error(f"'{directive.name}' has {shown(text)}, expected a duration such as 5s, 1m30s or 500ms")
+
+
+def parse_network(text: str) -> Network | None:
+    """The network of `ADDRESS/LENGTH`, or of a lone address; bits after the prefix are dropped. None: neither."""
+    if not _PREFIX.fullmatch(text):
+        return None
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def network(directive: Directive, text: str) -> Network:
+    found = parse_network(text)
+    if found is None:
+        raise directive.error(f"'{directive.name}' has {shown(text)}, expected an address or ADDRESS/LENGTH")
+    return found
+
+
+def networks(directive: Directive) -> tuple[Network, ...]:
+    """All arguments as networks; at least one."""
+    return tuple(network(directive, text) for text in some_args(directive, "addresses or ADDRESS/LENGTH"))
+
+
+def listen_address(directive: Directive, default: Address) -> Address:
+    """The one optional argument: `HOST:PORT`, where an empty host means all addresses."""
+    if not directive.args:
+        return default
+    match = _HOST_PORT.fullmatch(directive.args[0])
+    if len(directive.args) > 1 or match is None or int(match["port"]) > MAX_PORT:
+        raise wrong(directive, "one address HOST:PORT or :PORT at most")
+    return Address(match["bracketed"] or match["host"] or "", int(match["port"]))
+
+
+def choice(directive: Directive, text: str, choices: Mapping[str, T]) -> T:
+    """What `text` stands for among `choices`."""
+    if text not in choices:
+        raise directive.error(f"'{directive.name}' has {shown(text)}{hint(text, choices)}")
+    return choices[text]
+
+
+def only_choice(directive: Directive, choices: Mapping[str, T]) -> T:
+    """What the one argument of a line stands for."""
+    return choice(directive, only_arg(directive, listed(choices)), choices)

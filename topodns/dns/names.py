@@ -1,0 +1,146 @@
+"""DNS names as tuples of lower-case labels, leaf first, and their text, wire and reverse forms.
+
+A label is a str in which each character is one octet (latin-1), so a dot or a high octet inside a label stays what it
+is and nothing is ever compared as dotted text. The root is the empty tuple.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+Name = tuple[str, ...]
+
+ROOT: Final[Name] = ()
+MAX_LABEL: Final = 63  # RFC 1035 section 2.3.4
+MAX_WIRE: Final = 255
+
+IN_ADDR_ARPA: Final[Name] = ("in-addr", "arpa")
+IP6_ARPA: Final[Name] = ("ip6", "arpa")
+
+_DIGITS: Final = "0123456789"
+_NIBBLES: Final = "0123456789abcdef"
+_OCTETS: Final = frozenset(map(str, range(256)))  # without leading zeros, so that an address has one reverse name
+# The ASCII letters only (RFC 4343): str.lower would also fold the upper half of latin-1.
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+class BadName(ValueError):
+    """Text that is no DNS name; says what was found."""
+
+
+def parse_name(text: str) -> Name:
+    """The name that this presentation-format text (RFC 1035 section 5.1, with \\. and \\DDD) stands for, lower-cased.
+
+    A final dot is allowed and means nothing more: every name is absolute. Raises BadName.
+    """
+    if text in ("", "."):
+        return ROOT
+    labels = _split_labels(text)
+    if any(not label for label in labels):
+        raise BadName(f"empty label in {text!r}")
+    if any(len(label) > MAX_LABEL for label in labels):
+        raise BadName(f"label of more than {MAX_LABEL} octets in {text!r}")
+    if sum(len(label) + 1 for label in labels) + 1 > MAX_WIRE:
+        raise BadName(f"name of more than {MAX_WIRE} octets: {text!r}")
+    return tuple(label.translate(_LOWER) for label in labels)
+
+
+def _split_labels(text: str) -> list[str]:
+    labels, label, at = [], "", 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\":
+            octet, at = _read_escape(text, at)
+            label += octet
+        elif char == ".":
+            labels.append(label)
+            label, at = "", at + 1
+        else:
+            label, at = label + _octet(char, text), at + 1
+    if label:
+        labels.append(label)
+    return labels
+
+
+def _read_escape(text: str, at: int) -> tuple[str, int]:
+    digits = text[at + 1 : at + 4]
+    if len(digits) == 3 and digits.isascii() and digits.isdigit():
+        if int(digits) > 255:
+            raise BadName(f"\\{digits} is not an octet in {text!r}")
+        return chr(int(digits)), at + 4
+    if not digits or digits[0] in _DIGITS:
+        raise BadName(f"unfinished escape in {text!r}")
+    return _octet(digits[0], text), at + 2
+
+
+def _octet(char: str, text: str) -> str:
+    if ord(char) > 0xFF:
+        raise BadName(f"{char!r} is not an octet in {text!r}; write IDNs in their A-label (xn--) form")
+    return char
+
+
+def name_text(name: Sequence[str]) -> str:
+    """Presentation format with the final dot; octets that are not plain are escaped, so logs cannot be forged."""
+    if not name:
+        return "."
+    return "".join(_label_text(label) + "." for label in name)
+
+
+def _label_text(label: str) -> str:
+    if label.isascii() and label.replace("-", "").replace("_", "").isalnum():
+        return label
+    return "".join(_octet_text(char) for char in label)
+
+
+def _octet_text(char: str) -> str:
+    if char in '."\\;()@$':
+        return "\\" + char
+    return char if "!" <= char <= "~" else f"\\{ord(char):03d}"
+
+
+def name_wire(name: Sequence[str]) -> bytes:
+    """Uncompressed wire form with the final zero octet."""
+    return b"".join(label_wire(label) for label in name) + b"\0"
+
+
+def label_wire(label: str) -> bytes:
+    """One label in wire form: its length octet and its octets. ValueError when it does not fit (RFC 1035 2.3.4)."""
+    octets = label.encode("latin-1")
+    if not 0 < len(octets) <= MAX_LABEL:
+        raise BadName(f"label of {len(octets)} octets: {label!r}")
+    return bytes((len(octets),)) + octets
+
+
+def wire_labels(spelling: bytes) -> Name:
+    """The labels of an uncompressed wire-form name, in the case they are spelled in."""
+    labels, at = [], 0
+    while (length := spelling[at]) != 0:
+        labels.append(spelling[at + 1 : at + 1 + length].decode("latin-1"))
+        at += 1 + length
+    return tuple(labels)
+
+
+def is_subdomain(name: Name, origin: Name) -> bool:
+    """Whether `name` is `origin` or below it. Both lower-cased."""
+    return not origin or name[-len(origin) :] == origin
+
+
+def reverse_name(address: bytes) -> Name:
+    """The in-addr.arpa or ip6.arpa name of a packed address of 4 or 16 octets (RFC 1035 3.5, RFC 3596 2.5)."""
+    if len(address) == 4:
+        return (*(str(octet) for octet in reversed(address)), *IN_ADDR_ARPA)
+    nibbles = address.hex()
+    return (*reversed(nibbles), *IP6_ARPA)
+
+
+def reverse_address(name: Name) -> bytes | None:
+    """The packed address that a whole reverse name stands for; None for any other name, partial ones included."""
+    if len(name) == 6 and name[4:] == IN_ADDR_ARPA:
+        return _octets_of(name[3::-1])
+    if len(name) == 34 and name[32:] == IP6_ARPA:
+        digits = "".join(name[31::-1])
+        return bytes.fromhex(digits) if len(digits) == 32 and all(d in _NIBBLES for d in digits) else None
+    return None
+
+
+def _octets_of(labels: Name) -> bytes | None:
+    return bytes(map(int, labels)) if all(label in _OCTETS for label in labels) else None

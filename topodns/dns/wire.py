@@ -1,0 +1,124 @@
+"""Bytes to a `Query`, by hand because this is the miss path (RFC 1035 section 4, RFC 6891). The way back: `wire_write`.
+
+`read_query` raises nothing but `WireError`, in time linear in the length of the message.
+"""
+
+import struct
+from typing import Final
+
+from topodns.dns.message import Edns, Query, Rcode, RRType
+from topodns.dns.names import Name
+
+HEADER_SIZE: Final = 12
+MAX_OPTIONS: Final = 64  # of one OPT record; more is nobody's honest query
+
+_MAX_NAME: Final = 255  # RFC 1035 section 2.3.4
+_MAX_POINTERS: Final = 127  # as many as a name can have labels
+_OPT: Final = int(RRType.OPT)
+_DNSSEC_OK: Final = 0x8000
+
+_header = struct.Struct("!HHHHHH")
+_question_tail = struct.Struct("!HH")
+_record_head = struct.Struct("!HHIH")  # type, class, ttl, rdlength
+_option_head = struct.Struct("!HH")
+
+
+class WireError(Exception):
+    """A message that cannot be read: the sender's fault. `rcode` is what it is told."""
+
+    def __init__(self, problem: str, rcode: Rcode = Rcode.FORMERR) -> None:
+        super().__init__(problem)
+        self.rcode = rcode
+
+
+def read_query(data: bytes) -> Query:
+    """The one question of a message of at least 12 octets. Opcode and QR are the caller's business. Raises WireError.
+
+    Every record is read to its end, also those that nobody needs, and nothing may be left over.
+    """
+    ident, flags, qdcount, ancount, nscount, arcount = _header.unpack_from(data)
+    if qdcount != 1:  # RFC 9619
+        raise WireError(f"QDCOUNT is {qdcount}")
+    if ancount > 1 or nscount > 1 or arcount > 2:  # as CoreDNS: no honest query has more
+        raise WireError("more records than a query may have")
+    try:
+        qname, at = _read_qname(data)
+        qtype, qclass = _question_tail.unpack_from(data, at)
+        spelling = data[HEADER_SIZE:at]
+        at += 4
+        edns = None
+        if ancount or nscount or arcount:
+            edns, at = _read_records(data, at, ancount + nscount, arcount)
+    except (IndexError, struct.error) as short:
+        raise WireError("message ends too early") from short
+    if at != len(data):
+        raise WireError(f"{len(data) - at} octets left over")
+    return Query(ident, flags, qname, spelling, qtype, qclass, edns, len(data))
+
+
+def _read_qname(data: bytes) -> tuple[Name, int]:
+    """The name at the first place of a message, where no compression pointer can have anything to point to."""
+    # bytes.lower touches ASCII letters only, and length octets are below 64, so it is safe on a whole name.
+    lowered = data[HEADER_SIZE : HEADER_SIZE + _MAX_NAME].lower().decode("latin-1")
+    labels = []
+    at = 0
+    while length := data[HEADER_SIZE + at]:
+        if length > 63:
+            raise WireError("compressed or extended label in the question")
+        at += 1
+        labels.append(lowered[at : at + length])
+        at += length
+        if at >= _MAX_NAME:
+            raise WireError("name of more than 255 octets")
+    return tuple(labels), HEADER_SIZE + at + 1
+
+
+def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[Edns | None, int]:
+    edns = None
+    for position in range(others + additional):
+        owner_at = at
+        at = _skip_name(data, at)
+        rtype, rclass, ttl, rdlength = _record_head.unpack_from(data, at)
+        at += 10
+        if at + rdlength > len(data):
+            raise WireError("RDLENGTH runs past the end")
+        if rtype == _OPT:
+            if edns is not None or position < others or data[owner_at]:  # RFC 6891 section 6.1.1
+                raise WireError("OPT twice, outside ADDITIONAL, or not at the root")
+            edns = Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK), _read_options(data, at, at + rdlength))
+        at += rdlength
+    return edns, at
+
+
+def _read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...]:
+    options: list[tuple[int, bytes]] = []
+    while at < end:
+        if end - at < 4:
+            raise WireError("EDNS option cut off")
+        code, length = _option_head.unpack_from(data, at)
+        at += 4 + length
+        if at > end:
+            raise WireError("EDNS option runs past its OPT record")
+        if len(options) == MAX_OPTIONS:
+            raise WireError(f"more than {MAX_OPTIONS} EDNS options")
+        options.append((code, data[at - length : at]))
+    return tuple(options)
+
+
+def _skip_name(data: bytes, at: int) -> int:
+    """Where the name at `at` ends, having followed its pointers, which may only go backwards (RFC 9267 section 2)."""
+    end, length, limit = 0, 1, at
+    for _ in range(_MAX_POINTERS):
+        while 0 < (octet := data[at]) < 64:
+            at += 1 + octet
+            length += 1 + octet
+            if length > _MAX_NAME:
+                raise WireError("name of more than 255 octets")
+        end = end or at + (1 if octet == 0 else 2)
+        if octet == 0:
+            return end
+        target = (octet & 0x3F) << 8 | data[at + 1]
+        if octet < 0xC0 or not HEADER_SIZE <= target < limit:
+            raise WireError("compression pointer that does not go backwards, or a label type that does not exist")
+        at = limit = target
+    raise WireError("too many compression pointers")

@@ -1,0 +1,27 @@
+"""Asks a running server's admin address: the other end of `admin_http`."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+TIMEOUT = 5.0  # seconds
+
+
+class AdminError(Exception):
+    """The server could not be asked, or refused; says why."""
+
+
+def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
+    """The body of a reply with status 200 from `server` (host:port). Raises AdminError."""
+    url = f"http://{server}{path}?{urlencode(arguments)}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=TIMEOUT) as reply:
+            body: bytes = reply.read()
+            return body
+    except urllib.error.HTTPError as refused:
+        raise AdminError(refused.read().decode("utf-8", "replace").strip() or str(refused)) from None
+    except (OSError, ValueError) as failed:
+        reason = failed.reason if isinstance(failed, urllib.error.URLError) else failed
+        raise AdminError(f"no answer from {server}: {reason}") from None

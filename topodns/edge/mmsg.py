@@ -1,0 +1,284 @@
+"""Datagrams by the batch: recvmmsg and sendmmsg of libc through ctypes, recvmsg and sendmsg where libc lacks them.
+
+Knows sockets and memory, nothing of DNS. A batch is a row of slots in one piece of memory: slot i holds a datagram
+that was received and who sent it, and the reply is written over the datagram. So the sender's address, the address
+that was asked and the message id are in place for sending without being touched.
+"""
+
+import ctypes
+import errno
+import mmap
+import socket
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+SLOTS: Final = 64  # datagrams per wake-up: more would keep TCP and the watches waiting
+DATAGRAM: Final = 4096  # octets read of a datagram, and room for a reply; what is larger is dropped
+
+# A slot is the peer's sockaddr, the control message, the datagram, and a gap.
+_CONTROL: Final = 32
+_DATA: Final = 128
+# An odd number of cache lines: at a stride of a power of two, all slots would compete for the same few of them.
+_STRIDE: Final = 67 * 64
+_PORT: Final = 2  # in sockaddr_in and sockaddr_in6 alike
+
+_IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
+_INTERFACE_V4: Final = 16  # where struct in_pktinfo has its ipi_ifindex, from the start of the control message
+_INTERFACE_V6: Final = 32  # and struct in6_pktinfo its ipi6_ifindex
+_FULL: Final = frozenset({errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM})
+
+
+@dataclass(slots=True)
+class DatagramCounts:
+    """What one socket has seen since it was opened."""
+
+    received: int = 0  # all, also those dropped
+    dropped_oversize: int = 0  # more than DATAGRAM octets
+    dropped_port_zero: int = 0  # from a port that cannot be answered (CVE-2024-2169)
+    dropped_full: int = 0  # replies that found the send buffer full
+    failed_sends: int = 0  # replies that the kernel refused otherwise: no route, a firewall
+
+
+class _Slots:
+    """The memory of a batch and what is where in it, for sockets of one family."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self.counts = DatagramCounts()
+        self.memory = mmap.mmap(-1, SLOTS * _STRIDE)  # unlike a bytearray, its slices are bytes: no second copy
+        self.starts = tuple(range(_DATA, SLOTS * _STRIDE, _STRIDE))  # of the datagrams
+        self.room = DATAGRAM
+        self._v6 = sock.family == socket.AF_INET6
+        peer, width = (8, 16) if self._v6 else (4, 4)
+        self.address_span = (peer - _DATA, peer - _DATA + width)  # of the peer's address, from a datagram's start
+        self.port_span = (_PORT - _DATA, _PORT - _DATA + 2)
+        self._asked = _tells_address_asked(sock)
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+class PlainBatch(_Slots):
+    """A batch made with one system call per datagram: what every libc has."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._view = memoryview(self.memory)
+        self._control_room = socket.CMSG_SPACE(20) if self._asked else 0  # struct in6_pktinfo is the larger one
+        self._peers: list[Any] = [None] * SLOTS
+        self._controls: list[Any] = [()] * SLOTS
+
+    def receive(self) -> list[int]:
+        """The sizes of the datagrams now in the first slots; 0 for one to be dropped. Empty: nothing came."""
+        sizes: list[int] = []
+        while len(sizes) < SLOTS:
+            try:
+                sizes.append(self._receive_one(len(sizes)))
+            except OSError:
+                break  # nothing left, or an ICMP error of an earlier reply, which is nobody's business
+        self.counts.received += len(sizes)
+        return sizes
+
+    def _receive_one(self, slot: int) -> int:
+        start = self.starts[slot]
+        room = self._view[start : start + DATAGRAM]
+        size, controls, flags, peer = self.sock.recvmsg_into([room], self._control_room, socket.MSG_DONTWAIT)
+        first, last = self.address_span
+        self.memory[start + first : start + last] = socket.inet_pton(self.sock.family, peer[0].partition("%")[0])
+        first, last = self.port_span
+        self.memory[start + first : start + last] = peer[1].to_bytes(2, "big")
+        self._peers[slot] = peer
+        self._controls[slot] = [(level, kind, _any_interface(level, data)) for level, kind, data in controls]
+        if flags & socket.MSG_TRUNC:
+            self.counts.dropped_oversize += 1
+            return 0
+        if peer[1] == 0:
+            self.counts.dropped_port_zero += 1
+            return 0
+        return size
+
+    def send(self, lengths: Sequence[int]) -> None:
+        """Send the first `lengths[i]` octets of slot i to whom its datagram came from; nothing where that is 0."""
+        for slot, length in enumerate(lengths):
+            if length:
+                self._send_one(slot, length)
+
+    def _send_one(self, slot: int, length: int) -> None:
+        start = self.starts[slot]
+        reply = self._view[start : start + length]
+        try:
+            self.sock.sendmsg([reply], self._controls[slot], socket.MSG_DONTWAIT, self._peers[slot])
+        except OSError as refused:
+            _count_refusal(self.counts, refused.errno, 1)
+
+
+class _Iovec(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+class _Msghdr(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint32),
+        ("iov", ctypes.c_void_p),
+        ("iov_count", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    )
+
+
+class _Mmsghdr(ctypes.Structure):
+    """struct mmsghdr of recvmmsg(2)."""
+
+    _fields_ = (("message", _Msghdr), ("length", ctypes.c_uint))
+
+
+class _Vector:
+    """A row of mmsghdr, one for each slot, and their iovecs."""
+
+    def __init__(self, slots: _Slots, v6: bool, asked: bool) -> None:
+        self._iovecs = (_Iovec * SLOTS)()
+        self.headers = bytearray(SLOTS * ctypes.sizeof(_Mmsghdr))
+        self._structs = (_Mmsghdr * SLOTS).from_buffer(self.headers)
+        self.address = ctypes.addressof(self._structs)
+        memory = ctypes.addressof(ctypes.c_char.from_buffer(slots.memory))
+        for slot, element in enumerate(self._structs):
+            header = element.message
+            base = memory + slot * _STRIDE
+            self._iovecs[slot] = _Iovec(base + _DATA, DATAGRAM)
+            header.name, header.name_length = base, 28 if v6 else 16
+            header.iov, header.iov_count = ctypes.addressof(self._iovecs[slot]), 1
+            if asked:
+                header.control, header.control_length = base + _CONTROL, socket.CMSG_SPACE(20 if v6 else 12)
+        self.lengths = memoryview(self._iovecs).cast("B").cast("Q")[1::2]  # what the iovecs say
+
+
+class MmsgBatch(_Slots):
+    """A batch received with one system call and sent with one, which saves a third of the whole cost of a query."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._fd = sock.fileno()
+        self._inbound = _Vector(self, self._v6, self._asked)
+        self._outbound = _Vector(self, self._v6, self._asked)
+        self._pristine = bytes(self._inbound.headers)
+        self._headers = memoryview(self._inbound.headers)
+        words, width = self._headers.cast("I"), ctypes.sizeof(_Mmsghdr) // 4
+        self._sizes = words[_Mmsghdr.length.offset // 4 :: width]
+        self._flags = words[(_Mmsghdr.message.offset + _Msghdr.flags.offset) // 4 :: width]
+        memory = memoryview(self.memory)
+        self._ports = memory.cast("H")[_PORT // 2 :: _STRIDE // 2]
+        interface = _CONTROL + (_INTERFACE_V6 if self._v6 else _INTERFACE_V4)
+        self._interfaces = memory.cast("I")[interface // 4 :: _STRIDE // 4]
+        self._any_interface = memoryview(array("I", [0] * SLOTS))
+
+    def receive(self) -> list[int]:
+        """The sizes of the datagrams now in the first slots; 0 for one to be dropped. Empty: nothing came."""
+        count = _recvmmsg(self._fd, self._inbound.address, SLOTS, socket.MSG_DONTWAIT, None)
+        if count <= 0:
+            return []  # nothing there, or an ICMP error of an earlier reply, which is nobody's business
+        self.counts.received += count
+        sizes = self._sizes[:count].tolist()
+        if any(self._flags[:count].tolist()):
+            self._drop_oversize(sizes)
+        if 0 in self._ports[:count].tolist():
+            self._drop_port_zero(sizes)
+        if self._asked:
+            # The reply leaves from the address that was asked, by whichever interface the route says.
+            self._interfaces[:count] = self._any_interface[:count]
+        used = count * ctypes.sizeof(_Mmsghdr)
+        self._headers[:used] = self._pristine[:used]
+        return sizes
+
+    def _drop_oversize(self, sizes: list[int]) -> None:
+        for slot, flags in enumerate(self._flags[: len(sizes)].tolist()):
+            if flags & socket.MSG_TRUNC:
+                sizes[slot] = 0
+                self.counts.dropped_oversize += 1
+
+    def _drop_port_zero(self, sizes: list[int]) -> None:
+        for slot, port in enumerate(self._ports[: len(sizes)].tolist()):
+            if port == 0:
+                sizes[slot] = 0
+                self.counts.dropped_port_zero += 1
+
+    def send(self, lengths: Sequence[int]) -> None:
+        """Send the first `lengths[i]` octets of slot i to whom its datagram came from; nothing where that is 0."""
+        self._outbound.lengths[: len(lengths)] = array("Q", lengths)
+        for first, count in _runs(lengths):
+            self._send_run(first, count)
+
+    def _send_run(self, first: int, count: int) -> None:
+        while count > 0:
+            at = self._outbound.address + first * ctypes.sizeof(_Mmsghdr)
+            sent = _sendmmsg(self._fd, at, count, socket.MSG_DONTWAIT)
+            if sent <= 0:
+                sent = _count_refusal(self.counts, ctypes.get_errno(), count)
+            first += sent
+            count -= sent
+
+
+Batch = PlainBatch | MmsgBatch
+
+
+def open_batch(sock: socket.socket) -> Batch:
+    """The quickest batch that this machine has for a bound UDP socket, which becomes non-blocking."""
+    return MmsgBatch(sock) if MMSG_AVAILABLE else PlainBatch(sock)
+
+
+def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First index and length of each run of slots that have something to send."""
+    if 0 not in lengths:
+        yield 0, len(lengths)
+        return
+    first = 0
+    for slot, length in enumerate((*lengths, 0)):
+        if not length:
+            if slot > first:
+                yield first, slot - first
+            first = slot + 1
+
+
+def _count_refusal(counts: DatagramCounts, error: int | None, waiting: int) -> int:
+    """How many of the waiting replies are done with: all where the buffer is full, else the one that was refused."""
+    if error in _FULL:
+        counts.dropped_full += waiting
+        return waiting
+    counts.failed_sends += 1
+    return 1
+
+
+def _tells_address_asked(sock: socket.socket) -> bool:
+    if sock.family == socket.AF_INET6:
+        return sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO) != 0
+    return sock.getsockopt(socket.IPPROTO_IP, _IP_PKTINFO) != 0
+
+
+def _any_interface(level: int, data: bytes) -> bytes:
+    """The pktinfo with its interface left open, so that the reply may take any route."""
+    return data[:16] + bytes(4) if level == socket.IPPROTO_IPV6 else bytes(4) + data[4:]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# The layout of the structures above is that of 64-bit Linux.
+MMSG_AVAILABLE: Final = (
+    sys.platform == "linux"
+    and ctypes.sizeof(_Mmsghdr) == 64
+    and hasattr(_libc, "recvmmsg")
+    and hasattr(_libc, "sendmmsg")
+)
+
+if MMSG_AVAILABLE:
+    _recvmmsg = _libc.recvmmsg
+    _recvmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p)
+    _sendmmsg = _libc.sendmmsg
+    _sendmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)

@@ -1,0 +1,83 @@
+"""Opens the sockets that listeners are given: which options they carry, and what to say when one cannot be had.
+
+Knows addresses and ports, nothing of DNS.
+"""
+
+import errno
+import os
+import socket
+from typing import Final
+
+RECEIVE_BUFFER: Final = 4 << 20  # octets; the kernel gives less where net.core.rmem_max is less
+
+_IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
+_NO_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+
+
+class ListenError(Exception):
+    """A socket could not be opened. Its text names the transport (udp or tcp), address and port, and the reason."""
+
+    def __init__(self, transport: str, host: str, port: int, reason: OSError) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        why = os.strerror(reason.errno).lower() if reason.errno else str(reason)
+        super().__init__(f"listen {transport} {shown}:{port}: {why}")
+        self.in_use = reason.errno == errno.EADDRINUSE
+        self.no_family = reason.errno in _NO_FAMILY  # or no such address on this machine
+
+
+def open_udp(host: str, port: int) -> list[socket.socket]:
+    """The bound, non-blocking UDP sockets for an address; for "" one per family that the machine has.
+
+    Those of the wildcard addresses tell which address was asked, so that the reply can leave from it. Port 0 is any
+    free port, the same for both families. Raises ListenError, with nothing left open.
+    """
+    return _open(socket.SOCK_DGRAM, host, port)
+
+
+def open_tcp(host: str, port: int) -> list[socket.socket]:
+    """The same for TCP: bound, not yet listening."""
+    return _open(socket.SOCK_STREAM, host, port)
+
+
+def _open(kind: socket.SocketKind, host: str, port: int) -> list[socket.socket]:
+    if host:
+        return [_open_one(socket.AF_INET6 if ":" in host else socket.AF_INET, kind, host, port)]
+    sock = _open_one(socket.AF_INET, kind, "0.0.0.0", port)
+    try:
+        return [sock, _open_one(socket.AF_INET6, kind, "::", sock.getsockname()[1])]
+    except ListenError as failed:
+        if failed.no_family:
+            return [sock]
+        sock.close()
+        raise
+
+
+def _open_one(family: socket.AddressFamily, kind: socket.SocketKind, host: str, port: int) -> socket.socket:
+    sock: socket.socket | None = None
+    try:
+        sock = socket.socket(family, kind)
+        _prepare(sock)
+        if kind == socket.SOCK_DGRAM:
+            _prepare_udp(sock, host)
+        sock.bind((host, port))
+    except OSError as reason:
+        if sock is not None:
+            sock.close()
+        raise ListenError("udp" if kind == socket.SOCK_DGRAM else "tcp", host, port, reason) from reason
+    return sock
+
+
+def _prepare(sock: socket.socket) -> None:
+    sock.setblocking(False)
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    if sock.type == socket.SOCK_STREAM:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # past connections in TIME_WAIT
+
+
+def _prepare_udp(sock: socket.socket, host: str) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    if host == "::":
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+    elif host == "0.0.0.0":
+        sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)

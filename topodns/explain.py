@@ -1,0 +1,216 @@
+"""Why a client is told what it is told: asks the real step with a real question and says what it went by.
+
+One module for both ways in: the command line loading manifests itself, and /explain of a running server.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from random import Random
+from typing import Final
+
+from topodns.assembly import Assembly, Cluster, Machine
+from topodns.cluster.locate import Claim, Locator
+from topodns.cluster.model import ObjectKey
+from topodns.cluster.policy import InvalidPolicy, Policy
+from topodns.cluster.state import ClusterState
+from topodns.cluster.topology import Location, Reason
+from topodns.dns.message import Edns, Query, RRClass, RRType
+from topodns.dns.names import BadName, Name, is_subdomain, name_text, name_wire, parse_name
+from topodns.dns.presentation import reply_rcode, reply_sections
+from topodns.dns.wire_write import MAX_TCP_PAYLOAD, write_response
+from topodns.resolve.chain import Host
+from topodns.resolve.cluster_zone import ClusterZone
+from topodns.resolve.step import Client, Resolution
+from topodns.settings.server import Settings
+
+_LOOPBACK: Final = b"\x7f\0\0\1"
+
+_REASONS: Final = {
+    Reason.UNFILTERED: "no topology keys: every ready endpoint",
+    Reason.MATCHED: "the first key with a match wins, with all its matches",
+    Reason.ANY: "no key matched before `*`: every ready endpoint",
+    Reason.NO_MATCH: "no endpoint shares any of the keys with the client's node: NODATA for this client",
+    Reason.NO_ENDPOINTS: "no ready endpoint of this address family: there was nothing to choose from",
+    Reason.UNKNOWN_CLIENT: "nobody knows the client's node, and the last key is not `*`: NODATA",
+    Reason.UNKNOWN_CLIENT_ALL: "nobody knows the client's node: every ready endpoint",
+    Reason.INVALID: "the topology keys are invalid and ignored: every ready endpoint",
+    Reason.DENIED: "the topology keys are invalid (on_invalid deny): NODATA",
+    Reason.HINTED: "the EndpointSlices' hints were followed",
+}
+
+
+class Unexplained(ValueError):
+    """A question that cannot be explained; says what was found and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that decided one answer, ready to print."""
+
+    client: str  # the address asked for, "" where a node was named
+    node: str  # "" unknown
+    method: str
+    name: str
+    qtype: str
+    keys: tuple[str, ...]
+    source: str  # where the keys come from; "" where there are none
+    problem: str  # of an invalid policy
+    tried: tuple[tuple[str, str, int], ...]  # key, the client's value, matches
+    winner: str
+    reason: str
+    rcode: str
+    answer: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "client": {"address": self.client or None, "node": self.node or None, "method": self.method},
+            "question": {"name": self.name, "type": self.qtype},
+            "policy": {"source": self.source or None, "keys": list(self.keys), "problem": self.problem or None},
+            "tried": [{"key": key, "value": value, "matches": matches} for key, value, matches in self.tried],
+            "winner": self.winner or None,
+            "reason": self.reason,
+            "rcode": self.rcode,
+            "answer": list(self.answer),
+        }
+
+
+def explanation_text(explained: Mapping[str, object]) -> str:
+    """What `as_dict` holds, for people."""
+    client, question, policy = (_mapping(explained[part]) for part in ("client", "question", "policy"))
+    lines = [
+        f"client   {client['address'] or 'any'} on {_node_text(client)}",
+        f"name     {question['name']} {question['type']}",
+    ]
+    if policy["keys"] or policy["problem"]:
+        keys = ", ".join(str(key) for key in _items(policy["keys"]))
+        lines.append(f"policy   {policy['source']}: {policy['problem'] or keys}")
+    for attempt in map(_mapping, _items(explained["tried"])):
+        wins = "  <- wins" if attempt["key"] == explained["winner"] else ""
+        value = f" = {attempt['value']}" if attempt["value"] else ""
+        lines.append(f"tried    {attempt['key']}{value}: {attempt['matches']} matching{wins}")
+    if explained["reason"]:
+        lines.append(f"because  {explained['reason']}")
+    lines.append(f"answer   {explained['rcode']}")
+    lines += [f"         {record}" for record in _items(explained["answer"])]
+    return "\n".join(lines)
+
+
+def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -> Explanation:
+    """The explanation that `name`, `type` (A), and `client` (an address) or `node` ask for. Raises Unexplained."""
+    qname, qtype = _parse_name(arguments.get("name", "")), _parse_type(arguments.get("type", "A"))
+    cluster = _cluster_of(clusters, qname)
+    address, node = arguments.get("client", ""), arguments.get("node", "")
+    if bool(address) == bool(node):
+        raise Unexplained("found both or none of client and node, expected one of them")
+    if node and cluster.state.node(node) is None:
+        raise Unexplained(f"no Node is named {node!r}")
+    client = Client(_parse_address(address) if address else _LOOPBACK, 53, "tcp")
+    locator = _Pinned(cluster.state, node) if node else cluster.locator
+    step = ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, locator)
+    edns = Edns(MAX_TCP_PAYLOAD, 0, False)
+    query = Query(0, 0, qname, name_wire(qname), qtype, RRClass.IN, edns, 0)
+    resolution = step(query, client)
+    if resolution is None:
+        raise Unexplained(f"{name_text(qname)} falls through: the kubernetes step passes it on")
+    return _explanation(cluster, query, client if address else None, locator, resolution)
+
+
+def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explanation:
+    """The same from the manifests of a Corefile, without a server. Raises Unexplained, OSError."""
+    machine = Machine(Host("", Random(0)), "", frozenset())
+    return explain_request(Assembly(machine, lambda line: None).build(settings).clusters, arguments)
+
+
+class _Pinned(Locator):
+    """Finds every client on one given node."""
+
+    def __init__(self, state: ClusterState, node_name: str) -> None:
+        super().__init__(state, ())
+        self._location = Location(node_name, state.node(node_name), "given")
+
+    def locate(self, source: bytes, claim: Claim | None = None) -> Location:
+        return self._location
+
+
+def _explanation(
+    cluster: Cluster, query: Query, client: Client | None, locator: Locator | None, resolution: Resolution
+) -> Explanation:
+    location = resolution.location
+    if location is None:  # nobody needed to know for this answer, but who asks wants to
+        location = locator.locate(client.address if client is not None else b"") if locator is not None else Location()
+    selection = resolution.selection
+    policy = _policy_of(cluster.state, resolution)
+    reply = write_response(query, resolution.response, MAX_TCP_PAYLOAD, MAX_TCP_PAYLOAD)
+    labels = location.node.labels if location.node is not None else {}
+    return Explanation(
+        client=str(ip_address(client.address)) if client is not None else "",
+        node=location.node_name,
+        method=location.method,
+        name=name_text(query.qname),
+        qtype=RRType(query.qtype).name,
+        keys=policy.keys if isinstance(policy, Policy) else (),
+        source=policy.source.value if policy is not None else "",
+        problem=policy.problem if isinstance(policy, InvalidPolicy) else "",
+        tried=tuple((key, labels.get(key, ""), matches) for key, matches in selection.tried) if selection else (),
+        winner=selection.key if selection is not None else "",
+        reason=_REASONS[selection.reason] if selection is not None else "",
+        rcode=reply_rcode(reply),
+        answer=tuple(reply_sections(reply)["answer"]),
+    )
+
+
+def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidPolicy | None:
+    """The policy of the Service that the answer is about: the first one it rests on."""
+    for fact in resolution.facts:
+        if fact.kind == "service" and isinstance(fact.name, str):
+            return state.policy(ObjectKey(fact.namespace, fact.name))
+    return None
+
+
+def _cluster_of(clusters: Iterable[Cluster], qname: Name) -> Cluster:
+    origins = [(origin, cluster) for cluster in clusters for origin in cluster.kubernetes.origins]
+    matching = [(origin, cluster) for origin, cluster in origins if is_subdomain(qname, origin)]
+    if not matching:
+        served = ", ".join(name_text(origin) for origin, _ in origins) or "none"
+        raise Unexplained(f"{name_text(qname)} is below no origin of a kubernetes directive (there are: {served})")
+    return max(matching, key=lambda match: len(match[0]))[1]
+
+
+def _parse_name(text: str) -> Name:
+    try:
+        qname = parse_name(text)
+    except BadName as problem:
+        raise Unexplained(str(problem)) from None
+    if not qname:
+        raise Unexplained("no name is given")
+    return qname
+
+
+def _parse_type(text: str) -> int:
+    try:
+        return RRType[text.upper()]
+    except KeyError:
+        raise Unexplained(f"{text!r} is no type known here; expected one of A, AAAA, SRV, PTR, CNAME, ...") from None
+
+
+def _parse_address(text: str) -> bytes:
+    try:
+        return ip_address(text).packed
+    except ValueError:
+        raise Unexplained(f"{text!r} is no IP address") from None
+
+
+def _node_text(client: Mapping[str, object]) -> str:
+    return f"node {client['node']} (by {client['method']})" if client["node"] else "an unknown node"
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _items(value: object) -> Iterable[object]:
+    assert isinstance(value, list)
+    return value

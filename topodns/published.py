@@ -1,0 +1,190 @@
+"""The gauges and counters that are not per query: the process, reloads, clusters, sockets."""
+
+import logging
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from topodns import __version__
+from topodns.assembly import Cluster, Generation
+from topodns.cluster.policy import InvalidPolicy
+from topodns.dns.names import name_text
+from topodns.edge.metrics import Reading
+from topodns.edge.mmsg import DatagramCounts
+from topodns.edge.tcp import TcpCounts
+from topodns.listeners import Listeners, server_label
+
+log = logging.getLogger(__name__)
+
+MAX_NAMED = 100  # Services named in a metric; the log names them all
+
+Rows = Iterable[tuple[tuple[str, ...], float]]
+
+
+@dataclass(eq=False)
+class Events:
+    """What happened to the process, for its metrics. `generation` is the one in charge."""
+
+    generation: Generation | None = None
+    failed_reloads: int = 0
+
+    def reload_failed(self, problem: str) -> None:
+        """A new Corefile cannot be served; the old one stays."""
+        self.failed_reloads += 1
+        log.error("plugin/reload: %s; the Corefile before it stays in force", problem)
+
+    def clusters(self) -> list[Cluster]:
+        return self.generation.clusters if self.generation is not None else []
+
+
+def readings(listeners: Listeners, events: Events) -> list[Reading]:
+    """Everything that is read at scrape time."""
+    return [*_process(events), *_clusters(events), *_sockets(listeners)]
+
+
+def _process(events: Events) -> Iterator[Reading]:
+    build = (__version__, "", f"python{platform.python_version()}")
+    yield Reading(
+        "coredns_build_info",
+        "The version of this program; its language stands under goversion.",
+        "gauge",
+        ("version", "revision", "goversion"),
+        lambda: [(build, 1)],
+    )
+    yield Reading(
+        "coredns_plugin_enabled",
+        "The directives of each server block.",
+        "gauge",
+        ("server", "zone", "view", "name"),
+        lambda: _enabled(events),
+    )
+    yield Reading(
+        "coredns_reload_failed", "Corefiles refused since start.", "counter", (), lambda: [((), events.failed_reloads)]
+    )
+    yield Reading(
+        "coredns_reload_version_info",
+        "The digest of the Corefile in force.",
+        "gauge",
+        ("hash", "value"),
+        lambda: [(("sha512", events.generation.settings.digest), 1)] if events.generation is not None else [],
+    )
+
+
+def _enabled(events: Events) -> Rows:
+    rows: dict[tuple[str, ...], float] = {}
+    for block in events.generation.settings.blocks if events.generation is not None else ():
+        for key in block.keys:
+            for host in block.bind or ("",):
+                for name in block.directives:
+                    rows[(server_label((host, key.port)), name_text(key.origin), "", name)] = 1
+    return rows.items()
+
+
+def _clusters(events: Events) -> Iterator[Reading]:
+    yield Reading("topodns_state_objects", "Objects held.", "gauge", ("kind",), lambda: _objects(events))
+    yield Reading(
+        "topodns_state_synced", "Whether every watched kind is known.", "gauge", (), lambda: [((), _synced(events))]
+    )
+    yield Reading(
+        "topodns_policies", "Services with a topology policy.", "gauge", ("source", "valid"), lambda: _policies(events)
+    )
+    yield Reading(
+        "topodns_policy_invalid",
+        f"Services whose topology policy breaks a rule; at most {MAX_NAMED} of them.",
+        "gauge",
+        ("namespace", "service"),
+        lambda: _invalid(events),
+    )
+    for name, documentation, attribute in (
+        ("topodns_state_age_seconds", "Time since the source was last known to be read completely.", "age"),
+        ("topodns_manifest_files_bad", "Manifest files that keep their last good state.", "files_bad"),
+        ("topodns_manifest_objects_skipped", "Malformed objects in manifests.", "objects_skipped"),
+    ):
+        yield Reading(name, documentation, "gauge", (), partial(_of_sources, events, attribute))
+    yield Reading(
+        "topodns_manifest_reloads",
+        "Changes of manifests taken in.",
+        "counter",
+        (),
+        lambda: _of_sources(events, "reloads"),
+    )
+
+
+def _of_sources(events: Events, attribute: str) -> Rows:
+    values: list[float] = [getattr(cluster.source, attribute) for cluster in events.clusters()]
+    if not values:
+        return []
+    return [((), max(values) if attribute == "age" else sum(values))]
+
+
+def _objects(events: Events) -> Rows:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cluster in events.clusters():
+        for kind, count in cluster.state.counts().items():
+            counts[(kind,)] += count
+    return counts.items()
+
+
+def _synced(events: Events) -> float:
+    return float(all(cluster.state.synced for cluster in events.clusters()))
+
+
+def _policies(events: Events) -> Rows:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cluster in events.clusters():
+        for policy in cluster.state.policies().values():
+            counts[(policy.source.value, str(not isinstance(policy, InvalidPolicy)).lower())] += 1
+    return counts.items()
+
+
+def _invalid(events: Events) -> Rows:
+    names = [
+        (key.namespace, key.name)
+        for cluster in events.clusters()
+        for key, policy in cluster.state.policies().items()
+        if isinstance(policy, InvalidPolicy)
+    ]
+    return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
+
+
+def _sockets(listeners: Listeners) -> Iterator[Reading]:
+    yield Reading(
+        "topodns_hot_entries", "Ready-made answers held.", "gauge", (), lambda: [((), listeners.hot_entries())]
+    )
+    yield Reading(
+        "topodns_datagrams_dropped",
+        "Datagrams not answered, and why.",
+        "counter",
+        ("server", "reason"),
+        lambda: _dropped(listeners),
+    )
+    yield Reading(
+        "topodns_tcp_connections_closed",
+        "TCP connections that were closed on the client, and why.",
+        "counter",
+        ("server", "reason"),
+        lambda: _closed(listeners),
+    )
+
+
+def _dropped(listeners: Listeners) -> Rows:
+    rows: Counter[tuple[str, ...]] = Counter()
+    for server, counts in listeners.counts():
+        if isinstance(counts, DatagramCounts):
+            rows[(server, "oversize")] += counts.dropped_oversize
+            rows[(server, "port_zero")] += counts.dropped_port_zero
+            rows[(server, "send_buffer_full")] += counts.dropped_full
+            rows[(server, "send_failed")] += counts.failed_sends
+    return rows.items()
+
+
+def _closed(listeners: Listeners) -> Rows:
+    rows: Counter[tuple[str, ...]] = Counter()
+    for server, counts in listeners.counts():
+        if isinstance(counts, TcpCounts):
+            rows[(server, "limit")] += counts.refused
+            rows[(server, "deadline")] += counts.timed_out
+            rows[(server, "memory")] += counts.over_memory
+    return rows.items()

@@ -1,0 +1,197 @@
+"""Bytes in, bytes out: what comes before and after a block's steps, for one socket.
+
+The ladder of refusals stands in `Handler.answer` and `Handler._refusal`, in order. Nothing a message says can raise
+past here: what is not foreseen is SERVFAIL, a traceback and a count.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from topodns.dns.message import RCODE_NAMES, Option, Query, Rcode, Response, RRType
+from topodns.dns.names import name_text
+from topodns.dns.wire import HEADER_SIZE, WireError, read_query
+from topodns.dns.wire_write import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
+from topodns.resolve.blocks import Block, BlockTable
+from topodns.resolve.hot import HotTable
+from topodns.resolve.identity import BadOption
+from topodns.resolve.step import Client, Dropped, Resolution, Scope
+from topodns.resolve.tally import Cell, Kind, Tally, type_label
+from topodns.settings.server import DEFAULT_UDP_SIZE
+
+log = logging.getLogger(__name__)
+
+KEEPALIVE: Final = (int(Option.TCP_KEEPALIVE), (100).to_bytes(2, "big"))  # RFC 7828: our 10 s, in units of 100 ms
+
+_OPCODE: Final = 0x78  # in the third octet
+_TRANSFERS: Final = frozenset({int(RRType.AXFR), int(RRType.IXFR)})
+_DROPPED: Final = "dropped"  # CoreDNS's label for what no block was asked
+
+
+class Handler:
+    """Answers the messages of one socket from its server blocks, and keeps what may be kept in `table`."""
+
+    def __init__(
+        self,
+        blocks: BlockTable,
+        table: HotTable,
+        tally: Tally,
+        clock: Callable[[], float],
+        local_port: int,
+    ) -> None:
+        self.blocks = blocks
+        self.table = table
+        self.tally = tally
+        self._clock = clock
+        self.local_port = local_port
+        self._udp = tally.transport == "udp"
+
+    def succeeded_by(self, blocks: BlockTable, table: HotTable) -> "Handler":
+        """A handler of the same socket for other blocks: a reload."""
+        return Handler(blocks, table, self.tally, self._clock, self.local_port)
+
+    def answer(self, data: bytes, address: bytes, port: int) -> bytes | None:
+        """The reply to a message from this packed address, None for silence. Over TCP, a ready-made one if there is."""
+        if len(data) < HEADER_SIZE or data[2] & 0x80 or port == 0:
+            return None  # RFC 8906 asks for answers, but not to fragments, to answers (CVE-2024-2169), or to nobody
+        ready = None if self._udp else self._lookup(data, address)
+        return ready or self._answer_anew(data, address, port)
+
+    def _lookup(self, data: bytes, address: bytes) -> bytes | None:
+        """What the UDP loop does by itself, for TCP."""
+        key = data[2:]
+        entry = self.table.common.get(key)
+        if entry is None:
+            entry = self.table.views.get(address, {}).get(key)
+        if entry is None:
+            return None
+        tail, cell, rotate = entry
+        self.tally.count(cell, 0.0)
+        return data[:2] + (rotate() if rotate is not None else tail or b"")
+
+    def _answer_anew(self, data: bytes, address: bytes, port: int) -> bytes | None:
+        started = self._clock()
+        if data[2] & _OPCODE:
+            return self._refuse_unread(data, Rcode.NOTIMP, started)
+        try:
+            query = read_query(data)
+        except WireError as unreadable:
+            return self._refuse_unread(data, unreadable.rcode, started)
+        client = Client(address, port, self.tally.transport, self.local_port)
+        block = self.blocks.match(query.qname, query.qtype)
+        resolution = self._refusal(query, block)
+        if resolution is None and block is not None:
+            try:
+                resolution = self._resolve(block, query, client)
+            except Dropped:
+                self._finish_dropped(block, query, client, started)
+                return None
+        if resolution is None:  # no block
+            resolution = _decided(Rcode.REFUSED)
+        reply = self._write(query, resolution.response, block)
+        self._finish(data, query, client, block, resolution, reply, started)
+        return reply
+
+    def _refusal(self, query: Query, block: Block | None) -> Resolution | None:
+        """What no step is asked about: a version of EDNS to come, transfers, classes that nobody here knows."""
+        if query.edns is not None and query.edns.version > 0:
+            return _decided(Rcode.BADVERS)
+        if query.qtype in _TRANSFERS or query.qclass not in self.blocks.classes:
+            return _decided(Rcode.REFUSED)
+        return None
+
+    def _resolve(self, block: Block, query: Query, client: Client) -> Resolution:
+        try:
+            return block.chain.resolve(query, client)
+        except Dropped:
+            raise
+        except BadOption:
+            return _decided(Rcode.FORMERR)
+        except Exception:
+            self.tally.panics += 1
+            log.exception("bug: %s %s from %s", name_text(query.qname), type_label(query.qtype), client.transport)
+            return _decided(Rcode.SERVFAIL)
+
+    def _write(self, query: Query, response: Response, block: Block | None) -> bytes:
+        payload_size = block.payload_size if block is not None else DEFAULT_UDP_SIZE
+        edns = query.edns
+        if not self._udp:
+            if edns is not None and edns.option(Option.TCP_KEEPALIVE) is not None:
+                response.options = (*response.options, KEEPALIVE)
+            return write_response(query, response, MAX_TCP_PAYLOAD, payload_size)
+        limit = MIN_UDP_PAYLOAD
+        if edns is not None:
+            limit = max(MIN_UDP_PAYLOAD, min(edns.udp_payload_size, payload_size))
+        return write_response(query, response, limit, payload_size)
+
+    def _finish(
+        self,
+        data: bytes,
+        query: Query,
+        client: Client,
+        block: Block | None,
+        resolution: Resolution,
+        reply: bytes,
+        started: float,
+    ) -> None:
+        cell = self._cell(query, block, resolution, len(reply))
+        seconds = self._clock() - started
+        self.tally.count(cell, seconds)
+        if block is None:
+            return
+        logged = self._report(block, query, client, resolution, reply, seconds)
+        if not logged and resolution.scope != Scope.CLIENT:
+            self.table.offer(data, query, client.address, reply, resolution, cell, block.rotate)
+
+    def _finish_dropped(self, block: Block, query: Query, client: Client, started: float) -> None:
+        seconds = self._clock() - started
+        dnssec_ok = query.edns is not None and query.edns.dnssec_ok
+        kind = Kind(block.label, type_label(query.qtype), "", "acl", dnssec_ok, "", "", query.size, 0)
+        self.tally.count(self.tally.cell(kind), seconds)
+        self._report(block, query, client, None, None, seconds)
+
+    def _cell(self, query: Query, block: Block | None, resolution: Resolution, size: int) -> Cell:
+        selection = resolution.selection
+        return self.tally.cell(
+            Kind(
+                block.label if block is not None else _DROPPED,
+                type_label(query.qtype),
+                RCODE_NAMES.get(resolution.response.rcode, "other"),
+                resolution.plugin,
+                query.edns is not None and query.edns.dnssec_ok,
+                selection.reason.value if selection is not None else resolution.note,
+                selection.key if selection is not None else "",
+                query.size,
+                size,
+            )
+        )
+
+    def _report(
+        self,
+        block: Block,
+        query: Query,
+        client: Client,
+        resolution: Resolution | None,
+        reply: bytes | None,
+        seconds: float,
+    ) -> bool:
+        if block.errors and resolution is not None and resolution.response.rcode == Rcode.SERVFAIL:
+            problem = resolution.response.ede.text if resolution.response.ede else "no next step or a bug"
+            log.error(
+                "plugin/errors: 2 %s %s: %s",
+                name_text(query.qname),
+                type_label(query.qtype),
+                problem,
+            )
+        return block.log is not None and block.log(query, client, resolution, reply, seconds)
+
+    def _refuse_unread(self, data: bytes, rcode: Rcode, started: float) -> bytes:
+        reply = write_error(data, rcode)
+        kind = Kind(_DROPPED, "other", rcode.name, "", False, "", "", len(data), len(reply))
+        self.tally.count(self.tally.cell(kind), self._clock() - started)
+        return reply
+
+
+def _decided(rcode: Rcode) -> Resolution:
+    """A response of the server itself: not authoritative, and cheap enough not to be kept."""
+    return Resolution(Response(rcode, flags=0), "", Scope.CLIENT)

@@ -1,0 +1,64 @@
+"""The `local` directive: localhost and its reverse names, which must not leave the machine (RFC 6303, RFC 6761).
+
+As CoreDNS's plugin answers, which also means that AA stays clear.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from topodns.dns.message import Query, Rcode, Response, RRClass, RRset, RRType
+from topodns.dns.names import IN_ADDR_ARPA, Name, is_subdomain, name_wire
+from topodns.resolve.step import Client, Resolution
+
+_TTL: Final = 604800
+_LOCALHOST: Final[Name] = ("localhost",)
+_LOOPBACK_PTR: Final[Name] = ("1", "0", "0", "127", *IN_ADDR_ARPA)
+_ORIGINS: Final[tuple[Name, ...]] = (_LOCALHOST, *((octet, *IN_ADDR_ARPA) for octet in ("0", "127", "255")))
+
+_LOCALHOST_WIRE: Final = name_wire(_LOCALHOST)
+_SOA: Final = _LOCALHOST_WIRE + name_wire(("root", "localhost")) + struct.pack(">5I", 1, 0, 0, 0, _TTL)
+_ADDRESSES: Final[Mapping[int, bytes]] = {RRType.A: bytes((127, 0, 0, 1)), RRType.AAAA: bytes(15) + b"\1"}
+_APEX: Final[Mapping[int, bytes]] = {RRType.SOA: _SOA, RRType.NS: _LOCALHOST_WIRE}
+
+
+LOCALHOST_NOTE: Final = "localhost"  # of answers to localhost.<anything>, which CoreDNS counts apart
+
+
+def answer_local(query: Query, client: Client) -> Resolution | None:
+    """A step: the loopback addresses and pointer, the apexes' SOA and NS; NODATA or NXDOMAIN elsewhere below them.
+
+    Names that begin with the label localhost, whatever follows, are taken too: search paths make such.
+    """
+    if query.qclass != RRClass.IN:
+        return None
+    if _is_or_becomes_localhost(query.qname):
+        return Resolution(_answer(query, _ADDRESSES.get(query.qtype)), "local", note=LOCALHOST_NOTE)
+    for origin in _ORIGINS:
+        if is_subdomain(query.qname, origin):
+            return Resolution(_in_origin(query, origin), "local")
+    return None
+
+
+def _is_or_becomes_localhost(qname: Name) -> bool:
+    return len(qname) > 1 and (qname[-1:] == _LOCALHOST or qname[:1] == _LOCALHOST)
+
+
+def _in_origin(query: Query, origin: Name) -> Response:
+    if query.qname == origin:
+        addresses = _ADDRESSES if origin == _LOCALHOST else {}
+        return _answer(query, addresses.get(query.qtype) or _APEX.get(query.qtype))
+    spelled_origin = query.spelling[-len(name_wire(origin)) :]
+    if query.qname == _LOOPBACK_PTR:
+        return _answer(query, _LOCALHOST_WIRE if query.qtype == RRType.PTR else None, spelled_origin)
+    return _negative(Rcode.NXDOMAIN, spelled_origin)
+
+
+def _answer(query: Query, rdata: bytes | None, origin: bytes = b"") -> Response:
+    if rdata is None:
+        return _negative(Rcode.NOERROR, origin)
+    return Response(answer=(RRset(b"", query.qtype, _TTL, (rdata,)),), flags=0)
+
+
+def _negative(rcode: Rcode, origin: bytes) -> Response:
+    return Response(rcode, authority=(RRset(origin, RRType.SOA, _TTL, (_SOA,)),), flags=0)

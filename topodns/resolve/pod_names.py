@@ -1,0 +1,62 @@
+"""Pod names, `<dashed address>.<namespace>.pod`: answered from the name itself, or only for Pods that exist."""
+
+from ipaddress import IPv6Address
+from socket import AF_INET, AF_INET6, inet_pton
+
+from topodns.cluster.model import address_fact, namespace_fact
+from topodns.cluster.state import ClusterState
+from topodns.dns.message import RRset
+from topodns.resolve.exposure import Exposure
+from topodns.resolve.origins import Question
+from topodns.resolve.schema import NamespaceNode, PodName
+from topodns.resolve.srv import address_type
+from topodns.resolve.step import Resolution
+from topodns.resolve.verdict import Facts, found, name_error, no_data
+from topodns.settings.kubernetes import KubernetesSettings, PodMode
+
+
+class PodNames:
+    def __init__(self, settings: KubernetesSettings, state: ClusterState, exposure: Exposure) -> None:
+        self._mode = settings.pods
+        self._ttl = settings.ttl
+        self._state = state
+        self._exposure = exposure
+
+    def serves(self, node: NamespaceNode) -> bool:
+        """Whether `<namespace>.pod` exists."""
+        return self._mode is not PodMode.DISABLED and self._exposure.exposes(node.namespace)
+
+    def respond(self, name: PodName, question: Question) -> Resolution:
+        """The address that the name spells; in mode `verified` only where a Pod of the namespace has it."""
+        facts: Facts = (namespace_fact(name.namespace),)
+        if self._mode is PodMode.DISABLED or not self._exposure.exposes(name.namespace):
+            return name_error(facts)
+        address = pod_address(name.label)
+        if address is None:
+            return name_error(facts)
+        if self._mode is PodMode.VERIFIED:
+            facts = (*facts, address_fact(address))
+            if all(pod.namespace != name.namespace for pod in self._state.pods_with_address(address)):
+                return name_error(facts)
+        if question.query.qtype != address_type(address):
+            return no_data(facts)
+        return found(facts, (RRset(b"", question.query.qtype, self._ttl, (address,)),))
+
+
+def pod_address(label: str) -> bytes | None:
+    """The packed address that a label spells, or None: `10-0-0-1`, `2001-db8--1`.
+
+    As CoreDNS does: exactly three dashes, none doubled, are an IPv4 address; anything else is tried as IPv6.
+    """
+    try:
+        if label.count("-") == 3 and "--" not in label:
+            return inet_pton(AF_INET, label.replace("-", "."))
+        return _unmapped(inet_pton(AF_INET6, label.replace("-", ":")))
+    except (OSError, ValueError):
+        return None
+
+
+def _unmapped(address: bytes) -> bytes:
+    """An IPv4-mapped address as its 4 octets: it is answered with an A record."""
+    mapped = IPv6Address(address).ipv4_mapped if address.startswith(bytes(10)) else None
+    return mapped.packed if mapped else address

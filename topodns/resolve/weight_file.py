@@ -1,0 +1,71 @@
+"""The file of `loadbalance weighted FILE`: text in, weights out. Reading and re-reading it is the edge's business."""
+
+from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address
+
+from topodns.dns.names import BadName, name_wire, parse_name
+
+Weights = Mapping[bytes, Mapping[bytes, int]]
+"""Per owner (wire form, lower case) the weight, 1..255, of each packed address; one that is not listed weighs 1."""
+
+
+class BadWeights(ValueError):
+    """Text that is no weight file; says the line and what was found."""
+
+
+def parse_weights(text: str) -> Weights:
+    """The weights that CoreDNS reads from this text. Raises BadWeights.
+
+    A line is a domain name, or an address and its weight for the name above it; blank lines and those that begin with #
+    say nothing. A name may come back; of an address listed twice under a name the first weight stands.
+    """
+    weights: dict[bytes, dict[bytes, int]] = {}
+    current: dict[bytes, int] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split()
+        if not fields or fields[0].startswith("#"):
+            continue
+        try:
+            if len(fields) == 1:
+                current = weights.setdefault(_parse_owner(fields[0]), {})
+            else:
+                _add_weight(current, fields)
+        except BadWeights as problem:
+            raise BadWeights(f"line {number}: {problem}") from None
+    return weights
+
+
+def _add_weight(current: dict[bytes, int] | None, fields: list[str]) -> None:
+    if len(fields) > 2:
+        raise BadWeights(f"found {len(fields)} words, expected a domain name, or an address and its weight")
+    if current is None:
+        raise BadWeights(f"no domain name above {fields[0]!r}")
+    address = _parse_address(fields[0])
+    if address is None:
+        raise BadWeights(f"{fields[0]!r} is no IP address")
+    current.setdefault(address, _parse_weight(fields[1]))
+
+
+def _parse_owner(text: str) -> bytes:
+    if _parse_address(text) is not None:
+        raise BadWeights(f"found only {text!r}, expected a domain name, or an address and its weight")
+    try:
+        return name_wire(parse_name(text))
+    except BadName as problem:
+        raise BadWeights(str(problem)) from None
+
+
+def _parse_address(text: str) -> bytes | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).packed
+
+
+def _parse_weight(text: str) -> int:
+    weight = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= weight <= 255:
+        raise BadWeights(f"weight {text!r} is not between 1 and 255")
+    return weight

@@ -1,0 +1,23 @@
+"""The `whoami` directive: tells each client its own address, port and transport, in the additional section."""
+
+import struct
+
+from topodns.dns.message import Query, Response, RRClass, RRset, RRType
+from topodns.dns.names import MAX_WIRE, ROOT, label_wire, name_wire
+from topodns.resolve.step import Client, Resolution, Scope
+
+
+def whoami(query: Query, client: Client) -> Resolution | None:
+    """A step for any name and type of class IN: A or AAAA of the client, SRV `_udp` or `_tcp` with its port, all TTL 0.
+
+    A name too long to bear that SRV's label goes without the SRV.
+    """
+    if query.qclass != RRClass.IN:
+        return None
+    rtype = RRType.A if len(client.address) == 4 else RRType.AAAA
+    additional: tuple[RRset, ...] = (RRset(b"", rtype, 0, (client.address,)),)
+    srv_owner = label_wire(f"_{client.transport}") + query.spelling
+    if len(srv_owner) <= MAX_WIRE:
+        srv = struct.pack(">3H", 0, 0, client.port) + name_wire(ROOT)
+        additional += (RRset(srv_owner, RRType.SRV, 0, (srv,)),)
+    return Resolution(Response(additional=additional), "whoami", Scope.CLIENT)
