@@ -28,7 +28,7 @@ from topodns.published import Events, readings
 from topodns.resolve.audit import audit
 from topodns.resolve.chain import Host
 from topodns.resolve.weight_file import BadWeights
-from topodns.settings.server import Settings
+from topodns.settings.server import Reload, Settings
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,8 @@ class Server:
         self._admin = Admin(Metrics(self._listeners.tallies, readings(self._listeners, self._events)))
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
-        self._hurry = self._failed = False
+        self._hurry = asyncio.Event()
+        self._failed = False
         self._reloads = asyncio.Event()
         self._audit_due: asyncio.TimerHandle | None = None
         self._found: frozenset[str] = frozenset()
@@ -82,6 +83,7 @@ class Server:
         self._listen_to_signals()
         self._announce()
         reloading = asyncio.create_task(self._reload_when_asked(), name="reload")
+        reloading.add_done_callback(self._task_ended)
         await self._stop.wait()
         reloading.cancel()
         await self._leave()
@@ -110,9 +112,13 @@ class Server:
             self._own(cluster.source.run(watch_files(cluster.kubernetes.manifests)), "manifests")
         for source in generation.weights:
             self._own(source.run(), "weights")
+        health = next((block.health for block in generation.settings.blocks if block.health is not None), None)
+        if health is not None:
+            self._own(self._events.health.run(health.listen.host, health.listen.port), "health")
         for block in generation.settings.blocks:
             if block.reload is not None:
-                self._own(self._look_for_changes(block.reload.interval, block.reload.jitter), "corefile")
+                log.info("plugin/reload: Running configuration SHA512 = %s", generation.settings.digest)
+                self._own(self._look_for_changes(block.reload, generation.settings.digest), "corefile")
                 break
 
     def _own(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -125,7 +131,8 @@ class Server:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.critical("bug: task %s died", task.get_name(), exc_info=task.exception())
-            self._failed = self._hurry = True
+            self._failed = True
+            self._hurry.set()
             self._stop.set()
 
     async def _end_tasks(self) -> None:
@@ -154,16 +161,23 @@ class Server:
             log.warning("plugin/topology: %s", line)
         self._found = frozenset(found)
 
-    async def _look_for_changes(self, interval: float, jitter: float) -> None:
-        """The `reload` directive: look at the Corefile every interval, give or take half the jitter."""
+    async def _look_for_changes(self, times: Reload, current: str) -> None:
+        """The `reload` directive: look at the Corefile every interval, give or take half the jitter.
+
+        A Corefile that was refused is not tried again (nor counted again) before it has changed, as in CoreDNS.
+        """
+        seen = current  # the digest of what was found at the last look, or what was wrong with it
         while True:
-            await asyncio.sleep(max(1.0, interval + self._rng.uniform(-jitter / 2, jitter / 2)))
+            await asyncio.sleep(max(1.0, times.interval + self._rng.uniform(-times.jitter / 2, times.jitter / 2)))
+            before = seen
             try:
-                settings = self._load()
+                seen = self._load().digest
             except ConfigError as problem:
-                self._events.reload_failed(str(problem))
+                seen = str(problem)
+                if seen != before:
+                    self._events.reload_failed(seen)
                 continue
-            if self._generation is not None and settings.digest != self._generation.settings.digest:
+            if seen not in (before, current):
                 self._reloads.set()
 
     async def _reload_when_asked(self) -> None:
@@ -189,27 +203,27 @@ class Server:
 
     def _interrupted(self) -> None:
         """Stop without the lameduck; the second time, at once."""
-        if self._hurry:
+        if self._hurry.is_set():
             os._exit(2)
-        self._hurry = True
+        self._hurry.set()
         self._stop.set()
 
     def _announce(self) -> None:
         assert self._generation is not None
-        self._announcement.banner(self._listeners.ports(), self._generation.settings)
         if self._announcement.pid_file:
             with open(self._announcement.pid_file, "w", encoding="ascii") as file:
                 file.write(f"{os.getpid()}\n")
+        self._announcement.banner(self._listeners.ports(), self._generation.settings)
 
     async def _leave(self) -> None:
         """Not ready, then lameduck (still answering), then drain, then close."""
         self._admin.lame = True
-        lameduck = 0.0 if self._hurry or self._generation is None else _lameduck(self._generation.settings)
-        if lameduck:
+        lameduck = _lameduck(self._generation.settings) if self._generation is not None else 0.0
+        if lameduck and not self._hurry.is_set():
             log.info("plugin/health: Going into lameduck mode for %gs", lameduck)
             with suppress(TimeoutError):
                 async with asyncio.timeout(lameduck):
-                    await self._hurried()
+                    await self._hurry.wait()
         await self._end_tasks()
         await self._listeners.close()
         self._admin.close()
@@ -217,11 +231,6 @@ class Server:
         if self._announcement.pid_file:
             with suppress(FileNotFoundError):
                 os.unlink(self._announcement.pid_file)
-
-    async def _hurried(self) -> None:
-        """Return when an interrupt cuts the lameduck short."""
-        self._stop.clear()
-        await self._stop.wait()
 
 
 def _lameduck(settings: Settings) -> float:

@@ -63,9 +63,8 @@ def _run(flags: argparse.Namespace) -> int:
 
     start_logging(sys.stdout, time.monotonic)
     announcement = Announcement((lambda ports, settings: None) if flags.quiet else _print_banner, flags.pidfile)
-    text = sys.stdin.read() if flags.conf == "stdin" else None
     try:
-        return run(partial(_load, flags.conf, flags.port, text), announcement)
+        return run(partial(_load, flags.conf, flags.port, _stdin_text(flags.conf)), announcement)
     except STOP_ERRORS as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -77,7 +76,7 @@ def _check(arguments: Sequence[str]) -> int:
     )
     _add_corefile_flags(parser)
     flags = parser.parse_args(arguments)
-    settings = _load(flags.conf, flags.port, sys.stdin.read() if flags.conf == "stdin" else None)
+    settings = _load(flags.conf, flags.port, _stdin_text(flags.conf))
     keys = sum(len(block.keys) for block in settings.blocks)
     print(f"{flags.conf or 'Corefile'}: good: {len(settings.blocks)} server blocks, {keys} keys")
     return 0
@@ -109,17 +108,36 @@ def _explain(arguments: Sequence[str]) -> int:
 def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
     from topodns.edge.admin_client import AdminError, fetch
     from topodns.explain import Unexplained, explain_offline, explanation_text
+    from topodns.resolve.weight_file import BadWeights
 
     try:
         if flags.conf:
-            explained = explain_offline(_load(flags.conf, DEFAULT_PORT, None), question).as_dict()
+            settings = _load(flags.conf, DEFAULT_PORT, _stdin_text(flags.conf))
+            explained = explain_offline(settings, question).as_dict()
         else:
-            explained = json.loads(fetch(flags.server, "/explain", question))
-    except (AdminError, Unexplained, OSError) as problem:
+            explained = _read_explanation(fetch(flags.server, "/explain", question), flags.server)
+    except (AdminError, Unexplained, BadWeights, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1
     print(json.dumps(explained, indent=2) if flags.json else explanation_text(explained))
     return 0
+
+
+def _read_explanation(body: bytes, server: str) -> dict[str, object]:
+    from topodns.edge.admin_client import AdminError
+
+    try:
+        explained = json.loads(body)
+    except ValueError:
+        explained = None
+    if not isinstance(explained, dict) or "question" not in explained:
+        raise AdminError(f"{server} does not explain: is it the `ready` address of a topodns?")
+    return explained
+
+
+def _stdin_text(path: str) -> str | None:
+    """The Corefile on standard input, where `-conf stdin` says that it is there."""
+    return sys.stdin.read() if path == "stdin" else None
 
 
 def _add_corefile_flags(parser: argparse.ArgumentParser) -> None:

@@ -26,6 +26,16 @@ from topodns.settings.server import Settings
 
 _LOOPBACK: Final = b"\x7f\0\0\1"
 
+_METHODS: Final = {
+    "nodes": "an address of the node",
+    "podcidr": "by its pod CIDR",
+    "podcidr-unverified": "by its pod CIDR, unverified",
+    "slices": "by an EndpointSlice",
+    "pods": "by a Pod",
+    "own": "this server's own",
+    "given": "as given",
+}
+
 _REASONS: Final = {
     Reason.UNFILTERED: "no topology keys: every ready endpoint",
     Reason.MATCHED: "the first key with a match wins, with all its matches",
@@ -203,7 +213,9 @@ def _parse_address(text: str) -> bytes:
 
 
 def _node_text(client: Mapping[str, object]) -> str:
-    return f"node {client['node']} (by {client['method']})" if client["node"] else "an unknown node"
+    if not client["node"]:
+        return "an unknown node"
+    return f"node {client['node']} ({_METHODS.get(str(client['method']), client['method'])})"
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -4,14 +4,15 @@ import logging
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from topodns import __version__
 from topodns.assembly import Cluster, Generation
 from topodns.cluster.policy import InvalidPolicy
 from topodns.dns.names import name_text
-from topodns.edge.metrics import Reading
+from topodns.edge.health_probe import BUCKETS, HealthProbe
+from topodns.edge.metrics import Distribution, Reading
 from topodns.edge.mmsg import DatagramCounts
 from topodns.edge.tcp import TcpCounts
 from topodns.listeners import Listeners, server_label
@@ -29,6 +30,7 @@ class Events:
 
     generation: Generation | None = None
     failed_reloads: int = 0
+    health: HealthProbe = field(default_factory=HealthProbe)
 
     def reload_failed(self, problem: str) -> None:
         """A new Corefile cannot be served; the old one stays."""
@@ -39,9 +41,9 @@ class Events:
         return self.generation.clusters if self.generation is not None else []
 
 
-def readings(listeners: Listeners, events: Events) -> list[Reading]:
+def readings(listeners: Listeners, events: Events) -> list[Reading | Distribution]:
     """Everything that is read at scrape time."""
-    return [*_process(events), *_clusters(events), *_sockets(listeners)]
+    return [*_process(events), *_health(events.health), *_clusters(events), *_sockets(listeners)]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -69,6 +71,22 @@ def _process(events: Events) -> Iterator[Reading]:
         "gauge",
         ("hash", "value"),
         lambda: [(("sha512", events.generation.settings.digest), 1)] if events.generation is not None else [],
+    )
+
+
+def _health(probe: HealthProbe) -> Iterator[Reading | Distribution]:
+    yield Distribution(
+        "coredns_health_request_duration_seconds",
+        "Time that our own /health took to answer us.",
+        BUCKETS,
+        lambda: (probe.slots, probe.seconds),
+    )
+    yield Reading(
+        "coredns_health_request_failures",
+        "Our own /health did not answer.",
+        "counter",
+        (),
+        lambda: [((), probe.failures)],
     )
 
 

@@ -132,8 +132,8 @@ class Server:
         banner = self.output()
         if "\ntopodns-" not in banner or not banner.endswith("\n"):
             return False
-        first = banner.splitlines()[0].split()[0]  # .:5353
-        self.port = int(first.rpartition(":")[2])
+        first = next(line for line in banner.splitlines() if not line.startswith("["))  # .:5353 on 127.0.0.1
+        self.port = int(first.split()[0].rpartition(":")[2])
         return True
 
 

@@ -10,11 +10,12 @@ from topodns.dns.names import name_text, wire_labels
 
 def lines(rrsets: Iterable[RRset], qname: str) -> list[str]:
     """`owner TTL IN TYPE RDATA` for each record, in order. An owner of b"" is `qname`, as given."""
-    return [
-        f"{_text(each.owner) if each.owner else qname} {each.ttl} IN {RRType(each.rtype).name} {_READERS[RRType(each.rtype)](rdata)}"
-        for each in rrsets
-        for rdata in each.rdatas
-    ]
+    return [f"{_head(each, qname)} {_READERS[each.rtype](rdata)}" for each in rrsets for rdata in each.rdatas]
+
+
+def _head(rrset: RRset, qname: str) -> str:
+    owner = _text(rrset.owner) if rrset.owner else qname
+    return f"{owner} {rrset.ttl} IN {RRType(rrset.rtype).name}"
 
 
 def _text(name: bytes) -> str:
@@ -39,7 +40,7 @@ def _strings(rdata: bytes) -> str:
     return f'"{rdata[1:].decode()}"'
 
 
-_READERS: Mapping[RRType, Callable[[bytes], str]] = {
+_READERS: Mapping[int, Callable[[bytes], str]] = {
     RRType.A: _address,
     RRType.AAAA: _address,
     RRType.CNAME: _text,

@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 from urllib.parse import parse_qs, urlsplit
 
 import h11
@@ -82,11 +82,10 @@ class _Connection(asyncio.Protocol):
         self._peer = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
         self._server.connections += 1
         if self._server.connections > MAX_CONNECTIONS:
-            transport.abort()
+            self._transport.abort()
             return
         self._peer = transport.get_extra_info("peername", ("",))[0]
         self._wait(REQUEST_DEADLINE)

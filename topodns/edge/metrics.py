@@ -34,10 +34,20 @@ class Reading:
     read: Callable[[], Iterable[tuple[tuple[str, ...], float]]]
 
 
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A histogram without labels: `read` gives the counts per bucket, the last beyond all `bounds`, and the sum."""
+
+    name: str
+    documentation: str
+    bounds: tuple[float, ...]
+    read: Callable[[], tuple[Sequence[float], float]]
+
+
 class Metrics:
     """The registry of the process. `tallies` are asked for at each scrape, so a reload may change them."""
 
-    def __init__(self, tallies: Callable[[], Iterable[Tally]], readings: Sequence[Reading]) -> None:
+    def __init__(self, tallies: Callable[[], Iterable[Tally]], readings: Sequence[Reading | Distribution]) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(_TallyCollector(tallies))
@@ -49,16 +59,26 @@ class Metrics:
 
 
 class _ReadingCollector(Collector):
-    def __init__(self, readings: Sequence[Reading]) -> None:
+    def __init__(self, readings: Sequence[Reading | Distribution]) -> None:
         self._readings = readings
 
     def collect(self) -> Iterator[Metric]:
         for reading in self._readings:
+            if isinstance(reading, Distribution):
+                yield _histogram(reading)
+                continue
             make = GaugeMetricFamily if reading.kind == "gauge" else CounterMetricFamily
             family = make(reading.name, reading.documentation, labels=reading.labels)
             for labels, value in reading.read():
                 family.add_metric(labels, value)
             yield family
+
+
+def _histogram(distribution: Distribution) -> Metric:
+    slots, total = distribution.read()
+    family = HistogramMetricFamily(distribution.name, distribution.documentation)
+    family.add_metric((), _cumulative(distribution.bounds, slots), total)
+    return family
 
 
 class _TallyCollector(Collector):
@@ -104,6 +124,9 @@ def _counters(counted: Counted) -> Iterator[Metric]:
     yield _family("coredns_dns_responses", "Responses.", (*_OURS, "rcode", "plugin"), responses)
     yield _family("coredns_dns_do_requests", "Queries with the DO bit.", _OURS, secure)
     yield _family("topodns_selections", "Topology decisions, by why they came out so.", ("outcome", "key"), selections)
+    unlocated: Counter[tuple[str, ...]] = Counter()
+    unlocated[()] = sum(times for (outcome, _), times in selections.items() if outcome.startswith("unknown_client"))
+    yield _family("topodns_unlocated_queries", "Queries under a policy from clients nobody can locate.", (), unlocated)
     localhost: Counter[tuple[str, ...]] = Counter()
     localhost[()] = sum(times for _, kind, times in counted if kind.outcome == LOCALHOST_NOTE)
     yield _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)

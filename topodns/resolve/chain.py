@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from topodns import __version__
-from topodns.dns.message import Query, Rcode, Response
+from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response
 from topodns.resolve.acl import AccessControl
 from topodns.resolve.any_query import answer_any
 from topodns.resolve.chaos import ChaosText
@@ -19,6 +20,8 @@ from topodns.resolve.whoami import whoami
 from topodns.settings.server import ServerBlock
 
 Alteration = Callable[[Query], Query]
+
+_NOBODY_LEFT: Final = Ede(EdeCode.OTHER, "no directive of this server block answers for the name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ class Chain:
             if self._client_dependent:
                 resolution.scope = Scope.CLIENT
             return resolution
-        return Resolution(Response(Rcode.SERVFAIL if self._links else Rcode.REFUSED, flags=0), "", Scope.CLIENT)
+        if not self._links:
+            return Resolution(Response(Rcode.REFUSED, flags=0), "", Scope.CLIENT)
+        return Resolution(Response(Rcode.SERVFAIL, flags=0, ede=_NOBODY_LEFT), "", Scope.CLIENT)
 
 
 def build_chain(block: ServerBlock, host: Host, cluster: Step | None, balancer: LoadBalancer | None) -> Chain:

@@ -25,10 +25,12 @@ from topodns.resolve.service_names import ServiceNames
 from topodns.resolve.soa import soa_rrset
 from topodns.resolve.step import Client, Resolution, Scope
 from topodns.resolve.topology_choice import MAX_MISS_TTL, Chooser, is_miss
-from topodns.resolve.verdict import found, name_error, no_data, not_ready
+from topodns.resolve.verdict import NXDOMAIN, found, name_error, no_data, not_ready
 from topodns.settings.kubernetes import KubernetesSettings
 from topodns.settings.topology import TopologySettings
 
+_REFUSED: Final = int(Rcode.REFUSED)
+_PTR, _SOA = int(RRType.PTR), int(RRType.SOA)
 _VERSION: Final = RRset(
     b"",
     RRType.TXT,
@@ -74,32 +76,32 @@ class ClusterZone:
         question = question_of(query, client, origin)
         resolution = self._respond(question)
         response = resolution.response
-        if response.rcode == Rcode.NXDOMAIN and self._falls_through(query):
+        if response.rcode == NXDOMAIN and self._falls_through(query):
             return None
-        if not response.answer and response.rcode != Rcode.REFUSED:
+        if not response.answer and response.rcode != _REFUSED:
             response.authority = (self._soa(question, is_miss(resolution)),)
         return resolution
 
     def _respond(self, question: Question) -> Resolution:
         """What is under the name, without SOA; SERVFAIL for a name error that a complete state might take back."""
         resolution = self._look_up(question)
-        if resolution.response.rcode == Rcode.NXDOMAIN and not self._state.synced:
+        if resolution.response.rcode == NXDOMAIN and not self._state.synced:
             return not_ready(resolution.facts)
         return resolution
 
     def _look_up(self, question: Question) -> Resolution:
         query, origin = question.query, question.origin
         labels = query.qname[: len(query.qname) - len(origin.name)]
-        if query.qtype == RRType.SOA:  # CoreDNS looks at no other name than the apex, so none is an error
+        if query.qtype == _SOA:  # CoreDNS looks at no other name than the apex, so none is an error
             return no_data() if labels else self._apex_soa(question)
-        if query.qtype == RRType.PTR and (address := reverse_address(query.qname)) is not None:
+        if query.qtype == _PTR and (address := reverse_address(query.qname)) is not None:
             return self._reverse.respond(address)
         name = parse(labels, origin.multicluster, self._settings.zonal)
         if isinstance(name, Fixed):
             return self._fixed(name, question)
         if name is None or origin.reverse:
             return name_error()
-        if isinstance(name, ServiceName | ZonalName):
+        if isinstance(name, (ServiceName, ZonalName)):
             return self._services.respond(name, question)
         if isinstance(name, PodName):
             return self._pods.respond(name, question)

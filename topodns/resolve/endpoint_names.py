@@ -23,6 +23,7 @@ from topodns.settings.kubernetes import KubernetesSettings
 FAMILIES: Final = (4, 6)
 FAMILY_OF_TYPE: Final = {int(RRType.A): 4, int(RRType.AAAA): 6}
 
+_SRV: Final = int(RRType.SRV)
 _SVC: Final = label_wire("svc")
 _NO_BACKENDS: Final = Backends((), lambda _: None, False)
 
@@ -56,7 +57,7 @@ class EndpointNames:
         if objection is not None:
             return objection
         qtype = question.query.qtype
-        if qtype == RRType.SRV:
+        if qtype == _SRV:
             kept = frozenset(id(endpoint) for pool in pools for endpoint in choice.select(pool).endpoints)
             lot = (backends, _suffix(service, name.cluster, question))
             offers = self.offers(lot, backends.ports, lambda pool: _among(pool, kept))
@@ -73,7 +74,7 @@ class EndpointNames:
         missed = not any(backends.pool(family).by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
         pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
         qtype = question.query.qtype
-        if qtype == RRType.SRV:
+        if qtype == _SRV:
             offers = self.offers((backends, service_wire(service, question)), backends.ports, pick)
             return found(facts, *srv_records(list(offers), self._ttl))
         family = FAMILY_OF_TYPE.get(qtype)
@@ -119,8 +120,8 @@ class EndpointNames:
 
     def _choice(self, service: Service, question: Question) -> Choice:
         if self._filter_hostnames and service.headless and not service.imported:
-            return self._chooser.choice(service.key, question.query, question.client)
-        return self._chooser.unfiltered(question.query, question.client)
+            return self._chooser.choice(service.key, question)
+        return self._chooser.unfiltered(question)
 
     def _of_cluster(self, service: Service, cluster: str) -> Backends:
         """The endpoints that one cluster exports; none without a cluster, whose label no name may leave out."""

@@ -8,7 +8,7 @@ from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
 from topodns.dns.names import BadName, Name, is_subdomain, name_wire, parse_name
 from topodns.resolve.origins import Question, question_of
 from topodns.resolve.step import Client, Resolution, Scope
-from topodns.resolve.verdict import Facts, found, name_error, no_data
+from topodns.resolve.verdict import NXDOMAIN, Facts, found, name_error, no_data
 
 Chase = Callable[[Name, int, Client], Response | None]
 Inside = Callable[[Question], Resolution]
@@ -52,7 +52,7 @@ class ExternalNames:
         resolution = self._inside(question_of(query, question.client, question.origin, seen))
         response = resolution.response
         resolution.facts = (*facts, *resolution.facts)
-        if response.rcode == Rcode.NXDOMAIN:
+        if response.rcode == NXDOMAIN:
             response.rcode = Rcode.NOERROR
         if response.answer:
             response.answer = (cname, *_owned(response.answer, query.spelling))

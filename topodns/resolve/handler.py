@@ -176,7 +176,7 @@ class Handler:
         seconds: float,
     ) -> bool:
         if block.errors and resolution is not None and resolution.response.rcode == Rcode.SERVFAIL:
-            problem = resolution.response.ede.text if resolution.response.ede else "no next step or a bug"
+            problem = resolution.response.ede.text if resolution.response.ede else "see the log"
             log.error(
                 "plugin/errors: 2 %s %s: %s",
                 name_text(query.qname),

@@ -5,7 +5,7 @@ names, by which the client has chosen already, only with `filter_hostnames`.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from topodns.cluster.backends import Backends, Pool
 from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort, namespace_fact, service_fact
@@ -21,6 +21,8 @@ from topodns.resolve.step import Resolution
 from topodns.resolve.topology_choice import Choice, Chooser
 from topodns.resolve.verdict import Facts, found, name_error
 from topodns.settings.kubernetes import KubernetesSettings
+
+_SRV: Final = int(RRType.SRV)
 
 _Port = TypeVar("_Port", ServicePort, EndpointPort)
 
@@ -70,7 +72,7 @@ class ServiceNames:
         if not ports and (name.port or name.protocol):
             return name_error(facts)
         qtype = question.query.qtype
-        if qtype == RRType.SRV:
+        if qtype == _SRV:
             target = service_wire(service, question)
             offers = [Offer(target, address, port.number) for port in ports for address in service.cluster_ips]
             return found(facts, *srv_records(offers, self._ttl))
@@ -80,21 +82,20 @@ class ServiceNames:
     def _headless(self, name: ServiceName, service: Service, question: Question, facts: Facts) -> Resolution:
         backends = self._endpoints.backends(service)
         ports = _matching(backends.ports, name) if name.port or name.protocol else None
-        pools = {family: _pools(backends, family, ports) for family in FAMILIES}
-        if not any(pool.everyone.endpoints for family in FAMILIES for pool in pools[family]):
+        if not (backends.has_ready if ports is None else _any_ready(backends, ports)):
             return name_error(facts)
         choice = self._choice(service, question)
-        objection = choice.objection((*pools[4], *pools[6]), facts)
+        objection = choice.objection((pool for family in FAMILIES for pool in _pools(backends, family, ports)), facts)
         if objection is not None:
             return objection
         qtype = question.query.qtype
-        if qtype == RRType.SRV:
+        if qtype == _SRV:
             offers = self._offers(service, backends.ports if ports is None else ports, choice, question)
             return choice.resolution(facts, *srv_records(offers, choice.ttl))
         family = FAMILY_OF_TYPE.get(qtype)
         if family is None:
             return choice.resolution(facts)
-        addresses = _union([choice.select(pool).addresses for pool in pools[family]])
+        addresses = _union([choice.select(pool).addresses for pool in _pools(backends, family, ports)])
         return choice.resolution(facts, address_records(qtype, choice.ttl, addresses))
 
     def _offers(
@@ -106,8 +107,8 @@ class ServiceNames:
 
     def _choice(self, service: Service, question: Question) -> Choice:
         if service.imported:
-            return self._chooser.unfiltered(question.query, question.client)
-        return self._chooser.choice(service.key, question.query, question.client)
+            return self._chooser.unfiltered(question)
+        return self._chooser.choice(service.key, question)
 
 
 def _matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
@@ -125,6 +126,10 @@ def _pools(backends: Backends, family: int, ports: Iterable[EndpointPort] | None
     if ports is None:
         return [backends.pool(family)]
     return [backends.pool_for_port(family, port) for port in ports]
+
+
+def _any_ready(backends: Backends, ports: Iterable[EndpointPort]) -> bool:
+    return any(pool.everyone.endpoints for family in FAMILIES for pool in _pools(backends, family, ports))
 
 
 def _union(lots: Sequence[tuple[bytes, ...]]) -> tuple[bytes, ...]:

@@ -10,11 +10,13 @@ MAX_TTL: Final = 300  # seconds; CoreDNS caps the SOA's own TTL, not its minimum
 _PRIMARY: Final = b"\x02ns\x03dns"
 _MAILBOX: Final = b"\x0ahostmaster"
 _NUMBERS: Final = Struct("!IIIII")
+_SOA: Final = int(RRType.SOA)
 _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 
 
 def soa_rrset(origin_wire: bytes, serial: int, minimum: int) -> RRset:
     """The SOA under the origin's name as it is to be spelled, wire form. `minimum` is the negative TTL (RFC 2308)."""
-    numbers = _NUMBERS.pack(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
+    numbers = _NUMBERS.pack(serial & 0xFFFFFFFF, _SOA: Final = int(RRType.SOA)
+_REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = _PRIMARY + origin_wire + _MAILBOX + origin_wire + numbers
-    return RRset(origin_wire, RRType.SOA, min(minimum, MAX_TTL), (rdata,))
+    return RRset(origin_wire, _SOA, min(minimum, MAX_TTL), (rdata,))

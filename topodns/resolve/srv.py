@@ -8,6 +8,7 @@ from topodns.dns.message import RRset, RRType
 
 _HEAD: Final = Struct("!HHH")
 _PRIORITY: Final = 0
+_A, _AAAA, _SRV = int(RRType.A), int(RRType.AAAA), int(RRType.SRV)  # reading an Enum's member costs 0.1 us
 
 
 class Offer(NamedTuple):
@@ -28,7 +29,7 @@ def srv_records(offers: Sequence[Offer], ttl: int) -> tuple[tuple[RRset, ...], t
     weight = max(1, 100 // len(offers))
     rdatas = dict.fromkeys(_HEAD.pack(_PRIORITY, weight, offer.port) + offer.target for offer in offers)
     additional = glue(((offer.target, offer.address) for offer in offers), ttl)
-    return (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),), additional
+    return (RRset(b"", _SRV, ttl, tuple(rdatas)),), additional
 
 
 def address_records(qtype: int, ttl: int, addresses: tuple[bytes, ...]) -> tuple[RRset, ...]:
@@ -46,4 +47,4 @@ def glue(pairs: Iterable[tuple[bytes, bytes]], ttl: int) -> tuple[RRset, ...]:
 
 def address_type(address: bytes) -> int:
     """The type of the record whose RDATA this packed address is: A or AAAA."""
-    return RRType.A if len(address) == 4 else RRType.AAAA
+    return _A if len(address) == 4 else _AAAA

@@ -13,8 +13,9 @@ from topodns.cluster.model import ObjectKey, node_fact
 from topodns.cluster.policy import ANY_KEY, InvalidPolicy, Policy
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location, OnInvalid, Reason, Selection, UnknownClient, select
-from topodns.dns.message import Ede, EdeCode, Edns, Option, Query, Rcode, Response, RRset
+from topodns.dns.message import Ede, EdeCode, Edns, Option, Rcode, Response, RRset
 from topodns.resolve.identity import ecs_reply, read_claim
+from topodns.resolve.origins import Question
 from topodns.resolve.step import Client, Resolution, Scope
 from topodns.resolve.verdict import PLUGIN, Facts, not_ready
 from topodns.settings.topology import TopologySettings
@@ -30,22 +31,21 @@ _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_
 class Choice:
     """The topology side of one answer about one Service."""
 
-    __slots__ = ("_chooser", "_claimed", "_client", "_filtered", "_policy", "_query", "location", "selection", "ttl")
+    __slots__ = ("_chooser", "_claimed", "_filtered", "_policy", "_question", "_varies", "location", "selection", "ttl")
 
     def __init__(
         self,
         chooser: "Chooser",
         policy: Policy | InvalidPolicy | None,
         filtered: bool,
-        query: Query,
-        client: Client,
+        question: Question,
         ttl: int,
     ) -> None:
         self._filtered = filtered
         self._chooser = chooser
         self._policy = policy
-        self._query = query
-        self._client = client
+        self._varies = policy is not None and depends_on_client(policy)
+        self._question = question
         self._claimed = False
         self.ttl = ttl  # seconds, of the records chosen
         self.location: Location | None = None  # None: nobody needed to know
@@ -56,7 +56,7 @@ class Choice:
 
         SERVFAIL while the watches cannot tell where clients and endpoints are, REFUSED with `unknown_client refuse`.
         """
-        if not depends_on_client(self._policy):
+        if not self._varies:
             return None
         if not self._chooser.state.synced:
             return not_ready(facts)
@@ -96,8 +96,9 @@ class Choice:
             return Resolution(response, PLUGIN, Scope.EVERYONE, facts, self.selection)
         if location.node_name:
             facts = (*facts, node_fact(location.node_name))
-        if location.method == "ecs" and self._query.edns is not None:
-            echoed = ecs_reply(self._query.edns, location.prefix_length)
+        edns = self._question.query.edns
+        if location.method == "ecs" and edns is not None:
+            echoed = ecs_reply(edns, location.prefix_length)
             response.options = (echoed,) if echoed is not None else ()
         # A claim that is not believed counts as well: the same octets from another source may be believed.
         scope = Scope.CLIENT if self._claimed else Scope.NODE
@@ -105,17 +106,19 @@ class Choice:
 
     def _selection(self, pool: Pool) -> Selection:
         policy, chooser = self._policy, self._chooser
-        if depends_on_client(policy):
+        if self._varies:
             return select(pool, policy, self._located(), chooser.unknown_client, chooser.on_invalid)
+        if policy is None:
+            return Selection(pool.everyone, Reason.UNFILTERED)
         if isinstance(policy, Policy):
             return Selection(pool.everyone, Reason.ANY, ANY_KEY)
         return select(pool, policy, _UNKNOWN, on_invalid=chooser.on_invalid)
 
     def _located(self) -> Location:
         if self.location is None:
-            edns = self._query.edns
+            edns = self._question.query.edns
             self._claimed = edns is not None and not _CLAIM_OPTIONS.isdisjoint(code for code, _ in edns.options)
-            self.location = self._chooser.locate(self._client, edns if self._claimed else None)
+            self.location = self._chooser.locate(self._question.client, edns if self._claimed else None)
         return self.location
 
     def _explanation(self) -> Ede | None:
@@ -144,14 +147,14 @@ class Chooser:
         own_ttl = settings.ttl if settings is not None else None
         self._chosen_ttl = own_ttl if own_ttl is not None else min(5, ttl)
 
-    def choice(self, key: ObjectKey, query: Query, client: Client) -> Choice:
+    def choice(self, key: ObjectKey, question: Question) -> Choice:
         """For the headless Service of this key; not for imported ones, they have no policies."""
         policy = self.state.policy(key) if self._enabled else None
-        return Choice(self, policy, self._enabled, query, client, self._ttl_under(policy))
+        return Choice(self, policy, self._enabled, question, self._ttl_under(policy))
 
-    def unfiltered(self, query: Query, client: Client) -> Choice:
+    def unfiltered(self, question: Question) -> Choice:
         """For what no policy may touch."""
-        return Choice(self, None, False, query, client, self._ttl)
+        return Choice(self, None, False, question, self._ttl)
 
     def locate(self, client: Client, claims: Edns | None) -> Location:
         """Where the client is, by what it claims and by its address. Raises BadOption on a malformed claim."""

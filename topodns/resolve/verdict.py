@@ -8,6 +8,8 @@ from topodns.resolve.step import Resolution
 
 PLUGIN: Final = "kubernetes"
 
+NXDOMAIN: Final = int(Rcode.NXDOMAIN)
+
 Facts = tuple[Fact, ...]
 
 
@@ -23,7 +25,7 @@ def no_data(facts: Facts = ()) -> Resolution:
 
 def name_error(facts: Facts = ()) -> Resolution:
     """The name does not exist."""
-    return Resolution(Response(Rcode.NXDOMAIN), PLUGIN, facts=facts)
+    return Resolution(Response(NXDOMAIN), PLUGIN, facts=facts)
 
 
 def not_ready(facts: Facts = ()) -> Resolution:

@@ -16,9 +16,20 @@ class PodMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """How the API server is reached. All empty: as a Pod is, by its service account."""
+
+    endpoint: str = ""  # URL of the server, https:// or http://
+    tls: tuple[str, str, str] | None = None  # files: client certificate, its key, CA; each "" where not given
+    kubeconfig: str = ""  # file
+    context: str = ""  # of the kubeconfig; "" is its current one
+
+
+@dataclass(frozen=True, slots=True)
 class KubernetesSettings:
     origins: tuple[Name, ...]  # forward and reverse ones, in the order written; the block's where none is written
     manifests: tuple[str, ...] = ()  # files and directories, resolved against the Corefile's directory
+    api: ApiSettings | None = None  # None: the manifests are the source
     namespaces: frozenset[str] = frozenset()  # exposed; empty means all
     namespace_labels: Selector | None = None
     labels: Selector | None = None  # of Services, EndpointSlices and Pods that are taken in at all

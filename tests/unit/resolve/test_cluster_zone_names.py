@@ -108,7 +108,7 @@ def test_types_without_records_are_answered_as_by_coredns(dig: ClusterDig, quest
 
 
 def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
-    dns = [
+    dns: list[ClusterObject] = [
         service("kube-dns", "kube-system", ["10.96.0.10", "fd00::a"], ["dns:53/UDP"]),
         service("dns-headless", "kube-system"),
         endpoint_slice("kube-dns", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
@@ -119,13 +119,13 @@ def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
     dig = ClusterDig([namespace("kube-system"), *dns], settings(), own_addresses=["10.1.2.3"])
     assert dig("cluster.local. NS") == expected(
         """
-        cluster.local. 5 IN NS kube-dns.kube-system.svc.cluster.local.
         cluster.local. 5 IN NS 10-1-2-3.dns-headless.kube-system.svc.cluster.local.
         cluster.local. 5 IN NS 10-1-2-4.dns-headless.kube-system.svc.cluster.local.
-        + kube-dns.kube-system.svc.cluster.local. 5 IN A 10.96.0.10
-        + kube-dns.kube-system.svc.cluster.local. 5 IN AAAA fd00::a
+        cluster.local. 5 IN NS kube-dns.kube-system.svc.cluster.local.
         + 10-1-2-3.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.3
         + 10-1-2-4.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.4
+        + kube-dns.kube-system.svc.cluster.local. 5 IN A 10.96.0.10
+        + kube-dns.kube-system.svc.cluster.local. 5 IN AAAA fd00::a
         """
     )
     assert dig("ns.dns.cluster.local. AAAA") == "ns.dns.cluster.local. 5 IN AAAA fd00::a"
@@ -160,9 +160,7 @@ POD_MODES = {
             "--ffff-a00-1.podns.pod.cluster.local. A": "--ffff-a00-1.podns.pod.cluster.local. 5 IN A 10.0.0.1",
             "1-2-3-256.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
             "01-2-3-4.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "10--0-0-1.podns.pod.cluster.local. AAAA": (
-                "10--0-0-1.podns.pod.cluster.local. 5 IN AAAA 10::1"
-            ),
+            "10--0-0-1.podns.pod.cluster.local. AAAA": ("10--0-0-1.podns.pod.cluster.local. 5 IN AAAA 10::1"),
             "blah.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
             "blah.podns.pod.cluster.local. AAAA": "NXDOMAIN cluster.local. 5",
             "blah.podns.pod.cluster.local. HINFO": "NXDOMAIN cluster.local. 5",
@@ -312,7 +310,7 @@ def test_while_watches_are_incomplete_what_is_known_is_served() -> None:
 
 
 def test_while_watches_are_incomplete_an_external_name_to_a_missing_service_is_servfail() -> None:
-    objects = [namespace(NS), service("ext", NS, external_name="svc1.testns.svc.cluster.local")]
+    objects: list[ClusterObject] = [namespace(NS), service("ext", NS, external_name="svc1.testns.svc.cluster.local")]
     assert ClusterDig(objects, settings(), synced=False)("ext.testns.svc.cluster.local. A") == (
         "SERVFAIL cluster.local. 5"
     )

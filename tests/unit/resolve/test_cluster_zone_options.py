@@ -175,9 +175,7 @@ def zones() -> list[ClusterObject]:
             namespace=NS,
             ports=["http:80"],
         ),
-        endpoint_slice(
-            "hdls", endpoint("fd00::1", topology_zone="v6"), name="hdls-6", namespace=NS, ports=["http:80"]
-        ),
+        endpoint_slice("hdls", endpoint("fd00::1", topology_zone="v6"), name="hdls-6", namespace=NS, ports=["http:80"]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""ClusterIP, headless and ExternalName Services, asked with dig: the answers are those of CoreDNS's kubernetes plugin."""
+"""ClusterIP, headless and ExternalName Services, asked with dig: the answers are CoreDNS's."""
 
 from collections.abc import Callable
 

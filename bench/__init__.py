@@ -1,0 +1,1 @@
+"""CPU per query, start time and memory of topodns, beside a plain UDP echo. See README.md here."""

@@ -1,0 +1,144 @@
+/* Asks as many clients at once, a window of questions ahead of the answers. Usage: ask PORT FILE SECONDS
+
+   FILE holds questions: 4 octets of source address, 2 of length, the message; big-endian. They are asked in a circle
+   for SECONDS, or once through where that is 0. Prints what came back: answers in all, and of those with records,
+   without (NODATA), NXDOMAIN, and any other; then how many never came.
+
+   One socket speaks for every client: IP_PKTINFO gives each datagram its own source in 127.0.0.0/8. It never sleeps,
+   so that waking it up is not on the server's account. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { BATCH = 64, WINDOW = 256, SIZE = 4096, SOURCE = 4, HEAD = 6 };
+
+typedef union {
+    char room[CMSG_SPACE(sizeof(struct in_pktinfo))];
+    struct cmsghdr aligned;
+} Control;
+
+static struct sockaddr_in server = {.sin_family = AF_INET};
+static uint8_t *file, **questions; /* each question at its source address */
+static size_t total;
+static unsigned long answers, with_records, no_data, name_errors, others, lost;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static size_t length_of(const uint8_t *question) {
+    return question[SOURCE] << 8 | question[SOURCE + 1];
+}
+
+static int load(const char *path) {
+    FILE *stream = fopen(path, "rb");
+    if (!stream)
+        return -1;
+    fseek(stream, 0, SEEK_END);
+    size_t size = ftell(stream);
+    rewind(stream);
+    file = malloc(size);
+    questions = malloc(size / HEAD * sizeof *questions + sizeof *questions);
+    if (!file || !questions || fread(file, 1, size, stream) != size)
+        return -1;
+    fclose(stream);
+    for (uint8_t *at = file; at < file + size; at += HEAD + length_of(at))
+        questions[total++] = at;
+    return total ? 0 : -1;
+}
+
+/* Sends `count` questions, from the one at `first` on; returns how many the kernel took. */
+static int ask(int sock, size_t first, int count) {
+    static struct mmsghdr messages[BATCH];
+    static struct iovec spans[BATCH];
+    static Control controls[BATCH];
+
+    for (int i = 0; i < count; i++) {
+        uint8_t *question = questions[(first + i) % total];
+        struct msghdr *header = &messages[i].msg_hdr;
+        spans[i] = (struct iovec){question + HEAD, length_of(question)};
+        header->msg_name = &server;
+        header->msg_namelen = sizeof server;
+        header->msg_iov = &spans[i];
+        header->msg_iovlen = 1;
+        header->msg_control = &controls[i];
+        header->msg_controllen = sizeof controls[i].room;
+        struct cmsghdr *control = CMSG_FIRSTHDR(header);
+        control->cmsg_level = IPPROTO_IP;
+        control->cmsg_type = IP_PKTINFO;
+        control->cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo));
+        struct in_pktinfo source = {0};
+        memcpy(&source.ipi_spec_dst, question, SOURCE);
+        memcpy(CMSG_DATA(control), &source, sizeof source);
+    }
+    int sent = sendmmsg(sock, messages, count, 0);
+    return sent > 0 ? sent : 0;
+}
+
+static void tell_apart(const uint8_t *answer) {
+    int rcode = answer[3] & 0x0f, ancount = answer[6] << 8 | answer[7];
+    answers++;
+    if (rcode == 0)
+        *(ancount ? &with_records : &no_data) += 1;
+    else
+        *(rcode == 3 ? &name_errors : &others) += 1;
+}
+
+/* Takes the answers that are there; returns how many. */
+static int listen_once(int sock) {
+    static uint8_t data[BATCH][SIZE];
+    static struct mmsghdr messages[BATCH];
+    static struct iovec spans[BATCH];
+
+    for (int i = 0; i < BATCH; i++) {
+        spans[i] = (struct iovec){data[i], SIZE};
+        messages[i].msg_hdr = (struct msghdr){.msg_iov = &spans[i], .msg_iovlen = 1};
+    }
+    int count = recvmmsg(sock, messages, BATCH, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++)
+        if (messages[i].msg_len >= 12)
+            tell_apart(data[i]);
+    return count > 0 ? count : 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4 || load(argv[2]) < 0)
+        return 2;
+    int sock = socket(AF_INET, SOCK_DGRAM, 0), room = 4 << 20;
+    server.sin_port = htons(atoi(argv[1]));
+    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(sock, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+
+    double seconds = atof(argv[3]), end = now() + seconds, heard = now();
+    size_t asked = 0;
+    long waiting = 0;
+    for (;;) {
+        int more = seconds > 0 ? now() < end : asked < total;
+        if (!more && waiting <= 0)
+            break;
+        size_t left = seconds > 0 ? BATCH : total - asked;
+        if (more && waiting <= WINDOW - BATCH) {
+            int sent = ask(sock, asked, left < BATCH ? left : BATCH);
+            asked += sent;
+            waiting += sent;
+        }
+        int came = listen_once(sock);
+        waiting -= came;
+        if (came)
+            heard = now();
+        else if (now() - heard > 0.5) { /* whatever is still out will not come */
+            lost += waiting > 0 ? waiting : 0;
+            waiting = 0;
+            heard = now();
+        }
+    }
+    printf("%lu %lu %lu %lu %lu %lu\n", answers, with_records, no_data, name_errors, others, lost);
+    return 0;
+}

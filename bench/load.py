@@ -1,0 +1,101 @@
+"""Running the generators, and the yardstick: C where a compiler is found, else Python; dnsperf where it is installed."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.proc import NoAnswer, cpu_seconds, output_of
+
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "topodns" / "bench"
+
+_SOURCES: Final = Path(__file__).parent
+_DNSPERF_COMPLETED: Final = re.compile(r"Queries completed:\s+(\d+)")
+_DNSPERF_RATE: Final = re.compile(r"Queries per second:\s+([\d.]+)")
+
+
+class Answers(NamedTuple):
+    """What came back, by kind."""
+
+    total: int
+    with_records: int
+    no_data: int
+    name_errors: int
+    others: int
+    lost: int  # questions that nobody answered
+
+
+@dataclass(frozen=True)
+class Tools:
+    """How to run the yardstick and the generator. `compiled`: they are C."""
+
+    echo: tuple[str | Path, ...]
+    ask: tuple[str | Path, ...]
+    compiled: bool
+
+
+def find_tools() -> Tools:
+    """The C programs, compiled now or before; the Python ones where there is no compiler."""
+    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        python = (sys.executable, "-m", "bench.without_compiler")
+        return Tools((*python, "echo"), (*python, "ask"), compiled=False)
+    return Tools((_compiled(compiler, "echo"),), (_compiled(compiler, "ask"),), compiled=True)
+
+
+def _compiled(compiler: str, name: str) -> Path:
+    source = _SOURCES / f"{name}.c"
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    program = CACHE / f"{name}-{digest}"
+    if not program.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        unfinished = CACHE / f"{name}-{digest}.{os.getpid()}"
+        subprocess.run([compiler, "-O2", "-o", unfinished, source], check=True)
+        unfinished.rename(program)
+    return program
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that answers on 127.0.0.1, and the core to ask it from."""
+
+    pid: int
+    port: int
+    asking_core: int
+
+
+def microseconds_per_answer(tools: Tools, target: Target, questions: Path, seconds: float = 0.0) -> float:
+    """The target's CPU time per answer while these are asked: for so long, or once through where that is 0."""
+    before = cpu_seconds(target.pid)
+    answers = ask(tools, target, questions, seconds)
+    if not answers.total:
+        raise NoAnswer(f"no answer to {questions.name}")
+    return (cpu_seconds(target.pid) - before) * 1e6 / answers.total
+
+
+def ask(tools: Tools, target: Target, questions: Path, seconds: float = 0.0) -> Answers:
+    """Ask them as fast as they are answered: for so long, or once through where that is 0."""
+    printed = output_of((*tools.ask, str(target.port), questions, str(seconds)), target.asking_core)
+    return Answers(*map(int, printed.split()))
+
+
+def dnsperf(target: Target, questions: Path, client: str, seconds: int) -> tuple[float, float] | None:
+    """(CPU microseconds per query, queries per second) by dnsperf as this client; None where it is not installed."""
+    program = shutil.which("dnsperf")
+    if program is None:
+        return None
+    options = ["-c", "4", "-q", "500", "-l", str(seconds), "-a", client]
+    before = cpu_seconds(target.pid)
+    printed = output_of(
+        (program, "-s", "127.0.0.1", "-p", str(target.port), "-d", questions, *options), target.asking_core
+    )
+    spent = cpu_seconds(target.pid) - before
+    completed, rate = _DNSPERF_COMPLETED.search(printed), _DNSPERF_RATE.search(printed)
+    if completed is None or rate is None or completed[1] == "0":
+        raise NoAnswer(f"dnsperf completed no query:\n{printed}")
+    return spent * 1e6 / int(completed[1]), float(rate[1])

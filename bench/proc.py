@@ -1,0 +1,106 @@
+"""Processes: started on one core, measured by /proc, stopped by their own id."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+ANSWER_WITHIN: Final = 30.0  # seconds from its start, or the process is given up
+
+_RETRY: Final = 0.005
+
+
+class NoAnswer(Exception):
+    """A process that was started does not do what it was started for."""
+
+
+def cores() -> tuple[int, int]:
+    """The core that is measured and the one that load comes from; the same one where there is no other."""
+    available = sorted(os.sched_getaffinity(0))
+    return available[-1], available[0]
+
+
+@contextmanager
+def running(command: Sequence[str | Path], core: int) -> Iterator[subprocess.Popen[str]]:
+    """A process on this core, for as long as the context lasts."""
+    with _pinned_to(core):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def output_of(command: Sequence[str | Path], core: int) -> str:
+    """What a command that ends by itself prints when it runs on this core."""
+    with _pinned_to(core):
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    return done.stdout
+
+
+@contextmanager
+def _pinned_to(core: int) -> Iterator[None]:
+    """What is started in this context runs on this core: children inherit it before their first instruction."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def free_port() -> int:
+    """A port that is free on 127.0.0.1 over UDP and TCP at this moment."""
+    for _ in range(100):
+        with socket.socket(type=socket.SOCK_DGRAM) as udp, socket.socket() as tcp:
+            udp.bind(("127.0.0.1", 0))
+            port: int = udp.getsockname()[1]
+            try:
+                tcp.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise NoAnswer("no port is free over both UDP and TCP")
+
+
+def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes) -> None:
+    """Return as soon as the process on 127.0.0.1 answers this message."""
+    deadline = time.monotonic() + ANSWER_WITHIN
+    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.connect(("127.0.0.1", port))
+        sock.settimeout(_RETRY)
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                problem = process.stderr.read() if process.stderr is not None else ""
+                raise NoAnswer(f"{process.args!r} ended with status {process.returncode}\n{problem}")
+            try:
+                sock.send(message)
+                sock.recv(65535)
+                return
+            except TimeoutError:
+                continue
+            except ConnectionRefusedError:
+                time.sleep(_RETRY)
+    raise NoAnswer(f"{process.args!r} does not answer")
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time, user and kernel, that the process has used so far, to the nanosecond."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def resident_megabytes(pid: int) -> float:
+    """VmRSS now."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
+    return int(kilobytes) * 1024 / 1e6

@@ -1,0 +1,440 @@
+"""Headless Services under topology keys: which records each client gets, and how far an answer may be shared."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from tests.support.cluster_dig import ClusterDig, expected, settings
+from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, service
+from topodns.cluster.model import (
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+    ClusterObject,
+    namespace_fact,
+    node_fact,
+    service_fact,
+)
+from topodns.cluster.policy import KeySource
+from topodns.cluster.topology import OnInvalid, Reason, UnknownClient
+from topodns.dns.message import EdeCode, Edns, Flag, Option, Rcode
+from topodns.resolve.step import Resolution, Scope
+from topodns.settings.kubernetes import KubernetesSettings
+from topodns.settings.topology import TopologySettings
+
+NS = "testns"
+N1, N2, N3, N4, NOWHERE = "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "192.0.2.1"
+H, Z = HOSTNAME_LABEL, ZONE_LABEL
+MISS = "NODATA cluster.local. 5"
+TYPES = ("A", "AAAA", "SRV", "TXT", "MX", "HTTPS", "CNAME", "NS", "PTR", "ANY", "TYPE65280")
+
+
+def cluster() -> list[ClusterObject]:
+    """Nodes n1 and n2 in zone a, n3 in b, n4 in c with no endpoint; e1@n1 e2@n2 e3@n3, e1 and e3 of both families."""
+    placed = {"n1": ("a", N1), "n2": ("a", N2), "n3": ("b", N3), "n4": ("c", N4)}
+    nodes = [
+        node(name, {H: name, Z: topology_zone}, addresses=[address])
+        for name, (topology_zone, address) in placed.items()
+    ]
+    policies = {
+        "none": None,
+        "off": "none",
+        "zone": Z,
+        "soft": f"{Z},*",
+        "host": H,
+        "hostzone": f"{H},{Z}",
+        "any": "*",
+        "broken": "not a key!",
+        "fresh": Z,
+    }
+    objects: list[ClusterObject] = [namespace(NS), *nodes]
+    for name, keys in policies.items():
+        objects += [
+            service(name, NS, annotation=keys, ttl="60" if name == "fresh" else None),
+            endpoint_slice(
+                name,
+                endpoint("172.0.0.1", node="n1", hostname="e1"),
+                endpoint("172.0.0.2", node="n2", hostname="e2"),
+                endpoint("172.0.0.3", node="n3", hostname="e3"),
+                namespace=NS,
+                ports=["http:80", "metrics:9000"],
+            ),
+            endpoint_slice(
+                name,
+                endpoint("fd00::1", node="n1", hostname="e1"),
+                endpoint("fd00::3", node="n3", hostname="e3"),
+                name=f"{name}-6",
+                namespace=NS,
+                ports=["http:80"],
+            ),
+        ]
+    return objects
+
+
+def server(
+    topology: TopologySettings | None = None, kubernetes: KubernetesSettings | None = None, synced: bool = True
+) -> ClusterDig:
+    return ClusterDig(cluster(), kubernetes or settings(), topology or TopologySettings(), synced)
+
+
+@pytest.fixture(scope="module")
+def dig() -> ClusterDig:
+    return server()
+
+
+def resolved(dig: ClusterDig, question: str, source: str, edns: Edns | None = None) -> Resolution:
+    resolution = dig.resolve(question, source, edns)
+    assert resolution is not None
+    return resolution
+
+
+def addresses(dig: ClusterDig, name: str, source: str, rtype: str = "A") -> list[str]:
+    """The last word of each answer line: addresses, or targets of SRV; the word for none."""
+    lines = dig(f"{name}.testns.svc.cluster.local. {rtype}", source).splitlines()
+    if lines[0].startswith("NODATA"):
+        return []
+    return [line.split()[-1].split(".svc")[0] for line in lines if not line.startswith("+")]
+
+
+CHOICES = [
+    # Service, client, A, AAAA
+    ("none", N1, ["172.0.0.1", "172.0.0.2", "172.0.0.3"], ["fd00::1", "fd00::3"]),
+    ("off", N1, ["172.0.0.1", "172.0.0.2", "172.0.0.3"], ["fd00::1", "fd00::3"]),
+    ("any", NOWHERE, ["172.0.0.1", "172.0.0.2", "172.0.0.3"], ["fd00::1", "fd00::3"]),
+    ("broken", N1, ["172.0.0.1", "172.0.0.2", "172.0.0.3"], ["fd00::1", "fd00::3"]),
+    ("zone", N1, ["172.0.0.1", "172.0.0.2"], ["fd00::1"]),
+    ("zone", N2, ["172.0.0.1", "172.0.0.2"], ["fd00::1"]),
+    ("zone", N3, ["172.0.0.3"], ["fd00::3"]),
+    ("zone", N4, [], []),
+    ("zone", NOWHERE, [], []),
+    ("soft", N3, ["172.0.0.3"], ["fd00::3"]),
+    ("soft", N4, ["172.0.0.1", "172.0.0.2", "172.0.0.3"], ["fd00::1", "fd00::3"]),
+    ("soft", NOWHERE, ["172.0.0.1", "172.0.0.2", "172.0.0.3"], ["fd00::1", "fd00::3"]),
+    ("host", N2, ["172.0.0.2"], []),
+    # each family chooses its own key: the node's own endpoint is IPv4 only
+    ("hostzone", N2, ["172.0.0.2"], ["fd00::1"]),
+]
+
+
+@pytest.mark.parametrize(("name", "source", "ipv4", "ipv6"), CHOICES)
+def test_each_client_gets_the_endpoints_that_its_topology_chooses(
+    dig: ClusterDig, name: str, source: str, ipv4: list[str], ipv6: list[str]
+) -> None:
+    assert addresses(dig, name, source) == ipv4
+    assert addresses(dig, name, source, "AAAA") == ipv6
+
+
+def test_srv_is_chosen_per_family_and_port_with_glue_for_the_kept_ones_only(dig: ClusterDig) -> None:
+    assert dig("_http._tcp.zone.testns.svc.cluster.local. SRV", N3) == expected(
+        """
+        _http._tcp.zone.testns.svc.cluster.local. 5 IN SRV 0 50 80 e3.zone.testns.svc.cluster.local.
+        + e3.zone.testns.svc.cluster.local. 5 IN A 172.0.0.3
+        + e3.zone.testns.svc.cluster.local. 5 IN AAAA fd00::3
+        """
+    )
+    assert dig("hostzone.testns.svc.cluster.local. SRV", N2) == expected(
+        """
+        hostzone.testns.svc.cluster.local. 5 IN SRV 0 33 80 e2.hostzone.testns.svc.cluster.local.
+        hostzone.testns.svc.cluster.local. 5 IN SRV 0 33 80 e1.hostzone.testns.svc.cluster.local.
+        hostzone.testns.svc.cluster.local. 5 IN SRV 0 33 9000 e2.hostzone.testns.svc.cluster.local.
+        + e2.hostzone.testns.svc.cluster.local. 5 IN A 172.0.0.2
+        + e1.hostzone.testns.svc.cluster.local. 5 IN AAAA fd00::1
+        """
+    )
+    assert dig("_http._tcp.zone.testns.svc.cluster.local. SRV", N4) == MISS
+
+
+def test_the_key_is_chosen_among_the_endpoints_that_expose_the_port() -> None:
+    dig = ClusterDig(
+        [
+            *cluster(),
+            service("split", NS, annotation=f"{H},{Z}"),
+            endpoint_slice("split", endpoint("172.0.0.1", node="n1"), namespace=NS, ports=["old:80"]),
+            endpoint_slice("split", endpoint("172.0.0.2", node="n2"), name="s2", namespace=NS, ports=["new:80"]),
+        ],
+        settings(),
+        TopologySettings(),
+    )
+    assert addresses(dig, "split", N1) == ["172.0.0.1"]
+    assert addresses(dig, "_new._tcp.split", N1) == ["172.0.0.2"]
+    assert dig("_gone._tcp.split.testns.svc.cluster.local. A", N1) == "NXDOMAIN cluster.local. 5"
+
+
+UNFILTERED = {
+    "an endpoint's hostname": ("e3.zone.testns.svc.cluster.local. A", "172.0.0.3"),
+    "an endpoint's hostname, the other family": ("e3.zone.testns.svc.cluster.local. AAAA", "fd00::3"),
+    "SRV of an endpoint": (
+        "e3.zone.testns.svc.cluster.local. SRV",
+        "+ e3.zone.testns.svc.cluster.local. 5 IN AAAA fd00::3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("question", "ending"), UNFILTERED.values(), ids=UNFILTERED.keys())
+@pytest.mark.parametrize("source", [N1, N4, NOWHERE])
+def test_endpoint_names_are_the_same_for_every_client(dig: ClusterDig, question: str, ending: str, source: str) -> None:
+    assert dig(question, source).endswith(ending)
+    assert resolved(dig, question, source).scope is Scope.EVERYONE
+
+
+def test_ptr_is_the_same_for_every_client(dig: ClusterDig) -> None:
+    answers = {dig("3.0.0.172.in-addr.arpa. PTR", source) for source in (N1, N3, NOWHERE)}
+    assert len(answers) == 1
+    assert "PTR e3.zone.testns.svc.cluster.local." in answers.pop()
+
+
+def test_filter_hostnames_hides_endpoints_elsewhere_without_denying_their_names() -> None:
+    dig = server(TopologySettings(filter_hostnames=True))
+    assert addresses(dig, "e3.zone", N3) == ["172.0.0.3"]
+    assert dig("e3.zone.testns.svc.cluster.local. A", N1) == MISS
+    assert dig("e3.zone.testns.svc.cluster.local. SRV", N1) == MISS
+    assert addresses(dig, "e3.soft", N1) == ["172.0.0.3"]
+    assert addresses(dig, "e3.none", N1) == ["172.0.0.3"]
+    assert dig("e9.zone.testns.svc.cluster.local. A", N1) == "NXDOMAIN cluster.local. 5"
+
+
+def test_a_cluster_ip_is_the_same_for_every_client() -> None:
+    dig = ClusterDig(
+        [*cluster(), service("vip", NS, ["10.96.0.1"], ["http:80"], annotation=Z)], settings(), TopologySettings()
+    )
+    assert addresses(dig, "vip", N4) == ["10.96.0.1"]
+    assert resolved(dig, "vip.testns.svc.cluster.local. A", N4).scope is Scope.EVERYONE
+
+
+@pytest.mark.parametrize("source", [N1, N4, NOWHERE])
+@pytest.mark.parametrize("name", ["zone", "host", "hostzone", "soft", "none", "broken"])
+@pytest.mark.parametrize(
+    "topology",
+    [
+        TopologySettings(),
+        TopologySettings(unknown_client=UnknownClient.REFUSE),
+        TopologySettings(on_invalid=OnInvalid.DENY, filter_hostnames=True),
+    ],
+    ids=["defaults", "refuse", "deny"],
+)
+def test_all_types_of_a_name_have_one_rcode_for_one_client(topology: TopologySettings, name: str, source: str) -> None:
+    dig = server(topology)
+    for prefix in ("", "_http._tcp.", "e1."):
+        owner = f"{prefix}{name}.testns.svc.cluster.local."
+        rcodes = {resolved(dig, f"{owner} {rtype}", source).response.rcode for rtype in TYPES}
+        assert len(rcodes) == 1
+
+
+MISSES = {
+    "known client": ("zone", N4, f"no endpoint matches topologyKeys {Z} for node n4"),
+    "two keys": ("hostzone", N4, f"no endpoint matches topologyKeys {H}, {Z} for node n4"),
+    "unknown client": ("zone", NOWHERE, "client location unknown"),
+}
+
+
+@pytest.mark.parametrize(("name", "source", "text"), MISSES.values(), ids=MISSES.keys())
+def test_a_miss_is_nodata_with_the_reason_in_an_extended_error(
+    dig: ClusterDig, name: str, source: str, text: str
+) -> None:
+    response = resolved(dig, f"{name}.testns.svc.cluster.local. A", source).response
+    assert response.rcode == Rcode.NOERROR
+    assert response.flags == Flag.AA
+    assert response.ede is not None
+    assert (response.ede.code, response.ede.text) == (EdeCode.OTHER, text)
+    assert response.authority != ()
+
+
+def test_the_soa_of_a_miss_is_forgotten_within_five_seconds() -> None:
+    dig = server(kubernetes=settings(ttl=30))
+    assert dig("zone.testns.svc.cluster.local. A", N4) == MISS
+    soa = resolved(dig, "zone.testns.svc.cluster.local. A", N4).response.authority[0]
+    assert (soa.ttl, soa.rdatas[0][-4:]) == (5, (5).to_bytes(4, "big"))
+    assert dig("svc0.testns.svc.cluster.local. A", N4) == "NXDOMAIN cluster.local. 30"
+    assert server(kubernetes=settings(ttl=2))("zone.testns.svc.cluster.local. A", N4) == "NODATA cluster.local. 2"
+
+
+def test_a_family_without_ready_endpoints_is_no_miss() -> None:
+    dig = ClusterDig(
+        [
+            *cluster(),
+            service("four", NS, annotation=Z),
+            endpoint_slice("four", endpoint("172.0.0.1", node="n1"), namespace=NS),
+        ],
+        settings(ttl=30),
+        TopologySettings(),
+    )
+    resolution = resolved(dig, "four.testns.svc.cluster.local. AAAA", N4)
+    assert resolution.response.ede is None
+    assert resolution.scope is Scope.EVERYONE
+    assert dig("four.testns.svc.cluster.local. AAAA", N4) == "NODATA cluster.local. 30"
+
+
+TTLS = [
+    # kubernetes ttl, topology ttl, Service, TTL of the answer
+    (30, None, "none", 30),
+    (30, None, "broken", 30),
+    (30, None, "zone", 5),
+    (30, None, "soft", 5),
+    (3, None, "zone", 3),
+    (30, 10, "zone", 10),
+    (30, 0, "zone", 0),
+    (30, 10, "fresh", 60),
+]
+
+
+@pytest.mark.parametrize(("ttl", "chosen", "name", "answer"), TTLS)
+def test_answers_that_a_policy_chose_have_a_ttl_of_their_own(
+    ttl: int, chosen: int | None, name: str, answer: int
+) -> None:
+    dig = server(TopologySettings(ttl=chosen), settings(ttl=ttl))
+    assert dig(f"{name}.testns.svc.cluster.local. A", N1).split()[1] == str(answer)
+
+
+def test_unknown_client_all_gives_everyone_to_a_client_that_nobody_can_locate() -> None:
+    dig = server(TopologySettings(unknown_client=UnknownClient.ALL))
+    assert len(addresses(dig, "zone", NOWHERE)) == 3
+    assert addresses(dig, "zone", N3) == ["172.0.0.3"]
+    assert addresses(dig, "zone", N4) == []
+
+
+def test_unknown_client_refuse_refuses_it_where_the_policy_does_not_end_in_any() -> None:
+    dig = server(TopologySettings(unknown_client=UnknownClient.REFUSE))
+    refused = resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE)
+    assert refused.response.rcode == Rcode.REFUSED
+    assert refused.response.authority == ()
+    assert refused.response.flags == 0
+    assert refused.scope is Scope.NODE
+    assert refused.selection is not None
+    assert refused.selection.reason is Reason.UNKNOWN_CLIENT
+    assert len(addresses(dig, "soft", NOWHERE)) == 3
+    assert len(addresses(dig, "none", NOWHERE)) == 3
+    assert addresses(dig, "zone", N4) == []
+    assert resolved(dig, "zone.testns.svc.cluster.local. TXT", N4).scope is Scope.NODE
+
+
+def test_on_invalid_deny_gives_nobody_to_anybody() -> None:
+    dig = server(TopologySettings(on_invalid=OnInvalid.DENY))
+    resolution = resolved(dig, "broken.testns.svc.cluster.local. A", N1)
+    assert resolution.response.answer == ()
+    assert resolution.response.rcode == Rcode.NOERROR
+    assert resolution.response.ede is not None
+    assert resolution.response.ede.text.startswith("invalid topology keys: ")
+    assert resolution.scope is Scope.EVERYONE
+
+
+SCOPES = {
+    "no policy": ("none", N1, Scope.EVERYONE, Reason.UNFILTERED),
+    "an invalid policy": ("broken", N1, Scope.EVERYONE, Reason.INVALID),
+    "any alone": ("any", NOWHERE, Scope.EVERYONE, Reason.ANY),
+    "a match": ("zone", N1, Scope.NODE, Reason.MATCHED),
+    "a miss": ("zone", N4, Scope.NODE, Reason.NO_MATCH),
+    "an unknown client": ("zone", NOWHERE, Scope.NODE, Reason.UNKNOWN_CLIENT),
+}
+
+
+@pytest.mark.parametrize(("name", "source", "scope", "reason"), SCOPES.values(), ids=SCOPES.keys())
+def test_an_answer_is_shared_as_far_as_it_is_the_same(
+    dig: ClusterDig, name: str, source: str, scope: Scope, reason: Reason
+) -> None:
+    resolution = resolved(dig, f"{name}.testns.svc.cluster.local. A", source)
+    assert resolution.scope is scope
+    assert resolution.selection is not None
+    assert resolution.selection.reason is reason
+    assert (resolution.location is not None) == (scope is Scope.NODE)
+
+
+def test_an_answer_for_a_node_rests_on_that_node(dig: ClusterDig) -> None:
+    own = (namespace_fact(NS), service_fact(NS, "zone"))
+    assert resolved(dig, "zone.testns.svc.cluster.local. A", N1).facts == (*own, node_fact("n1"))
+    assert resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE).facts == own
+
+
+def test_without_the_topology_directive_policies_do_not_count() -> None:
+    dig = ClusterDig(cluster(), settings())
+    resolution = resolved(dig, "zone.testns.svc.cluster.local. A", N4)
+    assert len(resolution.response.answer[0].rdatas) == 3
+    assert resolution.selection is None
+    assert resolution.scope is Scope.EVERYONE
+
+
+def _identity(name: str) -> Edns:
+    return Edns(1232, 0, False, ((Option.NODE_IDENTITY, name.encode()),))
+
+
+def _subnet(address: str, prefix_length: int) -> Edns:
+    octets = packed(address)[: (prefix_length + 7) // 8]
+    return Edns(1232, 0, False, ((Option.CLIENT_SUBNET, b"\0\1" + bytes((prefix_length, 0)) + octets),))
+
+
+TRUSTING = TopologySettings(trust=(ip_network("192.0.2.0/24"),))
+
+
+def test_a_trusted_claim_of_a_node_decides_for_this_query_only() -> None:
+    dig = server(TRUSTING)
+    resolution = resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE, _identity("n3"))
+    assert resolution.response.answer[0].rdatas == (packed("172.0.0.3"),)
+    assert resolution.location is not None
+    assert resolution.location.method == "identity"
+    assert resolution.scope is Scope.CLIENT
+
+
+def test_a_claim_that_is_not_trusted_is_ignored_and_its_answer_kept_for_nobody() -> None:
+    resolution = resolved(server(), "zone.testns.svc.cluster.local. A", NOWHERE, _identity("n3"))
+    assert resolution.response.answer == ()
+    assert resolution.scope is Scope.CLIENT
+
+
+def test_the_subnet_that_decided_is_echoed_with_its_scope() -> None:
+    resolution = resolved(server(TRUSTING), "zone.testns.svc.cluster.local. A", NOWHERE, _subnet(N3, 32))
+    assert resolution.response.answer[0].rdatas == (packed("172.0.0.3"),)
+    assert resolution.response.options == ((8, b"\0\1" + bytes((32, 32)) + packed(N3)),)
+    assert resolution.scope is Scope.CLIENT
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "topology"),
+    [("zone", N1, TopologySettings()), ("none", NOWHERE, TRUSTING)],
+    ids=["from an untrusted source", "where the answer is everyone's"],
+)
+def test_a_subnet_that_did_not_decide_is_not_echoed(name: str, source: str, topology: TopologySettings) -> None:
+    resolution = resolved(server(topology), f"{name}.testns.svc.cluster.local. A", source, _subnet(N3, 32))
+    assert resolution.response.options == ()
+
+
+def test_a_policy_waits_for_the_watches_and_the_rest_does_not() -> None:
+    dig = server(synced=False)
+    for rtype in ("A", "SRV", "TXT"):
+        response = resolved(dig, f"zone.testns.svc.cluster.local. {rtype}", N1).response
+        assert response.rcode == Rcode.SERVFAIL
+        assert response.ede is not None
+        assert response.ede.code == EdeCode.NOT_READY
+    assert len(addresses(dig, "none", N1)) == 3
+    assert len(addresses(dig, "any", N1)) == 3
+
+
+def test_a_new_label_of_the_client_s_node_is_in_the_next_answer() -> None:
+    dig = server()
+    assert addresses(dig, "zone", N4) == []
+    dig.apply(node("n4", {H: "n4", Z: "b"}, addresses=[N4]))
+    assert addresses(dig, "zone", N4) == ["172.0.0.3"]
+
+
+def test_an_external_name_to_a_service_under_a_policy_is_the_client_s() -> None:
+    alias = service("alias", NS, external_name="zone.testns.svc.cluster.local")
+    dig = ClusterDig([*cluster(), alias], settings(), TopologySettings())
+    resolution = resolved(dig, "alias.testns.svc.cluster.local. A", N3)
+    assert [len(rrset.rdatas) for rrset in resolution.response.answer] == [1, 1]
+    assert resolution.scope is Scope.NODE
+    assert node_fact("n3") in resolution.facts
+    assert dig("alias.testns.svc.cluster.local. A", N4) == MISS
+
+
+def test_hints_are_followed_where_the_operator_turns_them_on() -> None:
+    objects = [
+        *cluster(),
+        service("hinted", NS),
+        endpoint_slice(
+            "hinted",
+            endpoint("172.0.0.1", node="n1", zone_hints=["a"]),
+            endpoint("172.0.0.3", node="n3", zone_hints=["b"]),
+            namespace=NS,
+        ),
+    ]
+    dig = ClusterDig(objects, settings(), TopologySettings(keys=(KeySource.HINTS,)))
+    assert addresses(dig, "hinted", N3) == ["172.0.0.3"]
+    assert addresses(dig, "hinted", NOWHERE) == ["172.0.0.1", "172.0.0.3"]
+    assert resolved(dig, "hinted.testns.svc.cluster.local. A", N3).scope is Scope.NODE
