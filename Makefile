@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories lint format bench lock clean
+.PHONY: help install run test test-unit test-stories test-cluster test-all lint format bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,12 @@ test-unit: $(VENV)/.dev ## run the pure tests only
 
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
 	@$(BIN)/python -m pytest tests/stories
+
+test-cluster: $(VENV)/.dev ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
+	@$(BIN)/python -m tests.kubelab prepare || echo 'no Kubernetes could be built here: tests/cluster will say why'
+	@$(BIN)/python -m pytest tests/cluster
+
+test-all: test test-cluster ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

@@ -1,11 +1,10 @@
 """`make bench`: measure and print. Nothing here passes or fails; README.md says what the figures mean.
 
-Each round has a server of its own, so that names which were never asked are really new to it, and measures the
-yardstick beside it, so that both meet the same weather on the machine.
+Each round has servers of its own, so that names which were never asked are really new to them, and measures the
+yardstick beside them, so that both meet the same weather on the machine.
 """
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,62 +14,157 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from socket import inet_ntoa
-from typing import Final, NamedTuple
+from typing import Final
 
-from bench import questions
-from bench.cluster import FEW, MANY, NODES, NODES_WITH_ONE, client_on, write_cluster
+from bench.cluster import client_on, write_cluster
 from bench.figures import Series, table
-from bench.load import Target, Tools, ask, dnsperf, find_tools, microseconds_per_answer
+from bench.load import Target, Tools, ask, ask_by_dnsperf, find_tools, microseconds_per_answer
 from bench.proc import NoAnswer, cores, free_port, resident_megabytes, running, wait_for_answer
-from bench.questions import Question
+from bench.questions import Load, Question, all_loads, hot_questions, write_dnsperf_input, write_questions
 
 ROUNDS: Final = 5
-STARTS: Final = 5
-HOT_SECONDS: Final = 1.0
-SHORT_SECONDS: Final = 0.5
+ECHO_SECONDS: Final = 0.4
+SETTLING: Final = 0.5  # seconds after its first answer that a server has to build what it builds ahead of questions
 WARM_UP_PASSES: Final = 3  # the second asking lets a name in, and now and then one loses its place at the door
-DNSPERF_SECONDS: Final = 1
-DNSPERF_CLIENT: Final = client_on(0)
 
+QUESTION: Final = Question(client_on(0), "web0.ns0.svc.cluster.local")
 DEMO: Final = Path(__file__).parents[1] / "config" / "demo"
 DEMO_QUESTION: Final = Question(bytes((127, 10, 1, 100)), "cache.shop.svc.cluster.local")
 
 
-class Load(NamedTuple):
-    title: str
-    target: str
-    asked: list[Question]
-    seconds: float = 0.0  # asked again and again for so long once they are hot; 0: once through
+class Measured:
+    """A load, the file of its questions, and the figures that it gave."""
+
+    def __init__(self, load: Load, directory: Path) -> None:
+        self.load = load
+        self.file = write_questions(directory / f"{load.title.replace('/', ' ')}.questions", load.questions)
+        self.series = Series(load.title, load.target)
 
 
-def loads(rng: Random) -> list[Load]:
-    """In the order in which each round's server meets them: what was never asked comes first."""
-    once, elsewhere = questions.hot_questions_about, range(NODES_WITH_ONE, NODES)
-    return [
-        Load("never asked: Services", "<= 20", questions.first_asked_services(rng)),
-        Load("never asked: names that do not exist", "<= 20", questions.first_asked_strangers(rng)),
-        Load("hot: headless, ClusterIP and NXDOMAIN mixed", "<= 7", questions.hot_questions(rng), HOT_SECONDS),
-        Load("hot: 1 match of 5,000 endpoints", "<= next line", once(MANY), SHORT_SECONDS),
-        Load("hot: 1 match of 10 endpoints", "", once(FEW), SHORT_SECONDS),
-        Load("not hot: 1 match of 5,000 endpoints", "<= next line", questions.distinct_questions_about(MANY)),
-        Load("not hot: 1 match of 10 endpoints", "", questions.distinct_questions_about(FEW)),
-        Load("not hot: 250 matches of 5,000, cut to 1,232 octets", "", _wide(elsewhere)),
-    ]
+class Life:
+    """What the lives of servers of one Corefile show, beside what they answer."""
 
+    def __init__(self, corefile: Path, question: Question, start_target: str = "", memory_target: str = "") -> None:
+        self.corefile = corefile
+        self.question = question  # whose answer ends the start
+        self.start = Series("seconds until the first answer", start_target)
+        self.memory = Series("MB resident then", memory_target)
+        self.memory_after = Series("MB resident after the loads", memory_target)
 
-def _wide(nodes: range) -> list[Question]:
-    return questions.distinct_questions_about(MANY, nodes)
+    def series(self) -> tuple[Series, ...]:
+        return self.start, self.memory, self.memory_after
 
 
 class Bench:
-    """All that is measured, with its files in a directory of its own."""
+    """Everything that is measured; its files are in `directory`."""
 
     def __init__(self, tools: Tools, directory: Path) -> None:
         self._tools = tools
-        self._directory = directory
         self._server_core, self._asking_core = cores()
-        self._corefile = write_cluster(directory)
-        self._loads = [(load, self._file(load.asked), Series(load.title, load.target)) for load in loads(Random(1))]
-        self._hot = questions.hot_questions(Random(1))
+        self._big = Life(write_cluster(directory), QUESTION)
+        self._demo = Life(_demo_on_any_ports(directory), DEMO_QUESTION, "< 1.5", "< 60")
+        self._measured = [Measured(load, directory) for load in all_loads(Random(1))]
+        hot = hot_questions(Random(1))
+        self._hot_file = write_questions(directory / "hot.questions", hot)
+        self._dnsperf_file = write_dnsperf_input(directory / "hot.dnsperf", hot)
+        self._echo = Series(f"plain UDP echo in {'C' if tools.compiled else 'Python'}, the yardstick")
+        self._dnsperf = Series("hot, by dnsperf as one client")
+        self._rate = Series("thousand queries per second")
 
-        ...
+    def run_round(self) -> None:
+        """Measure everything once."""
+        with self._server(self._demo) as target:
+            for measured in self._measured:
+                ask(self._tools, target, measured.file)
+        with self._yardstick() as target:
+            self._echo.values.append(microseconds_per_answer(self._tools, target, self._hot_file, ECHO_SECONDS))
+        with self._server(self._big) as target:
+            for measured in self._measured:
+                self._measure(measured, target)
+            self._measure_by_dnsperf(target)
+
+    def report(self) -> str:
+        """All figures so far."""
+        loads = [measured.series for measured in self._measured]
+        tables = [
+            table("CPU per query, microseconds", [self._echo, *loads, self._dnsperf], self._echo),
+            table("dnsperf itself (it may be the slower of the two)", [self._rate]) if self._rate.values else "",
+            table("config/demo", self._demo.series()),
+            table("The cluster measured", self._big.series()),
+        ]
+        return "\n\n".join(filter(None, tables))
+
+    def _measure(self, measured: Measured, target: Target) -> None:
+        if measured.load.seconds:
+            for _ in range(WARM_UP_PASSES):
+                ask(self._tools, target, measured.file)
+        spent = microseconds_per_answer(self._tools, target, measured.file, measured.load.seconds)
+        measured.series.values.append(spent)
+
+    def _measure_by_dnsperf(self, target: Target) -> None:
+        program = self._tools.dnsperf
+        if program is not None:
+            spent, rate = ask_by_dnsperf(program, target, self._dnsperf_file, inet_ntoa(QUESTION.client))
+            self._dnsperf.values.append(spent)
+            self._rate.values.append(rate)
+
+    @contextmanager
+    def _server(self, life: Life) -> Iterator[Target]:
+        """A server from its start, which is timed, to its end; its memory is looked at after both."""
+        port = free_port()
+        command = (sys.executable, "-m", "topodns", "-conf", life.corefile, "-dns.port", str(port))
+        began = time.monotonic()
+        with running(command, self._server_core) as process:
+            wait_for_answer(process, port, life.question.message)
+            life.start.values.append(time.monotonic() - began)
+            life.memory.values.append(resident_megabytes(process.pid))
+            time.sleep(SETTLING)
+            yield Target(process.pid, port, self._asking_core)
+            life.memory_after.values.append(resident_megabytes(process.pid))
+
+    @contextmanager
+    def _yardstick(self) -> Iterator[Target]:
+        port = free_port()
+        with running((*self._tools.echo, str(port)), self._server_core) as process:
+            wait_for_answer(process, port, QUESTION.message)
+            yield Target(process.pid, port, self._asking_core)
+
+
+def _demo_on_any_ports(directory: Path) -> Path:
+    """The example's Corefile with its admin ports left to the kernel, so that `make run` may run beside this."""
+    text = (DEMO / "Corefile").read_text().replace("manifests cluster", f"manifests {DEMO / 'cluster'}")
+    corefile = directory / "Corefile.demo"
+    corefile.write_text(re.sub(r"127\.0\.0\.1:53[0-9]{2}", "127.0.0.1:0", text))
+    return corefile
+
+
+def _notes(tools: Tools) -> Iterator[str]:
+    if not tools.compiled:
+        yield "no C compiler (Debian package gcc): Python asks and echoes, the server is not busy, figures are higher"
+    if not tools.dnsperf:
+        yield "no dnsperf (Debian package dnsperf): its lines are left out"
+    if len(set(cores())) == 1:
+        yield "one core only: generator and server share it"
+
+
+def main() -> int:
+    """Measure, print; 1 only where something does not run at all."""
+    began = time.monotonic()
+    try:
+        tools = find_tools()
+        for note in _notes(tools):
+            print(note)
+        with tempfile.TemporaryDirectory(prefix="topodns-bench-") as directory:
+            bench = Bench(tools, Path(directory))
+            for number in range(ROUNDS):
+                bench.run_round()
+                print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
+    except (NoAnswer, subprocess.CalledProcessError) as problem:
+        print(f"bench: {problem}", file=sys.stderr)
+        return 1
+    print(f"\n{bench.report()}\n\n{ROUNDS} rounds in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

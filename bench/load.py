@@ -1,4 +1,4 @@
-"""Running the generators, and the yardstick: C where a compiler is found, else Python; dnsperf where it is installed."""
+"""Running the generators and the yardstick: C where a compiler is found, else Python; and dnsperf if installed."""
 
 import hashlib
 import os
@@ -37,15 +37,17 @@ class Tools:
     echo: tuple[str | Path, ...]
     ask: tuple[str | Path, ...]
     compiled: bool
+    dnsperf: str | None  # its path, where it is installed
 
 
 def find_tools() -> Tools:
     """The C programs, compiled now or before; the Python ones where there is no compiler."""
-    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))), None)
+    dnsperf = shutil.which("dnsperf")
     if compiler is None:
         python = (sys.executable, "-m", "bench.without_compiler")
-        return Tools((*python, "echo"), (*python, "ask"), compiled=False)
-    return Tools((_compiled(compiler, "echo"),), (_compiled(compiler, "ask"),), compiled=True)
+        return Tools((*python, "echo"), (*python, "ask"), False, dnsperf)
+    return Tools((_compiled(compiler, "echo"),), (_compiled(compiler, "ask"),), True, dnsperf)
 
 
 def _compiled(compiler: str, name: str) -> Path:
@@ -84,18 +86,13 @@ def ask(tools: Tools, target: Target, questions: Path, seconds: float = 0.0) -> 
     return Answers(*map(int, printed.split()))
 
 
-def dnsperf(target: Target, questions: Path, client: str, seconds: int) -> tuple[float, float] | None:
-    """(CPU microseconds per query, queries per second) by dnsperf as this client; None where it is not installed."""
-    program = shutil.which("dnsperf")
-    if program is None:
-        return None
-    options = ["-c", "4", "-q", "500", "-l", str(seconds), "-a", client]
+def ask_by_dnsperf(program: str, target: Target, questions: Path, client: str) -> tuple[float, float]:
+    """CPU microseconds per query, and queries per second in thousands, with dnsperf asking as this one client."""
+    options = ("-a", client, "-d", questions, "-c", "4", "-q", "500", "-l", "1")
     before = cpu_seconds(target.pid)
-    printed = output_of(
-        (program, "-s", "127.0.0.1", "-p", str(target.port), "-d", questions, *options), target.asking_core
-    )
+    printed = output_of((program, "-s", "127.0.0.1", "-p", str(target.port), *options), target.asking_core)
     spent = cpu_seconds(target.pid) - before
     completed, rate = _DNSPERF_COMPLETED.search(printed), _DNSPERF_RATE.search(printed)
     if completed is None or rate is None or completed[1] == "0":
         raise NoAnswer(f"dnsperf completed no query:\n{printed}")
-    return spent * 1e6 / int(completed[1]), float(rate[1])
+    return spent * 1e6 / int(completed[1]), float(rate[1]) / 1000

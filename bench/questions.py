@@ -1,13 +1,13 @@
-"""What each load asks, and the files that the generators read it from."""
+"""The loads: who asks what, how often, and the files that the generators read it from."""
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from bench.cluster import NODES, NODES_WITH_ONE, client_on, cluster_ip_names, headless_names
+from bench.cluster import FEW, MANY, NODES, NODES_WITH_ONE, client_on, cluster_ip_names, headless_names
 from topodns.dns.message import Flag, RRClass, RRType
 from topodns.dns.names import name_wire, parse_name
 
@@ -36,6 +36,28 @@ class Question(NamedTuple):
         return head + question + (_BARE_OPT.pack(0, RRType.OPT, self.edns_size, 0, 0) if self.edns_size else b"")
 
 
+class Load(NamedTuple):
+    title: str
+    target: str
+    questions: list[Question]
+    seconds: float = 0.0  # asked again and again for so long, made hot before; 0: each is asked once
+
+
+def all_loads(rng: Random) -> list[Load]:
+    """In the order in which a fresh server meets them: what was never asked comes first."""
+    few, others = range(NODES_WITH_ONE), range(NODES_WITH_ONE, NODES)
+    return [
+        Load("never asked: Services", "<= 20", _services_once(rng)),
+        Load("never asked: names that do not exist", "<= 20", _strangers_once(rng)),
+        Load("hot: headless, ClusterIP and NXDOMAIN mixed", "<= 7", hot_questions(rng), seconds=0.8),
+        Load("hot: 1 match of 5,000 endpoints", "<= next", _same(MANY), seconds=0.3),
+        Load("hot: 1 match of 10 endpoints", "", _same(FEW), seconds=0.3),
+        Load("not hot: 1 match of 5,000 endpoints", "<= next", _distinct(MANY, few)),
+        Load("not hot: 1 match of 10 endpoints", "", _distinct(FEW, few)),
+        Load("not hot: 250 matches of 5,000, cut to 1,232 octets", "", _distinct(MANY, others)),
+    ]
+
+
 def hot_questions(rng: Random) -> list[Question]:
     """What pods keep asking: half names of Services, half what the search path makes of a name (NXDOMAIN).
 
@@ -48,26 +70,25 @@ def hot_questions(rng: Random) -> list[Question]:
     return [Question(_some_client(rng), name, rng.choice(_ADDRESS_TYPES)) for name in names]
 
 
-def first_asked_services(rng: Random) -> list[Question]:
-    """Every Service's name, A and AAAA, once each."""
+def _services_once(rng: Random) -> list[Question]:
     asked = list(product([*headless_names(), *cluster_ip_names()], _ADDRESS_TYPES))
     rng.shuffle(asked)
     return [Question(_some_client(rng), name, rtype) for name, rtype in asked]
 
 
-def first_asked_strangers(rng: Random) -> list[Question]:
-    """Names that do not exist, once each: what the search path makes of names elsewhere."""
+def _strangers_once(rng: Random) -> list[Question]:
+    """What the search path makes of names elsewhere."""
     forms = ("svc.cluster.local", "cluster.local", "ns0.svc.cluster.local")
     names = (f"host{number}.example.{forms[number % len(forms)]}" for number in range(DISTINCT))
     return [Question(_some_client(rng), name, rng.choice(_ADDRESS_TYPES)) for name in names]
 
 
-def hot_questions_about(name: str) -> list[Question]:
+def _same(name: str) -> list[Question]:
     """One name, from clients on the nodes where it has one endpoint."""
     return [Question(client_on(node), name) for node in range(NODES_WITH_ONE)]
 
 
-def distinct_questions_about(name: str, nodes: Sequence[int] = range(NODES_WITH_ONE)) -> list[Question]:
+def _distinct(name: str, nodes: range) -> list[Question]:
     """One name from clients on these nodes, each time in a message never seen before.
 
     The messages differ in their UDP payload size, which is never below what the server sends at most.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from topodns.assembly import Cluster, Generation, ListenAt
 from topodns.edge.admin_http import AdminServer, Reply, Request, Route
+from topodns.edge.api_source import ApiSource
 from topodns.edge.metrics import CONTENT_TYPE, Metrics
 from topodns.edge.sockets import open_tcp
 from topodns.explain import Unexplained, explain_request
@@ -67,12 +68,16 @@ class Admin:
 
 
 def unready(clusters: Iterable[Cluster]) -> list[str]:
-    """What is still waited for, a line a cluster."""
+    """What is still waited for and, where it is denied or cannot be reached, why; a line a cluster."""
     return [
-        f"kubernetes: waiting for {', '.join(cluster.state.unsynced)}"
+        f"kubernetes: waiting for {', '.join(_waiting_for(cluster))}"
         for cluster in clusters
         if not cluster.state.synced
     ]
+
+
+def _waiting_for(cluster: Cluster) -> Iterable[str]:
+    return cluster.source.waiting_for() if isinstance(cluster.source, ApiSource) else cluster.state.unsynced
 
 
 def _open(addresses: Iterable[ListenAt]) -> dict[ListenAt, list[socket.socket]]:

@@ -1,12 +1,13 @@
 """The program's life: build, open, serve, reload, drain, stop. Owns every task; the one importer of uvloop."""
 
 import asyncio
+import gc
 import logging
 import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -15,15 +16,17 @@ import uvloop
 
 from topodns.admin import Admin, unready
 from topodns.assembly import Assembly, Generation, Machine
-from topodns.cluster.model import Fact
+from topodns.cluster.model import EVERYTHING, Fact
 from topodns.cluster.topology import OnInvalid
+from topodns.cluster_sources import await_sync, connect_sources, source_work
 from topodns.config.errors import ConfigError
 from topodns.config.interfaces import own_addresses
-from topodns.edge.file_watch import watch_files
+from topodns.edge.kube_api import ApiError
 from topodns.edge.log_lines import LineWriter
 from topodns.edge.metrics import Metrics
 from topodns.edge.sockets import ListenError
-from topodns.listeners import Listeners
+from topodns.edge.warmer import Warmer
+from topodns.listeners import Listeners, Prepared
 from topodns.published import Events, readings
 from topodns.resolve.audit import audit
 from topodns.resolve.chain import Host
@@ -37,7 +40,7 @@ AUDIT_AFTER: Final = 0.5  # seconds: a burst of changes is looked at once
 LoadSettings = Callable[[], Settings]
 """Reads the Corefile anew. Raises ConfigError."""
 
-STOP_ERRORS: Final = (ConfigError, ListenError, BadWeights, OSError)
+STOP_ERRORS: Final = (ApiError, ConfigError, ListenError, BadWeights, OSError)
 """What keeps a Corefile from being served: at the start the program ends, later the old one stays."""
 
 
@@ -76,11 +79,13 @@ class Server:
         self._audit_due: asyncio.TimerHandle | None = None
         self._found: frozenset[str] = frozenset()
         self._generation: Generation | None = None
+        self._warmer = Warmer(())
 
     async def run(self) -> int:
         """Start, serve, stop."""
-        await self._take_over(self._load())
-        self._listen_to_signals()
+        self._listen_to_signals()  # first: a large cluster takes seconds to read
+        if not await self._unless_stopped(self._take_over(self._load())):
+            return 0
         self._announce()
         reloading = asyncio.create_task(self._reload_when_asked(), name="reload")
         reloading.add_done_callback(self._task_ended)
@@ -89,27 +94,55 @@ class Server:
         await self._leave()
         return 1 if self._failed else 0
 
+    async def _unless_stopped(self, starting: Coroutine[None, None, None]) -> bool:
+        """Whether the start came to its end; a signal to stop cuts it short."""
+        start = asyncio.create_task(starting, name="start")
+        stop = asyncio.create_task(self._stop.wait(), name="stop")
+        await asyncio.wait({start, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not start.done():
+            await _end([start])
+            return False
+        await start
+        return True
+
     async def _take_over(self, settings: Settings) -> None:
         """Build a generation and put it in charge, or raise and leave everything as it was."""
         generation = self._assembly.build(settings)
+        await connect_sources(generation)
+        feeding = [self._start(work, name) for name, work in source_work(generation)]
+        try:
+            prepared = await self._prepare(generation)
+        except BaseException:
+            await _end(feeding)
+            raise
+        await self._end_tasks()
+        self._tasks.update(feeding)
+        generation.changed = self._changed
+        await self._listeners.commit(prepared)
+        self._generation = self._events.generation = generation
+        self._start_tasks(generation)
+        _settle_memory()
+        self._schedule_audit()
+        for line in unready(generation.clusters):
+            log.warning("plugin/%s", line)
+
+    async def _prepare(self, generation: Generation) -> Prepared:
+        """The sockets of a generation, opened when its clusters are known, with its admin side serving."""
+        if self._generation is None:
+            await self._admin.follow(generation)  # /health and /ready have something to say meanwhile
+        await await_sync(generation)
         prepared = self._listeners.prepare(generation)
         try:
             await self._admin.follow(generation)
         except BaseException:
             prepared.close()
             raise
-        await self._end_tasks()
-        generation.changed = self._changed
-        await self._listeners.commit(prepared)
-        self._generation = self._events.generation = generation
-        self._start_tasks(generation)
-        self._schedule_audit()
-        for line in unready(generation.clusters):
-            log.warning("plugin/%s", line)
+        return prepared
 
     def _start_tasks(self, generation: Generation) -> None:
-        for cluster in generation.clusters:
-            self._own(cluster.source.run(watch_files(cluster.kubernetes.manifests)), "manifests")
+        self._warmer = Warmer(cluster.state for cluster in generation.clusters)
+        self._own(self._warmer.run(), "warm")
         for source in generation.weights:
             self._own(source.run(), "weights")
         health = next((block.health for block in generation.settings.blocks if block.health is not None), None)
@@ -123,9 +156,12 @@ class Server:
 
     def _own(self, work: Coroutine[None, None, None], name: str) -> None:
         """Run a background task for this generation; one that dies of a bug takes the program down."""
+        self._tasks.add(self._start(work, name))
+
+    def _start(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
         task.add_done_callback(self._task_ended)
+        return task
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -136,14 +172,14 @@ class Server:
             self._stop.set()
 
     async def _end_tasks(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end(list(self._tasks))
 
     def _changed(self, facts: frozenset[Fact]) -> None:
         self._listeners.forget(facts)
+        self._warmer.rouse()
         self._schedule_audit()
+        if EVERYTHING in facts:
+            gc.freeze()  # a list was taken in, and stays: going through it again and again would make queries wait
 
     def _schedule_audit(self) -> None:
         if self._audit_due is None:
@@ -231,6 +267,22 @@ class Server:
         if self._announcement.pid_file:
             with suppress(FileNotFoundError):
                 os.unlink(self._announcement.pid_file)
+
+
+async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _settle_memory() -> None:
+    """Let go of the generation before, and keep the collector from this one, which stays.
+
+    A full collection over the objects of a large cluster would keep queries waiting for 100 ms and more.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _lameduck(settings: Settings) -> float:

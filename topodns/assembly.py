@@ -7,14 +7,17 @@ that a Corefile that cannot be built changes nothing.
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.locate import Locator
-from topodns.cluster.model import Change, Fact, Kind
+from topodns.cluster.model import Change, Fact
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Response, RRClass
 from topodns.dns.names import Name, name_text, name_wire
+from topodns.edge.api_source import ApiSource, needed_kinds, resources
+from topodns.edge.kube_api import connect
 from topodns.edge.manifests import ManifestSource
 from topodns.edge.weight_source import WeightSource
 from topodns.resolve.blocks import Block, BlockTable
@@ -23,7 +26,7 @@ from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.loadbalance import LoadBalancer
 from topodns.resolve.query_log import QueryLog
 from topodns.resolve.step import Client
-from topodns.settings.kubernetes import KubernetesSettings, PodMode
+from topodns.settings.kubernetes import KubernetesSettings
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
 from topodns.settings.steps import LoadbalancePolicy
 from topodns.settings.topology import TopologySettings
@@ -51,7 +54,7 @@ class Cluster:
     topology: TopologySettings | None
     state: ClusterState
     locator: Locator | None
-    source: ManifestSource
+    source: ManifestSource | ApiSource
 
 
 @dataclass(eq=False)
@@ -79,7 +82,10 @@ class Assembly:
         self._write_line = write_line
 
     def build(self, settings: Settings) -> Generation:
-        """A generation with its manifests loaded. Raises what its files raise: OSError, BadWeights."""
+        """A generation with its manifests loaded, and its API servers not yet connected to.
+
+        Raises what its files raise: OSError, BadWeights.
+        """
         generation = Generation(settings)
         rows: dict[ListenAt, list[Block]] = {}
         for block in settings.blocks:
@@ -100,7 +106,7 @@ class Assembly:
         if kubernetes is None:
             return None
         state = ClusterState(
-            _needed_kinds(kubernetes, topology),
+            needed_kinds(kubernetes, topology),
             topology.keys if topology is not None else (),
             topology is not None and topology.terminating_fallback,
             kubernetes.endpoint_pod_names,
@@ -109,16 +115,30 @@ class Assembly:
         if topology is not None:
             locator = Locator(state, topology.locate, topology.trust, self._machine.node_name, self._machine.addresses)
 
-        def emit(change: Change) -> None:
-            facts = state.apply(change, int(time.time()))
-            if facts:
-                generation.changed(facts)
-
-        source = ManifestSource(kubernetes.manifests, emit, kubernetes.labels)
-        source.load()
+        source = self._source(kubernetes, topology, state, lambda facts: generation.changed(facts))
         cluster = Cluster(kubernetes, topology, state, locator, source)
         generation.clusters.append(cluster)
         return cluster
+
+    def _source(
+        self,
+        kubernetes: KubernetesSettings,
+        topology: TopologySettings | None,
+        state: ClusterState,
+        publish: Callable[[frozenset[Fact]], None],
+    ) -> ManifestSource | ApiSource:
+        if kubernetes.api is not None:
+            wanted = resources(kubernetes, topology)
+            return ApiSource(wanted, state, publish, partial(connect, kubernetes.api), self._machine.host.rng)
+
+        def emit(change: Change) -> None:
+            facts = state.apply(change, int(time.time()))
+            if facts:
+                publish(facts)
+
+        source = ManifestSource(kubernetes.manifests, emit, kubernetes.labels)
+        source.load()
+        return source
 
     def _block(
         self,
@@ -186,14 +206,3 @@ class _Chaser:
             return block.chain.resolve(query, client).response
         finally:
             self._depth -= 1
-
-
-def _needed_kinds(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> frozenset[Kind]:
-    kinds: set[Kind] = {"Namespace", "Service", "EndpointSlice"}
-    if topology is not None:
-        kinds.add("Node")
-    if kubernetes.pods is PodMode.VERIFIED:
-        kinds.add("Pod")
-    if kubernetes.multicluster:
-        kinds.add("ServiceImport")
-    return frozenset(kinds)

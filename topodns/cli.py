@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,6 @@ from topodns.settings.server import Settings
 
 DEFAULT_COREFILE: Final = ". {\n    whoami\n    log\n}\n"  # CoreDNS's, where there is no file at all
 DEFAULT_PORT: Final = 53
-
-_SUBCOMMANDS: Final = ("check", "explain")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,6 +56,7 @@ def _serve(arguments: Sequence[str]) -> int:
 
 
 def _run(flags: argparse.Namespace) -> int:
+    _mind_signals()
     # Imported here: `check` and `-version` need no sockets and no loop.
     from topodns.app import STOP_ERRORS, Announcement, run
     from topodns.edge.log_lines import start_logging
@@ -68,6 +68,13 @@ def _run(flags: argparse.Namespace) -> int:
     except STOP_ERRORS as problem:
         print(problem, file=sys.stderr)
         return 1
+
+
+def _mind_signals() -> None:
+    """Until the server minds them itself: a signal for a server must not kill one that is about to start."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    for ignored in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(ignored, signal.SIG_IGN)
 
 
 def _check(arguments: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ One module for both ways in: the command line loading manifests itself, and /exp
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from random import Random
 from typing import Final
 
@@ -15,10 +15,11 @@ from topodns.cluster.model import ObjectKey
 from topodns.cluster.policy import InvalidPolicy, Policy
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location, Reason
-from topodns.dns.message import Edns, Query, RRClass, RRType
+from topodns.config.qtypes import parse_qtype
+from topodns.dns.message import RCODE_NAMES, TYPE_NAMES, Edns, Query, RRClass
 from topodns.dns.names import BadName, Name, is_subdomain, name_text, name_wire, parse_name
-from topodns.dns.presentation import reply_rcode, reply_sections
-from topodns.dns.wire_write import MAX_TCP_PAYLOAD, write_response
+from topodns.dns.presentation import record_lines
+from topodns.dns.wire_write import MAX_TCP_PAYLOAD
 from topodns.resolve.chain import Host
 from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.step import Client, Resolution
@@ -129,6 +130,8 @@ def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -
 
 def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explanation:
     """The same from the manifests of a Corefile, without a server. Raises Unexplained, OSError."""
+    if any(block.kubernetes is not None and block.kubernetes.api is not None for block in settings.blocks):
+        raise Unexplained("the Corefile has an API server for a source, not manifests: ask a running server (--server)")
     machine = Machine(Host("", Random(0)), "", frozenset())
     return explain_request(Assembly(machine, lambda line: None).build(settings).clusters, arguments)
 
@@ -152,22 +155,21 @@ def _explanation(
         location = locator.locate(client.address if client is not None else b"") if locator is not None else Location()
     selection = resolution.selection
     policy = _policy_of(cluster.state, resolution)
-    reply = write_response(query, resolution.response, MAX_TCP_PAYLOAD, MAX_TCP_PAYLOAD)
     labels = location.node.labels if location.node is not None else {}
     return Explanation(
         client=str(ip_address(client.address)) if client is not None else "",
         node=location.node_name,
         method=location.method,
         name=name_text(query.qname),
-        qtype=RRType(query.qtype).name,
+        qtype=TYPE_NAMES.get(query.qtype, f"TYPE{query.qtype}"),
         keys=policy.keys if isinstance(policy, Policy) else (),
         source=policy.source.value if policy is not None else "",
         problem=policy.problem if isinstance(policy, InvalidPolicy) else "",
         tried=tuple((key, labels.get(key, ""), matches) for key, matches in selection.tried) if selection else (),
         winner=selection.key if selection is not None else "",
         reason=_REASONS[selection.reason] if selection is not None else "",
-        rcode=reply_rcode(reply),
-        answer=tuple(reply_sections(reply)["answer"]),
+        rcode=RCODE_NAMES[resolution.response.rcode],
+        answer=tuple(record_lines(resolution.response.answer, query.spelling)),
     )
 
 
@@ -199,17 +201,19 @@ def _parse_name(text: str) -> Name:
 
 
 def _parse_type(text: str) -> int:
-    try:
-        return RRType[text.upper()]
-    except KeyError:
-        raise Unexplained(f"{text!r} is no type known here; expected one of A, AAAA, SRV, PTR, CNAME, ...") from None
+    qtype = parse_qtype(text)
+    if qtype is None:
+        raise Unexplained(f"{text!r} is no type; expected one such as A, AAAA, SRV, PTR, CNAME or TYPE65")
+    return qtype
 
 
 def _parse_address(text: str) -> bytes:
     try:
-        return ip_address(text).packed
+        address = ip_address(text)
     except ValueError:
         raise Unexplained(f"{text!r} is no IP address") from None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).packed
 
 
 def _node_text(client: Mapping[str, object]) -> str:

@@ -12,10 +12,12 @@ from topodns.assembly import Cluster, Generation
 from topodns.cluster.policy import InvalidPolicy
 from topodns.dns.names import name_text
 from topodns.edge.health_probe import BUCKETS, HealthProbe
-from topodns.edge.metrics import Distribution, Reading
+from topodns.edge.manifests import ManifestSource
+from topodns.edge.metrics import Distribution, Published, Reading
 from topodns.edge.mmsg import DatagramCounts
 from topodns.edge.tcp import TcpCounts
 from topodns.listeners import Listeners, server_label
+from topodns.published_api import api_readings
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +43,10 @@ class Events:
         return self.generation.clusters if self.generation is not None else []
 
 
-def readings(listeners: Listeners, events: Events) -> list[Reading | Distribution]:
+def readings(listeners: Listeners, events: Events) -> list[Published]:
     """Everything that is read at scrape time."""
-    return [*_process(events), *_health(events.health), *_clusters(events), *_sockets(listeners)]
+    sources = api_readings(events.clusters)
+    return [*_process(events), *_health(events.health), *_clusters(events), *sources, *_sockets(listeners)]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -74,7 +77,7 @@ def _process(events: Events) -> Iterator[Reading]:
     )
 
 
-def _health(probe: HealthProbe) -> Iterator[Reading | Distribution]:
+def _health(probe: HealthProbe) -> Iterator[Published]:
     yield Distribution(
         "coredns_health_request_duration_seconds",
         "Time that our own /health took to answer us.",
@@ -115,8 +118,14 @@ def _clusters(events: Events) -> Iterator[Reading]:
         ("namespace", "service"),
         lambda: _invalid(events),
     )
+    yield Reading(
+        "topodns_state_age_seconds",
+        "Time since the source was last heard of, or could be read.",
+        "gauge",
+        (),
+        lambda: _age(events),
+    )
     for name, documentation, attribute in (
-        ("topodns_state_age_seconds", "Time since the source was last known to be read completely.", "age"),
         ("topodns_manifest_files_bad", "Manifest files that keep their last good state.", "files_bad"),
         ("topodns_manifest_objects_skipped", "Malformed objects in manifests.", "objects_skipped"),
     ):
@@ -131,10 +140,14 @@ def _clusters(events: Events) -> Iterator[Reading]:
 
 
 def _of_sources(events: Events, attribute: str) -> Rows:
-    values: list[float] = [getattr(cluster.source, attribute) for cluster in events.clusters()]
-    if not values:
-        return []
-    return [((), max(values) if attribute == "age" else sum(values))]
+    sources = [cluster.source for cluster in events.clusters() if isinstance(cluster.source, ManifestSource)]
+    values: list[float] = [getattr(source, attribute) for source in sources]
+    return [((), sum(values))] if values else []
+
+
+def _age(events: Events) -> Rows:
+    ages = [cluster.source.age for cluster in events.clusters()]
+    return [((), max(ages))] if ages else []
 
 
 def _objects(events: Events) -> Rows:

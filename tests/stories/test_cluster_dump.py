@@ -154,9 +154,7 @@ POD_MODES = [
 
 
 @pytest.mark.parametrize(("mode", "expected"), POD_MODES, ids=[case[0] for case in POD_MODES])
-def test_pod_names_are_as_the_mode_says(
-    directory: Path, tmp_path: Path, mode: str, expected: dict[str, str]
-) -> None:
+def test_pod_names_are_as_the_mode_says(directory: Path, tmp_path: Path, mode: str, expected: dict[str, str]) -> None:
     (tmp_path / "cluster.yaml").symlink_to(directory / "cluster.yaml")
     with serving(tmp_path, cluster(tmp_path, mode, "nodes pods")) as server:
         told = {}

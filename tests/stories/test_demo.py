@@ -58,7 +58,8 @@ def test_a_headless_service_is_answered_by_the_place_of_whoever_asks(
 
 @needs_dig
 @pytest.mark.parametrize(
-    ("source", "service", "expected"), [(SHELL_A1, "cache.shop", "127.10.1.30"), (SHELL_B2, "cache.shop", "127.10.4.30")]
+    ("source", "service", "expected"),
+    [(SHELL_A1, "cache.shop", "127.10.1.30"), (SHELL_B2, "cache.shop", "127.10.4.30")],
 )
 def test_the_same_with_the_real_dig(demo: Server, source: str, service: str, expected: str) -> None:
     dig = ["dig", "-b", source, f"@{demo.address}", "-p", str(demo.port), f"{service}.svc.cluster.local"]
@@ -160,9 +161,7 @@ def test_what_is_not_there_is_denied_with_the_soa(demo: Server, question: str, e
         (NOBODY, "db-near.data", "client location unknown"),
     ],
 )
-def test_nothing_in_the_clients_place_is_nodata_and_says_why(
-    demo: Server, source: str, service: str, why: str
-) -> None:
+def test_nothing_in_the_clients_place_is_nodata_and_says_why(demo: Server, source: str, service: str, why: str) -> None:
     question = f"{service}.svc.cluster.local A"
     reply = demo.ask(question, source, Opt())
     assert (denial(reply), reply.ede) == (("NODATA", SOA), why)

@@ -106,7 +106,10 @@ def _node(node: int) -> Object:
         "kubernetes.io/hostname": node_name(node),
         "topology.kubernetes.io/zone": topology_zone(node),
     }
-    annotations = {"node.alpha.kubernetes.io/ttl": "0", "volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+    annotations = {
+        "node.alpha.kubernetes.io/ttl": "0",
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+    }
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -118,7 +121,9 @@ def _node(node: int) -> Object:
                 {"address": node_name(node), "type": "Hostname"},
             ],
             "allocatable": {"cpu": "8", "memory": "32625108Ki", "pods": "110"},
-            "conditions": [{"lastHeartbeatTime": _CREATED, "reason": "KubeletReady", "status": "True", "type": "Ready"}],
+            "conditions": [
+                {"lastHeartbeatTime": _CREATED, "reason": "KubeletReady", "status": "True", "type": "Ready"}
+            ],
             "images": [{"names": ["registry.k8s.io/pause:3.10"], "sizeBytes": 320368}],
             "nodeInfo": {"architecture": "amd64", "kubeletVersion": "v1.33.1"},
         },

@@ -104,7 +104,7 @@ class Server:
         finally:
             connection.close()
 
-    def metric(self, name: str, **labels: str) -> float:
+    def metric(self, sample_name: str, /, **labels: str) -> float:
         """The sum of the samples with this name and these labels; 0.0 where there are none."""
         status, text = self.get("/metrics", METRICS)
         assert status == 200
@@ -112,7 +112,7 @@ class Server:
             sample.value
             for family in text_string_to_metric_families(text)
             for sample in family.samples
-            if sample.name == name and labels.items() <= sample.labels.items()
+            if sample.name == sample_name and labels.items() <= sample.labels.items()
         )
 
     def resident_bytes(self) -> int:
@@ -223,4 +223,4 @@ def _receive(sock: socket.socket, size: int) -> bytes:
 
 def _environment() -> dict[str, str]:
     """As little as a container has, and the tree under test."""
-    return {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT)}

@@ -1,14 +1,21 @@
 """Every file in config/ is loaded here, as the server would load it, without a complaint."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from topodns.assembly import Assembly, Machine
 from topodns.cluster.model import Change, Replaced
+from topodns.config.load import load_settings
 from topodns.edge.manifests import SUFFIXES, ManifestSource
+from topodns.resolve.audit import audit
+from topodns.resolve.chain import Host
 
 CONFIG = Path(__file__).parents[2] / "config"
-MANIFEST_DIRECTORIES = sorted({path.parent for path in CONFIG.rglob("*") if path.suffix in SUFFIXES})
+COREFILES = sorted(CONFIG.rglob("Corefile"))
+APPLIED = CONFIG / "kubernetes"  # for kubectl, not for the server: see test_permissions.py
+MANIFEST_DIRECTORIES = sorted({path.parent for path in CONFIG.rglob("*") if path.suffix in SUFFIXES} - {APPLIED})
 
 
 def loaded(directory: Path) -> tuple[ManifestSource, dict[str, Replaced]]:
@@ -33,4 +40,15 @@ def test_manifests_load_without_a_warning(directory: Path) -> None:
 def test_every_file_is_a_corefile_or_a_manifest() -> None:
     """So that a new sort of file in config/ is not forgotten here."""
     files = [path for path in CONFIG.rglob("*") if path.is_file() and path.name != "Corefile"]
+    files = [path for path in files if path.parent != APPLIED]
     assert [path for path in files if path.parent not in MANIFEST_DIRECTORIES or path.suffix not in SUFFIXES] == []
+
+
+@pytest.mark.parametrize("corefile", COREFILES, ids=lambda path: str(path.relative_to(CONFIG)))
+def test_corefiles_can_be_served_and_their_clusters_leave_nothing_to_complain_about(corefile: Path) -> None:
+    machine = Machine(Host("", Random(0)), "", frozenset())
+    generation = Assembly(machine, lambda line: None).build(load_settings(str(corefile), 53, {}))
+    assert generation.tables
+    for cluster in generation.clusters:
+        assert cluster.state.synced
+        assert list(audit(cluster.state, ignored=True)) == []

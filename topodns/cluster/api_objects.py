@@ -22,6 +22,7 @@ class ApiMetadata(ApiStruct):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     generation: int | None = None
+    resource_version: str | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
 
@@ -173,6 +174,49 @@ class ApiStatefulSet(ApiObject):
     spec: ApiStatefulSetSpec | None = None
 
 
+class ApiWatchEvent(ApiStruct):
+    """A line of a watch. Its object is read by its type and kind, in place: no copy is made."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class ApiMark(ApiStruct):
+    """The metadata of a bookmark and of a list: neither has a name."""
+
+    resource_version: str | None = None
+    continue_token: str | None = msgspec.field(name="continue", default=None)
+    annotations: dict[str, str] | None = None
+
+
+class ApiBookmark(ApiStruct):
+    metadata: ApiMark | None = None
+
+
+class ApiList(ApiStruct):
+    """A page of a list, its objects yet unread."""
+
+    metadata: ApiMark | None = None
+    items: list[msgspec.Raw] | None = None
+
+
+class ApiStatusDetails(ApiStruct):
+    retry_after_seconds: int | None = None
+
+
+class ApiStatus(ApiStruct):
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    details: ApiStatusDetails | None = None
+
+
+Json = bytes | msgspec.Raw
+"""JSON text, or a part of one."""
+
+Source = Json | Mapping[str, Any]
+"""One API object: JSON as the API server sends it, or the mapping that a YAML or JSON document was parsed to."""
+
 T = TypeVar("T", bound=ApiStruct)
 
 
@@ -183,9 +227,9 @@ class Reader(Generic[T]):
         self._struct = struct
         self._json = msgspec.json.Decoder(struct)
 
-    def read(self, source: bytes | Mapping[str, Any]) -> T:
-        """From JSON, or from what a YAML or JSON document was parsed to. Raises one of UNREADABLE."""
-        if isinstance(source, bytes):
+    def read(self, source: Source) -> T:
+        """Raises one of UNREADABLE."""
+        if isinstance(source, (bytes, msgspec.Raw)):
             return self._json.decode(source)
         return msgspec.convert(source, self._struct)
 
@@ -200,7 +244,7 @@ class Identity(ApiStruct):
 _IDENTITY: Final = Reader(Identity)
 
 
-def read_identity(source: bytes | Mapping[str, Any]) -> tuple[str, str]:
+def read_identity(source: Source) -> tuple[str, str]:
     """(apiVersion, `namespace/name`) of an object that may be broken; "" for what cannot be read."""
     try:
         identity = _IDENTITY.read(source)

@@ -6,7 +6,7 @@ Groups are built once and handed out again, so a caller may key what it derives 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from ipaddress import ip_address
 from typing import Final
 
@@ -30,6 +30,33 @@ class Group:
 EMPTY_GROUP: Final = Group((), ())
 
 
+class _Index:
+    """Groups by value. Each is made when it is first asked for: most clients ask for few of them."""
+
+    __slots__ = ("_everyone", "_groups", "_members")
+
+    def __init__(self, everyone: Group, members: dict[str, list[Endpoint]]) -> None:
+        self._everyone = everyone
+        self._members = members
+        self._groups: dict[str, Group] = {}
+
+    def group(self, value: str) -> Group | None:
+        """The endpoints under this value; `everyone` itself where all share it."""
+        known = self._groups.get(value)
+        if known is not None:
+            return known
+        some = self._members.get(value)
+        if some is None:
+            return None
+        whole = len(some) == len(self._everyone.endpoints)
+        made = self._groups[value] = self._everyone if whole else _group(some)
+        return made
+
+    def groups(self) -> dict[str, Group]:
+        """All of them."""
+        return {value: _group(some) for value, some in self._members.items()}
+
+
 class Pool:
     """The ready endpoints of one family (and, for SRV, of one port) of a Service, indexed by topology key and value.
 
@@ -41,7 +68,7 @@ class Pool:
     def __init__(self, everyone: Group, label_of: LabelOf) -> None:
         self.everyone = everyone
         self._label_of = label_of
-        self._by_label: dict[str, dict[str, Group]] = {}
+        self._by_label: dict[str, _Index] = {}
         self._by_host: dict[tuple[str, str], Group] = {}
 
     def matching(self, key: str, value: str) -> Group:
@@ -52,14 +79,12 @@ class Pool:
         """
         index = self._by_label.get(key)
         if index is None:
-            index = self._by_label[key] = _indexed(
-                self.everyone, lambda endpoint: _present(self._label_of(endpoint, key))
-            )
-        return index.get(value, EMPTY_GROUP)
+            index = self._indexed_by_label(key)
+        return index.group(value) or EMPTY_GROUP
 
     def on_node(self, node_name: str) -> Group:
         """Those on the node of this name, whatever its labels."""
-        return self._by_node.get(node_name, EMPTY_GROUP)
+        return self._by_node.group(node_name) or EMPTY_GROUP
 
     def same_host(self, node_name: str, hostname: str) -> Group:
         """Those that kubernetes.io/hostname puts with a client on `node_name` whose node has the value `hostname`.
@@ -82,37 +107,51 @@ class Pool:
 
         A level counts only where every endpoint has a hint of it (KEP-2433, KEP-3015).
         """
-        for_node = self._by_node_hint.get(node_name)
+        for_node = self._by_node_hint.group(node_name)
         if for_node is not None:
             return for_node
-        return self._by_zone_hint.get(topology_zone, self.everyone) if topology_zone else self.everyone
+        return (self._by_zone_hint.group(topology_zone) if topology_zone else None) or self.everyone
 
     def by_topology_zone(self, value: str) -> Group:
         """Those whose slice says this zone, ignoring case, as the names of CoreDNS's `zonal` do: no Node is asked."""
-        return self._by_slice_zone.get(value.lower(), EMPTY_GROUP)
+        return self._by_slice_zone.group(value.lower()) or EMPTY_GROUP
+
+    def index(self, keys: Iterable[str]) -> None:
+        """Build what the first questions about these topology keys would build; the groups are left to them."""
+        for key in keys:
+            if key == HOSTNAME_LABEL:
+                _ = self._by_node
+            self._indexed_by_label(key)
+
+    def _indexed_by_label(self, key: str) -> _Index:
+        index = _indexed(self.everyone, lambda endpoint: _present(self._label_of(endpoint, key)))
+        self._by_label[key] = index
+        return index
 
     def _joined(self, labelled: Group, own: Group) -> Group:
+        if labelled.endpoints == own.endpoints:
+            return labelled
         members = {_identity(endpoint) for group in (labelled, own) for endpoint in group.endpoints}
         if len(members) == len(labelled.endpoints):
             return labelled
         return _group(endpoint for endpoint in self.everyone.endpoints if _identity(endpoint) in members)
 
     @cached_property
-    def _by_node(self) -> dict[str, Group]:
+    def _by_node(self) -> _Index:
         return _indexed(self.everyone, lambda endpoint: (endpoint.node_name,) if endpoint.node_name else ())
 
     @cached_property
-    def _by_node_hint(self) -> dict[str, Group]:
+    def _by_node_hint(self) -> _Index:
         complete = all(endpoint.node_hints for endpoint in self.everyone.endpoints)
-        return _indexed(self.everyone, lambda endpoint: endpoint.node_hints) if complete else {}
+        return _indexed(self.everyone, lambda endpoint: endpoint.node_hints) if complete else _Index(self.everyone, {})
 
     @cached_property
-    def _by_zone_hint(self) -> dict[str, Group]:
+    def _by_zone_hint(self) -> _Index:
         complete = all(endpoint.zone_hints for endpoint in self.everyone.endpoints)
-        return _indexed(self.everyone, lambda endpoint: endpoint.zone_hints) if complete else {}
+        return _indexed(self.everyone, lambda endpoint: endpoint.zone_hints) if complete else _Index(self.everyone, {})
 
     @cached_property
-    def _by_slice_zone(self) -> dict[str, Group]:
+    def _by_slice_zone(self) -> _Index:
         return _indexed(self.everyone, lambda endpoint: (value.lower() for value in _present(endpoint.topology_zone)))
 
 
@@ -153,6 +192,11 @@ class Backends:
         """The ready endpoints of a family: 4 or 6."""
         return self._pools[family]
 
+    def index(self, keys: Iterable[str]) -> None:
+        """Have the indexes of these topology keys ready, instead of building each when it is first asked."""
+        for pool in self._pools.values():
+            pool.index(keys)
+
     def pool_for_port(self, family: int, port: EndpointPort) -> Pool:
         """The ready endpoints of a family that expose this port: what SRV and `_port._proto` names are chosen from."""
         pool = self._port_pools.get((family, port))
@@ -192,7 +236,7 @@ class Backends:
         names: dict[str, dict[int, Group]] = {}
         for family, pool in self._pools.items():
             index = _indexed(pool.everyone, lambda endpoint: (endpoint_label(endpoint, self._pod_names).lower(),))
-            for name, group in index.items():
+            for name, group in index.groups().items():
                 names.setdefault(name, {})[family] = group
         return names
 
@@ -213,7 +257,12 @@ def endpoint_label(endpoint: Endpoint, pod_names: bool) -> str:
         return endpoint.hostname
     if pod_names and 0 < len(endpoint.pod_name) <= _MAX_LABEL:
         return endpoint.pod_name
-    dashed = str(ip_address(endpoint.address)).replace(".", "-").replace(":", "-")
+    return _dashed(endpoint.address)
+
+
+@lru_cache(maxsize=16_384)  # 3 us each, and an SRV answer names every endpoint of its Service
+def _dashed(address: bytes) -> str:
+    dashed = str(ip_address(address)).replace(".", "-").replace(":", "-")
     return f"{dashed}0" if dashed.endswith("-") else dashed
 
 
@@ -265,14 +314,15 @@ def _group(endpoints: Iterable[Endpoint]) -> Group:
     return Group(members, tuple(dict.fromkeys(endpoint.address for endpoint in members))) if members else EMPTY_GROUP
 
 
-def _indexed(everyone: Group, values_of: Callable[[Endpoint], Iterable[str]]) -> dict[str, Group]:
-    """The endpoints under each of their values, in order; `everyone` itself where all share one."""
+def _indexed(everyone: Group, values_of: Callable[[Endpoint], Iterable[str]]) -> _Index:
+    """The endpoints under each of their values, in order."""
     members: dict[str, list[Endpoint]] = {}
     for endpoint in everyone.endpoints:
-        for value in dict.fromkeys(values_of(endpoint)):
-            members.setdefault(value, []).append(endpoint)
-    size = len(everyone.endpoints)
-    return {value: everyone if len(some) == size else _group(some) for value, some in members.items()}
+        for value in values_of(endpoint):
+            some = members.setdefault(value, [])
+            if not some or some[-1] is not endpoint:  # a hint may be there twice
+                some.append(endpoint)
+    return _Index(everyone, members)
 
 
 def _present(value: str | None) -> tuple[str, ...]:

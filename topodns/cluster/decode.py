@@ -12,6 +12,7 @@ from topodns.cluster.api_objects import (
     UNREADABLE,
     ApiEndpoints,
     ApiEndpointSlice,
+    ApiMetadata,
     ApiNode,
     ApiNodeSpec,
     ApiNodeStatus,
@@ -27,9 +28,18 @@ from topodns.cluster.api_objects import (
     ApiStatefulSet,
     ApiStatefulSetSpec,
     Reader,
+    Source,
     read_identity,
 )
-from topodns.cluster.decode_fields import interned, namespace_of, parse_address, parse_each, parse_prefix, port_name
+from topodns.cluster.decode_fields import (
+    interned,
+    namespace_of,
+    parse_address,
+    parse_each,
+    parse_prefix,
+    port_name,
+    version_of,
+)
 from topodns.cluster.decode_slices import decode_endpoints, decode_slice
 from topodns.cluster.model import (
     ClusterObject,
@@ -70,27 +80,38 @@ class DecodeError(ValueError):
         self.problem = problem
 
 
-def decode_object(
-    kind: str, source: bytes | Mapping[str, Any], selector: Selector | None = None
-) -> tuple[ClusterObject, ...]:
+class Decoded(NamedTuple):
+    """What one API object says: its metadata, and the values it stands for."""
+
+    metadata: ApiMetadata
+    objects: tuple[ClusterObject, ...]
+
+
+def decode_object(kind: str, source: Source, selector: Selector | None = None) -> tuple[ClusterObject, ...]:
     """The values that one API object stands for: one, except that a v1 Endpoints gives a slice per subset and family.
 
     `source` is JSON as the API server sends it, or the mapping that a YAML or JSON document was parsed to (timestamps
     left as text). Empty for what is not there: a kind or API group that is not ours, an object whose labels `selector`
     does not match, a Pod that is over (Succeeded, Failed, Unknown) or has no address yet. Raises DecodeError.
     """
+    decoded = decode_whole(kind, source, selector)
+    return decoded.objects if decoded is not None else ()
+
+
+def decode_whole(kind: str, source: Source, selector: Selector | None = None) -> Decoded | None:
+    """As `decode_object`, with the metadata; None for a kind or API group that is not ours. Raises DecodeError."""
     rule = _RULES.get(kind)
     if rule is None:
-        return ()
+        return None
     try:
         read = rule.reader.read(source)
-        if (read.api_version and read.api_version not in rule.api_versions) or not _selected(read, selector):
-            return ()
-        return tuple(rule.decode(read))
+        if read.api_version and read.api_version not in rule.api_versions:
+            return None
+        return Decoded(read.metadata, tuple(rule.decode(read)) if _selected(read, selector) else ())
     except (*UNREADABLE, ValueError) as error:
         api_version, name = read_identity(source)
         if api_version and api_version not in rule.api_versions:
-            return ()
+            return None
         raise DecodeError(kind, name, str(error)) from error
 
 
@@ -99,7 +120,7 @@ def _selected(read: ApiObject, selector: Selector | None) -> bool:
 
 
 def _decode_namespace(source: ApiObject) -> Iterator[Namespace]:
-    yield Namespace(intern(source.metadata.name), interned(source.metadata.labels))
+    yield Namespace(intern(source.metadata.name), interned(source.metadata.labels), version_of(source.metadata))
 
 
 def _decode_node(source: ApiNode) -> Iterator[Node]:
@@ -114,6 +135,7 @@ def _decode_node(source: ApiNode) -> Iterator[Node]:
         pod_cidrs=parse_each(parse_prefix, cidrs, "spec.podCIDRs"),
         created=source.metadata.creation_timestamp or "",
         ready=all(entry.status == "True" for entry in status.conditions or () if entry.type == "Ready"),
+        version=version_of(source.metadata),
     )
 
 
@@ -141,6 +163,7 @@ def _decode_service(source: ApiService) -> Iterator[Service]:
         external_name=(spec.external_name or "") if external else None,
         ports=_service_ports(spec.ports),
         topology=_topology_inputs(spec, source.metadata.annotations or {}),
+        version=version_of(source.metadata),
     )
 
 
@@ -166,6 +189,7 @@ def _decode_service_import(source: ApiServiceImport) -> Iterator[Service]:
         headless=spec.type == "Headless",
         ports=_service_ports(spec.ports),
         imported=True,
+        version=version_of(source.metadata),
     )
 
 
@@ -184,12 +208,14 @@ def _decode_pod(source: ApiPod) -> Iterator[Pod]:
             host_network=bool(spec.host_network),
             terminating=source.metadata.deletion_timestamp is not None,
             started=status.start_time or "",
+            version=version_of(source.metadata),
         )
 
 
 def _decode_stateful_set(source: ApiStatefulSet) -> Iterator[StatefulSet]:
     spec = source.spec or ApiStatefulSetSpec()
-    yield StatefulSet(namespace_of(source.metadata), source.metadata.name, spec.service_name or "")
+    namespace, version = namespace_of(source.metadata), version_of(source.metadata)
+    yield StatefulSet(namespace, source.metadata.name, spec.service_name or "", version)
 
 
 def _service_ports(ports: Sequence[ApiPort] | None) -> tuple[ServicePort, ...]:

@@ -13,6 +13,7 @@ T = TypeVar("T")
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpoints have no topology map
 
 _OCTETS: Final = {str(number): number for number in range(256)}  # no leading zeros (RFC 6943 3.1.1), ASCII digits only
+_MAX_DIGITS: Final = 20  # of an unsigned number of 64 bits
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # the first octets of an IPv4-mapped IPv6 address (RFC 4291 2.5.5.2)
 
 
@@ -56,6 +57,16 @@ def parse_each(parse: Callable[[str], T], texts: Sequence[str], field: str) -> t
 def namespace_of(metadata: ApiMetadata) -> str:
     """As kubectl places a manifest without a namespace; the API server always names one."""
     return intern(metadata.namespace or "default")
+
+
+def version_of(metadata: ApiMetadata) -> int:
+    """The resourceVersion where it is a decimal number, as every Kubernetes since 1.35 promises (KEP-5504), else 0."""
+    return parse_version(metadata.resource_version or "")
+
+
+def parse_version(text: str) -> int:
+    """The number that a resourceVersion is, 0 where it is none: then it is opaque and has no order."""
+    return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else 0
 
 
 def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -15,7 +15,15 @@ from topodns.cluster.api_objects import (
     ApiPort,
     ApiTarget,
 )
-from topodns.cluster.decode_fields import NO_LABELS, interned, namespace_of, parse_address, parse_each, port_name
+from topodns.cluster.decode_fields import (
+    NO_LABELS,
+    interned,
+    namespace_of,
+    parse_address,
+    parse_each,
+    port_name,
+    version_of,
+)
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, EndpointPort, EndpointSlice
 
 _SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
@@ -38,6 +46,7 @@ def decode_slice(source: ApiEndpointSlice) -> Iterator[EndpointSlice]:
         generation=source.metadata.generation or 0,
         imported=imported,
         cluster_id=intern(labels.get(_CLUSTER_ID_LABEL, "")) if imported else "",
+        version=version_of(source.metadata),
     )
 
 

@@ -15,6 +15,7 @@ from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location
 
 UNKNOWN: Final = Location()
+MAX_KNOWN: Final = 65_536  # clients whose locations are remembered
 
 _IPV6_LOOPBACK: Final = bytes(15) + b"\x01"
 _IPV4_LOOPBACK: Final = 127  # the first octet of 127.0.0.0/8
@@ -60,6 +61,8 @@ class Locator:
         self._trust = tuple(_prefix(network) for network in trust)
         self._own_node = own_node
         self._own_addresses = own_addresses
+        self._known: dict[bytes, Location] = {}  # as of `_revision`
+        self._revision = state.revision
 
     def locate(self, source: bytes, claim: Claim | None = None) -> Location:
         """The location of a query that came from `source` (packed) with these claims."""
@@ -67,11 +70,10 @@ class Locator:
             location = self._located_by_claim(source, claim)
             if location is not None:
                 return location
-        for method, node_name_of in self._methods:
-            node_name = node_name_of(source)
-            if node_name:
-                return Location(node_name, self._state.node(node_name), method)
-        return self._own_location(source)
+        # Asking the methods takes 4 us, on the way of every answer that a policy chooses.
+        if self._revision != self._state.revision:
+            self._known, self._revision = {}, self._state.revision
+        return self._known.get(source) or self._find(source)
 
     def trusts(self, source: bytes) -> bool:
         """Whether ECS from this source is believed. For any other, ECS is not enabled: neither read nor echoed.
@@ -88,13 +90,30 @@ class Locator:
             return None
         trusted = self.trusts(source)
         node_name = claim.node_name
-        if node_name is not None and (trusted or self._may_name(source, node_name)):
+        if node_name is not None and self._is_known(node_name) and (trusted or self._may_name(source, node_name)):
             return Location(node_name, self._state.node(node_name), "identity")
         if claim.subnet is None or not trusted:
             return None
         address, prefix_length = claim.subnet
         node_name = self._node_name_of_subnet(address, prefix_length)
         return Location(node_name, self._state.node(node_name), "ecs", prefix_length) if node_name else None
+
+    def _find(self, source: bytes) -> Location:
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        location = self._known[source] = self._located_by_methods(source)
+        return location
+
+    def _located_by_methods(self, source: bytes) -> Location:
+        for method, node_name_of in self._methods:
+            node_name = node_name_of(source)
+            if node_name:
+                return Location(node_name, self._state.node(node_name), method)
+        return self._own_location(source)
+
+    def _is_known(self, node_name: str) -> bool:
+        """Whether a Node has this name, or had it and its endpoints outlive it. Any other name says nothing."""
+        return self._state.node(node_name) is not None or self._state.nodes.has_endpoints_on(node_name)
 
     def _may_name(self, source: bytes, node_name: str) -> bool:
         """Whether an untrusted source may say that its client is on this node.

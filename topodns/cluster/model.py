@@ -2,6 +2,9 @@
 
 Nothing here is DNS. Addresses are packed bytes (4 or 16 octets), names are the API's own strings. A missing `ready`
 condition has already become True (discovery.k8s.io/v1), duplicates are still there: `backends` removes them.
+
+`version` is the resourceVersion where it is a decimal number, else 0: it orders what is known of one object (KEP-5504)
+and says nothing about what the object is, so it is no part of its equality.
 """
 
 from collections.abc import Mapping
@@ -26,6 +29,7 @@ class ObjectKey(NamedTuple):
 class Namespace:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    version: int = field(default=0, compare=False)
 
     @property
     def key(self) -> ObjectKey:
@@ -43,6 +47,7 @@ class Node:
     pod_cidrs: tuple[tuple[bytes, int], ...] = ()  # (packed network address, prefix length)
     created: str = ""  # creationTimestamp, RFC 3339 in UTC, so that text order is time order
     ready: bool = True  # the Ready condition; True where it is absent
+    version: int = field(default=0, compare=False)
 
     @property
     def key(self) -> ObjectKey:
@@ -79,6 +84,7 @@ class Service:
     ports: tuple[ServicePort, ...] = ()
     topology: TopologyInputs = TopologyInputs()
     imported: bool = False  # a ServiceImport (KEP-1645): its ips are cluster_ips, type Headless is headless
+    version: int = field(default=0, compare=False)
 
     @property
     def key(self) -> ObjectKey:
@@ -121,6 +127,7 @@ class EndpointSlice:
     imported: bool = False  # of a ServiceImport: label multicluster.kubernetes.io/service-name
     cluster_id: str = ""  # label multicluster.kubernetes.io/source-cluster, where imported
     mirrored: bool = False  # made from a v1 Endpoints; counts only where its Service has no slice of its own
+    version: int = field(default=0, compare=False)
 
     @property
     def key(self) -> ObjectKey:
@@ -138,6 +145,7 @@ class Pod:
     host_network: bool = False
     terminating: bool = False
     started: str = ""  # status.startTime, RFC 3339 in UTC
+    version: int = field(default=0, compare=False)
 
     @property
     def key(self) -> ObjectKey:
@@ -151,6 +159,7 @@ class StatefulSet:
     namespace: str
     name: str
     service_name: str
+    version: int = field(default=0, compare=False)
 
     @property
     def key(self) -> ObjectKey:
@@ -188,6 +197,7 @@ class Upserted:
 class Deleted:
     kind: Kind
     key: ObjectKey
+    version: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

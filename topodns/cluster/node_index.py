@@ -79,6 +79,10 @@ class NodeIndex:
             agrees = self._cidrs.owner(address) == node_name
             self._observations.adjust(node_name, change, change * agrees)
 
+    def has_endpoints_on(self, node_name: str) -> bool:
+        """Whether some endpoint of a slice is on the node of this name, be there a Node object or not."""
+        return bool(self._observations.on_node(node_name))
+
     @property
     def pod_cidrs_verified(self) -> bool:
         """At least 99.9 % of at least 200 observed endpoints (no node addresses) lie in their own node's pod CIDR.

@@ -49,6 +49,12 @@ class Policy:
     warnings: tuple[str, ...] = ()  # what was mended: keys after "*", repeated keys, a bad ttl
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Every label whose values may be compared, for one client or another."""
+        keys = (*self.keys, *(self.keys_if_unlabelled or ()))
+        return tuple(key for key in keys if key != ANY_KEY)
+
+    @property
     def asks_nothing(self) -> bool:
         """Everyone gets everything: what `policy_of` says with None."""
         return not self.keys and self.source is not KeySource.HINTS

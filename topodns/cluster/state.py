@@ -3,7 +3,7 @@
 One writer (`apply`), synchronous, a few microseconds a change. Values handed out are frozen.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -35,6 +35,7 @@ from topodns.cluster.model import (
 )
 from topodns.cluster.node_index import NodeIndex
 from topodns.cluster.policy import InvalidPolicy, KeySource, Policy, misplaced, policy_of
+from topodns.cluster.replacement import IDLE, Comparison, Difference, Step, outdated
 from topodns.cluster.serial import counts_in_serial
 from topodns.cluster.slice_table import SliceOwner, SliceTable, owner_of, placements_of
 
@@ -42,8 +43,9 @@ T = TypeVar("T")
 Store = dict[tuple[str, str], T]  # by ObjectKey
 
 _ALL: Final = frozenset((EVERYTHING,))
-_Difference = tuple[ClusterObject | None, ClusterObject | None]  # (held, to be held) under one key; never both None
 _WHOLE: Final = (False, "")  # which of a key's Backends: not imported, of no one cluster
+_IMPORTED: Final = (True, "")
+_SMALL: Final = 100  # endpoints: as many as take about 0.3 ms to build
 
 
 class ClusterState:
@@ -51,6 +53,7 @@ class ClusterState:
 
     serial: int  # Unix seconds of the last change that CoreDNS would count; 0 before any
     nodes: NodeIndex
+    revision: int  # grows with every change: what was found out about one revision holds as long as it lasts
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class ClusterState:
     ) -> None:
         self.serial = 0
         self.nodes = NodeIndex()
+        self.revision = 0
         self._awaited = set(needed)
         self._key_sources = tuple(key_sources)
         self._terminating_fallback = terminating_fallback
@@ -79,6 +83,7 @@ class ClusterState:
         self._misplaced: dict[ObjectKey, str] = {}
         self._backends: dict[ObjectKey, dict[tuple[bool, str], Backends]] = {}
         self._no_backends = self._build(())
+        self._cold: set[ObjectKey] = set()  # under a policy, and changed since their Backends were built
         self._stores: dict[Kind, Store[Any]] = {
             "Namespace": self._namespaces,
             "Node": self._nodes,
@@ -99,26 +104,52 @@ class ClusterState:
         }
 
     def apply(self, change: Change, wall_seconds: int) -> frozenset[Fact]:
-        """Take a change in. Empty when nothing differs. A Replaced is atomic and touches only what differs.
+        """Take a change in. Empty when nothing differs, or the change is older than what is held (by `version`).
 
-        EVERYTHING stands alone and for all other facts. The first Replaced of a needed kind touches it, as does a
-        change of any pod CIDR or of `nodes.pod_cidrs_verified`, since clients may be found elsewhere then. A change of
-        a Node's labels touches those Services under a policy whose endpoints it moves, if anyone has asked for them.
+        A Replaced is atomic and touches only what differs. EVERYTHING stands alone and for all other facts: the first
+        Replaced of a needed kind touches it, as does a change of any pod CIDR or of `nodes.pod_cidrs_verified`, since
+        clients may be found elsewhere then. A change of a Node's labels touches those Services under a policy whose
+        endpoints it moves, if anyone has asked for them.
         """
-        verified = self.nodes.pod_cidrs_verified
-        kind = kind_of(change.object) if isinstance(change, Upserted) else change.kind
-        first = isinstance(change, Replaced) and kind in self._awaited
-        facts: set[Fact] = set()
-        for old, new in self._differences(kind, change):
-            touched = self._take(kind, old, new)
-            if not first:  # of a first list they are many, and say no more than EVERYTHING
-                facts.update(touched)
-            if counts_in_serial(old, new):
-                self.serial = wall_seconds
+        if isinstance(change, Replaced):
+            facts = frozenset[Fact]().union(*(step.facts for step in self.replace(change, wall_seconds)))
+            return _ALL if EVERYTHING in facts else facts
+        difference = self._difference(change)
+        return self._take_all([difference], wall_seconds) if difference is not None else frozenset()
+
+    def replace(self, change: Replaced, wall_seconds: int, news: Set[ObjectKey] = frozenset()) -> Iterator[Step]:
+        """As `apply`, a little with each step; it is done when the iterator ends.
+
+        Between steps the state may be asked, and changed: what is changed meanwhile, and what is under the keys of
+        `news`, is newer than the list and stays. All slices of a Service change in one step. A kind becomes synced
+        with the last step, which alone of a first list has facts.
+        """
+        kind = change.kind
+        held: Mapping[tuple[str, str], ClusterObject] = self._stores[kind]
+        comparison = Comparison(held, change.objects, news)
+        for _ in comparison.steps():
+            yield IDLE
+        first = kind in self._awaited
+        for group in comparison.groups:
+            differing = [pair for pair in group if held.get(_one_of(pair).key) is pair[0]]
+            facts = self._take_all(differing, wall_seconds)
+            # Of a first list the facts are many, and say no more than EVERYTHING.
+            yield Step(frozenset() if first else facts, len(differing))
         if first:
             self._awaited.discard(kind)
-        moved = EVERYTHING in facts or verified != self.nodes.pod_cidrs_verified
-        return _ALL if first or moved else frozenset(facts)
+            yield Step(_ALL, 0)
+
+    def held_twin(self, value: ClusterObject) -> ClusterObject:
+        """What is held of an object where that says the same, so that nothing is kept twice; else `value` itself."""
+        held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
+        return held if held is not None and held == value and not outdated(held, value.version) else value
+
+    def held(self, kind: Kind, key: ObjectKey) -> ClusterObject | None:
+        return self._stores[kind].get(key)
+
+    def slices(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
+        """The slices that count for a Service or ServiceImport, by name."""
+        return self._slice_table.of_owner(owner)
 
     @property
     def synced(self) -> bool:
@@ -153,11 +184,27 @@ class ClusterState:
 
     def backends(self, key: ObjectKey, imported: bool = False) -> Backends:
         """The Service's endpoints (empty where there are none); rebuilt on first use after a change."""
-        return self._built(SliceOwner(key, imported), "")
+        parts = self._backends.get(key)  # looked at here, since every question about endpoints passes
+        built = parts.get(_IMPORTED if imported else _WHOLE) if parts is not None else None
+        return built if built is not None else self._built(SliceOwner(key, imported), "")
 
     def cluster_backends(self, key: ObjectKey, cluster_id: str) -> Backends:
         """The endpoints of an imported Service that one cluster contributes."""
         return self._built(SliceOwner(key, imported=True), cluster_id)
+
+    def warm(self) -> Iterator[None]:
+        """Build, a Service with each step, what the first question about it under its policy would have to wait for.
+
+        Only of Services of at most 100 endpoints: larger ones take too long for one step, and change too often to be
+        built before anyone asks. What changes between steps is taken in; when it ends, nothing is left to build.
+        """
+        while self._cold:
+            key = self._cold.pop()
+            policy = self._policies.get(key)
+            endpoints = sum(len(one.endpoints) for one in self.slices(SliceOwner(key)))
+            if isinstance(policy, Policy) and 0 < endpoints <= _SMALL:
+                self.backends(key).index(policy.labels)
+                yield
 
     def service_with_address(self, address: bytes) -> Service | None:
         """The first Service that has this ClusterIP."""
@@ -181,18 +228,26 @@ class ClusterState:
             ObjectKey(each.namespace, each.service_name) for each in self._stateful_sets.values() if each.service_name
         )
 
-    def _differences(self, kind: Kind, change: Change) -> list[_Difference]:
-        held = self._stores[kind]
+    def _difference(self, change: Upserted | Deleted) -> Difference | None:
+        """None where nothing differs, and where more is known already than the change says."""
         match change:
             case Upserted(value):
-                wanted, gone = {value.key: value}, []
-            case Deleted(_, key):
-                wanted, gone = {}, [key] if key in held else []
-            case Replaced(_, values):
-                wanted = {value.key: value for value in values}
-                gone = [value.key for value in held.values() if value.key not in wanted]
-        differing = [(held.get(key), value) for key, value in wanted.items() if held.get(key) != value]
-        return [*((held[key], None) for key in gone), *differing]
+                held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
+                return None if held == value or outdated(held, value.version) else (held, value)
+            case Deleted(kind, key, version):
+                held = self._stores[kind].get(key)
+                return None if held is None or outdated(held, version) else (held, None)
+
+    def _take_all(self, differences: Iterable[Difference], wall_seconds: int) -> frozenset[Fact]:
+        self.revision += 1
+        verified = self.nodes.pod_cidrs_verified
+        facts: set[Fact] = set()
+        for old, new in differences:
+            facts.update(self._take(kind_of(_one_of((old, new))), old, new))
+            if counts_in_serial(old, new):
+                self.serial = wall_seconds
+        moved = EVERYTHING in facts or verified != self.nodes.pod_cidrs_verified
+        return _ALL if moved else frozenset(facts)
 
     def _take(self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None) -> Collection[Fact]:
         if new is not None:
@@ -216,15 +271,20 @@ class ClusterState:
         for key, policy in self._policies.items():
             built = self._backends.get(key, {}).get(_WHOLE)
             if isinstance(policy, Policy) and built is not None and node_name in built.nodes:
-                del self._backends[key]
+                self._outdate(key)
                 yield service_fact(*key)
+
+    def _outdate(self, key: ObjectKey) -> None:
+        self._backends.pop(key, None)
+        if key in self._policies:
+            self._cold.add(key)
 
     def _take_service(self, old: Service | None, new: Service | None) -> Collection[Fact]:
         key = _either(old, new).key
         old_ips, new_ips = _cluster_ips(old), _cluster_ips(new)
         self._cluster_ips.move(key, old_ips, new_ips)
         self._read_policy(key, new)
-        self._backends.pop(key, None)
+        self._outdate(key)
         return {service_fact(*key), *map(address_fact, (*old_ips, *new_ips))}
 
     def _read_policy(self, key: ObjectKey, service: Service | None) -> None:
@@ -241,13 +301,13 @@ class ClusterState:
 
     def _take_import(self, old: Service | None, new: Service | None) -> Collection[Fact]:
         key = _either(old, new).key
-        self._backends.pop(key, None)
+        self._outdate(key)
         return {service_fact(*key)}
 
     def _take_slice(self, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
         for one in (old, new):
             if one is not None:
-                self._backends.pop(owner_of(one).key, None)
+                self._outdate(owner_of(one).key)
         before, after = placements_of(old), placements_of(new)
         for address, node_name in before - after:
             self.nodes.observe(address, node_name, -1)
@@ -276,6 +336,13 @@ class ClusterState:
 
     def _build(self, slices: Sequence[EndpointSlice]) -> Backends:
         return Backends(slices, self.node, self._terminating_fallback, self._pod_names)
+
+
+def _one_of(difference: Difference) -> ClusterObject:
+    held, listed = difference
+    one = listed if listed is not None else held
+    assert one is not None
+    return one
 
 
 def _either(old: T | None, new: T | None) -> T:

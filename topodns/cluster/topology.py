@@ -6,7 +6,7 @@ The law is docs/topology.md (KEP-536, kube-proxy's FilterTopologyEndpoint of 1.1
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
 from topodns.cluster.backends import EMPTY_GROUP, Group, Pool
@@ -27,7 +27,7 @@ class OnInvalid(Enum):
     DENY = "deny"  # nothing: NODATA
 
 
-class Reason(Enum):
+class Reason(StrEnum):
     """Why a selection is what it is; the label `outcome` of topodns_selections_total."""
 
     UNFILTERED = "unfiltered"  # no policy
@@ -61,6 +61,7 @@ class Selection(NamedTuple):
     tried: tuple[tuple[str, int], ...] = ()
 
 
+_ANY, _MATCHED = Reason.ANY, Reason.MATCHED  # reading an Enum's member costs 0.1 us
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -78,13 +79,13 @@ def select(
     """
     if isinstance(policy, InvalidPolicy):
         return _select_invalid(pool, on_invalid)
-    if policy is None or policy.asks_nothing:
+    if policy is None or (not policy.keys and policy.asks_nothing):
         return Selection(pool.everyone, Reason.UNFILTERED)
     if not location.node_name:
         return _select_unlocated(pool, policy, unknown_client)
     if not pool.everyone.endpoints:
         return Selection(EMPTY_GROUP, Reason.NO_ENDPOINTS)
-    if policy.source is KeySource.HINTS:
+    if not policy.keys:
         return _select_hinted(pool, location)
     return _select_by_keys(pool, policy, location, unknown_client)
 
@@ -103,29 +104,28 @@ def _select_unlocated(pool: Pool, policy: Policy, unknown_client: UnknownClient)
 
 
 def _select_hinted(pool: Pool, location: Location) -> Selection:
-    topology_zone = _labels(location).get(ZONE_LABEL)
+    topology_zone = location.node.labels.get(ZONE_LABEL) if location.node is not None else None
     return Selection(pool.hinted(location.node_name, topology_zone), Reason.HINTED)
 
 
 def _select_by_keys(pool: Pool, policy: Policy, location: Location, unknown_client: UnknownClient) -> Selection:
-    labels = _labels(location)
-    keys = _keys_for(policy, labels)
-    tried: list[tuple[str, int]] = []
+    labels = location.node.labels if location.node is not None else _NO_LABELS
+    keys = policy.keys if policy.keys_if_unlabelled is None else _keys_for(policy, labels)
+    tried: tuple[tuple[str, int], ...] = ()
     for key in keys:
         if key == ANY_KEY:
-            tried.append((key, len(pool.everyone.endpoints)))
-            return Selection(pool.everyone, Reason.ANY, key, tuple(tried))
-        group = _matching(pool, key, location.node_name, labels)
-        tried.append((key, len(group.endpoints)))
+            return Selection(pool.everyone, _ANY, key, (*tried, (key, len(pool.everyone.endpoints))))
+        value = labels.get(key)
+        if key == HOSTNAME_LABEL:
+            group = pool.same_host(location.node_name, location.node_name if value is None else value)
+        else:
+            group = EMPTY_GROUP if value is None else pool.matching(key, value)
+        tried = (*tried, (key, len(group.endpoints)))
         if group.endpoints:
-            return Selection(group, Reason.MATCHED, key, tuple(tried))
+            return Selection(group, _MATCHED, key, tried)
     if labels or keys == (HOSTNAME_LABEL,):
-        return Selection(EMPTY_GROUP, Reason.NO_MATCH, tried=tuple(tried))
-    return _select_unlocated(pool, policy, unknown_client)._replace(tried=tuple(tried))
-
-
-def _labels(location: Location) -> Mapping[str, str]:
-    return location.node.labels if location.node is not None else _NO_LABELS
+        return Selection(EMPTY_GROUP, Reason.NO_MATCH, tried=tried)
+    return _select_unlocated(pool, policy, unknown_client)._replace(tried=tried)
 
 
 def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:
@@ -133,10 +133,3 @@ def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:
     if policy.keys_if_unlabelled is None or labels.get(policy.keys[0]):
         return policy.keys
     return policy.keys_if_unlabelled
-
-
-def _matching(pool: Pool, key: str, node_name: str, labels: Mapping[str, str]) -> Group:
-    value = labels.get(key)
-    if key == HOSTNAME_LABEL:
-        return pool.same_host(node_name, node_name if value is None else value)
-    return EMPTY_GROUP if value is None else pool.matching(key, value)

@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 from topodns.config.corefile import Block, Directive
-from topodns.config.directives import COREDNS_ONLY, DIRECTIVES, Context, Repeat
+from topodns.config.directives import COREDNS_ONLY, DIRECTIVES, Context
 from topodns.config.errors import ConfigError, nearest, shown
 from topodns.config.lexer import Token
 from topodns.dns.names import name_text
@@ -18,12 +18,8 @@ def build_block(block: Block, keys: Iterable[BlockKey], context: Context) -> Ser
     values: dict[str, Any] = {}
     for directive in block.directives:
         value = _value(directive, first, context)
-        earlier = first.setdefault(directive.name, directive)
-        repeat = DIRECTIVES[directive.name].repeat
-        if earlier is directive or repeat is Repeat.LAST:
-            values[directive.name] = value
-        elif repeat is Repeat.ALL:
-            values[directive.name] += value
+        values[directive.name] = values[directive.name] + value if directive.name in first else value
+        first.setdefault(directive.name, directive)
     _check_topology(first)
     if "errors" in values:
         values |= {"errors": True, "stacktrace": values["errors"]}
@@ -37,7 +33,7 @@ def _value(directive: Directive, first: dict[str, Directive], context: Context) 
     kind = DIRECTIVES.get(directive.name)
     if kind is None:
         raise _unknown(directive)
-    if kind.repeat is Repeat.REFUSED and (earlier := first.get(directive.name)) is not None:
+    if not kind.adds_up and (earlier := first.get(directive.name)) is not None:
         raise directive.error(f"found '{directive.name}' again, first at {earlier.file}:{earlier.line}")
     return kind.parse(directive, context)
 

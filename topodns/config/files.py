@@ -1,14 +1,20 @@
 """The files a configuration names: read them, check that they can be read, and say why not."""
 
 import os
+from typing import Final
 
 from topodns.config.errors import ConfigError, shown
 
+MAX_TEXT: Final = 4 << 20  # octets of one file; a Corefile has a few thousand
+
 
 def read_text(path: str) -> str:
-    """The text of a UTF-8 file. Raises OSError or ValueError."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        return stream.read()
+    """The text of a UTF-8 file of at most MAX_TEXT octets. Raises OSError or ValueError."""
+    with open(path, "rb") as stream:
+        octets = stream.read(MAX_TEXT + 1)
+    if len(octets) > MAX_TEXT:
+        raise ValueError(f"longer than {MAX_TEXT} octets")
+    return octets.decode("utf-8")
 
 
 def load_corefile(path: str) -> str:

@@ -36,6 +36,15 @@ def no_args(directive: Directive) -> None:
         raise wrong(directive, "none")
 
 
+def once_each(directive: Directive, adding_up: Collection[str] = ()) -> None:
+    """Refuse a second option of one name, but for those that add up."""
+    first: dict[str, Directive] = {}
+    for option in directive.body:
+        earlier = first.setdefault(option.name, option)
+        if earlier is not option and option.name not in adding_up:
+            raise option.error(f"found {shown(option.name)} again, first at {earlier.file}:{earlier.line}")
+
+
 def no_body(directive: Directive) -> None:
     if directive.body:
         line = directive.body[0]

@@ -1,25 +1,28 @@
 """Records as text, for people: what `explain` prints. The one importer of dnslib, off the hot path."""
 
-from dnslib import DNSRecord
+from collections.abc import Iterable, Iterator
 
-from topodns.dns.message import RCODE_NAMES, RRType
+from dnslib import QTYPE, RD, RDMAP, DNSBuffer, DNSError
 
-
-def reply_sections(reply: bytes) -> dict[str, list[str]]:
-    """The records of a message by section, each as one line of zone-file text, in order; without OPT."""
-    message = DNSRecord.parse(reply)
-    sections = {"answer": message.rr, "authority": message.auth, "additional": message.ar}
-    return {
-        name: [_one_line(str(record.toZone())) for record in records if record.rtype != RRType.OPT]
-        for name, records in sections.items()
-    }
+from topodns.dns.message import TYPE_NAMES, RRset
+from topodns.dns.names import name_text, wire_labels
 
 
-def reply_rcode(reply: bytes) -> str:
-    """The rcode's name, without the bits that EDNS adds."""
-    rcode = reply[3] & 0x0F
-    return RCODE_NAMES.get(rcode, f"RCODE{rcode}")
+def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
+    """Each record as one line of zone-file text, in order. `qname` (wire form) owns the RRsets that spell no owner."""
+    for rrset in rrsets:
+        owner = name_text(wire_labels(rrset.owner or qname))
+        rtype = TYPE_NAMES.get(rrset.rtype, f"TYPE{rrset.rtype}")
+        for rdata in rrset.rdatas:
+            yield f"{owner} {rrset.ttl} IN {rtype} {_rdata_text(rrset.rtype, rdata)}"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _rdata_text(rtype: int, rdata: bytes) -> str:
+    """As the type says, or in the form for unknown types (RFC 3597 section 5) where dnslib cannot say it."""
+    try:
+        known = RDMAP[QTYPE.forward[rtype]] if rtype in QTYPE.forward else None
+        if known is not None and known is not RD:
+            return " ".join(str(known.parse(DNSBuffer(rdata), len(rdata))).split())
+    except (DNSError, KeyError, ValueError):  # ValueError: names with octets that are no UTF-8
+        pass
+    return f"\\# {len(rdata)} {rdata.hex()}"

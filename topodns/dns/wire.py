@@ -20,6 +20,7 @@ _DNSSEC_OK: Final = 0x8000
 _header = struct.Struct("!HHHHHH")
 _question_tail = struct.Struct("!HH")
 _record_head = struct.Struct("!HHIH")  # type, class, ttl, rdlength
+_root_record = struct.Struct("!BHHIH")  # the same with the root as its owner
 _option_head = struct.Struct("!HH")
 
 
@@ -74,6 +75,10 @@ def _read_qname(data: bytes) -> tuple[Name, int]:
 
 
 def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[Edns | None, int]:
+    if additional == 1 and not others and len(data) == at + _root_record.size:
+        owner, rtype, rclass, ttl, rdlength = _root_record.unpack_from(data, at)
+        if owner == rdlength == 0 and rtype == _OPT:  # without options, as most clients send it: read at once
+            return Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK)), len(data)
     edns = None
     for position in range(others + additional):
         owner_at = at

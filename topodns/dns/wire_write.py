@@ -16,10 +16,9 @@ MAX_TCP_PAYLOAD: Final = 65535
 
 _MAX_POINTER_TARGET: Final = 0x3FFF
 _MAX_EXTRA_TEXT: Final = 200  # octets
-_COPIED: Final = int(Flag.RD | Flag.CD)
+_COPIED: Final = 0x7800 | int(Flag.RD | Flag.CD)  # the opcode, too
 _QR: Final = int(Flag.QR)
 _TC: Final = int(Flag.TC)
-_OPCODE: Final = 0x7800
 _OPT: Final = int(RRType.OPT)
 _DNSSEC_OK: Final = 0x8000
 _FIXED_SIZE: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
@@ -54,10 +53,11 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
         room = limit - HEADER_SIZE - len(query.spelling) - _question_tail.size
         opt = _opt_record(query.edns, response, payload_size, room)
     writer = _Writer(query, limit - len(opt))
-    ancount = writer.write_section(response.answer)
-    nscount = writer.write_section(response.authority)
-    arcount = writer.write_section(response.additional)
-    flags = _QR | query.flags & (_COPIED | _OPCODE) | response.flags
+    # Most responses have one section only, and this is the miss path.
+    ancount = writer.write_section(response.answer) if response.answer else 0
+    nscount = writer.write_section(response.authority) if response.authority else 0
+    arcount = writer.write_section(response.additional) if response.additional else 0
+    flags = _QR | query.flags & _COPIED | response.flags
     if writer.full:
         flags |= _TC
     flags = flags & ~response.cleared | response.rcode & 0x0F
@@ -108,27 +108,30 @@ class _Writer:
         return count
 
     def _write_rrset(self, rrset: RRset) -> int:
-        if rrset.owner == b"" and rrset.rtype in _FIXED_SIZE:
+        owner, rtype, ttl, rdatas, rclass = rrset
+        if not owner and rtype in _FIXED_SIZE:
             return self._write_uniform(rrset)
         written = 0
-        for rdata in rrset.rdatas:
-            owner = b"\xc0\x0c" if rrset.owner == b"" else self._compressed(rrset.owner)
-            head = owner + _record_head.pack(rrset.rtype, rrset.rclass, rrset.ttl, len(rdata))
-            if self.size + len(head) + len(rdata) > self.limit:
+        for rdata in rdatas:
+            head = self._compressed(owner) if owner else b"\xc0\x0c"
+            head += _record_head.pack(rtype, rclass, ttl, len(rdata))
+            size = self.size + len(head) + len(rdata)
+            if size > self.limit:
                 self.full = True
                 return written
-            self._remember(rrset, len(head), rdata)
+            if rtype in _TARGET_OFFSET:
+                self._remember(rdata, self.size + len(head), _TARGET_OFFSET[rtype])
             self.parts.append(head + rdata)
-            self.size += len(head) + len(rdata)
+            self.size = size
             written += 1
         return written
 
     def _write_uniform(self, rrset: RRset) -> int:
         """Records of the qname that all have the same size: the whole of most answers, joined in one go."""
-        rdatas = rrset.rdatas
+        _, rtype, ttl, rdatas, rclass = rrset
         if not rdatas:
             return 0
-        head = _pointer_head.pack(0xC00C, rrset.rtype, rrset.rclass, rrset.ttl, len(rdatas[0]))
+        head = _pointer_head.pack(0xC00C, rtype, rclass, ttl, len(rdatas[0]))
         width = len(head) + len(rdatas[0])
         room = (self.limit - self.size) // width
         if room < len(rdatas):
@@ -164,11 +167,7 @@ class _Writer:
                 self.names.setdefault(name[at:], offset + at)
             at += 1 + name[at]
 
-    def _remember(self, rrset: RRset, head_size: int, rdata: bytes) -> None:
-        """SRV and NS targets come again as owners of glue."""
-        skip = _TARGET_OFFSET.get(rrset.rtype)
-        if skip is None:
-            return
-        offset = self.size + head_size + skip
-        if offset <= _MAX_POINTER_TARGET:
-            self.names.setdefault(rdata[skip:], offset)
+    def _remember(self, rdata: bytes, offset: int, skip: int) -> None:
+        """SRV and NS targets, behind `skip` octets of RDATA that stands at `offset`, come again as owners of glue."""
+        if offset + skip <= _MAX_POINTER_TARGET:
+            self.names.setdefault(rdata[skip:], offset + skip)

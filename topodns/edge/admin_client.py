@@ -1,5 +1,6 @@
 """Asks a running server's admin address: the other end of `admin_http`."""
 
+import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -22,6 +23,6 @@ def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
             return body
     except urllib.error.HTTPError as refused:
         raise AdminError(refused.read().decode("utf-8", "replace").strip() or str(refused)) from None
-    except (OSError, ValueError) as failed:
+    except (OSError, ValueError, http.client.HTTPException) as failed:
         reason = failed.reason if isinstance(failed, urllib.error.URLError) else failed
         raise AdminError(f"no answer from {server}: {reason}") from None

@@ -30,6 +30,8 @@ async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
     no notification is complete (a change before the watch stood, a network file system, no inotify watch left). Ends
     only when it is closed or cancelled.
     """
+    # It logs every batch; into a file of a watched directory, that would never end.
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)
     while True:
         try:
             watched = _Watched(paths)

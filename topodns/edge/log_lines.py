@@ -73,7 +73,9 @@ class LineWriter:
 
     def flush(self) -> None:
         """Write what has been gathered."""
-        self._scheduled = None
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
         lines, self._lines = self._lines, []
         self._stream.write("".join(lines))
         self._stream.flush()

@@ -44,10 +44,24 @@ class Distribution:
     read: Callable[[], tuple[Sequence[float], float]]
 
 
+@dataclass(frozen=True, slots=True)
+class Distributions:
+    """Histograms that differ in a label: `read` gives label values, counts as in a Distribution, and the sum."""
+
+    name: str
+    documentation: str
+    labels: tuple[str, ...]
+    bounds: tuple[float, ...]
+    read: Callable[[], Iterable[tuple[tuple[str, ...], Sequence[float], float]]]
+
+
+Published = Reading | Distribution | Distributions
+
+
 class Metrics:
     """The registry of the process. `tallies` are asked for at each scrape, so a reload may change them."""
 
-    def __init__(self, tallies: Callable[[], Iterable[Tally]], readings: Sequence[Reading | Distribution]) -> None:
+    def __init__(self, tallies: Callable[[], Iterable[Tally]], readings: Sequence[Published]) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(_TallyCollector(tallies))
@@ -59,13 +73,13 @@ class Metrics:
 
 
 class _ReadingCollector(Collector):
-    def __init__(self, readings: Sequence[Reading | Distribution]) -> None:
+    def __init__(self, readings: Sequence[Published]) -> None:
         self._readings = readings
 
     def collect(self) -> Iterator[Metric]:
         for reading in self._readings:
-            if isinstance(reading, Distribution):
-                yield _histogram(reading)
+            if not isinstance(reading, Reading):
+                yield _histogram(reading) if isinstance(reading, Distribution) else _histograms(reading)
                 continue
             make = GaugeMetricFamily if reading.kind == "gauge" else CounterMetricFamily
             family = make(reading.name, reading.documentation, labels=reading.labels)
@@ -81,12 +95,16 @@ def _histogram(distribution: Distribution) -> Metric:
     return family
 
 
+def _histograms(distributions: Distributions) -> Metric:
+    family = HistogramMetricFamily(distributions.name, distributions.documentation, labels=distributions.labels)
+    for labels, slots, total in distributions.read():
+        family.add_metric(labels, _cumulative(distributions.bounds, slots), total)
+    return family
+
+
 class _TallyCollector(Collector):
     def __init__(self, tallies: Callable[[], Iterable[Tally]]) -> None:
         self._tallies = tallies
-
-    def describe(self) -> Iterable[Metric]:
-        return ()  # or the registry would collect once to learn the names
 
     def collect(self) -> Iterator[Metric]:
         counted = [(tally, kind, times) for tally in self._tallies() for kind, times in tally.kinds()]
@@ -178,5 +196,5 @@ def _durations(tallies: Iterable[Tally]) -> Metric:
 
 
 def _cumulative(bounds: Sequence[float], slots: Sequence[float]) -> list[tuple[str, float]]:
-    names = [*(repr(float(bound)) for bound in bounds), _INFINITY]
+    names = [*(f"{bound:g}" for bound in bounds), _INFINITY]  # as Go prints them: 100, not 100.0
     return list(zip(names, accumulate(slots), strict=True))

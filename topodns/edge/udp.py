@@ -162,19 +162,17 @@ class UdpListener:
 
     def _answer_misses(self, sizes: list[int], hot: list[int]) -> list[int]:
         """The lengths of the replies to what was not hot, 0 for silence and for what is answered already."""
-        return [
-            0 if answered or not size else self._answer_miss(start, size)
-            for start, size, answered in zip(self._batch.starts, sizes, hot, strict=False)
-        ]
-
-    def _answer_miss(self, start: int, size: int) -> int:
-        memory = self._batch.memory
-        first, last = self._batch.address_span
-        address = memory[start + first : start + last]
-        first, last = self._batch.port_span
-        port = int.from_bytes(memory[start + first : start + last], "big")
-        reply = self._miss(memory[start : start + size], address.removeprefix(_MAPPED), port)
-        if reply is None or len(reply) > self._batch.room:
-            return 0
-        memory[start : start + len(reply)] = reply
-        return len(reply)
+        memory, room, miss = self._batch.memory, self._batch.room, self._miss
+        (first, last), (port_first, port_last) = self._batch.address_span, self._batch.port_span
+        lengths = [0] * len(sizes)
+        for slot, (start, size, answered) in enumerate(zip(self._batch.starts, sizes, hot, strict=False)):
+            if answered or not size:
+                continue
+            address = memory[start + first : start + last].removeprefix(_MAPPED)
+            port = int.from_bytes(memory[start + port_first : start + port_last], "big")
+            reply = miss(memory[start : start + size], address, port)
+            if reply is None or len(reply) > room:
+                continue
+            length = lengths[slot] = len(reply)
+            memory[start : start + length] = reply
+        return lengths

@@ -34,9 +34,6 @@ class BlockTable:
         self._depths = sorted({len(origin) for origin in self._blocks if origin}, reverse=True)
         self._root = self._blocks.get(ROOT)
 
-    def __iter__(self) -> Iterable[Block]:
-        return iter(self._blocks.values())
-
     def match(self, qname: Name, qtype: int) -> Block | None:
         """The block that answers for this name, None where none does."""
         if qtype == RRType.DS:

@@ -98,16 +98,18 @@ def build_chain(block: ServerBlock, host: Host, cluster: Step | None, balancer: 
 
 
 class _Building:
+    """Takes `__call__` of what is handed in: a bound method is called faster than an object that has one."""
+
     def __init__(self) -> None:
         self.links: list[Link] = []
         self._wrappers: tuple[Wrapper, ...] = ()
         self._alter: Alteration | None = None
 
     def step(self, step: Step) -> None:
-        self.links.append(Link(step, self._wrappers, self._alter))
+        self.links.append(Link(step.__call__, self._wrappers, self._alter))
 
     def wrap(self, wrapper: Wrapper) -> None:
-        self._wrappers = (wrapper, *self._wrappers)
+        self._wrappers = (wrapper.__call__, *self._wrappers)
 
     def alter(self, alter: Alteration) -> None:
         self._alter = alter

@@ -11,12 +11,13 @@ from typing import Final
 from topodns.cluster.locate import Locator
 from topodns.cluster.model import namespace_fact
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Query, Rcode, RRset, RRType
+from topodns.dns.message import Edns, Query, Rcode, RRset, RRType
 from topodns.dns.names import is_subdomain, reverse_address
 from topodns.resolve.apex import NameServers
 from topodns.resolve.endpoint_names import FAMILY_OF_TYPE, EndpointNames
 from topodns.resolve.exposure import Exposure
 from topodns.resolve.external_names import Chase, ExternalNames
+from topodns.resolve.identity import ecs_reply, read_claim
 from topodns.resolve.origins import Origins, Question, question_of
 from topodns.resolve.pod_names import PodNames
 from topodns.resolve.reverse_zone import ReverseZone
@@ -57,6 +58,7 @@ class ClusterZone:
         chase: Chase | None = None,
     ) -> None:
         self._settings = settings
+        self._locator = locator
         self._state = state
         self._origins = Origins(settings.origins, settings.multicluster)
         self._exposure = exposure = Exposure(settings, state)
@@ -80,7 +82,23 @@ class ClusterZone:
             return None
         if not response.answer and response.rcode != _REFUSED:
             response.authority = (self._soa(question, is_miss(resolution)),)
+        if query.edns is not None and query.edns.options:
+            self._echo_subnet(query.edns, client, resolution)
         return resolution
+
+    def _echo_subnet(self, edns: Edns, client: Client, resolution: Resolution) -> None:
+        """Repeat a Client Subnet that is believed, with the prefix that the answer is for (RFC 7871 section 7.2.1).
+
+        That is 0 where the client's place did not matter. One that is malformed is FORMERR, whatever the name.
+        """
+        if self._locator is None or not self._locator.trusts(client.address):
+            return
+        read_claim(edns)
+        location = resolution.location
+        used = location.prefix_length if location is not None and location.method == "ecs" else 0
+        echoed = ecs_reply(edns, used)
+        if echoed is not None:
+            resolution.response.options = (*resolution.response.options, echoed)
 
     def _respond(self, question: Question) -> Resolution:
         """What is under the name, without SOA; SERVFAIL for a name error that a complete state might take back."""
@@ -130,7 +148,8 @@ class ClusterZone:
         return resolution
 
     def _falls_through(self, query: Query) -> bool:
-        return any(is_subdomain(query.qname, origin) for origin in self._settings.fallthrough)
+        origins = self._settings.fallthrough
+        return bool(origins) and any(is_subdomain(query.qname, origin) for origin in origins)
 
     def _soa(self, question: Question, miss: bool = False) -> RRset:
         """The SOA for the end of the query's name, or, of a topology miss, one that is forgotten within seconds."""

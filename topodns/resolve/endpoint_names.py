@@ -53,7 +53,7 @@ class EndpointNames:
             return name_error(facts)
         choice = self._choice(service, question)
         pools = [backends.pool_for_name(family, name.endpoint) for family in groups]
-        objection = choice.objection(pools, facts)
+        objection = choice.objection(lambda: pools, facts)
         if objection is not None:
             return objection
         qtype = question.query.qtype

@@ -1,7 +1,7 @@
 """Bytes in, bytes out: what comes before and after a block's steps, for one socket.
 
-The ladder of refusals stands in `Handler.answer` and `Handler._refusal`, in order. Nothing a message says can raise
-past here: what is not foreseen is SERVFAIL, a traceback and a count.
+The ladder of refusals stands in `Handler.answer`, `_answer_anew` and `_resolve`, in order. Nothing a message says can
+raise past here: what is not foreseen is SERVFAIL, a traceback and a count.
 """
 
 import logging
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 KEEPALIVE: Final = (int(Option.TCP_KEEPALIVE), (100).to_bytes(2, "big"))  # RFC 7828: our 10 s, in units of 100 ms
 
 _OPCODE: Final = 0x78  # in the third octet
+_SERVFAIL: Final = int(Rcode.SERVFAIL)
 _TRANSFERS: Final = frozenset({int(RRType.AXFR), int(RRType.IXFR)})
 _DROPPED: Final = "dropped"  # CoreDNS's label for what no block was asked
 
@@ -55,7 +56,14 @@ class Handler:
         if len(data) < HEADER_SIZE or data[2] & 0x80 or port == 0:
             return None  # RFC 8906 asks for answers, but not to fragments, to answers (CVE-2024-2169), or to nobody
         ready = None if self._udp else self._lookup(data, address)
-        return ready or self._answer_anew(data, address, port)
+        if ready is not None:
+            return ready
+        started = self._clock()
+        try:
+            return self._answer_anew(data, address, port, started)
+        except Exception:
+            self._note_bug(f"a message of {len(data)} octets")
+            return self._refuse_unread(data, Rcode.SERVFAIL, started)
 
     def _lookup(self, data: bytes, address: bytes) -> bytes | None:
         """What the UDP loop does by itself, for TCP."""
@@ -69,8 +77,7 @@ class Handler:
         self.tally.count(cell, 0.0)
         return data[:2] + (rotate() if rotate is not None else tail or b"")
 
-    def _answer_anew(self, data: bytes, address: bytes, port: int) -> bytes | None:
-        started = self._clock()
+    def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> bytes | None:
         if data[2] & _OPCODE:
             return self._refuse_unread(data, Rcode.NOTIMP, started)
         try:
@@ -79,38 +86,40 @@ class Handler:
             return self._refuse_unread(data, unreadable.rcode, started)
         client = Client(address, port, self.tally.transport, self.local_port)
         block = self.blocks.match(query.qname, query.qtype)
-        resolution = self._refusal(query, block)
-        if resolution is None and block is not None:
-            try:
-                resolution = self._resolve(block, query, client)
-            except Dropped:
+        try:
+            resolution, reply = self._decide(block, query, client)
+        except Dropped:
+            if block is not None:
                 self._finish_dropped(block, query, client, started)
-                return None
-        if resolution is None:  # no block
-            resolution = _decided(Rcode.REFUSED)
-        reply = self._write(query, resolution.response, block)
+            return None
         self._finish(data, query, client, block, resolution, reply, started)
         return reply
 
-    def _refusal(self, query: Query, block: Block | None) -> Resolution | None:
-        """What no step is asked about: a version of EDNS to come, transfers, classes that nobody here knows."""
-        if query.edns is not None and query.edns.version > 0:
-            return _decided(Rcode.BADVERS)
-        if query.qtype in _TRANSFERS or query.qclass not in self.blocks.classes:
-            return _decided(Rcode.REFUSED)
-        return None
-
-    def _resolve(self, block: Block, query: Query, client: Client) -> Resolution:
+    def _decide(self, block: Block | None, query: Query, client: Client) -> tuple[Resolution, bytes]:
+        """The resolution and the reply made of it. Raises Dropped."""
         try:
-            return block.chain.resolve(query, client)
+            resolution = self._resolve(block, query, client)
+            return resolution, self._write(query, resolution.response, block)
         except Dropped:
             raise
         except BadOption:
-            return _decided(Rcode.FORMERR)
+            resolution = _decided(Rcode.FORMERR)
         except Exception:
-            self.tally.panics += 1
-            log.exception("bug: %s %s from %s", name_text(query.qname), type_label(query.qtype), client.transport)
-            return _decided(Rcode.SERVFAIL)
+            self._note_bug(f"{name_text(query.qname)} {type_label(query.qtype)}")
+            resolution = _decided(Rcode.SERVFAIL)
+        return resolution, self._write(query, resolution.response, block)
+
+    def _resolve(self, block: Block | None, query: Query, client: Client) -> Resolution:
+        """No step is asked about a version of EDNS to come, transfers, and classes that nobody here knows."""
+        if query.edns is not None and query.edns.version > 0:
+            return _decided(Rcode.BADVERS)
+        if block is None or query.qtype in _TRANSFERS or query.qclass not in self.blocks.classes:
+            return _decided(Rcode.REFUSED)
+        return block.chain.resolve(query, client)
+
+    def _note_bug(self, asked: str) -> None:
+        self.tally.panics += 1
+        log.exception("bug: %s over %s", asked, self.tally.transport)
 
     def _write(self, query: Query, response: Response, block: Block | None) -> bytes:
         payload_size = block.payload_size if block is not None else DEFAULT_UDP_SIZE
@@ -139,8 +148,7 @@ class Handler:
         self.tally.count(cell, seconds)
         if block is None:
             return
-        logged = self._report(block, query, client, resolution, reply, seconds)
-        if not logged and resolution.scope != Scope.CLIENT:
+        if not self._report(block, query, client, resolution, reply, seconds):
             self.table.offer(data, query, client.address, reply, resolution, cell, block.rotate)
 
     def _finish_dropped(self, block: Block, query: Query, client: Client, started: float) -> None:
@@ -159,7 +167,7 @@ class Handler:
                 RCODE_NAMES.get(resolution.response.rcode, "other"),
                 resolution.plugin,
                 query.edns is not None and query.edns.dnssec_ok,
-                selection.reason.value if selection is not None else resolution.note,
+                selection.reason if selection is not None else resolution.note,
                 selection.key if selection is not None else "",
                 query.size,
                 size,
@@ -175,7 +183,7 @@ class Handler:
         reply: bytes | None,
         seconds: float,
     ) -> bool:
-        if block.errors and resolution is not None and resolution.response.rcode == Rcode.SERVFAIL:
+        if block.errors and resolution is not None and resolution.response.rcode == _SERVFAIL:
             problem = resolution.response.ede.text if resolution.response.ede else "see the log"
             log.error(
                 "plugin/errors: 2 %s %s: %s",

@@ -18,11 +18,13 @@ MAX_STORED: Final = 32_768  # entries, since the table last started over
 MAX_OCTETS: Final = 16 << 20  # of keys and answers together, likewise
 MAX_CLIENTS: Final = 65_536
 
-_MAX_KEY: Final = 320  # a full name, type, class and a plain OPT
+_MAX_SIZE: Final = 12 + 255 + 4 + 11  # of a message with the longest name and a plain OPT; longer ones hold records
 _DOORS: Final = 1 << 16
+_CLIENT, _EVERYONE = Scope.CLIENT, Scope.EVERYONE  # reading an Enum's member costs 0.1 us
 _HEADER: Final = 12
 _QUESTION_TAIL: Final = 4
 _RECORD_HEAD: Final = 12  # of a record whose owner is a pointer
+_OBJECT: Final = 48  # octets that Python takes for a bytes object beside its content
 _ADDRESS_TYPES: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
 
 # (the answer after its id, the cell that counts it, what makes the next answer where their order rotates)
@@ -60,21 +62,26 @@ class HotTable:
     ) -> None:
         """Keep `reply` for the next such question from whoever may be told the same.
 
-        Not kept: what only this client may be told, questions that hardly repeat (mixed case, EDNS options), first
-        askings. With `rotate`, an answer of several addresses is kept so that each asking moves their order on.
+        Not kept: what only this client may be told, questions that hardly repeat (in mixed case, with EDNS options or
+        records), first askings. With `rotate`, an answer of several addresses is kept so that each asking moves their
+        order on.
         """
-        if resolution.scope == Scope.CLIENT or not _repeatable(query) or not self._knocked_before(data[2:]):
+        key = data[2:]
+        if resolution.scope == _CLIENT or not _repeatable(query) or not self._knocked_before(key):
             return
+        if self._stored >= MAX_STORED or self._octets >= MAX_OCTETS:
+            self.start_over()
+        view = self.common if resolution.scope == _EVERYONE else self._view_of(address)
+        if key in view:
+            return  # only this client was new to it
         entry: Entry = (reply[2:], cell, None)
+        size = len(reply)
         if rotate and _order_matters(resolution):
             rotation = _rotation_of(query, resolution, reply, self._rng)
             if rotation is None:
                 return
-            entry = (None, cell, rotation)
-        if self._stored >= MAX_STORED or self._octets >= MAX_OCTETS:
-            self.start_over()
-        view = self.common if resolution.scope == Scope.EVERYONE else self._view_of(address)
-        self._store(view, data[2:], entry, len(reply), resolution.facts)
+            entry, size = (None, cell, rotation), rotation.octets
+        self._store(view, key, entry, size, resolution.facts)
 
     def forget(self, facts: Iterable[Fact]) -> None:
         """Drop every answer that rests on one of these facts, and every verdict about where a client is that may."""
@@ -86,8 +93,6 @@ class HotTable:
                 view.pop(key, None)
             if fact.kind == "address" and isinstance(fact.name, bytes):
                 self.views.pop(fact.name, None)
-            elif fact.kind == "node":
-                self.views = {}
 
     def start_over(self) -> None:
         """Forget all answers."""
@@ -115,7 +120,7 @@ class HotTable:
     def _knocked_before(self, key: bytes) -> bool:
         """Whether this key, or one that looks like it, was the last to knock at its door (a one-octet memory each)."""
         mark = hash(key)
-        door, sign = mark & _DOORS - 1, mark >> 16 & 0xFF
+        door, sign = mark & _DOORS - 1, mark >> 16 & 0xFF or 1  # 0: nobody has knocked here yet
         known = self._doors[door] == sign
         self._doors[door] = sign
         return known
@@ -137,6 +142,11 @@ class Rotation:
         self._turn = len(records)
         self._doubled = b""
 
+    @property
+    def octets(self) -> int:
+        """About as much memory as it takes: each record thrice, once as an object of its own."""
+        return len(self._head) + len(self._foot) + len(self._records) * (3 * self._width + _OBJECT)
+
     def __call__(self) -> bytes:
         if self._turn == len(self._records):
             self._rng.shuffle(self._records)
@@ -150,8 +160,8 @@ class Rotation:
 def _repeatable(query: Query) -> bool:
     edns = query.edns
     plain = edns is None or not edns.options
-    # Mixed case (0x20) has as many spellings as a name has letters to the power of two.
-    return plain and len(query.spelling) <= _MAX_KEY and query.spelling.lower() == query.spelling
+    # Mixed case (0x20): a name has two spellings to the power of its letters.
+    return plain and query.size <= _MAX_SIZE and query.spelling.lower() == query.spelling
 
 
 def _order_matters(resolution: Resolution) -> bool:
@@ -159,16 +169,14 @@ def _order_matters(resolution: Resolution) -> bool:
 
 
 def _rotation_of(query: Query, resolution: Resolution, reply: bytes, rng: Random) -> Rotation | None:
-    """None where the addresses are not one block of records behind the question (a CNAME is in front)."""
+    """None where the addresses are not one block of records behind the question (a CNAME is in front), or none fit."""
     answer = resolution.response.answer
-    if len(answer) != 1 or answer[0].owner != b"":
+    fitting = int.from_bytes(reply[6:8], "big")
+    if len(answer) != 1 or answer[0].owner != b"" or fitting == 0:
         return None
     rrset = answer[0]
     start = _HEADER + len(query.spelling) + _QUESTION_TAIL
     width = _RECORD_HEAD + len(rrset.rdatas[0])
-    fitting = int.from_bytes(reply[6:8], "big")
     head = reply[start : start + _RECORD_HEAD]
-    if not head:
-        return None  # not even one record fitted
     records = [head + rdata for rdata in rrset.rdatas]
     return Rotation(reply[2:start], records, fitting, reply[start + fitting * width :], rng)

@@ -20,6 +20,8 @@ RRsets = tuple[RRset, ...]
 _T = TypeVar("_T")
 
 _ADDRESSES: Final = frozenset((RRType.A, RRType.AAAA))
+_NOERROR: Final = int(Rcode.NOERROR)
+_SHUFFLED: Final = frozenset((RRType.A, RRType.AAAA, RRType.MX))
 _WEIGHTED_QTYPES: Final = frozenset((RRType.A, RRType.AAAA, RRType.SRV))
 # About as many A records as a UDP response of 1232 octets holds. A longer RRset is turned to a start of chance and only
 # its head is shuffled, so that a Service of thousands of endpoints does not cost thousands of draws per query.
@@ -38,20 +40,27 @@ class LoadBalancer:
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """Orders a NOERROR response; an order that means something (weights, prefer) makes it this query's only."""
         response = resolution.response
-        if response.rcode != Rcode.NOERROR:
+        if response.rcode != _NOERROR:
             return resolution
         if self._weighted:
             self._order_by_weight(query, response)
         else:
-            response.answer = shuffle(response.answer, self._rng)
-            response.authority = shuffle(response.authority, self._rng)
-            response.additional = shuffle(response.additional, self._rng)
+            self._shuffle(response)
         if self._preferred is not None:
             response.answer = put_preferred_first(response.answer, self._preferred)
             response.additional = put_preferred_first(response.additional, self._preferred)
         if self._weighted or self._preferred is not None:
             resolution.scope = max(resolution.scope, _order_scope(response))
         return resolution
+
+    def _shuffle(self, response: Response) -> None:
+        # Most responses have one section, and this is on the miss path of every one.
+        if response.answer:
+            response.answer = shuffle(response.answer, self._rng)
+        if response.authority:
+            response.authority = shuffle(response.authority, self._rng)
+        if response.additional:
+            response.additional = shuffle(response.additional, self._rng)
 
     def _order_by_weight(self, query: Query, response: Response) -> None:
         if query.qtype not in _WEIGHTED_QTYPES:
@@ -64,7 +73,8 @@ class LoadBalancer:
 def shuffle(rrsets: RRsets, rng: Random) -> RRsets:
     """The same records with addresses and MX in an order of chance: RRsets among each other, and records in each."""
     if len(rrsets) == 1:
-        return (_mixed(rrsets[0], rng),) if rrsets[0].rtype in _ADDRESSES or rrsets[0].rtype == RRType.MX else rrsets
+        rrset = rrsets[0]
+        return (_mixed(rrset, rng),) if rrset.rtype in _SHUFFLED and len(rrset.rdatas) > 1 else rrsets
     leading, addresses, exchanges = _by_kind(rrsets)
     mixed = (_mixed(rrset, rng) for rrset in chain(_in_any_order(addresses, rng), _in_any_order(exchanges, rng)))
     return (*leading, *mixed)
@@ -109,13 +119,16 @@ def _by_kind(rrsets: RRsets) -> tuple[list[RRset], list[RRset], list[RRset]]:
 
 
 def _mixed(rrset: RRset, rng: Random) -> RRset:
-    rdatas = rrset.rdatas
-    if len(rdatas) < 2:
+    owner, rtype, ttl, rdatas, rclass = rrset
+    size = len(rdatas)
+    if size < 2:
         return rrset
-    if len(rdatas) > _MIXED_HEAD:
-        start = int(rng.random() * len(rdatas))
-        rdatas = rdatas[start:] + rdatas[:start]
-    return rrset._replace(rdatas=(*_in_any_order(rdatas[:_MIXED_HEAD], rng), *rdatas[_MIXED_HEAD:]))
+    if size <= _MIXED_HEAD:
+        return RRset(owner, rtype, ttl, tuple(_in_any_order(rdatas, rng)), rclass)
+    start = int(rng.random() * size)
+    turned = rdatas[start:] + rdatas[:start]
+    mixed = (*_in_any_order(turned[:_MIXED_HEAD], rng), *turned[_MIXED_HEAD:])
+    return RRset(owner, rtype, ttl, mixed, rclass)
 
 
 def _in_any_order(items: Sequence[_T], rng: Random) -> list[_T]:

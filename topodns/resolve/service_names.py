@@ -5,6 +5,7 @@ names, by which the client has chosen already, only with `filter_hostnames`.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from topodns.cluster.backends import Backends, Pool
@@ -68,15 +69,17 @@ class ServiceNames:
     def _cluster_ips(self, name: ServiceName, service: Service, question: Question, facts: Facts) -> Resolution:
         if self._ignore_empty and not self._endpoints.backends(service).has_ready:
             return name_error(facts)
-        ports = _matching(service.ports, name)
-        if not ports and (name.port or name.protocol):
-            return name_error(facts)
+        ports: Sequence[ServicePort] = service.ports
+        if name.port or name.protocol:
+            ports = _matching(ports, name)
+            if not ports:
+                return name_error(facts)
         qtype = question.query.qtype
         if qtype == _SRV:
             target = service_wire(service, question)
             offers = [Offer(target, address, port.number) for port in ports for address in service.cluster_ips]
             return found(facts, *srv_records(offers, self._ttl))
-        addresses = tuple(dict.fromkeys(each for each in service.cluster_ips if address_type(each) == qtype))
+        addresses = tuple(dict.fromkeys([each for each in service.cluster_ips if address_type(each) == qtype]))
         return found(facts, address_records(qtype, self._ttl, addresses))
 
     def _headless(self, name: ServiceName, service: Service, question: Question, facts: Facts) -> Resolution:
@@ -84,8 +87,9 @@ class ServiceNames:
         ports = _matching(backends.ports, name) if name.port or name.protocol else None
         if not (backends.has_ready if ports is None else _any_ready(backends, ports)):
             return name_error(facts)
-        choice = self._choice(service, question)
-        objection = choice.objection((pool for family in FAMILIES for pool in _pools(backends, family, ports)), facts)
+        chooser = self._chooser
+        choice = chooser.unfiltered(question) if service.imported else chooser.choice(service.key, question)
+        objection = choice.objection(partial(_all_pools, backends, ports), facts)
         if objection is not None:
             return objection
         qtype = question.query.qtype
@@ -95,7 +99,10 @@ class ServiceNames:
         family = FAMILY_OF_TYPE.get(qtype)
         if family is None:
             return choice.resolution(facts)
-        addresses = _union([choice.select(pool).addresses for pool in _pools(backends, family, ports)])
+        if ports is None:
+            addresses = choice.select(backends.pool(family)).addresses
+        else:
+            addresses = _union([choice.select(pool).addresses for pool in _pools(backends, family, ports)])
         return choice.resolution(facts, address_records(qtype, choice.ttl, addresses))
 
     def _offers(
@@ -104,11 +111,6 @@ class ServiceNames:
         """Topology decides per family and port, as kube-proxy did per ServicePort."""
         lots = self._endpoints.lots(service, question)
         return [offer for lot in lots for offer in self._endpoints.offers(lot, ports, choice.select)]
-
-    def _choice(self, service: Service, question: Question) -> Choice:
-        if service.imported:
-            return self._chooser.unfiltered(question)
-        return self._chooser.choice(service.key, question)
 
 
 def _matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
@@ -128,11 +130,13 @@ def _pools(backends: Backends, family: int, ports: Iterable[EndpointPort] | None
     return [backends.pool_for_port(family, port) for port in ports]
 
 
+def _all_pools(backends: Backends, ports: Iterable[EndpointPort] | None) -> list[Pool]:
+    return [pool for family in FAMILIES for pool in _pools(backends, family, ports)]
+
+
 def _any_ready(backends: Backends, ports: Iterable[EndpointPort]) -> bool:
-    return any(pool.everyone.endpoints for family in FAMILIES for pool in _pools(backends, family, ports))
+    return any(pool.everyone.endpoints for pool in _all_pools(backends, ports))
 
 
 def _union(lots: Sequence[tuple[bytes, ...]]) -> tuple[bytes, ...]:
-    if len(lots) == 1:
-        return lots[0]
     return tuple(dict.fromkeys(address for addresses in lots for address in addresses))

@@ -1,5 +1,6 @@
 """The SOA record of an origin, as CoreDNS makes it up."""
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -14,9 +15,9 @@ _SOA: Final = int(RRType.SOA)
 _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 
 
+@lru_cache(maxsize=64)  # most negative answers carry the same one; spellings in mixed case pass through
 def soa_rrset(origin_wire: bytes, serial: int, minimum: int) -> RRset:
     """The SOA under the origin's name as it is to be spelled, wire form. `minimum` is the negative TTL (RFC 2308)."""
-    numbers = _NUMBERS.pack(serial & 0xFFFFFFFF, _SOA: Final = int(RRType.SOA)
-_REFRESH, _RETRY, _EXPIRE, minimum)
+    numbers = _NUMBERS.pack(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = _PRIMARY + origin_wire + _MAILBOX + origin_wire + numbers
     return RRset(origin_wire, _SOA, min(minimum, MAX_TTL), (rdata,))

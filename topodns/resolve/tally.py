@@ -15,6 +15,8 @@ SIZE_BUCKETS: Final = (0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16000
 
 MAX_CELLS: Final = 8192  # of one socket; beyond it sizes are rounded up to their bucket, so a flood cannot grow this
 
+_MAX_SIZE: Final = 65535
+
 # CoreDNS names these types in its label `type`, every other one is "other".
 _NAMED_TYPES: Final = {
     int(rtype): rtype.name
@@ -100,4 +102,4 @@ def _book(durations: Durations, count: int, seconds: float) -> None:
 
 def _round_up(size: int) -> int:
     at = bisect_left(SIZE_BUCKETS, size)
-    return SIZE_BUCKETS[at] if at < len(SIZE_BUCKETS) else size
+    return SIZE_BUCKETS[at] if at < len(SIZE_BUCKETS) else _MAX_SIZE

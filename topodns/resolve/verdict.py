@@ -8,6 +8,7 @@ from topodns.resolve.step import Resolution
 
 PLUGIN: Final = "kubernetes"
 
+_NOERROR: Final = int(Rcode.NOERROR)
 NXDOMAIN: Final = int(Rcode.NXDOMAIN)
 
 Facts = tuple[Fact, ...]
@@ -15,7 +16,7 @@ Facts = tuple[Fact, ...]
 
 def found(facts: Facts, answer: tuple[RRset, ...], additional: tuple[RRset, ...] = ()) -> Resolution:
     """The name has these records of the type asked for."""
-    return Resolution(Response(answer=answer, additional=additional), PLUGIN, facts=facts)
+    return Resolution(Response(_NOERROR, answer, (), additional), PLUGIN, facts=facts)
 
 
 def no_data(facts: Facts = ()) -> Resolution:

@@ -329,9 +329,15 @@ def test_by_default_nobody_is_trusted_by_prefix() -> None:
     assert found(locator(N1).locate(packed("203.0.113.9"), Claim(node_name="n1"))) == UNKNOWN
 
 
-def test_a_trusted_claim_may_name_a_node_that_nobody_knows_yet() -> None:
-    located = locator(trust=["0.0.0.0/0"]).locate(packed("203.0.113.9"), Claim(node_name="new"))
-    assert located == Location("new", None, "identity")
+def test_a_claim_that_names_a_node_nobody_knows_says_nothing() -> None:
+    located = locator(N1, trust=["0.0.0.0/0"]).locate(packed("192.0.2.1"), Claim(node_name="new"))
+    assert located == Location("n1", N1, "nodes")
+
+
+def test_a_claim_may_name_a_node_whose_endpoints_outlive_its_object() -> None:
+    lingering = locator(endpoint_slice("web", endpoint("172.16.0.5", "gone")), trust=["0.0.0.0/0"])
+    located = lingering.locate(packed("203.0.113.9"), Claim(node_name="gone"))
+    assert located == Location("gone", None, "identity")
 
 
 def test_identity_goes_before_everything_else() -> None:
@@ -404,6 +410,35 @@ def test_a_subnet_that_no_method_maps_leaves_it_to_the_source_address() -> None:
 def test_a_loopback_subnet_is_not_our_own_node() -> None:
     asked = locator(N1, trust=["203.0.113.0/24"], own_node="n1")
     assert found(asked.locate(packed("203.0.113.9"), Claim(subnet=(packed("127.0.0.1"), 32)))) == UNKNOWN
+
+
+# What is remembered
+
+
+def test_where_a_client_is_follows_every_change() -> None:
+    state = state_of(N1, endpoint_slice("web", endpoint("172.16.0.5", "n1")))
+    asked = Locator(state, DEFAULT_METHODS)
+    client = packed("172.16.0.5")
+    changes = (
+        Upserted(node("n1", {"rack": "9"})),
+        Upserted(endpoint_slice("web", endpoint("172.16.0.5", "n2"))),
+        Upserted(N2),
+        Upserted(node("n3", addresses=["172.16.0.5"])),
+        Deleted("Node", ObjectKey("", "n3")),
+        Deleted("EndpointSlice", ObjectKey("default", "web-1")),
+    )
+    for change in changes:
+        asked.locate(client)
+        state.apply(change, wall_seconds=0)
+        assert asked.locate(client) == Locator(state, DEFAULT_METHODS).locate(client)
+    assert found(asked.locate(client)) == UNKNOWN
+
+
+def test_more_clients_than_are_remembered_are_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topodns.cluster.locate.MAX_KNOWN", 2)
+    asked = locator(N1, N2)
+    sources = ["192.0.2.1", "192.0.2.2", "10.9.1.1", "198.51.100.1", "192.0.2.1"]
+    assert [asked.locate(packed(source)).node_name for source in sources] == ["n1", "n2", "n1", "", "n1"]
 
 
 # For any claim

@@ -549,7 +549,8 @@ def answers_of(state: ClusterState) -> dict[Fact, object]:
             state.pods_with_address(address),
             state.nodes.with_address(address),
         )
-    answers[EVERYTHING] = [state.nodes.with_pod_cidr(address) for address in ALL_ADDRESSES]
+    owners = [state.nodes.with_pod_cidr(address) for address in ALL_ADDRESSES]
+    answers[EVERYTHING] = [owner and owner.name for owner in owners]
     return answers
 
 

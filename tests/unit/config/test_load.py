@@ -100,26 +100,24 @@ def test_a_directive_of_coredns_alone_is_called_that(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["errors", "ready", "prometheus", "nsid"])
-def test_a_second_one_is_refused_where_coredns_refuses_it(name: str) -> None:
-    assert block_problem(f"{name}\nwhoami\n{name}") == f"Corefile:4: found '{name}' again, first at Corefile:2"
+LINES = {
+    "kubernetes": "kubernetes a.org {\nmanifests .\n}",
+    "topology": "topology",
+    "header": "header {\n query set rd\n}",
+}
 
 
-def test_a_second_kubernetes_or_topology_is_refused() -> None:
-    kubernetes = "kubernetes a.org {\nmanifests .\n}"
-    assert block_problem(f"{kubernetes}\n{kubernetes}") == "Corefile:5: found 'kubernetes' again, first at Corefile:2"
-    assert block_problem("topology\ntopology") == "Corefile:3: found 'topology' again, first at Corefile:2"
+@pytest.mark.parametrize("name", sorted(name for name, kind in DIRECTIVES.items() if not kind.adds_up))
+def test_a_second_one_in_a_block_is_refused(name: str) -> None:
+    line = LINES.get(name, name)
+    before = "" if name == "kubernetes" else f"{LINES['kubernetes']}\n"
+    problem = block_problem(f"{before}{line}\n{line}")
+    assert f"found '{name}' again, first at Corefile:" in problem
 
 
-def test_of_two_the_one_that_coredns_takes_counts() -> None:
-    block = only_block("health :1\nhealth :2\nbufsize 600\nbufsize 700\nreload 5s\nreload 6s")
-    assert block.health is not None
-    assert block.reload is not None
-    assert (block.health.listen.port, block.bufsize, block.reload.interval) == (2, 600, 5.0)
-
-
-def test_a_second_one_that_does_not_count_must_be_right_all_the_same() -> None:
-    assert block_problem("bufsize\nbufsize 1").startswith("Corefile:3: 'bufsize' has '1', expected")
+def test_several_of_bind_log_and_acl_add_up() -> None:
+    block = only_block("bind 127.0.0.1\nbind 127.0.0.2\nlog a.org\nlog b.org\nacl {\n block\n}\nacl {\n allow\n}")
+    assert (len(block.bind), len(block.log), len(block.acl)) == (2, 2, 2)
 
 
 def test_one_directive_in_two_blocks_is_no_repetition() -> None:

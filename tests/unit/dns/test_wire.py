@@ -73,7 +73,7 @@ def test_a_query_is_read_with_its_spelling_and_its_name_in_lower_case() -> None:
         ("dig +edns=1 +noednsneg soa", dig("example. SOA", Opt(version=1)), Edns(1232, 1, False)),
         ("dig +edns=0 +ednsopt=100 soa", dig("example. SOA", Opt(options=[UNKNOWN])), Edns(1232, 0, False, (UNKNOWN,))),
         ("dig +edns=0 +ednsflags=0x40 soa", dig("example. SOA", Opt(flags=0x40)), Edns(1232, 0, False)),
-        ("dig +edns=1 +ednsopt=100 soa", dig("example. SOA", Opt(1232, [UNKNOWN], 1)), Edns(1232, 1, False, (UNKNOWN,))),
+        ("dig +edns=1 +ednsopt=100 soa", dig("example. SOA", Opt(9, [UNKNOWN], 1)), Edns(9, 1, False, (UNKNOWN,))),
         ("dig +edns=1 +ednsflags=0x40 soa", dig("example. SOA", Opt(version=1, flags=0x40)), Edns(1232, 1, False)),
         ("dig +edns=0 +dnssec soa", dig("example. SOA", Opt(flags=DO)), Edns(1232, 0, True)),
         ("dig +edns=1 +dnssec soa", dig("example. SOA", Opt(version=1, flags=DO)), Edns(1232, 1, True)),

@@ -385,14 +385,15 @@ def test_the_subnet_that_decided_is_echoed_with_its_scope() -> None:
     assert resolution.scope is Scope.CLIENT
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "topology"),
-    [("zone", N1, TopologySettings()), ("none", NOWHERE, TRUSTING)],
-    ids=["from an untrusted source", "where the answer is everyone's"],
-)
-def test_a_subnet_that_did_not_decide_is_not_echoed(name: str, source: str, topology: TopologySettings) -> None:
-    resolution = resolved(server(topology), f"{name}.testns.svc.cluster.local. A", source, _subnet(N3, 32))
+def test_a_subnet_from_an_untrusted_source_is_not_echoed() -> None:
+    resolution = resolved(server(), "zone.testns.svc.cluster.local. A", N1, _subnet(N3, 32))
     assert resolution.response.options == ()
+
+
+@pytest.mark.parametrize("name", ["none.testns", "nonexistent.testns", "svc-of.nowhere"])
+def test_a_believed_subnet_that_did_not_decide_is_echoed_with_scope_0(name: str) -> None:
+    resolution = resolved(server(TRUSTING), f"{name}.svc.cluster.local. A", NOWHERE, _subnet(N3, 32))
+    assert resolution.response.options == ((8, b"\0\1" + bytes((32, 0)) + packed(N3)),)
 
 
 def test_a_policy_waits_for_the_watches_and_the_rest_does_not() -> None:

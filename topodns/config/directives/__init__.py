@@ -1,11 +1,10 @@
-"""Every directive of a server block: how it is parsed, and what a second one means.
+"""Every directive of a server block: how it is parsed, and whether there may be several.
 
 A new directive is a parse function in the module of its subject, a field of `ServerBlock`, and a line of `DIRECTIVES`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final
 
 from topodns.config.corefile import Directive
@@ -25,46 +24,40 @@ from topodns.config.directives.observing import parse_errors, parse_health, pars
 from topodns.config.directives.serving import parse_bind, parse_reload
 from topodns.config.directives.topology import parse_topology
 
-__all__ = ["COREDNS_ONLY", "DIRECTIVES", "Context", "Kind", "Repeat"]
-
-
-class Repeat(Enum):
-    """What a second directive of one name in a block means, as in CoreDNS."""
-
-    REFUSED = "refused"
-    FIRST = "first"  # the first counts, the others are checked
-    LAST = "last"
-    ALL = "all"  # they add up: values are tuples
+__all__ = ["COREDNS_ONLY", "DIRECTIVES", "Context", "Kind"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One directive of the language. `parse` gives the value of the `ServerBlock` field of the directive's name."""
+    """One directive of the language. `parse` gives the value of the `ServerBlock` field of the directive's name.
+
+    Several in a block are refused, unless they add up: then values are tuples.
+    """
 
     parse: Callable[[Directive, Context], Any]
-    repeat: Repeat
+    adds_up: bool = False
 
 
 DIRECTIVES: Final[Mapping[str, Kind]] = {  # in the order of CoreDNS's plugin.cfg, topology with kubernetes
-    "reload": Kind(parse_reload, Repeat.FIRST),
-    "nsid": Kind(parse_nsid, Repeat.REFUSED),
-    "bufsize": Kind(parse_bufsize, Repeat.FIRST),
-    "bind": Kind(parse_bind, Repeat.ALL),
-    "ready": Kind(parse_ready, Repeat.REFUSED),
-    "health": Kind(parse_health, Repeat.LAST),
-    "prometheus": Kind(parse_prometheus, Repeat.REFUSED),
-    "errors": Kind(parse_errors, Repeat.REFUSED),
-    "log": Kind(parse_log, Repeat.ALL),
-    "local": Kind(parse_local, Repeat.LAST),
-    "any": Kind(parse_flag, Repeat.FIRST),
-    "chaos": Kind(parse_chaos, Repeat.FIRST),
-    "loadbalance": Kind(parse_loadbalance, Repeat.LAST),
-    "acl": Kind(parse_acl, Repeat.ALL),
-    "header": Kind(parse_header, Repeat.FIRST),
-    "minimal": Kind(parse_flag, Repeat.FIRST),
-    "kubernetes": Kind(parse_kubernetes, Repeat.REFUSED),
-    "topology": Kind(parse_topology, Repeat.REFUSED),
-    "whoami": Kind(parse_flag, Repeat.FIRST),
+    "reload": Kind(parse_reload),
+    "nsid": Kind(parse_nsid),
+    "bufsize": Kind(parse_bufsize),
+    "bind": Kind(parse_bind, adds_up=True),
+    "ready": Kind(parse_ready),
+    "health": Kind(parse_health),
+    "prometheus": Kind(parse_prometheus),
+    "errors": Kind(parse_errors),
+    "log": Kind(parse_log, adds_up=True),
+    "local": Kind(parse_local),
+    "any": Kind(parse_flag),
+    "chaos": Kind(parse_chaos),
+    "loadbalance": Kind(parse_loadbalance),
+    "acl": Kind(parse_acl, adds_up=True),
+    "header": Kind(parse_header),
+    "minimal": Kind(parse_flag),
+    "kubernetes": Kind(parse_kubernetes),
+    "topology": Kind(parse_topology),
+    "whoami": Kind(parse_flag),
 }
 
 _COREDNS_ONLY: Final = """

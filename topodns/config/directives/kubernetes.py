@@ -1,42 +1,35 @@
-"""The `kubernetes` directive, option by option, as CoreDNS reads them; and `manifests`, which is ours.
+"""The `kubernetes` directive, option by option, as CoreDNS reads them.
 
 An option given twice: the later one counts; `namespaces` and `manifests` add up.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from topodns.cluster.selector import BadSelector, Selector, parse_selector
 from topodns.config.corefile import Directive
+from topodns.config.directives.cluster_source import Reader, source_readers, with_source
 from topodns.config.directives.context import Context
 from topodns.config.errors import shown
 from topodns.config.keys import parse_origins
-from topodns.config.values import duration, flag, fold_options, only_arg, only_choice, some_args, whole
+from topodns.config.values import duration, flag, fold_options, once_each, only_arg, only_choice, some_args, whole
 from topodns.dns.names import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain, name_text
 from topodns.settings.kubernetes import KubernetesSettings, PodMode
 
 MAX_TTL: Final = 3600  # seconds; CoreDNS's limit
 _MAX_COUNT: Final = 2**31 - 1
 _RATE: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
-_NO_API_SERVER: Final = "a connection to an API server comes with the next release, for now use 'manifests PATH...'"
-
-_Reader = Callable[[Directive, KubernetesSettings], KubernetesSettings]
 
 
 def parse_kubernetes(directive: Directive, context: Context) -> KubernetesSettings:
     origins = context.origins_of(directive)
     if all(_is_reverse(origin) for origin in origins):
         raise directive.error("'kubernetes' has reverse zones only, expected another one, such as cluster.local")
-
-    def manifests(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-        paths = some_args(option, "paths of files or directories")
-        readable = tuple(context.readable_path(option, path) for path in paths)
-        return replace(settings, manifests=settings.manifests + readable)
-
-    readers: dict[str, _Reader] = {"manifests": manifests, **_READERS}
-    settings = fold_options(directive, KubernetesSettings(origins), readers)
+    once_each(directive, adding_up=("namespaces", "manifests"))
+    readers = {**source_readers(context), **_READERS}
+    settings = with_source(directive, fold_options(directive, KubernetesSettings(origins), readers))
     _check_together(directive, settings)
     return settings
 
@@ -46,8 +39,6 @@ def _is_reverse(origin: Name) -> bool:
 
 
 def _check_together(directive: Directive, settings: KubernetesSettings) -> None:
-    if not settings.manifests:
-        raise directive.error(f"'kubernetes' has no 'manifests': {_NO_API_SERVER}")
     if settings.namespaces and settings.namespace_labels is not None:
         raise directive.error("'kubernetes' has both 'namespaces' and 'namespace_labels', expected one of them")
     if settings.zonal and settings.noendpoints:
@@ -56,10 +47,6 @@ def _check_together(directive: Directive, settings: KubernetesSettings) -> None:
         if origin not in settings.origins:
             served = ", ".join(map(name_text, settings.origins))
             raise directive.error(f"'multicluster' has {shown(name_text(origin))}, expected one of {served}")
-
-
-def _api_server(option: Directive, _: KubernetesSettings) -> KubernetesSettings:
-    raise option.error(f"'{option.name}' is not available: {_NO_API_SERVER}")
 
 
 def _namespaces(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
@@ -132,11 +119,8 @@ def _unused_count(option: Directive, settings: KubernetesSettings) -> Kubernetes
     return settings
 
 
-_READERS: Final[Mapping[str, _Reader]] = {
-    "endpoint": _api_server,
-    "tls": _api_server,
-    "kubeconfig": _api_server,
-    "apiserver_qps": _unused_rate,  # these three limit a client of an API server
+_READERS: Final[Mapping[str, Reader]] = {
+    "apiserver_qps": _unused_rate,  # these three limit clients that send more requests than we do
     "apiserver_burst": _unused_count,
     "apiserver_max_inflight": _unused_count,
     "namespaces": _namespaces,

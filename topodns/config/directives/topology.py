@@ -10,8 +10,19 @@ from topodns.cluster.policy import KeySource
 from topodns.cluster.topology import OnInvalid, UnknownClient
 from topodns.config.corefile import Directive
 from topodns.config.directives.context import Context
-from topodns.config.errors import listed, shown
-from topodns.config.values import choice, flag, fold_options, networks, no_args, only_arg, only_choice, some_args, whole
+from topodns.config.errors import listed
+from topodns.config.values import (
+    choice,
+    flag,
+    fold_options,
+    networks,
+    no_args,
+    once_each,
+    only_arg,
+    only_choice,
+    some_args,
+    whole,
+)
 from topodns.settings.topology import TopologySettings
 
 MAX_TTL: Final = 3600  # seconds; as in `kubernetes`
@@ -21,16 +32,8 @@ E = TypeVar("E", bound=Enum)
 
 def parse_topology(directive: Directive, _: Context) -> TopologySettings:
     no_args(directive)
-    _refuse_repeats(directive)
+    once_each(directive)
     return fold_options(directive, TopologySettings(), _READERS)
-
-
-def _refuse_repeats(directive: Directive) -> None:
-    first: dict[str, Directive] = {}
-    for option in directive.body:
-        earlier = first.setdefault(option.name, option)
-        if earlier is not option:
-            raise option.error(f"found {shown(option.name)} again, first at {earlier.file}:{earlier.line}")
 
 
 def _spellings(values: type[E]) -> dict[str, E]:

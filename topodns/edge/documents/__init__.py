@@ -77,7 +77,10 @@ def _listed(value: Value, kind: str, file: str, lists: int) -> Iterator[Document
     implied = {"kind": kind.removesuffix("List"), "apiVersion": value.content.get("apiVersion")}
     for index, item in enumerate(items):
         line = value.item_lines[index] if index < len(value.item_lines) else value.line
-        if isinstance(item, dict) and kind != "List":
+        if not isinstance(item, dict):
+            yield Document({}, line)  # one bad item is no reason to lose the others: whoever decodes it will say so
+            continue
+        if kind != "List":
             item = {**implied, **item}
         yield from _flattened(Value(item, line, []), file, lists)
 

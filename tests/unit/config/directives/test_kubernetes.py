@@ -1,8 +1,5 @@
 """The options of `kubernetes`, as CoreDNS reads them."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from tests.support.corefiles import block_problem, only_block, settings
@@ -11,11 +8,10 @@ from topodns.settings.kubernetes import KubernetesSettings, PodMode
 
 CLUSTER_LOCAL = ("cluster", "local")
 IN_ADDR = ("in-addr", "arpa")
-NO_API_SERVER = "a connection to an API server comes with the next release, for now use 'manifests PATH...'"
 
 
-def kubernetes(options: str = "", arguments: str = "cluster.local", directory: str = "") -> KubernetesSettings:
-    block = only_block(f"kubernetes {arguments} {{\n manifests .\n{options}\n}}", directory)
+def kubernetes(options: str = "", arguments: str = "cluster.local") -> KubernetesSettings:
+    block = only_block(f"kubernetes {arguments} {{\n manifests .\n{options}\n}}")
     assert block.kubernetes is not None
     return block.kubernetes
 
@@ -37,7 +33,6 @@ def expected(**fields: object) -> dict[str, object]:
         ("namespaces a b\nnamespaces c", expected(namespaces=frozenset({"a", "b", "c"}))),
         ("namespace_labels team=dns", expected(namespace_labels=parse_selector("team=dns"))),
         ("labels app in (web, db),tier!=x", expected(labels=parse_selector("app in (web, db),tier!=x"))),
-        ("labels a=b\nlabels c=d", expected(labels=parse_selector("c=d"))),
         ("pods disabled", expected(pods=PodMode.DISABLED)),
         ("pods insecure", expected(pods=PodMode.INSECURE)),
         ("pods verified", expected(pods=PodMode.VERIFIED)),
@@ -81,21 +76,9 @@ def test_without_arguments_all_zones_of_the_block_are_served() -> None:
     assert found.origins == (("a", "org"), ("0", "10", *IN_ADDR), ("1", "10", *IN_ADDR))
 
 
-def test_manifests_are_found_beside_the_corefile_and_add_up(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("")
-    (tmp_path / "b").mkdir()
-    found = kubernetes(f"manifests a.yaml b\nmanifests {tmp_path}/b", directory=str(tmp_path))
-    assert [os.path.relpath(path, tmp_path) for path in found.manifests] == [".", "a.yaml", "b", "b"]
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("endpoint https://10.0.0.1:6443", f"'endpoint' is not available: {NO_API_SERVER}"),
-        ("tls a b c", f"'tls' is not available: {NO_API_SERVER}"),
-        ("kubeconfig /root/.kube/config", f"'kubeconfig' is not available: {NO_API_SERVER}"),
-        ("manifests", "'manifests' has no argument, expected paths of files or directories"),
-        ("manifests /nowhere", "cannot read '/nowhere': No such file or directory"),
         ("namespaces", "'namespaces' has no argument, expected names of namespaces"),
         ("namespace_labels", "'namespace_labels' has no argument, expected a label selector"),
         ("pods", "'pods' has no argument, expected disabled, insecure or verified"),
@@ -152,7 +135,3 @@ def test_reverse_zones_alone_are_refused() -> None:
     assert option_problem("", "in-addr.arpa 10.0.0.0/8") == (
         "Corefile:2: 'kubernetes' has reverse zones only, expected another one, such as cluster.local"
     )
-
-
-def test_without_manifests_the_next_release_is_named() -> None:
-    assert block_problem("kubernetes cluster.local") == f"Corefile:2: 'kubernetes' has no 'manifests': {NO_API_SERVER}"

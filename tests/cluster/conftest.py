@@ -1,0 +1,112 @@
+"""One lab for the whole suite: four nodes in zones a, a, b, c, with IPv4 and IPv6, topodns as cluster DNS, and on each
+node a pod and a pod of the node's network that ask it. Tests take a namespace of their own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from typing import Final
+
+import pytest
+
+from tests.kubelab.lab import Lab
+from tests.kubelab.options import CLUSTER_DNS, Options, node_list
+from tests.kubelab.prepare import why_impossible
+from tests.support.kube.askers import Asker, asker
+from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.image import write_topodns_image
+from tests.support.kube.objects import headless, pod_spec, sleeping_container, workload
+from tests.support.kube.servers import Server, cluster_dns_service, grant, server
+
+CLUSTER_DNS_IPV6: Final = "fd00:10:96::a"
+TOPOLOGY_ZONES: Final = "a,a,b,c"
+COREFILE: Final = """\
+.:53 {
+    errors
+    health
+    ready
+    log
+    kubernetes cluster.local in-addr.arpa ip6.arpa
+    topology {
+        locate nodes podcidr-unverified slices
+    }
+    prometheus
+}
+"""
+
+Askers = Mapping[str, Asker]
+Serve = Callable[..., AbstractContextManager[Server]]
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    if reason := why_impossible():
+        pytest.skip(f"NO KUBERNETES HERE, tests/cluster tries nothing: {reason}")
+    directory = tmp_path_factory.mktemp("kubelab")
+    write_topodns_image(directory / "topodns.tar")
+    lab = Lab(directory / "lab")
+    lab.up(Options(node_list(TOPOLOGY_ZONES), dual_stack=True), [directory / "topodns.tar"])
+    try:
+        yield lab
+    finally:
+        lab.down()
+
+
+@pytest.fixture(scope="session")
+def cluster(lab: Lab) -> Cluster:
+    cluster = Cluster(lab)
+    grant(cluster, "rbac.yaml")
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def serve(cluster: Cluster) -> Serve:
+    """Another server: `serve(NAME, COREFILE, ...)`, see `servers.server`."""
+    return partial(server, cluster)
+
+
+@pytest.fixture(scope="session")
+def dns(cluster: Cluster) -> Iterator[Server]:
+    """The cluster's DNS server: a pod on node1."""
+    cluster.create("kube-system", cluster_dns_service([CLUSTER_DNS, CLUSTER_DNS_IPV6], "cluster-dns"))
+    with server(cluster, "cluster-dns", COREFILE) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def clients(cluster: Cluster) -> Iterator[Place]:
+    """A namespace of pods that ask, behind a headless Service as most pods are."""
+    spec = pod_spec(sleeping_container())
+    host = pod_spec(sleeping_container(), hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
+    with cluster.namespace("clients") as place:
+        place.create(
+            workload("DaemonSet", "client", {}, spec),
+            workload("DaemonSet", "host-client", {}, host),
+            headless("client", ipFamilyPolicy="RequireDualStack"),
+        )
+        yield place
+
+
+def _askers(cluster: Cluster, place: Place, app: str) -> Iterator[Askers]:
+    with ExitStack() as stack:
+        pods = place.pods_once_ready(app, len(cluster.nodes))
+        askers = {pod.node: stack.enter_context(asker(cluster.lab, pod)) for pod in pods}
+        yield dict(sorted(askers.items()))
+
+
+@pytest.fixture(scope="session")
+def askers(dns: Server, cluster: Cluster, clients: Place) -> Iterator[Askers]:
+    """By node: a pod that asks."""
+    yield from _askers(cluster, clients, "client")
+
+
+@pytest.fixture(scope="session")
+def host_askers(dns: Server, cluster: Cluster, clients: Place) -> Iterator[Askers]:
+    """By node: a pod of the node's own network that asks."""
+    yield from _askers(cluster, clients, "host-client")
+
+
+@pytest.fixture
+def place(cluster: Cluster) -> Iterator[Place]:
+    with cluster.namespace() as place:
+        yield place

@@ -1,0 +1,79 @@
+"""Who may ask the API server for what: topodns's own account is enough, and what it lacks is said at /ready."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cluster.conftest import COREFILE, Askers, Serve
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.objects import Object
+from tests.support.kube.servers import Server, permissions
+from tests.support.kube.waiting import becomes, eventually
+
+
+@contextmanager
+def curtailed(cluster: Cluster, account: str, resource: str, verbs: list[str]) -> Iterator[None]:
+    """An account with topodns's rights, but only these verbs on one resource."""
+    objects = [_renamed(each, account) for each in permissions("rbac.yaml")]
+    (role,) = (each for each in objects if each["kind"] == "ClusterRole")
+    kept = [rule | {"resources": [name]} for rule in role["rules"] for name in rule["resources"]]
+    role["rules"] = [rule | {"verbs": verbs} if rule["resources"] == [resource] else rule for rule in kept]
+    role["rules"] = [rule for rule in role["rules"] if rule["verbs"]]
+    for each in objects:
+        cluster.create(each["metadata"].get("namespace", ""), each)
+    try:
+        yield
+    finally:
+        for each in objects:
+            cluster.delete(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
+
+
+def _renamed(each: Object, account: str) -> Object:
+    renamed: Object = json.loads(json.dumps(each).replace('"name": "topodns"', f'"name": "{account}"'))
+    return renamed
+
+
+def complaint(server: Server) -> str:
+    """What /ready says; "" where it has nothing to say."""
+    answer = server.readiness()
+    return str(answer.body) if answer.status == 503 else ""
+
+
+@pytest.mark.parametrize("resource", ["services", "endpointslices", "namespaces"])
+def test_without_a_verb_it_is_not_ready_and_says_which(cluster: Cluster, serve: Serve, resource: str) -> None:
+    account = f"without-{resource}"
+    with (
+        curtailed(cluster, account, resource, ["list"]),
+        serve(account, COREFILE, account=account, wait=False) as server,
+    ):
+        eventually(lambda: f"cannot watch {resource}" in complaint(server), f"{resource} in {complaint(server)}")
+        assert account in complaint(server)
+
+
+def test_what_does_not_need_the_missing_kind_is_answered_and_all_is_once_the_right_is_there(
+    cluster: Cluster, serve: Serve, askers: Askers
+) -> None:
+    with (
+        curtailed(cluster, "later", "endpointslices", []),
+        serve("later", COREFILE, account="later", wait=False) as server,
+    ):
+        eventually(lambda: "cannot watch endpointslices" in complaint(server), "endpointslices are missing")
+        asker, to, name = askers["node2"], server.pod.ip, "client.clients.svc.cluster.local"
+        becomes(lambda: asker.addresses("kubernetes.default.svc.cluster.local", to=to), {"10.96.0.1"})
+        assert asker.addresses(name, to=to) == {"SERVFAIL"}
+        (role,) = (each for each in permissions("rbac.yaml") if each["kind"] == "ClusterRole")
+        cluster.patch("ClusterRole", "", "later", {"rules": role["rules"]})
+        eventually(lambda: server.readiness().ok, "ready")
+        assert asker.addresses(name, to=to) == {each.pod.ip for each in askers.values()}
+
+
+def test_nodes_are_no_condition_of_being_ready(cluster: Cluster, serve: Serve, askers: Askers) -> None:
+    """Without them nobody is located; everything else is served."""
+    with (
+        curtailed(cluster, "without-nodes", "nodes", []),
+        serve("without-nodes", COREFILE, account="without-nodes") as server,
+    ):
+        everybody = askers["node1"].addresses("client.clients.svc.cluster.local", to=server.pod.ip)
+        assert everybody == {asker.pod.ip for asker in askers.values()}

@@ -1,0 +1,105 @@
+"""The API server reached from outside the cluster, and gone for a while.
+
+The last of the suite by its name: kubelets and scheduler take up to a minute to find a returned API server, tests that
+start pods would wait for that.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import Askers
+from tests.kubelab.lab import Lab
+from tests.kubelab.users import kubeconfig
+from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.nearness import answers
+from tests.support.kube.objects import ZONE, headless, manual_slice
+from tests.support.kube.servers import NAMESPACE
+from tests.support.kube.waiting import becomes, eventually, stays
+from tests.support.process import READY, serving
+from tests.support.process import Server as Process
+
+OUTAGE = 20.0  # seconds
+
+
+def account_kubeconfig(cluster: Cluster, account: str) -> dict[str, Any]:
+    """A kubeconfig for use on the host, with a token as pods have it."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    answer = cluster.lab.api.call("POST", path, request)
+    assert answer.ok, answer
+    server = f"https://127.0.0.1:{cluster.lab.facts['port']}"
+    return kubeconfig(server, answer.body["status"]["token"], f"{cluster.lab.dir}/pki/ca.crt")
+
+
+@pytest.fixture
+def on_the_host(cluster: Cluster, tmp_path: Path) -> Iterator[Process]:
+    """topodns as a process of the host, by a kubeconfig with nothing but topodns's own rights."""
+    config = account_kubeconfig(cluster, "topodns")
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    corefile = f"""\
+.:0 {{
+    bind HERE
+    ready HERE:{READY}
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
+        kubeconfig {tmp_path / "kubeconfig"}
+    }}
+    topology
+}}
+"""
+    with serving(tmp_path, corefile) as process:
+        eventually(lambda: process.get("/ready", READY)[0] == 200, "ready")
+        yield process
+
+
+def test_outside_the_cluster_a_kubeconfig_is_enough(on_the_host: Process, place: Place) -> None:
+    assert on_the_host.ask("kubernetes.default.svc.cluster.local A").data == ["10.96.0.1"]
+    place.create(headless("web", app=""), manual_slice("web", "web", [("198.51.100.1", "node1")]))
+    becomes(lambda: on_the_host.ask(f"{place.fqdn('web')} A").data, ["198.51.100.1"])
+
+
+def test_answers_go_on_without_the_api_server_and_nothing_is_missed_when_it_is_back(
+    cluster: Cluster, place: Place, askers: Askers, host_askers: Askers, on_the_host: Process
+) -> None:
+    lab = cluster.lab
+    endpoints = [("198.51.100.1", "node1"), ("198.51.100.3", "node3")]
+    place.create(headless("web", ZONE, app=""), manual_slice("web", "web", endpoints))
+    name, late = place.fqdn("web"), place.fqdn("late")
+    before = {"node1": {"198.51.100.1"}, "node2": {"198.51.100.1"}, "node3": {"198.51.100.3"}, "node4": set()}
+    becomes(lambda: answers(askers, name), before)
+
+    def served() -> tuple[object, ...]:
+        return (
+            answers(askers, name),
+            answers(host_askers, name),
+            askers["node1"].addresses(late),
+            on_the_host.ask("kubernetes.default.svc.cluster.local A").data,
+            on_the_host.get("/ready", READY)[0],
+        )
+
+    with outage(lab):
+        looks = stays(served, (before, before, {"NXDOMAIN"}, ["10.96.0.1"], 200), OUTAGE)
+        assert looks > OUTAGE  # more than one a second
+    place.create(headless("late", app=""), manual_slice("late", "late", [("198.51.100.9", "")]))
+    becomes(lambda: askers["node1"].addresses(late), {"198.51.100.9"})
+    becomes(lambda: on_the_host.ask(f"{late} A").data, ["198.51.100.9"])
+    becomes(lambda: answers(askers, name), before)
+
+
+@contextmanager
+def outage(lab: Lab) -> Iterator[None]:
+    """Without the API server, and without the controller manager: on its return it would take every node's lease for
+    expired, and call them all NotReady.
+    """
+    for service in ("kube-controller-manager", "kube-apiserver"):
+        lab.control.stop(service, "KILL")
+    try:
+        yield
+    finally:
+        lab.control.start("kube-apiserver")
+        eventually(lambda: lab.api.call("GET", "/readyz").ok, "the API server is back")
+        lab.control.start("kube-controller-manager")

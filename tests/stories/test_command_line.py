@@ -1,0 +1,163 @@
+"""The program's flags and subcommands, as typed in a shell."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.loops import needs_ipv6
+from tests.support.process import READY, ROOT, Server, launched, serving, topodns, until
+from topodns import cli
+
+DEMO = ROOT / "config" / "demo"
+WHOAMI = ". {\n    bind HERE\n    whoami\n}\n"
+
+
+def test_the_banner_is_each_key_with_its_port_and_then_the_version(tmp_path: Path) -> None:
+    text = "example.org example.net {\n    bind HERE\n    whoami\n}\n"
+    with serving(tmp_path, text, port=5353) as server:
+        here = server.address
+        version = topodns("-version").stdout
+        assert server.output() == f"example.org.:5353 on {here}\nexample.net.:5353 on {here}\n{version}"
+
+
+def test_quiet_says_nothing_at_start(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text(WHOAMI.replace("HERE", "127.0.0.1"))
+    pid_file = tmp_path / "pid"
+    with launched(tmp_path, "-quiet", "-conf", "Corefile", "-dns.port", "0", "-pidfile", str(pid_file)) as server:
+        until(pid_file.exists, "the pid file")
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert (server.output(), server.errors()) == ("", "")
+
+
+def test_the_corefile_may_come_on_stdin(tmp_path: Path) -> None:
+    text = "example.org {\n    bind 127.0.0.1\n    whoami\n}\n"
+    with serving(tmp_path, "", "-conf", "stdin", address="127.0.0.1", stdin=text) as server:
+        assert server.ask("example.org A").rcode == "NOERROR"
+        assert server.ask("example.net A").rcode == "REFUSED"
+
+
+@needs_ipv6
+def test_without_a_corefile_everyone_is_told_who_they_are(tmp_path: Path) -> None:
+    with launched(tmp_path, "-dns.port", "0") as server:
+        until(server.started, "the banner")
+        (line,) = server.ask("example.org A").additional[:1]
+        assert line == "example.org. 0 IN A 127.0.0.1"
+        (line,) = server.ask("example.org AAAA", to="::1").additional[:1]
+        assert line == "example.org. 0 IN AAAA ::1"
+        assert server.wait_for_line('"A IN example.org. udp 29 false 512" NOERROR qr,aa,rd ')
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
+def test_the_corefile_of_the_working_directory_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text("example.org {\n    bind 127.0.0.1\n    whoami\n}\n")
+    with launched(tmp_path, "-p", "0") as server:
+        until(server.started, "the banner")
+        assert server.lines("example.org.:")
+        assert server.ask("example.org A").rcode == "NOERROR"
+
+
+def test_check_reads_stdin_too_and_says_what_is_wrong() -> None:
+    ended = topodns("check", "-conf", "stdin", stdin=". {\n    whoamy\n}\n")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "stdin:2: unknown directive 'whoamy', did you mean 'whoami'?\n"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    corefile = (DEMO / "Corefile").read_text().replace("127.0.0.1:5381", f"HERE:{READY}")
+    corefile = corefile.replace("manifests cluster", f"manifests {DEMO / 'cluster'}").replace("127.0.0.1", "HERE")
+    with serving(tmp_path_factory.mktemp("demo"), corefile) as server:
+        yield server
+
+
+class Asked(NamedTuple):
+    """What a run of `topodns explain` against a server came to."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Explain:
+    """`topodns explain` in this process, asking a server."""
+
+    def __init__(self, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+        self._server = server
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str, port: int = READY) -> Asked:
+        return self.run("--server", f"{self._server.address}:{port}", *arguments)
+
+    def run(self, *arguments: str) -> Asked:
+        status = cli.main(["explain", *arguments])
+        return Asked(status, *self._capsys.readouterr())
+
+
+@pytest.fixture
+def explain(demo: Server, capsys: pytest.CaptureFixture[str]) -> Explain:
+    return Explain(demo, capsys)
+
+
+QUESTIONS = [
+    ("--client", "127.10.1.100", "cache.shop.svc.cluster.local"),
+    ("--client", "127.10.7.100", "cache.shop.svc.cluster.local", "SRV"),
+    ("--client", "127.99.0.1", "db-near.data.svc.cluster.local"),
+    ("--node", "node-b2", "search.shop.svc.cluster.local", "AAAA"),
+    ("--node", "node-c1", "db-near.data.svc.cluster.local"),
+    ("--node", "node-a1", "missing.shop.svc.cluster.local"),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_a_running_server_explains_what_its_manifests_say(explain: Explain, question: tuple[str, ...]) -> None:
+    asked = explain("--json", *question)
+    loaded = explain.run("--json", "-conf", str(DEMO / "Corefile"), *question)
+    assert (asked.status, asked.err) == (0, "")
+    assert json.loads(asked.out) == json.loads(loaded.out)
+
+
+def test_what_is_explained_is_what_is_answered(demo: Server) -> None:
+    for source in ("127.10.1.100", "127.10.5.100", "127.10.0.9", "127.99.0.1"):
+        for service in ("cache.shop", "db-near.data", "agent.monitoring", "kiosk.shop"):
+            name = f"{service}.svc.cluster.local"
+            status, body = demo.get(f"/explain?client={source}&name={name}", READY)
+            assert status == 200
+            assert sorted(json.loads(body)["answer"]) == sorted(demo.ask(f"{name} A", source).answer)
+
+
+def test_the_text_is_for_people(demo: Server) -> None:
+    at = f"{demo.address}:{READY}"
+    asked = topodns("explain", "--server", at, "--node", "node-b2", "cache.shop.svc.cluster.local")
+    assert asked.returncode == 0
+    assert "tried    kubernetes.io/hostname = node-b2: 0 matching\n" in asked.stdout
+    assert "tried    topology.kubernetes.io/zone = eu-1b: 1 matching  <- wins\n" in asked.stdout
+    assert asked.stdout.endswith("         cache.shop.svc.cluster.local. 5 IN A 127.10.4.30\n")
+
+
+REFUSALS = [
+    (("--node", "node-x", "cache.shop.svc.cluster.local"), "no Node is named 'node-x'"),
+    (("--client", "somebody", "cache.shop.svc.cluster.local"), "'somebody' is no IP address"),
+    (("--client", "127.10.1.100", "example.org"), "example.org. is below no origin of a kubernetes directive"),
+]
+
+
+@pytest.mark.parametrize(("question", "why"), REFUSALS, ids=[case[1] for case in REFUSALS])
+def test_what_cannot_be_explained_says_why(explain: Explain, question: tuple[str, ...], why: str) -> None:
+    asked = explain(*question)
+    assert (asked.status, asked.out) == (1, "")
+    assert asked.err.startswith(why)
+    assert len(asked.err.splitlines()) == 1
+
+
+def test_a_server_that_is_not_there_or_does_not_explain_is_named(demo: Server, explain: Explain) -> None:
+    question = ("--client", "127.10.1.100", "cache.shop.svc.cluster.local")
+    nobody = explain(*question, port=1)
+    assert (nobody.status, nobody.out) == (1, "")
+    assert nobody.err.startswith(f"no answer from {demo.address}:1: ")
+    assert explain(*question, port=5380) == (1, "", "not found\n")  # its /health

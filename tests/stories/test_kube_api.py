@@ -1,0 +1,491 @@
+"""Requests to an API server over real TLS, and what becomes of them when it or the way to it fails."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.support.certificates import Certificates, make_certificates, needs_openssl
+from tests.support.https_server import Seen, Served, replies, server_side, serving, silence, text_response
+from tests.support.loops import either_loop, eventually, run
+from topodns import __version__
+from topodns.edge.kube_api import DEADLINES, OURS, ApiError, Deadlines, KubeApi, ServiceAccount, connect
+from topodns.edge.kube_api.sockets import open_socket
+from topodns.settings.kubernetes import ApiSettings
+
+pytestmark = [needs_openssl, either_loop]
+
+QUICK = Deadlines(connect=0.2, response=0.4)
+SERVICES = "/api/v1/services"
+OK = text_response(200, "{}")
+FORBIDDEN = '{"kind":"Status","message":"services is forbidden: User \\"dns\\" cannot list","code":403}'
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+class Pod:
+    """The directory and the environment of a Pod whose API server is this one."""
+
+    def __init__(self, directory: Path, ca: Path) -> None:
+        self._directory = directory
+        (directory / "ca.crt").write_bytes(ca.read_bytes())
+        self.rotate("first")
+
+    def rotate(self, token: str) -> None:
+        (self._directory / "token").write_text(f"{token}\n")
+
+    def account(self, served: Served) -> ServiceAccount:
+        url = urlsplit(served.url)
+        environment = {"KUBERNETES_SERVICE_HOST": str(url.hostname), "KUBERNETES_SERVICE_PORT": str(url.port)}
+        return ServiceAccount(str(self._directory), environment)
+
+
+@pytest.fixture
+def pod(tmp_path: Path, certificates: Certificates) -> Pod:
+    return Pod(tmp_path, certificates.ca)
+
+
+@asynccontextmanager
+async def connected(
+    settings: ApiSettings, account: ServiceAccount = OURS, deadlines: Deadlines = DEADLINES
+) -> AsyncIterator[KubeApi]:
+    api = await connect(settings, account, deadlines)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+async def read(api: KubeApi, path: str = SERVICES, **parameters: str) -> bytes:
+    async with api.stream(path, parameters) as pieces:
+        return b"".join([piece async for piece in pieces])
+
+
+async def refused(api: KubeApi) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        await read(api)
+    return caught.value
+
+
+def test_a_pod_asks_with_its_token_and_says_who_it_is(loop_name: str, certificates: Certificates, pod: Pod) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(text_response(200, "body")), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            assert await read(api, limit="500", labelSelector="app in (web, db),!x") == b"body"
+            (request,) = served.seen
+        target = urlsplit(request.line.split(" ")[1])
+        assert request.line.startswith("GET /api/v1/services?")
+        assert parse_qs(target.query) == {"limit": ["500"], "labelSelector": ["app in (web, db),!x"]}
+        assert request.headers["authorization"] == "Bearer first"
+        assert request.headers["accept"] == "application/json"
+        assert request.headers["accept-encoding"] == "identity"
+        assert request.headers["user-agent"].startswith(f"topodns/{__version__} (linux/")
+
+    run(loop_name, story())
+
+
+def test_k14_a_token_is_read_again_when_it_is_a_minute_old(
+    loop_name: str, certificates: Certificates, pod: Pod
+) -> None:
+    async def story() -> None:
+        async with serving(replies(OK), server_side(certificates)) as served:
+            for login_age in (60.0, 0.0):
+                pod.rotate("first")
+                async with connected(ApiSettings(), pod.account(served), Deadlines(login_age=login_age)) as api:
+                    await read(api)
+                    pod.rotate("second")
+                    await read(api)
+        assert served.tokens() == ["first", "first", "first", "second"]
+
+    run(loop_name, story())
+
+
+def test_k14_a_token_that_is_refused_is_read_again_at_once(
+    loop_name: str, certificates: Certificates, pod: Pod
+) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(OK, text_response(401), OK), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            await read(api)
+            pod.rotate("second")
+            assert await read(api) == b"{}"
+        assert served.tokens() == ["first", "first", "second"]
+
+    run(loop_name, story())
+
+
+def test_k14_the_same_token_is_not_tried_twice(loop_name: str, certificates: Certificates, pod: Pod) -> None:
+    async def story() -> None:
+        async with (
+            serving(
+                replies(text_response(401, '{"kind":"Status","message":"Unauthorized"}')), server_side(certificates)
+            ) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            problem = await refused(api)
+            assert (problem.status, str(problem)) == (401, "401: Unauthorized")
+            assert served.tokens() == ["first"]
+            pod.rotate("second")
+            assert (await refused(api)).status == 401
+        assert served.tokens() == ["first", "first", "second"]
+
+    run(loop_name, story())
+
+
+def test_k14_a_token_file_that_is_gone_leaves_the_token_in_use(
+    loop_name: str, certificates: Certificates, pod: Pod, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(OK), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served), Deadlines(login_age=0)) as api,
+        ):
+            (tmp_path / "token").unlink()
+            assert await read(api) == b"{}"
+        assert served.tokens() == ["first"]
+
+    run(loop_name, story())
+    assert "cannot read the service account token" in caplog.text
+
+
+def test_k4_a_port_that_accepts_and_says_nothing(loop_name: str, pod: Pod) -> None:
+    async def story() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as hole:
+            served = Served(f"https://127.0.0.1:{hole.getsockname()[1]}", silence)
+            async with connected(ApiSettings(), pod.account(served), QUICK) as api:
+                problem = await refused(api)
+        assert (problem.status, str(problem)) == (0, f"{served.url}: no connection within 0.2 s")
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_k4_after_a_request_without_a_response_the_next_one_takes_a_new_connection(
+    loop_name: str, tls: bool, certificates: Certificates
+) -> None:
+    async def story() -> None:
+        async def answer_both(_: Seen, writer: asyncio.StreamWriter) -> None:
+            await eventually(lambda: len(served.seen) == 2)
+            writer.write(OK)
+
+        async with serving(answer_both, server_side(certificates) if tls else None) as served:
+            settings = ApiSettings(endpoint=served.url, tls=("", "", str(certificates.ca)))
+            async with connected(settings, deadlines=QUICK) as api:
+                await asyncio.gather(read(api), read(api))
+                served.answer = replies(OK)
+                await read(api)
+                assert served.connections == 2  # now both idle
+                served.answer = silence
+                assert str(await refused(api)) == f"{served.url}: no response within 0.4 s"
+                served.answer = replies(OK)
+                await read(api)
+        assert served.connections == served.seen[-1].connection == 3
+
+    run(loop_name, story())
+
+
+def test_k4_one_watch_that_fails_does_not_disturb_another(loop_name: str, certificates: Certificates) -> None:
+    """Each is on a connection of its own, and only idle ones are given up."""
+
+    async def story() -> None:
+        async def answer(request: Seen, writer: asyncio.StreamWriter) -> None:
+            if "silent" not in request.line:
+                writer.write(text_response(200, "one two", Content_Length="7")[:-4])
+                await asyncio.wait_for(released.wait(), 5)
+                writer.write(b" two")
+
+        released = asyncio.Event()
+        async with serving(answer, server_side(certificates)) as served:
+            settings = ApiSettings(endpoint=served.url, tls=("", "", str(certificates.ca)))
+            async with connected(settings, deadlines=QUICK) as api, api.stream("/watched", {}) as pieces:
+                assert await anext(pieces) == b"one"
+                with pytest.raises(ApiError):
+                    await read(api, "/silent")
+                released.set()
+                assert await anext(pieces) == b" two"
+
+    run(loop_name, story())
+
+
+def test_a_body_comes_piece_by_piece_as_it_is_sent(loop_name: str, certificates: Certificates, pod: Pod) -> None:
+    async def story() -> None:
+        async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for line in (b"first", b"second"):
+                writer.write(b"%x\r\n%b\r\n" % (len(line), line))
+                await asyncio.wait_for(wanted.wait(), 5)
+                wanted.clear()
+            writer.write(b"0\r\n\r\n")
+
+        wanted = asyncio.Event()
+        async with (
+            serving(answer, server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+            api.stream(SERVICES, {"watch": "true"}) as pieces,
+        ):
+            assert await anext(pieces) == b"first"
+            wanted.set()
+            assert await anext(pieces) == b"second"
+            wanted.set()
+            with pytest.raises(StopAsyncIteration):
+                await anext(pieces)
+
+    run(loop_name, story())
+
+
+def largest_buffer(setting: str) -> int:
+    """Octets that the kernel gives to one end of a connection."""
+    return int(Path("/proc/sys/net/ipv4", setting).read_text().split()[2])
+
+
+def test_a_reader_that_takes_its_time_makes_the_server_wait(loop_name: str) -> None:
+    """So that a list of hundreds of megabytes needs none of them here."""
+    block, in_kernel = bytes(1 << 18), sum(map(largest_buffer, ("tcp_rmem", "tcp_wmem")))
+    blocks = 2 * (in_kernel + (16 << 20)) // len(block)
+
+    async def story() -> None:
+        sent: list[int] = []
+
+        async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(block) * blocks))
+            for _number in range(blocks):
+                writer.write(block)
+                sent.append(len(block))
+                await writer.drain()
+
+        received = ahead = longest = 0
+        async with (
+            serving(answer) as served,
+            connected(ApiSettings(endpoint=served.url)) as api,
+            api.stream(SERVICES, {}) as pieces,
+        ):
+            async for piece in pieces:
+                received, longest = received + len(piece), max(longest, len(piece))
+                for _turn in range(10):
+                    await asyncio.sleep(0)
+                ahead = max(ahead, sum(sent) - received)
+        assert received == len(block) * blocks
+        assert ahead < in_kernel + (8 << 20)
+        assert longest <= 1 << 20
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_a_connection_that_ends_in_the_body_is_an_error(
+    loop_name: str, reset: bool, certificates: Certificates, pod: Pod
+) -> None:
+    async def story() -> None:
+        async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\nff\r\n")
+            await asyncio.wait_for(wanted.wait(), 5)
+            if reset:
+                linger = struct.pack("ii", 1, 0)  # RST instead of FIN
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.transport.abort()
+
+        wanted = asyncio.Event()
+        async with (
+            serving(answer, server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+            api.stream(SERVICES, {"watch": "true"}) as pieces,
+        ):
+            assert await anext(pieces) == b"first"
+            wanted.set()
+            with pytest.raises(ApiError, match="the response was cut off") as caught:
+                await anext(pieces)
+        assert caught.value.status == 0
+
+    run(loop_name, story())
+
+
+def test_a_caller_that_leaves_in_the_middle_takes_the_connection_with_it(
+    loop_name: str, certificates: Certificates, pod: Pod
+) -> None:
+    async def story() -> None:
+        async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+
+        async with (
+            serving(answer, server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            async with api.stream(SERVICES, {"watch": "true"}) as pieces:
+                assert await anext(pieces) == b"first"
+            await eventually(lambda: served.closed == 1)
+            watch = asyncio.create_task(read(api, watch="true"))
+            await eventually(lambda: len(served.seen) == 2)
+            watch.cancel()
+            await eventually(lambda: served.closed == 2)
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "text", "retry_after"),
+    [
+        (text_response(403, FORBIDDEN), 403, '403: services is forbidden: User "dns" cannot list', None),
+        (text_response(429, "Too many requests", Retry_After="7"), 429, "429: Too many requests", 7.0),
+        (text_response(503, "", Retry_After="Fri, 07 Aug 2020 00:00:00 GMT"), 503, "503: Service Unavailable", 0.0),
+        (text_response(302, "", Location="http://elsewhere.invalid/"), 302, "302: Found", None),
+        (text_response(500, "x" * 100_000), 500, f"500: {'x' * 499}…", None),
+    ],
+    ids=["403", "429", "503", "302", "500 and a long text"],
+)
+def test_a_refusal_says_why_and_how_long_to_wait(
+    loop_name: str,
+    response: bytes,
+    status: int,
+    text: str,
+    retry_after: float | None,
+    certificates: Certificates,
+    pod: Pod,
+) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(response), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            problem = await refused(api)
+        assert (problem.status, str(problem), problem.retry_after) == (status, text, retry_after)
+        assert len(served.seen) == 1
+
+    run(loop_name, story())
+
+
+def test_a_refusal_whose_text_does_not_come_is_one_all_the_same(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(text_response(410, "late", Content_Length="99"))) as served,
+            connected(ApiSettings(endpoint=served.url), deadlines=QUICK) as api,
+        ):
+            problem = await refused(api)
+        assert (problem.status, str(problem)) == (410, "410: Gone")
+
+    run(loop_name, story())
+
+
+def test_what_is_sent_arrives_and_the_reply_comes_back(loop_name: str, certificates: Certificates, pod: Pod) -> None:
+    async def story() -> None:
+        conflict = text_response(409, '{"kind":"Status","reason":"Conflict"}')
+        async with (
+            serving(replies(text_response(201, '{"made":1}'), OK, conflict), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            assert await api.send("POST", "/api/v1/namespaces/a/events", b'{"kind":"Event"}') == b'{"made":1}'
+            await api.send("PATCH", "/api/v1/x", b"[]", "application/json-patch+json")
+            with pytest.raises(ApiError, match="409: Conflict"):
+                await api.send("PUT", "/api/v1/x", b"{}")
+        lines = [(seen.line, seen.headers["content-type"], seen.body) for seen in served.seen]
+        assert lines == [
+            ("POST /api/v1/namespaces/a/events HTTP/1.1", "application/json", b'{"kind":"Event"}'),
+            ("PATCH /api/v1/x HTTP/1.1", "application/json-patch+json", b"[]"),
+            ("PUT /api/v1/x HTTP/1.1", "application/json", b"{}"),
+        ]
+        assert served.tokens() == ["first"] * 3
+
+    run(loop_name, story())
+
+
+def test_a_server_of_another_authority_is_not_told_the_token(
+    loop_name: str, certificates: Certificates, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        pod = Pod(tmp_path, certificates.other_ca)
+        async with (
+            serving(replies(OK), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            problem = await refused(api)
+            assert problem.status == 0
+            assert str(problem).startswith(f"{served.url}: its certificate is not trusted: ")
+            (tmp_path / "ca.crt").write_bytes(certificates.ca.read_bytes())
+            assert await read(api) == b"{}"  # an authority that was rotated is found with the next request
+        assert len(served.seen) == 1
+
+    run(loop_name, story())
+
+
+def test_a_certificate_in_the_ca_file_is_trusted_without_the_one_that_signed_it(
+    loop_name: str, certificates: Certificates, tmp_path: Path
+) -> None:
+    """As by Go: an intermediate authority, or the server's own certificate, is enough."""
+
+    async def story() -> None:
+        pod = Pod(tmp_path, certificates.server.certificate)
+        async with (
+            serving(replies(OK), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            assert await read(api) == b"{}"
+
+    run(loop_name, story())
+
+
+def test_nobody_listens(loop_name: str, pod: Pod) -> None:
+    async def story() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            served = Served(f"https://127.0.0.1:{taken.getsockname()[1]}", silence)
+        async with connected(ApiSettings(), pod.account(served)) as api:
+            problem = await refused(api)
+        assert problem.status == 0
+        assert "refused" in str(problem)
+        assert str(problem).startswith(served.url)
+
+    run(loop_name, story())
+
+
+def test_an_endpoint_is_asked_with_the_certificate_of_tls(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        files = (str(certificates.client.certificate), str(certificates.client.key), str(certificates.ca))
+        async with serving(replies(OK), server_side(certificates, asks_for_clients=True)) as served:
+            endpoint = served.url.replace("127.0.0.1", "localhost")
+            async with connected(ApiSettings(endpoint=endpoint, tls=files)) as api:
+                assert "Hostname mismatch" in str(await refused(api))
+            async with connected(ApiSettings(endpoint=f"{served.url}/below", tls=files)) as api:
+                await read(api)
+        (request,) = served.seen
+        assert (request.client, request.token) == ("reader", "")
+        assert request.line == "GET /below/api/v1/services HTTP/1.1"
+
+    run(loop_name, story())
+
+
+def test_a_proxy_of_the_environment_is_not_used(
+    loop_name: str, certificates: Certificates, pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+
+    async def story() -> None:
+        async with (
+            serving(replies(OK), server_side(certificates)) as served,
+            connected(ApiSettings(), pod.account(served)) as api,
+        ):
+            assert await read(api) == b"{}"
+
+    run(loop_name, story())
+
+
+def test_k6_the_kernel_watches_over_silent_connections(loop_name: str) -> None:
+    with open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ())) as sock:
+        found = [
+            sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+            *(sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, f"TCP_{name}")) for name in TCP_OPTIONS),
+        ]
+    assert found == [1, 15, 5, 3, 30_000]
+
+
+TCP_OPTIONS = ("KEEPIDLE", "KEEPINTVL", "KEEPCNT", "USER_TIMEOUT")

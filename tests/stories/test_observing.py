@@ -1,0 +1,176 @@
+"""What an operator sees: CoreDNS's metrics with true counts, and its log lines."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.messages import DO, Opt, query
+from tests.support.process import METRICS, ROOT, Server, open_udp, serving
+
+COREFILE = f"""
+cluster.local {{
+    bind HERE
+    health HERE:8080
+    prometheus HERE:{METRICS}
+    kubernetes {{
+        manifests {ROOT}/config/demo/cluster
+        pods verified
+    }}
+    topology {{
+        locate nodes slices pods
+    }}
+    acl {{
+        block type TXT
+        drop type MX
+    }}
+}}
+"""
+CACHE, WEB = "cache.shop.svc.cluster.local A", "web.shop.svc.cluster.local A"
+SHELL_A1, SHELL_B2, NOBODY = "127.10.1.100", "127.10.5.100", "127.99.0.1"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A new one each time, with every counter at 0."""
+    with serving(tmp_path, COREFILE) as server:
+        yield server
+
+
+def label(server: Server) -> str:
+    return f"dns://{server.address}:0"  # the port that was asked for
+
+
+def test_every_query_is_counted_the_ready_made_ones_too(server: Server) -> None:
+    for _ in range(50):
+        server.ask(WEB)
+        server.ask(CACHE, SHELL_A1)
+        server.ask(WEB, tcp=True)
+    server.ask("missing.shop.svc.cluster.local AAAA", opt=Opt(flags=DO))
+    server.ask("example.org SRV")
+    server.ask("web.shop.svc.cluster.local TXT")
+    here = {"server": label(server), "zone": "cluster.local.", "view": ""}
+    requests, responses = "coredns_dns_requests_total", "coredns_dns_responses_total"
+    assert server.metric(requests, **here, proto="udp", family="1", type="A") == 100
+    assert server.metric(requests, **here, proto="tcp", family="1", type="A") == 50
+    assert server.metric(requests, **here, proto="udp", family="1", type="AAAA") == 1
+    assert server.metric(requests, server=label(server), zone="dropped", type="SRV") == 1
+    assert server.metric(responses, **here, rcode="NOERROR", plugin="kubernetes") == 150
+    assert server.metric(responses, **here, rcode="NXDOMAIN", plugin="kubernetes") == 1
+    assert server.metric(responses, **here, rcode="REFUSED", plugin="acl") == 1
+    assert server.metric("coredns_dns_do_requests_total", **here) == 1
+    assert server.metric("coredns_acl_blocked_requests_total", **here) == 1
+    for histogram in ("request_size_bytes", "response_size_bytes"):
+        assert server.metric(f"coredns_dns_{histogram}_count", **here, proto="udp") == 102
+        assert server.metric(f"coredns_dns_{histogram}_bucket", **here, proto="udp", le="+Inf") == 102
+    assert server.metric("coredns_dns_request_duration_seconds_count", **here) == 152
+    assert server.metric("coredns_dns_request_duration_seconds_sum", **here) > 0
+    assert server.metric("topodns_hot_entries") > 0
+    assert server.metric("coredns_panics_total") == 0
+
+
+def test_sizes_are_counted_in_coredns_buckets(server: Server) -> None:
+    server.ask(WEB)
+    sent = 12 + len(b"\3web\4shop\3svc\7cluster\5local\0") + 4
+    got = sent + 16
+    assert server.metric("coredns_dns_request_size_bytes_sum") == sent
+    assert server.metric("coredns_dns_response_size_bytes_sum") == got
+    bounds = {
+        float(sample.labels["le"])
+        for family in text_string_to_metric_families(server.get("/metrics", METRICS)[1])
+        for sample in family.samples
+        if sample.name == "coredns_dns_request_size_bytes_bucket"
+    }
+    assert sorted(bounds)[:-1] == [0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16000, 32000, 48000, 64000]
+
+
+def test_topology_decisions_are_counted_by_their_outcome(server: Server) -> None:
+    for source, times in ((SHELL_A1, 3), (SHELL_B2, 2), (NOBODY, 4)):
+        for _ in range(times):
+            server.ask(CACHE, source)
+    name = "topodns_selections_total"
+    assert server.metric(name, outcome="matched", key="kubernetes.io/hostname") == 3
+    assert server.metric(name, outcome="matched", key="topology.kubernetes.io/zone") == 2
+    assert server.metric(name) == 9
+    assert server.metric("topodns_policies", source="annotation", valid="true") == 4
+    assert server.metric("topodns_policies", source="openyurt", valid="true") == 1
+
+
+def test_a_dropped_query_is_counted_and_has_no_response(server: Server) -> None:
+    with open_udp((server.address, server.port)) as sock:
+        sock.send(query("web.shop.svc.cluster.local MX"))
+        sock.send(query(WEB, ident=4711))  # datagrams of one socket are answered in their order
+        assert sock.recv(65535)[:2] == (4711).to_bytes(2, "big")
+    here = {"server": label(server), "zone": "cluster.local."}
+    assert server.metric("coredns_dns_requests_total", **here, type="MX") == 1
+    assert server.metric("coredns_dns_responses_total", **here) == 1
+    assert server.metric("coredns_acl_dropped_requests_total", **here) == 1
+
+
+def test_what_the_program_is_and_holds_is_there_as_prometheus_reads_it(server: Server) -> None:
+    enabled = {
+        name: server.metric("coredns_plugin_enabled", server=label(server), zone="cluster.local.", name=name)
+        for name in ("kubernetes", "topology", "acl", "prometheus", "whoami")
+    }
+    assert enabled == {"kubernetes": 1, "topology": 1, "acl": 1, "prometheus": 1, "whoami": 0}
+    assert server.metric("coredns_build_info") == 1
+    assert server.metric("coredns_reload_failed_total") == 0
+    assert server.metric("topodns_state_synced") == 1
+    assert server.metric("topodns_state_objects", kind="Node") == 9
+    assert server.metric("process_resident_memory_bytes") > 1 << 20
+    assert 0 <= server.metric("topodns_state_age_seconds") < 60
+    families = list(text_string_to_metric_families(server.get("/metrics", METRICS)[1]))
+    names = [family.name for family in families]
+    assert len(names) == len(set(names))
+    assert all(family.documentation and family.type != "unknown" for family in families)
+
+
+LINE = re.compile(
+    r'\[INFO\] (?P<remote>\S+):(?P<port>\d+) - (?P<id>\d+) "(?P<type>\S+) IN (?P<name>\S+) (?P<proto>udp|tcp) '
+    r'(?P<size>\d+) (?P<do>true|false) (?P<bufsize>\d+)" (?P<rcode>\S+) (?P<flags>\S+) (?P<rsize>\d+) \d+(\.\d+)?s'
+)
+
+
+@pytest.fixture
+def logging_server(tmp_path: Path) -> Iterator[Server]:
+    with serving(tmp_path, COREFILE.replace("    topology", "    log\n    topology", 1)) as server:
+        yield server
+
+
+def test_each_exchange_is_one_line_of_coredns_shape(logging_server: Server) -> None:
+    server = logging_server
+    replies = [
+        server.ask(WEB),
+        server.ask(WEB),
+        server.ask("missing.cluster.local AAAA", SHELL_A1, Opt(flags=DO), tcp=True),
+    ]
+    server.wait_for_line("AAAA IN missing")
+    lines = [LINE.fullmatch(line) for line in server.lines(" IN ")]
+    told = [line.groupdict() for line in lines if line is not None]
+    assert [int(line["id"]) for line in told] == [reply.ident for reply in replies]
+    assert [int(line["rsize"]) for line in told] == [len(reply.wire) for reply in replies]
+    assert told[0]["flags"] == "qr,aa,rd"
+    last = {name: told[2][name] for name in ("remote", "type", "name", "proto", "do", "bufsize", "rcode")}
+    assert last == {
+        "remote": SHELL_A1,
+        "type": "AAAA",
+        "name": "missing.cluster.local.",
+        "proto": "tcp",
+        "do": "true",
+        "bufsize": "65535",
+        "rcode": "NXDOMAIN",
+    }
+
+
+def test_only_the_classes_asked_for_are_logged(tmp_path: Path) -> None:
+    rule = '    log . "{name} {/log/type}" {\n        class denial\n    }\n    topology'
+    with serving(tmp_path, COREFILE.replace("    topology", rule, 1)) as server:
+        for question in (WEB, "missing.shop.svc.cluster.local A", "web.shop.svc.cluster.local NS"):
+            for _ in range(2):
+                server.ask(question)
+        server.wait_for_line("web.shop")
+        told = [line.removeprefix("[INFO] ") for line in server.lines("shop.svc")]
+    missing, web = "missing.shop.svc.cluster.local. NXDOMAIN", "web.shop.svc.cluster.local. NODATA"
+    assert told == [missing, missing, web, web]

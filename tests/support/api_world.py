@@ -1,0 +1,109 @@
+"""A cluster's state fed by an ApiSource from the stand-in, without sockets and in virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from ipaddress import ip_address
+from random import Random
+from typing import Final
+
+from tests.support.api_objects import Object
+from tests.support.fake_api.front import Answer
+from tests.support.fake_api.memory import MemoryClient, MemoryFront
+from tests.support.fake_api.server import FakeApi
+from tests.support.virtual_time import run_virtually
+from topodns.cluster.model import Fact, ObjectKey
+from topodns.cluster.slice_table import SliceOwner
+from topodns.cluster.state import ClusterState
+from topodns.dns.names import parse_name
+from topodns.edge.api_source import ApiSource, Progress, needed_kinds
+from topodns.edge.api_source.resources import resources
+from topodns.settings.kubernetes import KubernetesSettings
+from topodns.settings.topology import TopologySettings
+
+SETTINGS: Final = KubernetesSettings((parse_name("cluster.local."),))
+
+
+class World:
+    """`published` are the facts that changes touched, one set for each time they were told."""
+
+    def __init__(self, objects: Iterable[Object], settings: KubernetesSettings = SETTINGS, seed: int = 1) -> None:
+        fronts: list[MemoryFront] = []
+
+        def front(answer: Answer) -> MemoryFront:
+            fronts.append(MemoryFront(answer))
+            return fronts[0]
+
+        async def connect() -> MemoryClient:
+            return MemoryClient(fronts[0])
+
+        self.api = FakeApi(objects, front)
+        self.state = ClusterState(needed_kinds(settings, TopologySettings()))
+        self.published: list[frozenset[Fact]] = []
+        wanted = resources(settings, TopologySettings())
+        self.source = ApiSource(wanted, self.state, self.published.append, connect, Random(seed))
+        self._front = fronts[0]
+
+    @property
+    def attempts(self) -> list[float]:
+        """When something was asked, by the loop's clock; also while the server was down."""
+        return self._front.attempts
+
+    @property
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def progress(self, kind: str) -> Progress:
+        return next(one for one in self.source.progress if one.resource.kind == kind)
+
+    def addresses(self, service: str) -> set[str]:
+        """Of the Service in namespace default: all endpoints of all of its slices."""
+        slices = self.state.slices(SliceOwner(ObjectKey("default", service), False))
+        return {str(ip_address(endpoint.address)) for one in slices for endpoint in one.endpoints}
+
+    def cluster_ip(self, service: str) -> str:
+        """Also of namespace default; "" where there is no such Service."""
+        held = self.state.service(ObjectKey("default", service))
+        return str(ip_address(held.cluster_ips[0])) if held is not None else ""
+
+    async def synced(self, seconds: float = 5.0) -> float:
+        """The time that it took, at most `seconds`."""
+        return await until(lambda: self.state.synced, seconds)
+
+
+async def until(condition: Callable[[], object], seconds: float) -> float:
+    """The time that it took for the condition to hold; fails when that is more than `seconds`."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while not condition():
+        assert loop.time() - began <= seconds, f"not within {seconds:g} s"
+        await asyncio.sleep(max(0.01, seconds / 5000))
+    return loop.time() - began
+
+
+def play(
+    story: Callable[[World], Awaitable[None]],
+    *objects: Object,
+    settings: KubernetesSettings = SETTINGS,
+    up: bool = True,
+    prepare: Callable[[FakeApi], None] = lambda api: None,
+) -> None:
+    """Run a story over a source that has just been started. `prepare` comes before the first request."""
+
+    async def whole() -> None:
+        world = World(objects, settings)
+        async with world.api:
+            prepare(world.api)
+            if not up:
+                await world.api.close()
+            await world.source.connect()
+            running = asyncio.create_task(world.source.run(), name="source")
+            try:
+                await story(world)
+                assert not running.done(), running
+            finally:
+                running.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running
+
+    run_virtually(whole())

@@ -1,0 +1,53 @@
+"""A certificate authority for a test, by the program openssl; and the wrong one."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+SERVER_NAME: Final = "api.internal"  # in the server's certificate, beside 127.0.0.1
+
+needs_openssl = pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="no program openssl here: nothing over TLS to an API server is tested"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The files of a certificate and its key, in PEM."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    ca: Path
+    other_ca: Path  # signed nothing
+    server: Pair
+    client: Pair  # CN=reader
+
+
+def make_certificates(directory: Path) -> Certificates:
+    ca, other = _make(directory, "ca"), _make(directory, "other-ca")
+    server = _make(directory, "server", ca, f"subjectAltName=IP:127.0.0.1,DNS:{SERVER_NAME}")
+    client = _make(directory, "reader", ca, "extendedKeyUsage=clientAuth")
+    return Certificates(ca.certificate, other.certificate, server, client)
+
+
+def _make(directory: Path, name: str, ca: Pair | None = None, extension: str = "") -> Pair:
+    made = Pair(directory / f"{name}.crt", directory / f"{name}.key")
+    signed = ["-CA", str(ca.certificate), "-CAkey", str(ca.key), "-addext", extension] if ca else []
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-subj", f"/CN={name}", "-days", "2", "-out", str(made.certificate), "-keyout", str(made.key)),
+            *signed,
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return made

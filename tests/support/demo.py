@@ -1,0 +1,45 @@
+"""config/demo in this process: what `make run` answers, without its sockets."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from tests.support.messages import Opt, Reply, query
+from topodns.assembly import Assembly, Generation, Machine
+from topodns.config.load import load_settings
+from topodns.resolve.chain import Host
+from topodns.resolve.handler import Handler
+from topodns.resolve.hot import HotTable
+from topodns.resolve.tally import Tally
+
+ROOT: Final = Path(__file__).parents[2]
+PORT: Final = 5300  # of `make run`
+
+
+class Demo:
+    """The answers of the example's one listener, byte for byte, and what it counted."""
+
+    def __init__(self) -> None:
+        settings = load_settings(str(ROOT / "config" / "demo" / "Corefile"), PORT, {})
+        machine = Machine(Host("demo", Random(0)), "", frozenset())
+        self.generation: Generation = Assembly(machine, lambda line: None).build(settings)
+        self.tally = Tally(f"dns://127.0.0.1:{PORT}", "udp", "1")
+        table = HotTable(self.generation.view_name, Random(0))
+        blocks = self.generation.tables[("127.0.0.1", PORT)]
+        self._handler = Handler(blocks, table, self.tally, _ticking().__next__, PORT)
+
+    def ask(self, question: str, source: str = "127.0.0.1", opt: Opt | None = None) -> Reply:
+        """The reply to `NAME TYPE` from this address."""
+        wire = self._handler.answer(query(question, opt), ip_address(source).packed, 40212)
+        assert wire is not None
+        return Reply(wire)
+
+
+def _ticking() -> Iterator[float]:
+    """A clock that shows a millisecond more each time."""
+    now = 0.0
+    while True:
+        now += 0.001
+        yield now

@@ -1,0 +1,120 @@
+"""Servers under test, as pods: the image of the working tree, a Corefile, the account of config/kubernetes."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import yaml
+
+from tests.kubelab.api import Answer
+from tests.support.kube.cluster import Cluster, PodView, view
+from tests.support.kube.image import ROOT, TOPODNS_IMAGE
+from tests.support.kube.objects import Object, metadata, pod_spec
+from tests.support.kube.waiting import eventually
+
+_LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. ")  # REMOTE:PORT - ID "TYPE IN NAME. ...
+
+NAMESPACE: Final = "kube-system"
+READY: Final = 8181
+
+_IDENTITY: Final = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+_CONFINED: Final = {
+    "readOnlyRootFilesystem": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+}
+
+
+class Server:
+    """A pod that serves DNS."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster, self.name = cluster, name
+
+    @property
+    def pod(self) -> PodView:
+        found = self.cluster.read("Pod", NAMESPACE, self.name)
+        assert found is not None, f"no pod {self.name}"
+        return view(found)
+
+    def logs(self) -> str:
+        return self.cluster.logs(NAMESPACE, self.name)
+
+    def readiness(self) -> Answer:
+        """What /ready says."""
+        return self.cluster.http(NAMESPACE, self.name, READY, "/ready")
+
+    def remotes(self) -> dict[str, str]:
+        """By name asked for: the source address of the last such query, as `log` has it."""
+        return {found[2]: found[1] for found in _LOGGED.finditer(self.logs())}
+
+
+@contextmanager
+def server(
+    cluster: Cluster,
+    name: str,
+    corefile: str,
+    node: str = "node1",
+    host_network: bool = False,
+    account: str = "topodns",
+    wait: bool = True,
+) -> Iterator[Server]:
+    """A server of this Corefile on this node, ready unless nobody waits for that."""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name), "data": {"Corefile": corefile}}
+    cluster.create(NAMESPACE, config, server_pod(name, node, host_network, account))
+    running = Server(cluster, name)
+    try:
+        if wait:
+            eventually(lambda: running.pod.ready, f"server {name}")
+        yield running
+    finally:
+        cluster.delete("Pod", NAMESPACE, name, grace=0)
+        cluster.delete("ConfigMap", NAMESPACE, name)
+
+
+def server_pod(name: str, node: str, host_network: bool, account: str) -> Object:
+    container = {
+        "name": "main",
+        "image": TOPODNS_IMAGE,
+        "args": ["-conf", "/etc/topodns/Corefile"],
+        "env": _IDENTITY,
+        "securityContext": _CONFINED,
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": READY}, "periodSeconds": 1},
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/topodns"}],
+    }
+    spec = pod_spec(
+        container,
+        nodeName=node,
+        hostNetwork=host_network,
+        dnsPolicy="Default",
+        serviceAccountName=account,
+        automountServiceAccountToken=True,
+        volumes=[{"name": "config", "configMap": {"name": name}}],
+    )
+    labels = {"app": name, "k8s-app": "kube-dns"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata(name, labels), "spec": spec}
+
+
+def cluster_dns_service(addresses: list[str], app: str) -> Object:
+    """The Service whose addresses kubelets write into pods' resolv.conf, with this server behind it."""
+    ports = [{"name": f"dns-{protocol}".lower(), "port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]
+    spec = {
+        "selector": {"app": app},
+        "clusterIP": addresses[0],
+        "clusterIPs": addresses,
+        "ipFamilyPolicy": "RequireDualStack" if len(addresses) > 1 else "SingleStack",
+        "ports": ports,
+    }
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata("kube-dns"), "spec": spec}
+
+
+def permissions(*files: str) -> list[Object]:
+    """The objects of files in config/kubernetes."""
+    texts = [(ROOT / "config/kubernetes" / file).read_text() for file in files]
+    return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def grant(cluster: Cluster, *files: str) -> None:
+    for each in permissions(*files):
+        cluster.create(each["metadata"].get("namespace", ""), each)

@@ -1,0 +1,43 @@
+"""Waiting for a real cluster: conditions with a deadline, looked at a few times a second."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+PATIENCE: Final = 60.0  # seconds; controllers and kubelets on a busy machine
+_PAUSE: Final = 0.1
+
+
+def eventually(test: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+    """Return once it holds."""
+    deadline = time.monotonic() + patience
+    while not test():
+        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"
+        time.sleep(_PAUSE)
+
+
+def becomes(observed: Callable[[], object], expected: object, patience: float = PATIENCE) -> None:
+    """Return once what is observed equals what is expected; what is there instead is in the failure."""
+    deadline = time.monotonic() + patience
+    while (seen := observed()) != expected:
+        assert time.monotonic() < deadline, f"still after {patience:g} s: {difference(seen, expected)}"
+        time.sleep(_PAUSE)
+
+
+def stays(observed: Callable[[], object], expected: object, seconds: float) -> int:
+    """How often it was looked at, all through these seconds, and found as expected."""
+    looks, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        seen = observed()
+        assert seen == expected, difference(seen, expected)
+        looks += 1
+        time.sleep(_PAUSE)
+    return looks
+
+
+def difference(seen: object, expected: object) -> str:
+    """Of mappings, only what differs."""
+    if not isinstance(seen, dict) or not isinstance(expected, dict):
+        return f"{seen} instead of {expected}"
+    keys = [key for key in seen | expected if seen.get(key) != expected.get(key)]
+    return "\n".join(f"{key}: {difference(seen.get(key), expected.get(key))}" for key in keys)

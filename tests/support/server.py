@@ -1,0 +1,146 @@
+"""Server blocks and the handler of one socket, wired as the program wires them but without a socket: bytes to bytes."""
+
+from collections.abc import Callable, Hashable
+from itertools import count
+from random import Random
+from struct import pack
+from typing import Final
+
+from tests.support.messages import RD, Opt, Reply, query
+from tests.support.objects import packed
+from topodns.cluster.locate import Locator
+from topodns.cluster.model import Change, Fact
+from topodns.cluster.state import ClusterState
+from topodns.dns.message import Query, Response, RRClass, RRset, RRType
+from topodns.dns.names import name_text, parse_name
+from topodns.resolve.blocks import Block, BlockTable, QueryLog
+from topodns.resolve.chain import Chain, Link
+from topodns.resolve.cluster_zone import ClusterZone
+from topodns.resolve.handler import Handler
+from topodns.resolve.hot import HotTable
+from topodns.resolve.step import Client, Resolution, Scope, Step
+from topodns.resolve.tally import Kind, Tally
+from topodns.settings.kubernetes import KubernetesSettings
+from topodns.settings.server import DEFAULT_UDP_SIZE
+from topodns.settings.topology import TopologySettings
+
+NOW: Final = 1_700_000_000  # Unix seconds of every change
+CLIENT: Final = packed("10.240.0.1")
+PORT: Final = 40212
+
+
+def dig(question: str, opt: Opt | None = None, flags: int = RD, ident: int = 29008) -> bytes:
+    """The message that asks `NAME TYPE`, always with the same id, so that test names stay the same."""
+    return query(question, opt, flags, ident)
+
+
+class Addresses:
+    """A step that answers any name with so many addresses, and counts how often it is asked."""
+
+    def __init__(self, number: int = 1, scope: Scope = Scope.EVERYONE) -> None:
+        self.asked = 0
+        self._rdatas = tuple(pack("!I", 0x0A000000 + each) for each in range(number))
+        self._scope = scope
+
+    def __call__(self, query: Query, client: Client) -> Resolution:
+        self.asked += 1
+        return Resolution(Response(answer=(RRset(b"", RRType.A, 5, self._rdatas),)), "kubernetes", self._scope)
+
+
+def block(
+    origin: str,
+    *steps: Step,
+    payload_size: int = DEFAULT_UDP_SIZE,
+    rotate: bool = False,
+    log: QueryLog | None = None,
+    errors: bool = False,
+) -> Block:
+    """A server block with just these steps, in this order."""
+    name = parse_name(origin)
+    chain = Chain(tuple(Link(step, (), None) for step in steps))
+    return Block(name, name_text(name), chain, payload_size, rotate, log, errors)
+
+
+def handler(
+    *blocks: Block,
+    transport: str = "udp",
+    classes: frozenset[int] = frozenset({int(RRClass.IN)}),
+    view_name: Callable[[bytes], Hashable] = lambda address: "",
+    seed: int = 1,
+) -> Handler:
+    """The handler of a socket on port 53, with a clock that goes on by one second each time it is read."""
+    seconds = count()
+    table = HotTable(view_name, Random(seed))
+    tally = Tally("dns://:53", transport, "1")
+    return Handler(BlockTable(blocks, classes), table, tally, lambda: float(next(seconds)), 53)
+
+
+def send(answering: Handler, data: bytes) -> Reply:
+    """The reply to a message, which has to be one to it."""
+    wire = answering.answer(data, CLIENT, PORT)
+    assert wire is not None
+    assert wire[:2] == data[:2]
+    return Reply(wire)
+
+
+def counted(answering: Handler) -> dict[Kind, int]:
+    """What the handler has counted."""
+    return dict(answering.tally.kinds())
+
+
+def ready_made(table: HotTable, data: bytes, address: bytes) -> bytes | None:
+    """The reply that the UDP loop takes from the table by itself."""
+    key = data[2:]
+    entry = table.common.get(key) or table.views.get(address, {}).get(key)
+    if entry is None:
+        return None
+    tail, _, rotate = entry
+    made = rotate() if rotate is not None else tail
+    assert made is not None
+    return data[:2] + made
+
+
+class ClusterServer:
+    """One `kubernetes` block, with or without `topology`, over UDP and TCP, and the cluster behind it.
+
+    `ask` is the way of a query through the program; `ask_anew` never looks at the ready-made answers.
+    """
+
+    def __init__(self, settings: KubernetesSettings, topology: TopologySettings | None) -> None:
+        self.state = ClusterState(
+            frozenset({"Namespace", "Node", "Service", "EndpointSlice", "Pod"}),
+            topology.keys if topology is not None else (),
+            topology is not None and topology.terminating_fallback,
+            settings.endpoint_pod_names,
+        )
+        locator = Locator(self.state, topology.locate, topology.trust) if topology is not None else None
+        step = ClusterZone(settings, topology, self.state, locator)
+
+        def view_name(address: bytes) -> Hashable:
+            return locator.locate(address).node_name if locator is not None else ""
+
+        self._handlers = {
+            transport: handler(block(".", step), transport=transport, view_name=view_name)
+            for transport in ("udp", "tcp")
+        }
+
+    def apply(self, change: Change) -> frozenset[Fact]:
+        """Take a change in, and forget what rests on what it touched."""
+        facts = self.state.apply(change, NOW)
+        for answering in self._handlers.values():
+            answering.table.forget(facts)
+        return facts
+
+    def ask(self, data: bytes, address: bytes, transport: str = "udp") -> bytes | None:
+        answering = self._handlers[transport]
+        ready = ready_made(answering.table, data, address) if transport == "udp" else None
+        return ready or answering.answer(data, address, PORT)
+
+    def ask_anew(self, data: bytes, address: bytes, transport: str = "udp") -> bytes | None:
+        answering = self._handlers[transport]
+        answering.table.start_over()
+        return answering.answer(data, address, PORT)
+
+    @property
+    def ready_made_answers(self) -> int:
+        return sum(len(answering.table) for answering in self._handlers.values())

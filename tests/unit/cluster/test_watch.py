@@ -1,0 +1,238 @@
+"""What an API server sends in lists and watches, octet by octet, and what is made of it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.api_objects import endpoint_slice, namespace, node, pod, service
+from tests.support.objects import packed
+from topodns.cluster.model import Deleted, Kind, Namespace, Node, ObjectKey, Pod, Service, Upserted
+from topodns.cluster.watch import (
+    Bookmark,
+    Event,
+    Refusal,
+    Undecodable,
+    UnreadableReply,
+    read_listed,
+    read_page,
+    read_watch_line,
+)
+
+Object = dict[str, Any]
+TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
+def versioned(value: Object, version: str = "42", **metadata: Any) -> Object:
+    return {**value, "metadata": {**value["metadata"], "resourceVersion": version, **metadata}}
+
+
+def line(kind: str, value: Object) -> bytes:
+    return json.dumps({"type": kind, "object": value}).encode()
+
+
+def read(kind: Kind, event: str, value: Object) -> Event | Bookmark | Refusal | Undecodable:
+    return read_watch_line(kind, line(event, value))
+
+
+class TestObjects:
+    @pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
+    def test_an_addition_and_a_change_bring_the_object_and_its_version(self, event: str) -> None:
+        found = read("Service", event, versioned(service("web", cluster_ip="10.96.0.1")))
+        assert isinstance(found, Event)
+        assert isinstance(found.change, Upserted)
+        assert isinstance(found.change.object, Service)
+        assert found.change.object.cluster_ips == (packed("10.96.0.1"),)
+        assert (found.version, found.change.object.version) == ("42", 42)
+
+    @pytest.mark.parametrize(
+        ("kind", "value", "key"),
+        [
+            ("Service", service("web", "shop"), ("shop", "web")),
+            ("EndpointSlice", endpoint_slice("web", {"10.0.0.1": "n1"}, "shop"), ("shop", "web-1")),
+            ("Namespace", namespace("shop"), ("", "shop")),
+            ("Node", node("n1", "z1", "10.9.0.1"), ("", "n1")),
+            ("Service", {"metadata": {"name": "web", "namespace": "shop"}, "spec": "odd"}, ("shop", "web")),
+        ],
+        ids=["Service", "EndpointSlice", "Namespace", "Node", "an unreadable Service"],
+    )
+    def test_a_deletion_brings_the_name_whatever_the_object_is(
+        self, kind: Kind, value: Object, key: tuple[str, str]
+    ) -> None:
+        found = read(kind, "DELETED", versioned(value))
+        assert found == Event(Deleted(kind, ObjectKey(*key), 42), "42")
+        assert isinstance(found, Event)
+        assert isinstance(found.change, Deleted)
+        assert found.change.version == 42
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Unknown"])
+    def test_a_pod_that_is_over_is_as_good_as_deleted(self, phase: str) -> None:
+        found = read("Pod", "MODIFIED", versioned(pod("p", "10.0.0.1", "n1", phase=phase)))
+        assert found == Event(Deleted("Pod", ObjectKey("default", "p"), 42), "42")
+
+    def test_a_pod_without_an_address_yet_is_no_pod(self) -> None:
+        value = versioned({"metadata": {"name": "p", "namespace": "shop"}, "status": {"phase": "Pending"}})
+        assert read("Pod", "ADDED", value) == Event(Deleted("Pod", ObjectKey("shop", "p"), 42), "42")
+
+    @pytest.mark.parametrize(
+        ("version", "number"),
+        [
+            ("42", 42),
+            ("18446744073709551615", 2**64 - 1),
+            ("v42", 0),
+            ("4.2", 0),
+            ("-1", 0),
+            ("٤٢", 0),
+            ("9" * 5000, 0),
+        ],
+    )
+    def test_a_version_that_is_no_number_has_no_order_and_is_handed_back_as_it_was(
+        self, version: str, number: int
+    ) -> None:
+        found = read("Namespace", "ADDED", versioned(namespace("shop"), version))
+        assert isinstance(found, Event)
+        assert isinstance(found.change, Upserted)
+        assert isinstance(found.change.object, Namespace)
+        assert (found.version, found.change.object.version) == (version, number)
+
+    @pytest.mark.parametrize(
+        ("text", "seconds"),
+        [
+            ("1970-01-01T00:16:40Z", 1000.0),
+            ("1970-01-01T00:16:40.25Z", 1000.25),
+            ("1970-01-01T00:16:40.250000000Z", 1000.25),
+            ("1970-01-01T01:16:40+01:00", 1000.0),
+            ("1970-01-01T00:16:40", None),
+            ("soon", None),
+            ("", None),
+        ],
+    )
+    def test_the_time_of_the_change_behind_a_slice_is_read_where_it_is_one(
+        self, text: str, seconds: float | None
+    ) -> None:
+        value = versioned(endpoint_slice("web", {"10.0.0.1": "n1"}), annotations={TRIGGER: text})
+        found = read("EndpointSlice", "MODIFIED", value)
+        assert isinstance(found, Event)
+        assert found.triggered == seconds
+
+
+class TestUndecodable:
+    @pytest.mark.parametrize(
+        ("kind", "value", "key"),
+        [
+            ("Service", {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"ports": "x"}}, ("shop", "web")),
+            (
+                "Service",
+                {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"clusterIP": "::x"}},
+                ("shop", "web"),
+            ),
+            ("Node", {"metadata": {"name": "n1"}, "spec": {"podCIDR": "x"}}, ("", "n1")),
+            ("Service", {"metadata": {"name": "web"}, "spec": {"ports": "x"}}, None),
+            ("Service", {"metadata": {"name": 5}}, None),
+            ("Service", {"metadata": None}, None),
+        ],
+    )
+    def test_an_object_that_cannot_be_read_is_named_as_far_as_it_can(
+        self, kind: Kind, value: Object, key: tuple[str, str] | None
+    ) -> None:
+        found = read(kind, "ADDED", value)
+        assert isinstance(found, Undecodable)
+        assert found.key == (ObjectKey(*key) if key else None)
+        assert found.problem.startswith(f"{kind} ")
+        assert read_listed(kind, json.dumps(value).encode()) == found
+
+    def test_an_object_of_a_foreign_api_group_is_not_taken_for_ours(self) -> None:
+        foreign = {**service("web"), "apiVersion": "serving.knative.dev/v1"}
+        assert isinstance(read("Service", "ADDED", foreign), Undecodable)
+
+    def test_a_deletion_without_a_name_is_one_of_them(self) -> None:
+        assert isinstance(read("Service", "DELETED", {"metadata": {}}), Undecodable)
+
+
+class TestBookmarksAndErrors:
+    def test_a_bookmark_says_how_far_the_watch_is(self) -> None:
+        """As Go writes it: an object of the kind with nothing in it, not even a name."""
+        hollow = {"kind": "Service", "metadata": {"resourceVersion": "77", "creationTimestamp": None}, "spec": {}}
+        assert read("Service", "BOOKMARK", hollow) == Bookmark("77")
+
+    @pytest.mark.parametrize(("value", "ended"), [("true", True), ("false", False), ("", False)])
+    def test_a_bookmark_may_end_the_initial_events(self, value: str, ended: bool) -> None:
+        metadata = {"resourceVersion": "77", "annotations": {"k8s.io/initial-events-end": value}}
+        assert read("Pod", "BOOKMARK", {"kind": "Pod", "metadata": metadata}) == Bookmark("77", ended)
+
+    @pytest.mark.parametrize(
+        ("status", "expected"),
+        [
+            (
+                {"code": 410, "reason": "Expired", "message": "too old resource version: 1 (2)"},
+                Refusal(410, "Expired: too old resource version: 1 (2)"),
+            ),
+            (
+                {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 7}},
+                Refusal(429, "TooManyRequests", 7),
+            ),
+            ({"status": "Failure"}, Refusal(0, "no reason given")),
+        ],
+    )
+    def test_an_error_has_a_status_and_perhaps_a_time_to_come_back(self, status: Object, expected: Refusal) -> None:
+        assert read("Service", "ERROR", {"kind": "Status", "apiVersion": "v1", **status}) == expected
+
+
+class TestGarbage:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"",
+            b"{",
+            b"[]",
+            b"{}",
+            b'{"type":"ADDED"}',
+            b'{"type":"LOST","object":{}}',
+            b'{"type":5,"object":{}}',
+            b"\xff",
+        ],
+    )
+    def test_a_line_that_is_no_event_is_refused(self, text: bytes) -> None:
+        with pytest.raises(UnreadableReply):
+            read_watch_line("Service", text)
+
+    @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"items":{}}', b'{"metadata":5}', b"<html>"])
+    def test_a_body_that_is_no_list_is_refused(self, text: bytes) -> None:
+        with pytest.raises(UnreadableReply):
+            read_page(text)
+
+    @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+    def test_whatever_the_octets_are_they_are_read_or_refused(self, text: bytes) -> None:
+        for attempt in (text, b'{"type":"ADDED","object":' + text + b"}"):
+            try:
+                read_watch_line("Pod", attempt)
+            except UnreadableReply:
+                continue
+
+
+class TestPages:
+    def test_a_page_has_its_objects_unread_the_version_and_where_to_go_on(self) -> None:
+        value = {"metadata": {"resourceVersion": "9", "continue": "abc"}, "items": [service("web"), {"metadata": 5}]}
+        page = read_page(json.dumps(value).encode())
+        assert (page.version, page.next_token, len(page.items)) == ("9", "abc", 2)
+        first, second = (read_listed("Service", item) for item in page.items)
+        assert isinstance(first, Service)
+        assert isinstance(second, Undecodable)
+
+    def test_items_in_a_list_have_neither_kind_nor_version_of_the_api(self) -> None:
+        bare = {key: part for key, part in node("n1", "z1", "10.9.0.1").items() if key not in ("kind", "apiVersion")}
+        page = read_page(json.dumps({"kind": "NodeList", "metadata": {}, "items": [bare]}).encode())
+        found = read_listed("Node", page.items[0])
+        assert isinstance(found, Node)
+        assert (found.name, page.version, page.next_token) == ("n1", "", "")
+
+    @pytest.mark.parametrize("items", [None, []])
+    def test_an_empty_list_may_be_null(self, items: list[Object] | None) -> None:
+        assert read_page(json.dumps({"metadata": {"resourceVersion": "9"}, "items": items}).encode()).items == ()
+
+    def test_what_stands_for_nothing_is_none(self) -> None:
+        over, alive = (pod("p", "10.0.0.1", "n1", phase=phase) for phase in ("Failed", "Running"))
+        assert read_listed("Pod", json.dumps(over).encode()) is None
+        assert isinstance(read_listed("Pod", json.dumps(alive).encode()), Pod)

@@ -1,0 +1,61 @@
+"""coredns_kubernetes_dns_programming_duration_seconds, as CoreDNS measures it."""
+
+import pytest
+
+from tests.support.objects import endpoint, endpoint_slice, service
+from tests.support.virtual_time import run_virtually
+from topodns.cluster.model import ClusterObject, Deleted, Replaced, Upserted
+from topodns.cluster.state import ClusterState
+from topodns.cluster.watch import Event
+from topodns.edge.api_source import BUCKETS
+from topodns.edge.api_source.intake import Intake
+
+SLICE = endpoint_slice("web", endpoint("10.0.0.1"))
+CLUSTER_IP = service("web", cluster_ips=["10.96.0.1"])
+
+
+def measured(event: Event, *services: ClusterObject) -> dict[str, list[float]]:
+    """The upper bounds of the buckets that were hit, by service kind. It is second 1000 now."""
+
+    async def story() -> Intake:
+        state = ClusterState(frozenset())
+        state.apply(Replaced("Service", services), 0)
+        intake = Intake(state, lambda facts: None, lambda: 1000.0)
+        intake.take("EndpointSlice", event)
+        return intake
+
+    bounds = [*BUCKETS, float("inf")]
+    found = run_virtually(story()).latencies
+    return {
+        kind: [bounds[at] for at, count in enumerate(latencies.slots) if count]
+        for kind, latencies in found.items()
+        if any(latencies.slots)
+    }
+
+
+@pytest.mark.parametrize(
+    ("triggered", "bucket"), [(999.75, 0.256), (999.9985, 0.002), (1000.5, 0.001), (998.5, 2.048), (0.0, float("inf"))]
+)
+def test_the_time_since_the_trigger_is_counted(triggered: float, bucket: float) -> None:
+    found = measured(Event(Upserted(SLICE), "1", triggered), service("web"))
+    assert found == {"headless_with_selector": [bucket]}
+
+
+def test_services_with_a_cluster_ip_are_counted_apart() -> None:
+    assert measured(Event(Upserted(SLICE), "1", 999.0), CLUSTER_IP) == {"cluster_ip": [1.024]}
+
+
+@pytest.mark.parametrize(
+    ("event", "services"),
+    [
+        pytest.param(Event(Upserted(SLICE), "1"), [service("web")], id="a slice without the time"),
+        pytest.param(Event(Upserted(SLICE), "1", 999.0), [], id="a Service that is not known"),
+        pytest.param(Event(Deleted("EndpointSlice", SLICE.key), "1"), [service("web")], id="a deletion"),
+    ],
+)
+def test_nothing_else_is(event: Event, services: list[ClusterObject]) -> None:
+    assert measured(event, *services) == {}
+
+
+def test_the_buckets_are_coredns_s() -> None:
+    assert (len(BUCKETS), BUCKETS[0], round(BUCKETS[-1], 3)) == (20, 0.001, 524.288)

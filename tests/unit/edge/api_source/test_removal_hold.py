@@ -1,0 +1,141 @@
+"""K19: the last endpoint of a headless Service goes a moment later than it is told, unless another one comes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.support.objects import endpoint, endpoint_slice, service
+from tests.support.virtual_time import run_virtually
+from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Fact, ObjectKey, Replaced, Upserted
+from topodns.cluster.state import ClusterState
+from topodns.cluster.watch import Event
+from topodns.edge.api_source.intake import Intake
+
+ONE, TWO = endpoint("10.0.0.1"), endpoint("10.0.0.2")
+UNREADY = endpoint("10.0.0.1", ready=False)
+
+
+class World:
+    """Service web with one slice, web-1, of one endpoint."""
+
+    def __init__(self, *services: ClusterObject) -> None:
+        self.state = ClusterState(frozenset())
+        self.seen: list[tuple[float, str]] = []  # when the addresses of web changed, and to what
+        self.intake = Intake(self.state, self._look)
+        self.state.apply(Replaced("Service", services or (service("web"),)), 0)
+        self.state.apply(Replaced("EndpointSlice", (endpoint_slice("web", ONE),)), 0)
+
+    def _look(self, _facts: frozenset[Fact]) -> None:
+        self.seen.append((asyncio.get_running_loop().time(), self.addresses))
+
+    @property
+    def addresses(self) -> str:
+        """The last numbers of the ready ones."""
+        everyone = self.state.backends(ObjectKey("default", "web")).pool(4).everyone
+        return "".join(str(address[-1]) for address in everyone.addresses)
+
+    def put(self, one: EndpointSlice) -> None:
+        self.intake.take("EndpointSlice", Event(Upserted(one), ""))
+
+    def delete(self, name: str) -> None:
+        self.intake.take("EndpointSlice", Event(Deleted("EndpointSlice", ObjectKey("default", name)), ""))
+
+
+def told(story: Callable[[World], Awaitable[None]], *services: ClusterObject) -> list[tuple[float, str]]:
+    """What was seen of web, and when, a second after the story."""
+
+    async def whole() -> World:
+        world = World(*services)
+        await story(world)
+        await asyncio.sleep(1.0)
+        return world
+
+    return run_virtually(whole()).seen
+
+
+def second(*endpoints: object) -> EndpointSlice:
+    return endpoint_slice("web", *endpoints, name="web-2")  # type: ignore[arg-type]
+
+
+async def emptied(world: World) -> None:
+    world.put(endpoint_slice("web", UNREADY))
+
+
+async def deleted(world: World) -> None:
+    world.delete("web-1")
+
+
+@pytest.mark.parametrize("story", [emptied, deleted])
+def test_the_last_endpoint_goes_two_tenths_of_a_second_later(story: Callable[[World], Awaitable[None]]) -> None:
+    assert told(story) == [(0.2, "")]
+
+
+@pytest.mark.parametrize("story", [emptied, deleted])
+@pytest.mark.parametrize(
+    "other", [service("web", cluster_ips=["10.96.0.1"]), service("other")], ids=["with a ClusterIP", "unknown"]
+)
+def test_that_of_another_service_goes_at_once(story: Callable[[World], Awaitable[None]], other: ClusterObject) -> None:
+    assert [at for at, _ in told(story, other)] == [0.0]
+
+
+@pytest.mark.parametrize("story", [emptied, deleted])
+def test_what_replaces_it_within_the_moment_comes_at_once_and_nobody_sees_the_service_empty(
+    story: Callable[[World], Awaitable[None]],
+) -> None:
+    async def moved(world: World) -> None:
+        await story(world)
+        await asyncio.sleep(0.1)
+        world.put(second(TWO))
+
+    seen = told(moved)
+    assert seen[-1] == (0.1, "2")
+    assert {at for at, _ in seen} == {0.1}  # in one turn of the loop, so no question comes between
+
+
+def test_what_comes_after_the_moment_finds_the_service_empty() -> None:
+    async def moved(world: World) -> None:
+        await emptied(world)
+        await asyncio.sleep(0.3)
+        world.put(second(TWO))
+
+    assert told(moved) == [(0.2, ""), (0.3, "2")]
+
+
+def test_one_of_several_endpoints_goes_at_once() -> None:
+    async def story(world: World) -> None:
+        world.put(second(TWO))
+        world.delete("web-1")
+
+    assert told(story) == [(0.0, "12"), (0.0, "2")]
+
+
+def test_further_removals_wait_with_the_first_and_do_not_make_it_longer() -> None:
+    async def story(world: World) -> None:
+        world.put(endpoint_slice("web", UNREADY))
+        await asyncio.sleep(0.15)
+        world.put(second(endpoint("10.0.0.2", ready=False)))
+        world.delete("web-2")
+        world.delete("web-1")
+
+    seen = told(story)
+    assert {round(at, 6) for at, _ in seen} == {0.2}
+    assert seen[-1][1] == ""
+
+
+def test_a_slice_that_goes_to_another_service_does_not_wait() -> None:
+    async def story(world: World) -> None:
+        world.put(endpoint_slice("other", ONE, name="web-1"))
+
+    assert [at for at, _ in told(story)] == [0.0]
+
+
+def test_a_list_does_not_wait_and_comes_after_what_waited() -> None:
+    async def story(world: World) -> None:
+        await deleted(world)
+        for _ in world.intake.replace("EndpointSlice", (second(TWO),), frozenset()):
+            pass
+
+    seen = told(story)
+    assert {at for at, _ in seen} == {0.0}
+    assert seen[-1][1] == "2"

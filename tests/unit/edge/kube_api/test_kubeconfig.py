@@ -1,0 +1,190 @@
+"""Who a kubeconfig says we are. Its plugins are run in the stories."""
+
+import asyncio
+import base64
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from topodns.edge.kube_api.access import Access, checked
+from topodns.edge.kube_api.contract import ApiError
+from topodns.edge.kube_api.kubeconfig import Kubeconfig
+
+CLUSTER = "server: https://10.0.0.1:6443"
+
+
+def text_of(cluster: str = CLUSTER, user: str = "token: abc") -> str:
+    """A kubeconfig of two contexts; `cluster` and `user` belong to the current one."""
+    return (
+        dedent("""\
+        apiVersion: v1
+        kind: Config
+        current-context: here
+        contexts:
+        - {name: there, context: {cluster: b, user: b}}
+        - {name: here, context: {cluster: a, user: a, namespace: x}}
+        - {name: anonymous, context: {cluster: a}}
+        - {name: nobody, context: {cluster: a, user: none}}
+        clusters:
+        - {name: b, cluster: {server: "http://b:8080"}}
+        - name: a
+          cluster:
+        {cluster}
+        users:
+        - {name: b, user: {token: b}}
+        - name: a
+          user:
+        {user}
+        """)
+        .replace("{cluster}", indent(cluster, " " * 4))
+        .replace("{user}", indent(user, " " * 4))
+    )
+
+
+def load(file: Path, text: str, context: str = "") -> Access:
+    file.write_text(text)
+    return checked(asyncio.run(Kubeconfig(str(file), context, 1.0).load(False)))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    for name in ("ca.crt", "me.crt", "me.key"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "token").write_text("from-a-file\n")
+    return tmp_path / "config"
+
+
+def problem_of(file: Path, text: str, context: str = "") -> str:
+    with pytest.raises(ApiError) as caught:
+        load(file, text, context)
+    assert caught.value.status == 0
+    return str(caught.value).removeprefix(f"{file}: ")
+
+
+@pytest.mark.parametrize(
+    ("context", "server", "authorization"),
+    [
+        ("", "https://10.0.0.1:6443", "Bearer abc"),
+        ("here", "https://10.0.0.1:6443", "Bearer abc"),
+        ("there", "http://b:8080", "Bearer b"),
+        ("anonymous", "https://10.0.0.1:6443", ""),
+    ],
+)
+def test_the_context_chooses_cluster_and_user(file: Path, context: str, server: str, authorization: str) -> None:
+    found = load(file, text_of(), context)
+    assert (found.server, found.authorization) == (server, authorization)
+
+
+@pytest.mark.parametrize(
+    ("user", "authorization"),
+    [
+        ("token: abc", "Bearer abc"),
+        ("tokenFile: token", "Bearer from-a-file"),
+        ("token: abc\ntokenFile: token", "Bearer from-a-file"),
+        ("username: me\npassword: secret", f"Basic {base64.b64encode(b'me:secret').decode()}"),
+        ("token: ''\nusername: me\npassword: secret", f"Basic {base64.b64encode(b'me:secret').decode()}"),
+        ("{}", ""),
+    ],
+)
+def test_the_user_s_entry_becomes_a_header(file: Path, user: str, authorization: str) -> None:
+    assert load(file, text_of(user=user)).authorization == authorization
+
+
+def test_files_are_found_beside_the_kubeconfig(file: Path) -> None:
+    found = load(
+        file,
+        text_of(f"{CLUSTER}\ncertificate-authority: ca.crt", "client-certificate: me.crt\nclient-key: ./me.key"),
+    )
+    names = [str(file.parent / name) for name in ("ca.crt", "me.crt", "me.key")]
+    assert [found.ca, found.certificate, found.key] == names
+    assert [state.path for state in found.files][:2] == [str(file), names[0]]
+
+
+def test_data_in_the_kubeconfig_comes_before_files_unless_it_is_empty(file: Path) -> None:
+    data = base64.b64encode(b"in line").decode()
+    cluster = f"{CLUSTER}\ncertificate-authority: ca.crt\ncertificate-authority-data: "
+    assert Path(load(file, text_of(cluster + data)).ca).read_text() == "in line"
+    assert Path(load(file, text_of(cluster + '""')).ca).read_text() == "ca.crt"
+
+
+def test_how_the_server_is_verified(file: Path) -> None:
+    cluster = f"{CLUSTER}\ntls-server-name: api.internal\ninsecure-skip-tls-verify: true\nproxy-url: http://p:3128"
+    found = load(file, text_of(cluster))
+    assert (found.verified, found.server_name, found.proxy) == (False, "api.internal", "http://p:3128")
+    found = load(file, text_of())
+    assert (found.verified, found.server_name, found.proxy) == (True, "", "")
+
+
+def test_json_is_read_too(file: Path) -> None:
+    text = (
+        '{"kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],'
+        '"clusters":[{"name":"c","cluster":{"server":"http://localhost:8080"}}],"users":null}'
+    )
+    assert replace(load(file, text), files=()) == Access("http://localhost:8080")
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "problem"),
+    [
+        (text_of(), "elsewhere", "no 'elsewhere' among its contexts"),
+        (text_of(), "nobody", "no 'none' among its users"),
+        (text_of().replace("current-context: here", ""), "", "no current-context"),
+        (text_of("{}"), "", "the API server is '', expected a URL such as https://10.96.0.1:443"),
+        (text_of("server: 10.0.0.1:6443"), "", "the API server is '10.0.0.1:6443', expected a URL"),
+        (text_of(f"{CLUSTER}\nproxy-url: socks5://p:1080"), "", "the proxy is no http:// or https:// URL"),
+        (text_of(f"{CLUSTER}\ncertificate-authority: none.crt"), "", "File does not exists: "),
+        (text_of(user="as: admin"), "", "the user has 'as', which is not supported"),
+        (text_of(user="auth-provider: {name: oidc}"), "", "the user has 'auth-provider', which is not supported"),
+        (text_of(user="tokenFile: none"), "", "cannot read the token "),
+        (text_of(user="client-key-data: a\nclient-certificate-data: a"), "", "no kubeconfig: "),
+        (text_of(user="exec: {command: x}"), "", "exec: command 'x' with apiVersion None, expected one of "),
+        ("", "", "0 objects, expected one of kind Config"),
+        ("a: [", "", "line 1: "),
+        ("- a", "", "line 1: expected an object"),
+        ("contexts: 7", "x", "no kubeconfig: "),
+        ("contexts: [7]", "x", "no kubeconfig: "),
+        ("contexts: [{name: x}]", "x", "no kubeconfig: KeyError('context')"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_reason(file: Path, text: str, context: str, problem: str) -> None:
+    assert problem_of(file, text, context).startswith(problem)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ApiError, match="No such file or directory"):
+        asyncio.run(Kubeconfig(str(tmp_path / "none"), "", 1.0).load(False))
+    with pytest.raises(ApiError, match="Is a directory"):
+        asyncio.run(Kubeconfig(str(tmp_path), "", 1.0).load(False))
+
+
+def test_it_is_read_again_when_a_file_of_it_has_changed(file: Path) -> None:
+    file.write_text(text_of(user="tokenFile: token"))
+    kubeconfig = Kubeconfig(str(file), "", 1.0)
+    before = asyncio.run(kubeconfig.load(False))
+    assert asyncio.run(kubeconfig.load(False)) is before
+    (file.parent / "token").write_text("another")
+    assert asyncio.run(kubeconfig.load(False)).authorization == "Bearer another"
+    file.write_text(text_of(user="token: third"))
+    assert asyncio.run(kubeconfig.load(False)).authorization == "Bearer third"
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 1) | st.sampled_from(["", "a", "here", "https://a"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "user", "cluster"]), inner),
+    max_leaves=8,
+)
+SECTIONS = ["contexts", "clusters", "users", "current-context"]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.sampled_from(SECTIONS), VALUES))
+@example({"contexts": [{"name": "here", "context": {"cluster": "a"}}], "clusters": [{"name": "a", "cluster": 7}]})
+def test_whatever_it_holds_it_is_used_or_refused(file: Path, content: dict[str, object]) -> None:
+    try:
+        load(file, repr(content).replace("None", "null").replace("True", "true").replace("False", "false"), "here")
+    except ApiError as problem:
+        assert str(problem)  # noqa: PT017 - either outcome will do

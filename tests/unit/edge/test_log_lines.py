@@ -1,0 +1,135 @@
+import asyncio
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.loops import eventually
+from topodns.edge.log_lines import MAX_PER_SECOND, LineWriter, start_logging
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.5
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stream(clock: Clock) -> Iterator[io.StringIO]:
+    """Where the log goes; the root logger is put back in the end."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers[:] = []
+    stream = io.StringIO()
+    start_logging(stream, clock)
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(False)
+
+
+log = logging.getLogger("topodns.story")
+
+
+@pytest.mark.parametrize(
+    ("level", "line"),
+    [
+        (logging.INFO, "[INFO] plugin/reload: Running configuration SHA512 = 00\n"),
+        (logging.WARNING, "[WARNING] plugin/reload: Running configuration SHA512 = 00\n"),
+        (logging.ERROR, "[ERROR] plugin/reload: Running configuration SHA512 = 00\n"),
+        (logging.CRITICAL, "[FATAL] plugin/reload: Running configuration SHA512 = 00\n"),
+        (logging.DEBUG, ""),
+    ],
+)
+def test_a_line_begins_with_its_level_as_coredns_spells_it(stream: io.StringIO, level: int, line: str) -> None:
+    log.log(level, "plugin/%s: Running configuration SHA512 = %s", "reload", "00")
+    assert stream.getvalue() == line
+
+
+def test_every_line_of_a_traceback_has_its_level(stream: io.StringIO) -> None:
+    try:
+        raise ZeroDivisionError("as bugs do")
+    except ZeroDivisionError:
+        log.exception("bug: %s", "example. A")
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "[ERROR] bug: example. A"
+    assert lines[-1] == "[ERROR] ZeroDivisionError: as bugs do"
+    assert len(lines) > 3
+    assert all(line.startswith("[ERROR] ") for line in lines)
+
+
+def test_warnings_of_libraries_are_log_lines(stream: io.StringIO) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("old ways", DeprecationWarning, stacklevel=1)
+    assert "[WARNING] " in stream.getvalue()
+    assert "DeprecationWarning: old ways" in stream.getvalue()
+
+
+def test_of_one_kind_of_line_so_many_are_written_a_second(stream: io.StringIO) -> None:
+    for number in range(MAX_PER_SECOND + 5):
+        log.error("plugin/errors: 2 %d.example. A: not yet", number)
+    log.error("something else")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == MAX_PER_SECOND + 1
+    assert lines[-2:] == [
+        f"[ERROR] plugin/errors: 2 {MAX_PER_SECOND - 1}.example. A: not yet",
+        "[ERROR] something else",
+    ]
+
+
+def test_the_next_second_tells_how_many_were_left_out(stream: io.StringIO, clock: Clock) -> None:
+    for number in range(MAX_PER_SECOND + 5):
+        log.error("plugin/errors: 2 %d.example. A: not yet", number)
+    clock.now += 1
+    for number in range(2):
+        log.error("plugin/errors: 2 %d.example. A: not yet", number)
+    assert stream.getvalue().splitlines()[MAX_PER_SECOND:] == [
+        "[ERROR] plugin/errors: 2 0.example. A: not yet (5 lines like it left out)",
+        "[ERROR] plugin/errors: 2 1.example. A: not yet",
+    ]
+
+
+def test_percent_signs_in_what_is_logged_stay(stream: io.StringIO, clock: Clock) -> None:
+    for _ in range(MAX_PER_SECOND + 1):
+        log.error("%s", "100%d of %s")
+    clock.now += 1
+    log.error("%s", "100%d of %s")
+    assert stream.getvalue().splitlines()[-1] == "[ERROR] 100%d of %s (1 lines like it left out)"
+
+
+def test_a_query_log_is_written_in_its_order_soon_after() -> None:
+    async def story() -> None:
+        stream = io.StringIO()
+        write = LineWriter(stream)
+        write("a.example.")
+        write("b.example.")
+        assert stream.getvalue() == ""  # the loop's turn is not over
+        await eventually(lambda: stream.getvalue() == "[INFO] a.example.\n[INFO] b.example.\n")
+        write("c.example.")
+        await eventually(lambda: stream.getvalue().endswith("[INFO] c.example.\n"))
+
+    asyncio.run(story())
+
+
+def test_what_was_gathered_can_be_written_at_once() -> None:
+    async def story() -> None:
+        stream = io.StringIO()
+        write = LineWriter(stream)
+        write("a.example.")
+        write.flush()
+        assert stream.getvalue() == "[INFO] a.example.\n"
+        write.flush()
+        write("b.example.")
+        await eventually(lambda: stream.getvalue() == "[INFO] a.example.\n[INFO] b.example.\n")
+
+    asyncio.run(story())

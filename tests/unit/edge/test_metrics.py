@@ -1,0 +1,254 @@
+"""What a scrape shows of known counts, read back by Prometheus's own parser."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from topodns.edge.metrics import Distribution, Metrics, Published, Reading
+from topodns.resolve.tally import DURATION_BUCKETS, SIZE_BUCKETS, Kind, Tally
+
+CLUSTER = Kind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 45, 61)
+PLACE = 'server="dns://:53",view="",zone="cluster.local."'
+
+
+def tally(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> Tally:
+    return Tally(server, transport, family)
+
+
+def counted(kinds: Iterable[tuple[Kind, int]], seconds: float = 0.001, into: Tally | None = None) -> Tally:
+    """A tally of answers of these kinds, so many of each, that took so long."""
+    counts = into or tally()
+    for kind, times in kinds:
+        for _ in range(times):
+            counts.count(counts.cell(kind), seconds)
+    return counts
+
+
+def scraped(*tallies: Tally, readings: Iterable[Published] = ()) -> dict[str, float]:
+    """Every sample but those of the process, as `name{label="value",...}` with sorted labels."""
+    text = Metrics(lambda: tallies, list(readings)).exposition().decode()
+    return {
+        _line(sample.name, sample.labels): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if not sample.name.startswith("process_")
+    }
+
+
+def _line(name: str, labels: dict[str, str]) -> str:
+    inside = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
+    return f"{name}{{{inside}}}" if inside else name
+
+
+def only(samples: dict[str, float], name: str) -> dict[str, float]:
+    """The samples of this name, by their labels alone."""
+    return {line[len(name) :]: value for line, value in samples.items() if line == name or line.startswith(name + "{")}
+
+
+def test_every_family_has_coredns_s_name_and_type() -> None:
+    text = Metrics(lambda: [counted([(CLUSTER, 1)])], []).exposition().decode()
+    types = dict(line.split()[2:4] for line in text.splitlines() if line.startswith("# TYPE"))
+    assert {name: kind for name, kind in types.items() if not name.startswith("process_")} == {
+        "coredns_dns_requests_total": "counter",
+        "coredns_dns_responses_total": "counter",
+        "coredns_dns_do_requests_total": "counter",
+        "coredns_dns_request_size_bytes": "histogram",
+        "coredns_dns_response_size_bytes": "histogram",
+        "coredns_dns_request_duration_seconds": "histogram",
+        "coredns_panics_total": "counter",
+        "coredns_acl_blocked_requests_total": "counter",
+        "coredns_acl_filtered_requests_total": "counter",
+        "coredns_acl_dropped_requests_total": "counter",
+        "coredns_local_localhost_requests_total": "counter",
+        "topodns_selections_total": "counter",
+        "topodns_unlocated_queries_total": "counter",
+    }
+
+
+def test_the_process_is_described_as_dashboards_expect() -> None:
+    text = Metrics(list, []).exposition().decode()
+    for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"):
+        assert f"\n{name} " in text
+
+
+def test_requests_and_responses_carry_coredns_s_labels() -> None:
+    samples = scraped(
+        counted([(CLUSTER, 3), (CLUSTER._replace(rcode="NXDOMAIN", qtype="AAAA"), 1)]),
+        counted([(CLUSTER._replace(query_size=50), 2)], into=tally("tcp", "2")),
+    )
+    assert only(samples, "coredns_dns_requests_total") == {
+        '{family="1",proto="udp",server="dns://:53",type="A",view="",zone="cluster.local."}': 3,
+        '{family="1",proto="udp",server="dns://:53",type="AAAA",view="",zone="cluster.local."}': 1,
+        '{family="2",proto="tcp",server="dns://:53",type="A",view="",zone="cluster.local."}': 2,
+    }
+    assert only(samples, "coredns_dns_responses_total") == {
+        '{plugin="kubernetes",rcode="NOERROR",server="dns://:53",view="",zone="cluster.local."}': 5,
+        '{plugin="kubernetes",rcode="NXDOMAIN",server="dns://:53",view="",zone="cluster.local."}': 1,
+    }
+
+
+def test_kinds_that_differ_in_what_no_label_shows_are_one_sample() -> None:
+    samples = scraped(counted([(CLUSTER, 2), (CLUSTER._replace(response_size=77), 5)]))
+    assert list(only(samples, "coredns_dns_responses_total").values()) == [7]
+
+
+def test_servers_and_origins_are_told_apart() -> None:
+    other = counted([(CLUSTER._replace(origin="."), 1)], into=tally(server="dns://127.0.0.1:5353"))
+    samples = scraped(counted([(CLUSTER, 1), (CLUSTER._replace(origin="dropped", plugin=""), 1)]), other)
+    assert only(samples, "coredns_dns_responses_total") == {
+        '{plugin="kubernetes",rcode="NOERROR",server="dns://:53",view="",zone="cluster.local."}': 1,
+        '{plugin="",rcode="NOERROR",server="dns://:53",view="",zone="dropped"}': 1,
+        '{plugin="kubernetes",rcode="NOERROR",server="dns://127.0.0.1:5353",view="",zone="."}': 1,
+    }
+
+
+def test_do_requests_are_those_with_the_do_bit() -> None:
+    samples = scraped(counted([(CLUSTER, 3), (CLUSTER._replace(dnssec_ok=True), 2)]))
+    assert only(samples, "coredns_dns_do_requests_total") == {f"{{{PLACE}}}": 2}
+
+
+def buckets(samples: dict[str, float], name: str) -> dict[str, float]:
+    """The cumulative counts by upper bound."""
+    lines = only(samples, f"{name}_bucket")
+    return {line.split('le="')[1].split('"')[0]: value for line, value in lines.items()}
+
+
+def test_durations_are_a_histogram_over_both_transports() -> None:
+    samples = scraped(
+        counted([(CLUSTER, 3)], 0.0002),
+        counted([(CLUSTER, 2)], 0.0004, into=tally("tcp")),
+        counted([(CLUSTER, 1)], 100.0, into=tally("tcp", "2")),
+    )
+    name = "coredns_dns_request_duration_seconds"
+    found = buckets(samples, name)
+    assert list(found) == [*(f"{bound:g}" for bound in DURATION_BUCKETS), "+Inf"]
+    assert list(found)[:3] == ["0.00025", "0.0005", "0.001"]
+    assert list(found.values()) == [3.0] + [5.0] * 15 + [6.0]
+    assert only(samples, f"{name}_count") == {f"{{{PLACE}}}": 6}
+    assert only(samples, f"{name}_sum")[f"{{{PLACE}}}"] == pytest.approx(3 * 0.0002 + 2 * 0.0004 + 100.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "sized"),
+    [
+        ("request", lambda size: CLUSTER._replace(query_size=size)),
+        ("response", lambda size: CLUSTER._replace(response_size=size)),
+    ],
+)
+def test_sizes_are_histograms_by_transport(name: str, sized: Callable[[int], Kind]) -> None:
+    sizes = {100: 1, 101: 2, 511: 3, 512: 4, 65535: 5}
+    samples = scraped(counted([(sized(size), times) for size, times in sizes.items()]))
+    found = buckets(samples, f"coredns_dns_{name}_size_bytes")
+    assert list(found) == [*map(str, SIZE_BUCKETS), "+Inf"]
+    assert found == {
+        "0": 0,
+        "100": 1,
+        **dict.fromkeys(("200", "300", "400"), 3),
+        "511": 6,
+        **dict.fromkeys(("1023", "2047", "4095", "8291", "16000", "32000", "48000", "64000"), 10),
+        "+Inf": 15,
+    }
+    labels = '{proto="udp",' + PLACE + "}"
+    assert only(samples, f"coredns_dns_{name}_size_bytes_count") == {labels: 15}
+    assert only(samples, f"coredns_dns_{name}_size_bytes_sum") == {
+        labels: sum(size * times for size, times in sizes.items())
+    }
+
+
+def test_a_dropped_query_is_a_request_without_response() -> None:
+    samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="acl", response_size=0), 4)]))
+    assert list(only(samples, "coredns_dns_requests_total").values()) == [4]
+    assert only(samples, "coredns_dns_responses_total") == {}
+    assert only(samples, "coredns_dns_response_size_bytes_count") == {}
+    assert only(samples, "coredns_acl_dropped_requests_total") == {f"{{{PLACE}}}": 4}
+
+
+def test_what_acl_did_is_counted_by_verdict() -> None:
+    blocked, filtered = (CLUSTER._replace(rcode=rcode, plugin="acl") for rcode in ("REFUSED", "NOERROR"))
+    refused_by_policy = CLUSTER._replace(rcode="REFUSED")
+    samples = scraped(counted([(blocked, 3), (filtered, 2), (refused_by_policy, 7), (CLUSTER, 9)]))
+    assert only(samples, "coredns_acl_blocked_requests_total") == {f"{{{PLACE}}}": 3}
+    assert only(samples, "coredns_acl_filtered_requests_total") == {f"{{{PLACE}}}": 2}
+    assert only(samples, "coredns_acl_dropped_requests_total") == {}
+
+
+def test_decisions_of_topology_are_counted_by_outcome_and_key() -> None:
+    zone = "topology.kubernetes.io/zone"
+    kinds = [
+        (CLUSTER._replace(outcome="matched", topology_key=zone), 5),
+        (CLUSTER._replace(outcome="matched", topology_key=zone, qtype="AAAA"), 1),
+        (CLUSTER._replace(outcome="no_match"), 2),
+        (CLUSTER._replace(outcome="unknown_client"), 3),
+        (CLUSTER._replace(outcome="unknown_client_all"), 4),
+    ]
+    samples = scraped(counted(kinds))
+    assert only(samples, "topodns_selections_total") == {
+        f'{{key="{zone}",outcome="matched"}}': 6,
+        '{key="",outcome="no_match"}': 2,
+        '{key="",outcome="unknown_client"}': 3,
+        '{key="",outcome="unknown_client_all"}': 4,
+    }
+    assert only(samples, "topodns_unlocated_queries_total") == {"": 7}
+
+
+def test_names_that_became_localhost_are_counted_and_are_no_decision_of_topology() -> None:
+    samples = scraped(counted([(CLUSTER._replace(plugin="local", outcome="localhost"), 2)]))
+    assert only(samples, "coredns_local_localhost_requests_total") == {"": 2}
+    assert only(samples, "topodns_selections_total") == {}
+
+
+def test_panics_of_all_sockets_are_summed() -> None:
+    one, other = tally(), tally("tcp")
+    one.panics, other.panics = 2, 1
+    assert only(scraped(one, other), "coredns_panics_total") == {"": 3}
+
+
+def test_each_scrape_shows_the_counts_of_its_moment() -> None:
+    tallies = [counted([(CLUSTER, 1)])]
+    metrics = Metrics(lambda: tallies, [])
+    metrics.exposition()
+    counted([(CLUSTER, 1)], into=tallies[0])
+    tallies.append(counted([(CLUSTER, 1)], into=tally(server="dns://:5353")))
+    text = metrics.exposition().decode()
+    values = [
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "coredns_dns_responses_total"
+    ]
+    assert values == [2, 1]
+
+
+def test_readings_are_read_at_each_scrape() -> None:
+    numbers = iter((7, 9))
+    metrics = Metrics(list, [Reading("topodns_hot_entries", "Kept.", "gauge", (), lambda: [((), next(numbers))])])
+    assert b"\ntopodns_hot_entries 7.0\n" in metrics.exposition()
+    assert b"\ntopodns_hot_entries 9.0\n" in metrics.exposition()
+
+
+def test_readings_are_gauges_and_counters_with_their_labels() -> None:
+    readings = [
+        Reading("coredns_reload_failed", "Bad Corefiles.", "counter", (), lambda: [((), 5)]),
+        Reading(
+            "coredns_plugin_enabled",
+            "Directives.",
+            "gauge",
+            ("server", "zone", "view", "name"),
+            lambda: [(("dns://:53", ".", "", "errors"), 1), (("dns://:53", ".", "", 'a"b\\c\n'), 1)],
+        ),
+    ]
+    samples = scraped(readings=readings)
+    assert only(samples, "coredns_reload_failed_total") == {"": 5}
+    assert only(samples, "coredns_plugin_enabled") == {
+        '{name="errors",server="dns://:53",view="",zone="."}': 1,
+        '{name="a"b\\c\n",server="dns://:53",view="",zone="."}': 1,
+    }
+
+
+def test_a_distribution_is_a_histogram_without_labels() -> None:
+    name = "coredns_health_request_duration_seconds"
+    samples = scraped(readings=[Distribution(name, "Health checks.", (0.00025, 0.0025), lambda: ([1, 2, 3], 0.5))])
+    assert only(samples, f"{name}_bucket") == {'{le="0.00025"}': 1, '{le="0.0025"}': 3, '{le="+Inf"}': 6}
+    assert only(samples, f"{name}_count") == {"": 6}
+    assert only(samples, f"{name}_sum") == {"": 0.5}

@@ -1,0 +1,185 @@
+"""How large replies are, what they carry, and what is counted, kept and logged of them."""
+
+import logging
+from random import Random
+
+import pytest
+
+from tests.support.messages import DO, EDE, KEEPALIVE, Opt
+from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
+from topodns.dns.message import Ede, Query, Rcode, Response
+from topodns.resolve.hot import HotTable
+from topodns.resolve.step import Client, Dropped, Resolution, Scope, Step
+from topodns.resolve.tally import DURATION_BUCKETS, Kind
+from topodns.resolve.whoami import whoami
+
+
+def fails(query: Query, client: Client) -> Resolution:
+    raise ZeroDivisionError("as bugs do")
+
+
+def drops(query: Query, client: Client) -> Resolution:
+    raise Dropped
+
+
+@pytest.mark.parametrize(
+    ("payload_size", "opt", "size"),
+    [
+        (1232, None, 512),
+        (4096, None, 512),
+        (1232, Opt(0), 512),
+        (1232, Opt(511), 512),
+        (1232, Opt(512), 512),
+        (1232, Opt(513), 513),
+        (1232, Opt(1232), 1232),
+        (1232, Opt(1233), 1232),
+        (1232, Opt(65535), 1232),
+        (4096, Opt(65535), 4096),
+        (512, Opt(65535), 512),
+    ],
+)
+def test_over_udp_a_reply_has_at_most_the_octets_that_both_sides_take(
+    payload_size: int, opt: Opt | None, size: int
+) -> None:
+    reply = send(handler(block(".", Addresses(5000), payload_size=payload_size)), dig("example. A", opt))
+    assert size - 16 < len(reply.wire) <= size
+    assert "tc" in reply.flag_names
+    if opt is not None:
+        assert reply.edns_size == payload_size
+
+
+@pytest.mark.parametrize("opt", [None, Opt(512)])
+def test_over_tcp_a_reply_may_fill_a_message(opt: Opt | None) -> None:
+    answering = handler(block(".", Addresses(5000)), transport="tcp")
+    reply = send(answering, dig("example. A", opt))
+    assert 65535 - 16 < len(reply.wire) <= 65535
+    assert "tc" in reply.flag_names
+    assert len(send(handler(block(".", Addresses(4000)), transport="tcp"), dig("example. A", opt)).answer) == 4000
+
+
+@pytest.mark.parametrize(
+    ("transport", "options", "told"),
+    [
+        ("tcp", [(KEEPALIVE, b"")], {KEEPALIVE: (100).to_bytes(2, "big")}),
+        ("tcp", [(10, b"8 octets"), (KEEPALIVE, b"")], {KEEPALIVE: (100).to_bytes(2, "big")}),
+        ("tcp", [], {}),
+        ("udp", [(KEEPALIVE, b"")], {}),
+    ],
+)
+def test_keepalive_is_told_over_tcp_to_those_who_ask(
+    transport: str, options: list[tuple[int, bytes]], told: dict[int, bytes]
+) -> None:
+    reply = send(handler(block(".", whoami), transport=transport), dig("example. A", Opt(options=options)))
+    assert reply.options == told
+
+
+def test_every_answer_is_counted_by_kind_with_its_duration() -> None:
+    answering = handler(block("cluster.local.", Addresses()), block(".", whoami))
+    plain, secure = dig("a.cluster.local. A"), dig("a.cluster.local. TYPE1000", Opt(flags=DO))
+    for data in (plain, plain, secure, dig("example. AAAA")):
+        send(answering, data)
+    assert counted(answering) == {
+        Kind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", len(plain), len(plain) + 16): 2,
+        Kind("cluster.local.", "other", "NOERROR", "kubernetes", True, "", "", len(secure), len(secure) + 16): 1,
+        Kind(".", "AAAA", "NOERROR", "whoami", False, "", "", 25, 25 + 16 + 24): 1,
+    }
+    # The clock goes on by a second between start and end of each.
+    bucket = 1 + next(at for at, bound in enumerate(DURATION_BUCKETS) if bound >= 1.0)
+    durations = answering.tally.durations
+    assert (durations["cluster.local."][0], durations["cluster.local."][bucket]) == (3.0, 3)
+    assert (durations["."][0], durations["."][bucket]) == (1.0, 1)
+
+
+def test_a_steps_note_is_counted_where_topology_decided_nothing() -> None:
+    def notes(query: Query, client: Client) -> Resolution:
+        return Resolution(Response(), "local", note="localhost")
+
+    answering = handler(block(".", notes))
+    send(answering, dig("localhost.example. A"))
+    assert [kind.outcome for kind in counted(answering)] == ["localhost"]
+
+
+def test_the_third_asking_over_tcp_is_answered_from_the_table_and_counted_alike() -> None:
+    step = Addresses()
+    answering = handler(block(".", step), transport="tcp")
+    replies = [send(answering, dig("example. A", ident=ident)).wire[2:] for ident in range(5)]
+    assert len(set(replies)) == 1
+    assert step.asked == 2
+    assert list(counted(answering).values()) == [5]
+
+
+@pytest.mark.parametrize(
+    ("step", "kept"),
+    [(Addresses(), 1), (Addresses(scope=Scope.NODE), 1), (Addresses(scope=Scope.CLIENT), 0), (whoami, 0), (fails, 0)],
+    ids=["for everyone", "for the node", "for this client", "whoami", "a bug"],
+)
+def test_answers_are_kept_for_whom_they_may_be_told(step: Step, kept: int) -> None:
+    answering = handler(block(".", step))
+    for _ in range(3):
+        send(answering, dig("example. A"))
+    assert len(answering.table) == kept
+
+
+def test_what_the_server_itself_refuses_is_not_kept() -> None:
+    answering = handler(block("cluster.local.", Addresses()))
+    for _ in range(3):
+        for question, opt in (
+            ("example. A", None),
+            ("cluster.local. AXFR", None),
+            ("cluster.local. A", Opt(version=1)),
+        ):
+            send(answering, dig(question, opt))
+    assert len(answering.table) == 0
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_an_answer_that_is_logged_comes_through_the_steps_each_time(logged: bool) -> None:
+    lines: list[tuple[object, ...]] = []
+
+    def log(*exchange: object) -> bool:
+        lines.append(exchange)
+        return logged
+
+    step = Addresses()
+    answering = handler(block(".", step, log=log), transport="tcp")
+    for _ in range(4):
+        send(answering, dig("example. A"))
+    assert (step.asked, len(lines)) == ((4, 4) if logged else (2, 2))
+
+
+def test_a_query_log_is_told_the_exchange_as_it_went_out() -> None:
+    seen: list[tuple[Query, Client, Resolution | None, bytes | None, float]] = []
+
+    def log(*exchange: object) -> bool:
+        seen.append(exchange)  # type: ignore[arg-type]  # QueryLog's five
+        return True
+
+    answering = handler(block("example.", drops, log=log), block(".", whoami, log=log))
+    wire = answering.answer(dig("a. A"), CLIENT, PORT)
+    answering.answer(dig("b.example. A"), CLIENT, PORT)
+    asked, asking, resolution, reply, seconds = seen[0]
+    assert (asked.qname, asking, reply, seconds) == (("a",), Client(CLIENT, PORT, "udp", 53), wire, 1.0)
+    assert resolution is not None
+    assert resolution.plugin == "whoami"
+    assert seen[1][2:4] == (None, None)
+
+
+def servfails(query: Query, client: Client) -> Resolution:
+    return Resolution(Response(Rcode.SERVFAIL, ede=Ede(14, "not yet")), "kubernetes")
+
+
+@pytest.mark.parametrize(("errors", "logged"), [(True, ["plugin/errors: 2 example. A: not yet"]), (False, [])])
+def test_errors_logs_each_servfail(errors: bool, logged: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR)
+    reply = send(handler(block(".", servfails, errors=errors)), dig("example. A", Opt()))
+    assert (reply.rcode, list(reply.options or {})) == ("SERVFAIL", [EDE])
+    assert [record.getMessage() for record in caplog.records] == logged
+
+
+def test_a_reload_keeps_the_socket_and_its_counts() -> None:
+    old = handler(block(".", whoami), transport="tcp")
+    send(old, dig("example. A"))
+    new = old.succeeded_by(handler(block("cluster.local.", whoami)).blocks, HotTable(lambda address: "", Random(1)))
+    assert send(new, dig("example. A")).rcode == "REFUSED"
+    assert (new.tally, new.local_port) == (old.tally, old.local_port)
+    assert len(send(new, dig("cluster.local. A")).wire) > 12

@@ -1,0 +1,354 @@
+import struct
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from random import Random
+
+import pytest
+
+from tests.support.messages import DO, RD, Opt, Reply
+from tests.support.objects import packed
+from tests.support.server import dig, ready_made
+from topodns.cluster.model import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
+from topodns.dns.message import Response, RRset, RRType
+from topodns.dns.wire import read_query
+from topodns.dns.wire_write import write_response
+from topodns.resolve.hot import MAX_CLIENTS, MAX_OCTETS, MAX_STORED, HotTable
+from topodns.resolve.step import Resolution, Scope
+from topodns.resolve.tally import Kind, Tally
+
+CELL = Tally("dns://:53", "udp", "1").cell(Kind(".", "A", "NOERROR", "kubernetes", False, "", "", 0, 0))
+A1, A2, B1, ELSEWHERE = map(packed, ("10.240.1.1", "10.240.1.2", "10.240.2.1", "192.0.2.1"))
+NODES = {A1: "node-a", A2: "node-a", B1: "node-b"}
+
+
+def addresses(number: int) -> Response:
+    rdatas = tuple(struct.pack("!I", 0x0A000000 + each) for each in range(number))
+    return Response(answer=(RRset(b"", RRType.A, 5, rdatas),))
+
+
+class Table(HotTable):
+    """A table that knows where NODES are, and is offered messages with what would be replied."""
+
+    def __init__(self, nodes: Mapping[bytes, str] = NODES) -> None:
+        self.located: list[bytes] = []
+
+        def view_name(address: bytes) -> Hashable:
+            self.located.append(address)
+            return nodes.get(address, "")
+
+        super().__init__(view_name, Random(1))
+
+    def asked(
+        self,
+        data: bytes,
+        address: bytes = ELSEWHERE,
+        response: Response | None = None,
+        scope: Scope = Scope.EVERYONE,
+        facts: tuple[Fact, ...] = (),
+        rotate: bool = False,
+        limit: int = 512,
+        times: int = 1,
+    ) -> bytes:
+        """What is replied to a message that came through the steps, that often."""
+        read = read_query(data)
+        decided = response if response is not None else addresses(1)
+        reply = write_response(read, decided, limit, 1232)
+        for _ in range(times):
+            self.offer(data, read, address, reply, Resolution(decided, "kubernetes", scope, facts), CELL, rotate)
+        return reply
+
+    def ready(self, data: bytes, address: bytes = ELSEWHERE) -> bytes | None:
+        return ready_made(self, data, address)
+
+
+def test_an_answer_is_ready_from_its_second_asking_on() -> None:
+    table = Table()
+    question = dig("web.example. A")
+    reply = table.asked(question)
+    assert table.ready(question) is None
+    table.asked(question)
+    assert table.ready(question) == reply
+
+
+def test_the_id_is_the_askers() -> None:
+    table = Table()
+    reply = table.asked(dig("web.example. A", ident=1), times=2)
+    assert table.ready(dig("web.example. A", ident=0xABCD)) == b"\xab\xcd" + reply[2:]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(dig("web.example. AAAA"), id="type"),
+        pytest.param(dig("web.example. CH A"), id="class"),
+        pytest.param(dig("wed.example. A"), id="name"),
+        pytest.param(dig("Web.example. A"), id="spelling"),
+        pytest.param(dig("web.example. A", flags=0), id="RD"),
+        pytest.param(dig("web.example. A", flags=RD | 0x10), id="CD"),
+        pytest.param(dig("web.example. A", Opt()), id="EDNS"),
+    ],
+)
+def test_a_question_that_differs_at_all_is_another_one(other: bytes) -> None:
+    table = Table()
+    table.asked(dig("web.example. A"), times=2)
+    assert table.ready(other) is None
+
+
+@pytest.mark.parametrize("other", [Opt(1232, (), 0, DO), Opt(4096), Opt(1232, [(10, b"8 octets")])])
+def test_so_is_one_with_another_opt_record(other: Opt) -> None:
+    table = Table()
+    table.asked(dig("web.example. A", Opt(1232)), times=2)
+    assert table.ready(dig("web.example. A", Opt(1232))) is not None
+    assert table.ready(dig("web.example. A", other)) is None
+
+
+def with_an_answer_record(data: bytes) -> bytes:
+    return data[:6] + b"\0\1" + data[8:] + b"\xc0\x0c" + struct.pack("!HHIH", RRType.TXT, 1, 0, 300) + bytes(300)
+
+
+@pytest.mark.parametrize(
+    ("question", "scope"),
+    [
+        pytest.param(dig("weB.example. A"), Scope.EVERYONE, id="mixed case (0x20)"),
+        pytest.param(dig("web.example. A", Opt(options=[(10, b"8 octets")])), Scope.EVERYONE, id="an EDNS option"),
+        pytest.param(with_an_answer_record(dig("web.example. A")), Scope.EVERYONE, id="a record of its own"),
+        pytest.param(dig("web.example. A"), Scope.CLIENT, id="an answer for this client only"),
+    ],
+)
+def test_what_hardly_repeats_is_not_kept(question: bytes, scope: Scope) -> None:
+    table = Table()
+    table.asked(question, scope=scope, times=5)
+    assert len(table) == 0
+
+
+def test_the_longest_name_with_a_plain_opt_record_is_kept() -> None:
+    table = Table()
+    longest = ".".join(["a" * 63] * 3 + ["b" * 61])
+    table.asked(dig(f"{longest} A", Opt()), times=2)
+    assert len(table) == 1
+
+
+def test_names_that_are_asked_for_once_fill_nothing() -> None:
+    table = Table()
+    for number in range(20_000):
+        table.asked(dig(f"{number}.example. A"))
+    assert len(table) < 200  # as good as none: a door's memory is one octet
+
+
+def test_an_answer_for_everyone_is_ready_for_everyone() -> None:
+    table = Table()
+    reply = table.asked(dig("web.example. A", ident=7), A1, times=2)
+    assert table.ready(dig("web.example. A", ident=7), B1) == reply
+    assert table.located == []
+
+
+def test_an_answer_for_a_node_is_ready_for_the_clients_seen_there() -> None:
+    table = Table()
+    question = dig("web.example. A")
+    of_a = table.asked(question, A1, addresses(1), Scope.NODE, times=2)
+    of_b = table.asked(question, B1, addresses(2), Scope.NODE)
+    assert table.ready(question, A1) == of_a
+    assert table.ready(question, B1) == of_b
+    assert table.ready(question, A2) is None  # where it is was never asked
+    table.asked(question, A2, addresses(1), Scope.NODE)
+    assert table.ready(question, A2) == of_a
+    assert len(table) == 2
+
+
+def test_clients_that_nobody_can_locate_share_their_answers() -> None:
+    table = Table()
+    question = dig("web.example. A")
+    reply = table.asked(question, packed("192.0.2.1"), addresses(0), Scope.NODE, times=2)
+    table.asked(question, packed("192.0.2.2"), addresses(0), Scope.NODE)
+    assert table.ready(question, packed("192.0.2.2")) == reply
+    assert len(table) == 1
+
+
+def test_where_a_client_is_is_asked_once() -> None:
+    table = Table()
+    for name in ("web.example. A", "db.example. A"):
+        table.asked(dig(name), A1, scope=Scope.NODE, times=3)
+    assert table.located == [A1]
+
+
+WEB, DB, SHOP, NODE_A, POD = (
+    service_fact("shop", "web"),
+    service_fact("shop", "db"),
+    namespace_fact("shop"),
+    node_fact("node-a"),
+    address_fact(packed("10.244.1.7")),
+)
+
+
+@pytest.mark.parametrize(
+    ("facts", "left"),
+    [
+        ([WEB], {"db", "ptr"}),
+        ([DB], {"web", "ptr"}),
+        ([SHOP], {"ptr"}),
+        ([NODE_A], {"db", "ptr"}),
+        ([POD], {"web", "db"}),
+        ([DB, POD], {"web"}),
+        ([EVERYTHING], set()),
+        ([], {"web", "db", "ptr"}),
+        ([service_fact("shop", "other"), node_fact("node-c"), address_fact(B1)], {"web", "db", "ptr"}),
+    ],
+)
+@pytest.mark.parametrize("scope", [Scope.EVERYONE, Scope.NODE])
+def test_what_rests_on_a_fact_is_forgotten_with_it(scope: Scope, facts: list[Fact], left: set[str]) -> None:
+    table = Table()
+    resting_on = {"web": (WEB, SHOP, NODE_A), "db": (SHOP, DB), "ptr": (POD,)}
+    for name, reasons in resting_on.items():
+        table.asked(dig(f"{name}. A"), A1, scope=scope, facts=reasons, times=2)
+    table.forget(facts)
+    assert len(table) == len(left)
+    table.asked(dig("other. A"), A1, scope=Scope.NODE, times=2)  # by which the client is located anew, if it has to be
+    assert {name for name in resting_on if table.ready(dig(f"{name}. A"), A1) is not None} == left
+
+
+def test_what_was_forgotten_is_kept_again_at_its_next_asking() -> None:
+    table = Table()
+    question = dig("web.example. A")
+    table.asked(question, facts=(WEB,), times=2)
+    table.forget([WEB])
+    reply = table.asked(question, response=addresses(3), facts=(WEB,))
+    assert table.ready(question) == reply
+    table.forget([WEB])
+    assert table.ready(question) is None
+
+
+@pytest.mark.parametrize("fact", [address_fact(A1), EVERYTHING])
+def test_a_client_that_may_have_moved_is_located_anew(fact: Fact) -> None:
+    nodes = dict(NODES)
+    table = Table(nodes)
+    question = dig("web.example. A")
+    table.asked(question, A1, addresses(1), Scope.NODE, times=2)
+    table.asked(question, B1, addresses(2), Scope.NODE, times=2)
+    nodes[A1] = "node-b"
+    table.forget([fact])
+    assert table.ready(question, A1) is None
+    of_b = table.asked(question, A1, addresses(2), Scope.NODE)
+    assert table.ready(question, A1) == of_b
+
+
+def test_a_client_that_has_not_moved_stays_where_it_is() -> None:
+    table = Table()
+    table.asked(dig("web.example. A"), A1, scope=Scope.NODE, times=2)
+    table.forget([address_fact(A2), WEB])
+    assert table.ready(dig("web.example. A"), A1) is not None
+
+
+def test_a_table_that_is_full_of_answers_starts_over() -> None:
+    table = Table()
+    for number in range(MAX_STORED):
+        table.asked(dig(f"{number}.example. A"), times=2)
+    assert (len(table), table.started_over) == (MAX_STORED, 0)
+    table.asked(dig("one.more.example. A"), times=2)
+    assert (len(table), table.started_over) == (1, 1)
+
+
+def test_so_does_one_that_is_full_of_octets() -> None:
+    table = Table()
+    most = 0
+    while not table.started_over:
+        most = len(table)
+        table.asked(dig(f"{most}.example. A"), response=addresses(4000), rotate=True, limit=65535, times=2)
+    assert MAX_OCTETS // most > 3 * 4000 * 16  # a rotation has each record more than once
+    assert len(table) == 1
+
+
+def test_of_clients_no_more_are_remembered_than_allowed() -> None:
+    table = Table({})
+    question = dig("web.example. A")
+    for number in range(MAX_CLIENTS + 1):
+        table.asked(question, struct.pack("!I", number), scope=Scope.NODE, times=1 if number else 2)
+    assert len(table.views) == 1
+    assert (len(table), table.started_over) == (1, 0)
+
+
+@pytest.mark.parametrize("number", [2, 3, 8, 9, 25])
+def test_each_address_is_first_equally_often(number: int) -> None:
+    table = Table()
+    question = dig("web.example. A")
+    whole = Reply(table.asked(question, response=addresses(number), rotate=True, times=2))
+    for _ in range(3):
+        turn = [made(table, question) for _ in range(number)]
+        assert Counter(reply.answer[0] for reply in turn) == Counter(whole.answer)
+        for reply in turn:
+            assert sorted(reply.answer) == sorted(whole.answer)
+            assert reply.flags == whole.flags
+
+
+def made(table: Table, question: bytes, address: bytes = ELSEWHERE) -> Reply:
+    wire = table.ready(question, address)
+    assert wire is not None
+    return Reply(wire)
+
+
+def test_each_turn_has_an_order_of_its_own() -> None:
+    # Or the neighbour of an endpoint that is gone would get all of its clients.
+    table = Table()
+    question = dig("web.example. A")
+    table.asked(question, response=addresses(9), rotate=True, times=2)
+    followers = {tuple(made(table, question).answer[:2]) for _ in range(9 * 20)}
+    assert len(followers) > 9
+
+
+@pytest.mark.parametrize(("opt", "limit", "fitting"), [(None, 512, 30), (Opt(), 512, 29), (Opt(), 1232, 74)])
+def test_a_truncated_answer_keeps_its_size_and_gives_everyone_a_turn(opt: Opt | None, limit: int, fitting: int) -> None:
+    table = Table()
+    question = dig("example. A", opt)
+    whole = Reply(table.asked(question, response=addresses(100), rotate=True, limit=limit, times=2))
+    turn = [made(table, question) for _ in range(100)]
+    assert len({reply.answer[0] for reply in turn}) == 100
+    for reply in turn:
+        assert len(reply.wire) == len(whole.wire)
+        assert len(set(reply.answer)) == len(reply.answer) == fitting
+        assert "tc" in reply.flag_names
+        assert reply.options == whole.options
+
+
+def test_what_follows_the_addresses_stays_as_it_is() -> None:
+    table = Table()
+    question = dig("web.example. AAAA", Opt())
+    rdatas = tuple(bytes(15) + bytes((number,)) for number in range(4))
+    response = Response(
+        answer=(RRset(b"", RRType.AAAA, 5, rdatas),),
+        authority=(RRset(b"\x07example\0", RRType.NS, 5, (b"\x02ns\x07example\0",)),),
+        additional=(RRset(b"\x02ns\x07example\0", RRType.A, 5, (B1,)),),
+    )
+    table.asked(question, response=response, rotate=True, times=2)
+    for _ in range(5):
+        reply = made(table, question)
+        assert len(set(reply.answer)) == 4
+        assert reply.authority == ["example. 5 IN NS ns.example."]
+        assert reply.additional == ["ns.example. 5 IN A 10.240.2.1"]
+        assert reply.options == {}
+
+
+TARGETS = tuple(b"\0\0\0\1\0\x50\1" + letter + b"\0" for letter in (b"a", b"b"))
+
+
+@pytest.mark.parametrize(
+    ("response", "rotate"),
+    [
+        pytest.param(addresses(1), True, id="one address"),
+        pytest.param(addresses(9), False, id="no loadbalance"),
+        pytest.param(Response(answer=(RRset(b"", RRType.SRV, 5, TARGETS),)), True, id="SRV records"),
+        pytest.param(Response(3), True, id="NXDOMAIN"),
+    ],
+)
+def test_other_answers_keep_their_order(response: Response, rotate: bool) -> None:
+    table = Table()
+    question = dig("web.example. A")
+    reply = table.asked(question, response=response, rotate=rotate, times=2)
+    assert {table.ready(question) for _ in range(5)} == {reply}
+
+
+def test_addresses_behind_a_cname_are_not_kept_where_their_order_should_change() -> None:
+    alias = RRset(b"", RRType.CNAME, 5, (b"\1b\0",))
+    response = Response(answer=(alias, RRset(b"\1b\0", RRType.A, 5, (A1, B1))))
+    for rotate, kept in ((True, 0), (False, 1)):
+        table = Table()
+        table.asked(dig("web.example. A"), response=response, rotate=rotate, times=2)
+        assert len(table) == kept

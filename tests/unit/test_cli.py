@@ -1,0 +1,160 @@
+"""The command line, without a socket: what each flag and subcommand prints and returns."""
+
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topodns import __version__, cli
+from topodns.config.directives import DIRECTIVES
+from topodns.edge.admin_client import AdminError
+
+DEMO = str(Path(__file__).parents[2] / "config" / "demo" / "Corefile")
+CACHE = "cache.shop.svc.cluster.local"
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_the_version_is_named_with_the_system_and_the_language(capsys: Captured) -> None:
+    for flag in ("-version", "--version"):
+        assert cli.main([flag]) == 0
+        assert re.fullmatch(
+            rf"topodns-{re.escape(__version__)}\n\S+/\S+, python 3\.\d+\.\d+\S*\n", capsys.readouterr().out
+        )
+
+
+def test_the_directives_are_listed_in_order_as_coredns_lists_its_plugins(capsys: Captured) -> None:
+    assert cli.main(["-plugins"]) == 0
+    names = capsys.readouterr().out.split()
+    assert names == sorted(f"dns.{name}" for name in DIRECTIVES)
+    assert {"dns.kubernetes", "dns.topology"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-no-such-flag"],
+        ["-conf"],
+        ["-dns.port", "dns"],
+        ["-dns.port", "65536"],
+        ["-dns.port", "-1"],
+        ["serve"],
+        ["check", "Corefile"],
+        ["explain"],
+        ["explain", CACHE],
+        ["explain", "--client", "127.0.0.1", "--node", "node-a1", CACHE],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_2_with_the_usage(arguments: Sequence[str], capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("usage: topodns")
+
+
+def test_check_says_that_a_corefile_is_good(capsys: Captured) -> None:
+    assert cli.main(["check", "-conf", DEMO]) == 0
+    assert capsys.readouterr().out == f"{DEMO}: good: 1 server blocks, 1 keys\n"
+
+
+FAULTS = [
+    ("an unknown directive", ". {\n    whoamy\n}", "Corefile:2: unknown directive 'whoamy', did you mean 'whoami'?"),
+    ("an unknown option", ". {\n    health {\n        lameduk 5s\n    }\n}", "Corefile:3: "),
+    ("a wrong argument", ". {\n    whoami\n    bufsize tiny\n}", "Corefile:3: "),
+    ("a directive twice", ". {\n    errors\n    errors\n}", "Corefile:3: found 'errors' again, first at "),
+    ("what only CoreDNS has", ". {\n    etcd\n}", "Corefile:2: CoreDNS has the directive 'etcd', topodns does not"),
+    ("no such path", ". {\n    kubernetes {\n        manifests nowhere\n    }\n}", "Corefile:3: "),
+    ("a block without an end", ". {\n    whoami\n", "Corefile:1: "),
+    ("no server block", "", "Corefile: found no server block"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
+def test_check_says_what_is_wrong_and_where(tmp_path: Path, text: str, problem: str, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(text)
+    assert cli.main(["check", "-conf", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"{tmp_path}/{problem}")
+    assert captured.err.count("\n") == 1
+
+
+def test_check_reads_a_corefile_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    whoami\n}\nexample.org example.net {\n    whoami\n}\n"))
+    assert cli.main(["check", "-conf", "stdin"]) == 0
+    assert capsys.readouterr().out == "stdin: good: 2 server blocks, 3 keys\n"
+
+
+def test_without_a_corefile_the_built_in_one_is_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["check"]) == 0
+    assert capsys.readouterr().out == "Corefile: good: 1 server blocks, 1 keys\n"
+    (tmp_path / "Corefile").write_text(". {\n    whoamy\n}\n")
+    assert cli.main(["check"]) == 1
+    assert capsys.readouterr().err.startswith("Corefile:2: ")
+
+
+def test_explain_reads_the_manifests_of_a_corefile(capsys: Captured) -> None:
+    arguments = ["explain", "--json", "-conf", DEMO, "--node", "node-b2", CACHE]
+    assert cli.main(arguments) == 0
+    explained = json.loads(capsys.readouterr().out)
+    assert explained["winner"] == "topology.kubernetes.io/zone"
+    assert explained["answer"] == [f"{CACHE}. 5 IN A 127.10.4.30"]
+
+
+def test_explain_says_in_one_line_why_it_cannot(tmp_path: Path, capsys: Captured) -> None:
+    weighted = tmp_path / "Corefile"
+    weighted.write_text("example.org {\n    whoami\n    loadbalance weighted weights\n}\n")
+    (tmp_path / "weights").write_text("10.0.0.1 5\n")
+    for corefile, node in ((DEMO, "nowhere"), (str(tmp_path / "none"), "node-a1"), (str(weighted), "node-a1")):
+        assert cli.main(["explain", "-conf", corefile, "--node", node, CACHE]) == 1
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err.count("\n")) == ("", 1)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What `explain` asked of a server, and the body that it gets back (an exception: is raised)."""
+    exchange: dict[str, Any] = {"body": b"{}"}
+
+    def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
+        exchange["asked"] = (server, path, dict(arguments))
+        if isinstance(exchange["body"], Exception):
+            raise exchange["body"]
+        return bytes(exchange["body"])
+
+    monkeypatch.setattr("topodns.edge.admin_client.fetch", fetch)
+    return exchange
+
+
+def test_explain_asks_the_ready_address_on_loopback_unless_told_otherwise(served: dict[str, Any]) -> None:
+    cli.main(["explain", "--client", "10.1.2.3", CACHE])
+    assert served["asked"] == ("127.0.0.1:8181", "/explain", {"name": CACHE, "type": "A", "client": "10.1.2.3"})
+    cli.main(["explain", "--node", "node-1", "--server", "10.0.0.1:80", CACHE, "SRV"])
+    assert served["asked"] == ("10.0.0.1:80", "/explain", {"name": CACHE, "type": "SRV", "node": "node-1"})
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"<html>", "127.0.0.1:8181 does not explain: is it the `ready` address of a topodns?"),
+        (b"[]", "127.0.0.1:8181 does not explain: is it the `ready` address of a topodns?"),
+        (AdminError("no answer from 127.0.0.1:8181: refused"), "no answer from 127.0.0.1:8181: refused"),
+    ],
+)
+def test_a_server_that_does_not_explain_is_named(
+    served: dict[str, Any], body: object, problem: str, capsys: Captured
+) -> None:
+    served["body"] = body
+    assert cli.main(["explain", "--client", "10.1.2.3", CACHE]) == 1
+    assert capsys.readouterr().err == f"{problem}\n"

@@ -1,0 +1,151 @@
+"""The documents say what is so: their links lead somewhere, their sessions happen, the names in them exist."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from pkgutil import resolve_name
+from random import Random
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.console import Command, commands, parse_dig
+from tests.support.demo import PORT, ROOT, Demo
+from topodns.cli import main
+from topodns.cluster.topology import Reason
+from topodns.edge.metrics import Metrics
+from topodns.listeners import Listeners
+from topodns.published import Events, readings
+
+DOCUMENTS = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")])
+}
+COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
+DIGS = [(name, command) for name, command in COMMANDS if command.words[0] == "dig"]
+RUNS = [(name, command) for name, command in COMMANDS if command.words[0] == ".venv/bin/topodns"]
+
+LINK = re.compile(r"\[[^]]*\]\(([^()\s]+)\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+TREE_PATH = re.compile(r"`((?:topodns|tests|config|docs|bench)/[^`\s*]*|[a-z_]+/[a-z_]+\.py)`")
+CODE_NAME = re.compile(r"`((?:admin|assembly|cluster|config|dns|edge|explain|listeners|resolve|settings)\.[\w.]+)`")
+METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
+
+
+def titled(case: tuple[str, Command]) -> str:
+    name, command = case
+    return f"{name}: {shlex.join(command.words)}"
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return Demo()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_within_the_project_leads_to_a_file_and_a_heading(name: str) -> None:
+    for link in LINK.findall(FENCED.sub("", DOCUMENTS[name])):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+def anchors(document: str) -> set[str]:
+    """The anchors that GitHub gives to headings."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_document_is_in_the_index() -> None:
+    index = {Path("docs", link).name for link in LINK.findall(DOCUMENTS["docs/README.md"])}
+    missing = {Path(name).name for name in DOCUMENTS if name.startswith("docs/")} - index - {"README.md"}
+    assert missing == set()
+
+
+def test_every_command_of_a_session_is_one_that_is_tried_here() -> None:
+    assert [titled(case) for case in COMMANDS if case not in DIGS and case not in RUNS] == []
+    assert {name for name, _ in DIGS} >= {"README.md", "docs/topology.md"}
+    assert {name for name, _ in RUNS} >= {"README.md", "docs/topology.md"}
+
+
+@pytest.mark.parametrize(("name", "command"), DIGS, ids=map(titled, DIGS))
+def test_dig_prints_what_the_document_shows(demo: Demo, name: str, command: Command) -> None:
+    dig = parse_dig(command.words[1:])
+    assert (dig.server, dig.port) == ("127.0.0.1", str(PORT))
+    for _ in range(3):  # made, made again and kept, then ready-made
+        assert dig.facts(command.output) == dig.facts_of(demo.ask(dig.question, dig.source, dig.opt))
+
+
+@pytest.mark.parametrize(("name", "command"), RUNS, ids=map(titled, RUNS))
+def test_topodns_prints_what_the_document_shows(
+    name: str, command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(command.words[1:]) == 0
+    assert capsys.readouterr().out == command.output
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_file_that_is_named_exists(name: str) -> None:
+    named = [path for path in TREE_PATH.findall(DOCUMENTS[name]) if "NAME" not in path]
+    assert [path for path in named if not (ROOT / path).exists() and not (ROOT / "topodns" / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_name_of_code_that_is_named_exists(name: str) -> None:
+    named = CODE_NAME.findall(DOCUMENTS[name])
+    assert named
+    for each in named:
+        resolve_name(f"topodns.{each}")
+
+
+def test_the_tree_of_the_architecture_has_every_package() -> None:
+    shown = set(re.findall(r"^ *(\w+)/ ", DOCUMENTS["docs/architecture.md"], re.MULTILINE))
+    packages = {path.parent.name for path in (ROOT / "topodns").rglob("*/__init__.py")}
+    assert packages - {"topodns"} - shown == set()
+
+
+def test_the_architecture_has_the_door_and_the_reason_of_every_library() -> None:
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    declared = re.findall(r'^  "([\w-]+)>=\S+", +# topodns\.(\S+)$', pyproject, re.MULTILINE)
+    section = DOCUMENTS["docs/architecture.md"].partition("## Libraries")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"^\| ([\w-]+) \| `([\w.]+)` \| .+ \|$", section, re.MULTILINE)) == sorted(declared)
+
+
+@pytest.fixture(scope="module")
+def exposition(demo: Demo) -> str:
+    """What /metrics says of the example after a few queries."""
+    demo.ask("cache.shop.svc.cluster.local A", "127.10.1.100")
+    events = Events()
+    events.generation = demo.generation
+    return Metrics(lambda: [demo.tally], readings(Listeners(Random(0)), events)).exposition().decode()
+
+
+def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:
+    rows = METRIC_ROW.findall(DOCUMENTS["docs/metrics.md"])
+    return {name: (kind, {label.strip() for label in labels.split(",")} - {""}) for name, kind, labels in rows}
+
+
+def test_every_metric_is_documented_and_every_documented_metric_is_there(exposition: str) -> None:
+    published = dict(re.findall(r"^# TYPE (\w+) (\w+)$", exposition, re.MULTILINE))
+    assert {name: kind for name, (kind, _) in documented_metrics().items()} == published
+
+
+def test_metrics_have_the_labels_that_are_documented(exposition: str) -> None:
+    documented = documented_metrics()
+    for family in text_string_to_metric_families(exposition):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        for sample in family.samples:
+            assert sample.labels.keys() - {"le"} == documented[name][1], sample.name
+
+
+def test_every_outcome_of_a_selection_is_documented() -> None:
+    table = DOCUMENTS["docs/metrics.md"].partition("| `outcome` |")[2].partition("\n\n")[0]
+    documented = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    # An empty family is nobody's choice: the step decides before it comes to a selection that is counted.
+    assert documented == {reason.value for reason in Reason} - {Reason.NO_ENDPOINTS.value}

@@ -1,0 +1,199 @@
+"""What `explain` says of a client's answer: the node, the method, the keys with their matches, and why."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.corefiles import settings
+from topodns.explain import Explanation, Unexplained, explain_offline, explanation_text
+from topodns.settings.server import Settings
+
+MANIFEST = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: one, labels: {rack: "1", hall: north}}
+  status: {addresses: [{type: InternalIP, address: 10.0.0.1}]}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: two, labels: {rack: "2", hall: north}}
+  status: {addresses: [{type: InternalIP, address: 10.0.0.2}]}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: far, labels: {hall: south}}
+  status: {addresses: [{type: InternalIP, address: 10.0.0.3}]}
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: soft, annotations: {topodns.io/topology-keys: "rack,hall,*"}}
+  spec: {clusterIP: None}
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: hard, annotations: {topodns.io/topology-keys: "rack,hall"}}
+  spec: {clusterIP: None}
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: wrong, annotations: {topodns.io/topology-keys: "not a key"}}
+  spec: {clusterIP: None}
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: plain}
+  spec: {clusterIP: None}
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: front}
+  spec: {clusterIP: 10.96.0.1, ports: [{name: http, port: 80}]}
+"""
+SLICE = """\
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  metadata: {namespace: shop, name: %(name)s-1, labels: {kubernetes.io/service-name: %(name)s}}
+  addressType: IPv4
+  endpoints: [{addresses: [10.1.1.1], nodeName: one}, {addresses: [10.1.1.2], nodeName: one}]
+"""
+COREFILE = "cluster.local {\n kubernetes {\n manifests cluster.yaml\n }\n %s\n}\n"
+TOPOLOGY = "topology {\n locate nodes\n %s\n}"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    slices = "".join(SLICE % {"name": name} for name in ("soft", "hard", "wrong", "plain"))
+    (tmp_path / "cluster.yaml").write_text(MANIFEST + slices)
+    return tmp_path
+
+
+@pytest.fixture
+def served(directory: Path) -> Settings:
+    return settings(COREFILE % (TOPOLOGY % ""), str(directory))
+
+
+def explained(served: Settings, service: str, qtype: str = "A", **client: str) -> Explanation:
+    return explain_offline(served, {"name": f"{service}.shop.svc.cluster.local", "type": qtype, **client})
+
+
+def addresses(explanation: Explanation) -> list[str]:
+    return sorted(line.split()[-1] for line in explanation.answer)
+
+
+BOTH = ["10.1.1.1", "10.1.1.2"]
+CASES = [
+    ("the first key wins", "soft", {"client": "10.0.0.1"}, (("rack", "1", 2),), "rack", BOTH),
+    (
+        "the second, where the first has nobody",
+        "soft",
+        {"node": "two"},
+        (("rack", "2", 0), ("hall", "north", 2)),
+        "hall",
+        BOTH,
+    ),
+    ("any", "soft", {"node": "far"}, (("rack", "", 0), ("hall", "south", 0), ("*", "", 2)), "*", BOTH),
+    ("nobody", "hard", {"node": "far"}, (("rack", "", 0), ("hall", "south", 0)), "", []),
+    ("any, for a client that nobody knows", "soft", {"client": "192.0.2.1"}, (), "", BOTH),
+    ("nobody, for a client that nobody knows", "hard", {"client": "192.0.2.1"}, (), "", []),
+    ("invalid keys", "wrong", {"client": "10.0.0.1"}, (), "", BOTH),
+    ("no keys", "plain", {"client": "10.0.0.1"}, (), "", BOTH),
+    ("no choice at all", "front", {"client": "10.0.0.1"}, (), "", ["10.96.0.1"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("service", "client", "tried", "winner", "answer"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_every_key_tried_is_there_with_the_clients_value_and_its_matches(
+    served: Settings,
+    service: str,
+    client: dict[str, str],
+    tried: tuple[tuple[str, str, int], ...],
+    winner: str,
+    answer: list[str],
+) -> None:
+    explanation = explained(served, service, **client)
+    assert (explanation.tried, explanation.winner, addresses(explanation)) == (tried, winner, answer)
+    assert explanation.rcode == "NOERROR"
+
+
+@pytest.mark.parametrize(
+    ("client", "node", "method"),
+    [
+        ({"client": "10.0.0.2"}, "two", "nodes"),
+        ({"node": "two"}, "two", "given"),
+        ({"client": "192.0.2.1"}, "", "unknown"),
+    ],
+)
+def test_the_node_is_there_with_the_method_that_found_it(
+    served: Settings, client: dict[str, str], node: str, method: str
+) -> None:
+    for service in ("hard", "front"):
+        explanation = explained(served, service, **client)
+        assert (explanation.node, explanation.method) == (node, method)
+
+
+def test_a_policy_is_named_with_its_source_and_what_is_wrong_with_it(served: Settings) -> None:
+    good, wrong = explained(served, "hard", node="one"), explained(served, "wrong", node="one")
+    assert (good.source, good.keys, good.problem) == ("annotation", ("rack", "hall"), "")
+    assert (wrong.source, wrong.keys) == ("annotation", ())
+    assert wrong.problem == "expected a label key or *, found 'not a key'"
+
+
+def test_options_of_the_corefile_count(directory: Path) -> None:
+    strict = settings(COREFILE % (TOPOLOGY % "on_invalid deny"), str(directory))
+    assert addresses(explained(strict, "wrong", node="one")) == []
+    generous = settings(COREFILE % (TOPOLOGY % "unknown_client all"), str(directory))
+    assert addresses(explained(generous, "hard", client="192.0.2.1")) == BOTH
+    refusing = settings(COREFILE % (TOPOLOGY % "unknown_client refuse"), str(directory))
+    assert explained(refusing, "hard", client="192.0.2.1").rcode == "REFUSED"
+
+
+def test_names_that_are_not_there_are_explained_too(served: Settings) -> None:
+    missing = explained(served, "missing", client="10.0.0.1")
+    assert (missing.rcode, missing.answer, missing.reason, missing.source) == ("NXDOMAIN", (), "", "")
+
+
+def test_without_topology_nothing_is_chosen(directory: Path) -> None:
+    plain = settings(COREFILE % "", str(directory))
+    explanation = explained(plain, "hard", client="10.0.0.1")
+    assert (addresses(explanation), explanation.tried, explanation.keys) == (BOTH, (), ())
+
+
+FAULTS = [
+    ("neither client nor node", {}, "found both or none of client and node, expected one of them"),
+    ("both", {"client": "10.0.0.1", "node": "one"}, "found both or none of client and node, expected one of them"),
+    ("no such node", {"node": "three"}, "no Node is named 'three'"),
+    ("no address", {"client": "one"}, "'one' is no IP address"),
+    ("no name", {"client": "10.0.0.1", "name": ""}, "no name is given"),
+    ("a bad name", {"client": "10.0.0.1", "name": "a..b"}, ""),
+    ("a name elsewhere", {"client": "10.0.0.1", "name": "example.org"}, "example.org. is below no origin"),
+    ("an unknown type", {"client": "10.0.0.1", "type": "FOO"}, "'FOO' is no type; expected one such as A"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "why"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
+def test_what_cannot_be_explained_says_what_was_found(served: Settings, arguments: dict[str, str], why: str) -> None:
+    with pytest.raises(Unexplained) as told:
+        explain_offline(served, {"name": "hard.shop.svc.cluster.local", **arguments})
+    assert str(told.value).startswith(why)
+
+
+def test_a_name_that_falls_through_is_said_to(directory: Path) -> None:
+    text = "cluster.local {\n kubernetes {\n manifests cluster.yaml\n fallthrough\n }\n topology\n}\n"
+    with pytest.raises(Unexplained, match="falls through"):
+        explained(settings(text, str(directory)), "missing", client="10.0.0.1")
+
+
+def test_the_text_reads_from_the_client_to_the_answer(served: Settings) -> None:
+    assert explanation_text(explained(served, "soft", node="two").as_dict()).splitlines()[:6] == [
+        "client   any on node two (as given)",
+        "name     soft.shop.svc.cluster.local. A",
+        "policy   annotation: rack, hall, *",
+        "tried    rack = 2: 0 matching",
+        "tried    hall = north: 2 matching  <- wins",
+        "because  the first key with a match wins, with all its matches",
+    ]
+
+
+def test_the_text_of_a_denial_has_no_records(served: Settings) -> None:
+    text = explanation_text(explained(served, "hard", client="192.0.2.1").as_dict())
+    assert text.startswith("client   192.0.2.1 on an unknown node\n")
+    assert text.endswith("\nanswer   NOERROR")

@@ -1,0 +1,102 @@
+"""One watch, from its request to its end. Where it begins with a list, it is both."""
+
+import asyncio
+import logging
+from typing import Final
+
+from topodns.cluster.watch import Bookmark, Event, Refusal, Undecodable, UnreadableReply, read_watch_line
+from topodns.edge.api_source.line_reader import LineReader, LineTooLong
+from topodns.edge.api_source.reader import Reader
+from topodns.edge.api_source.turns import Turn
+from topodns.edge.kube_api.contract import ApiError
+
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS: Final = (240.0, 295.0)  # asked of the server; random, so that watches do not end together
+OVERDUE: Final = 10.0  # seconds after which we end a watch that the server should have ended
+INITIAL_SILENCE: Final = 5.0  # seconds: a server that stops before the initial events end does not know of such an end
+SHORT_WATCH: Final = 1.0  # seconds: a watch that ends sooner and says nothing is a failure, as in client-go
+
+_REFUSALS: Final = (400, 422)  # of a wish that the server does not know, or has switched off
+
+
+class NoInitialEvents(Exception):
+    """The server does not stream lists."""
+
+
+class WatchRun:
+    """Reads one response to a watch request."""
+
+    def __init__(self, reader: Reader, with_list: bool) -> None:
+        self._reader = reader
+        self._listing = reader.new_listing() if with_list else None
+        self._lines = LineReader()
+        self._silent = True
+        self._seconds = reader.company.rng.uniform(*WATCH_SECONDS)
+        self._began = asyncio.get_running_loop().time()
+        self._limit = asyncio.timeout_at(self._began + self._seconds + OVERDUE)
+
+    async def run(self) -> None:
+        """Take everything in until the server ends the watch. Raises ApiError, Doubtful, NoInitialEvents."""
+        try:
+            await self._read()
+        except TimeoutError:
+            if self._listing is not None:
+                raise NoInitialEvents from None
+            log.info("plugin/kubernetes: watch of %s: overdue, asking again", self._reader.progress.resource.name)
+        except ApiError as error:
+            if self._listing is not None and error.status in _REFUSALS:
+                raise NoInitialEvents from None
+            raise
+        except (UnreadableReply, LineTooLong) as problem:
+            raise ApiError(0, str(problem)) from None
+
+    async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with self._limit, self._reader.company.api.stream(self._reader.path, self._parameters()) as body:
+            self._reader.answered()
+            self._expect_more()
+            async for piece in body:
+                await self._take_piece(piece)
+                self._expect_more()
+        if self._listing is not None:
+            raise ApiError(0, "the watch ended before it had sent all objects")
+        if self._silent and loop.time() - self._began < SHORT_WATCH:
+            raise ApiError(0, "the watch ended at once")
+        self._reader.backoff.succeeded()
+
+    def _parameters(self) -> dict[str, str]:
+        times = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(int(self._seconds))}
+        version = self._reader.ledger.version
+        if self._listing is not None:
+            start = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", **self._reader.ledger.floor}
+        else:
+            start = {"resourceVersion": version} if version else {}
+        return {**self._reader.progress.resource.selectors, **times, **start}
+
+    def _expect_more(self) -> None:
+        """Silence is normal in a watch that may end only as a whole, but not among its initial events."""
+        if self._listing is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time() + INITIAL_SILENCE)
+
+    async def _take_piece(self, piece: bytes) -> None:
+        async with self._reader.company.turns.take() as turn:
+            self._reader.answered()
+            for line in self._lines.feed(piece):
+                item = read_watch_line(self._reader.progress.resource.kind, line)
+                if isinstance(item, Refusal):
+                    raise ApiError(item.status, item.problem, item.retry_after)
+                self._silent = False
+                await self._take_item(item, turn)
+                await turn.breathe()
+
+    async def _take_item(self, item: Event | Bookmark | Undecodable, turn: Turn) -> None:
+        if self._listing is None:
+            self._reader.backoff.succeeded()
+            self._reader.ledger.take(item)
+        elif not isinstance(item, Bookmark):
+            self._reader.ledger.collect(self._listing, item)
+        elif item.initial_events_end:
+            listing, self._listing = self._listing, None
+            self._limit.reschedule(self._began + self._seconds + OVERDUE)
+            await self._reader.believe(listing, item.version, turn)

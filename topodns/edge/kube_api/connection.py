@@ -1,0 +1,200 @@
+"""Requests to one API server over HTTP/1.1. The one door of aiohttp.
+
+Connections are pooled by aiohttp, whose key for a pool includes the TLS context: with a new one, which is made after
+every failure and every rotation of credentials, no old connection is used again.
+"""
+
+import asyncio
+import os
+import platform
+import ssl
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, NamedTuple
+
+import aiohttp
+
+from topodns import __version__
+from topodns.edge.kube_api.access import Access, tls_context
+from topodns.edge.kube_api.contract import ApiError, Deadlines
+from topodns.edge.kube_api.login import Login
+from topodns.edge.kube_api.refusals import MAX_BODY, bounded_text, refusal
+from topodns.edge.kube_api.sockets import open_socket
+
+MAX_SENT_BACK: Final = 4 << 20  # octets of the response to `send`; etcd keeps no object above 1.5 MiB
+
+_USER_AGENT: Final = f"topodns/{__version__} ({sys.platform}/{os.uname().machine}; Python {platform.python_version()})"
+_HEADERS: Final = {
+    "User-Agent": _USER_AGENT,
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",  # on a cluster's own network, decompressing costs more than the octets it saves
+}
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    parameters: Mapping[str, str]
+    body: bytes | None = None
+    content_type: str = ""
+
+
+class Connection:
+    """One API server, as `KubeApi` describes it."""
+
+    def __init__(self, login: Login, deadlines: Deadlines) -> None:
+        self._login = login
+        self._deadlines = deadlines
+        self._tls: tuple[Access, ssl.SSLContext] | None = None
+        # No cookies, no redirects, no proxies out of the environment: a token goes where the configuration says.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=open_socket),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
+            headers=_HEADERS,
+        )
+
+    @asynccontextmanager
+    async def stream(self, path: str, parameters: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        response = await self._accepted(_Request("GET", path, parameters))
+        try:
+            yield _Body(self, response)
+        finally:
+            response.close()  # of a body that was read to its end, the connection is back in the pool already
+
+    async def send(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> bytes:
+        response = await self._accepted(_Request(method, path, {}, body, content_type))
+        try:
+            with self.translated(_origin(response)):
+                async with asyncio.timeout(self._deadlines.response):
+                    content = await _read(response, MAX_SENT_BACK + 1)
+        finally:
+            response.close()
+        if len(content) > MAX_SENT_BACK:
+            raise ApiError(0, f"the response to {method} {path} is longer than {MAX_SENT_BACK} octets")
+        return content
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    @contextmanager
+    def translated(self, server: str) -> Iterator[None]:
+        """Turns every failure of the connection into an ApiError."""
+        try:
+            yield
+        except (aiohttp.ClientError, OSError) as problem:
+            self._tls = None
+            raise ApiError(0, f"{server}: {self._reason(problem)}") from problem
+
+    async def _accepted(self, request: _Request) -> aiohttp.ClientResponse:
+        """The 2xx response; credentials that were refused are read again, and others tried once. Raises ApiError."""
+        access = await self._login.access()
+        response = await self._ask(access, request)
+        if response.status == 401:
+            refused = await self._refusal(response)
+            renewed = await self._login.renew(access)
+            if renewed == access:
+                raise refused
+            response = await self._ask(renewed, request)
+        if not 200 <= response.status < 300:
+            raise await self._refusal(response)
+        return response
+
+    async def _ask(self, access: Access, request: _Request) -> aiohttp.ClientResponse:
+        """The response as far as its head."""
+        headers = {"Authorization": access.authorization} if access.authorization else {}
+        if request.content_type:
+            headers["Content-Type"] = request.content_type
+        context = self._context(access)
+        with self.translated(access.server):
+            async with asyncio.timeout(self._deadlines.response):
+                return await self._session.request(
+                    request.method,
+                    access.server + request.path,
+                    params=request.parameters,
+                    data=request.body,
+                    headers=headers,
+                    ssl=context,
+                    server_hostname=access.server_name or None,
+                    proxy=access.proxy or None,
+                    allow_redirects=False,
+                )
+
+    def _context(self, access: Access) -> ssl.SSLContext:
+        if self._tls is None or self._tls[0] is not access:
+            self._tls = (access, tls_context(access))
+        return self._tls[1]
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> ApiError:
+        """The error that a response stands for, whose body is read as far as it comes in time."""
+        try:
+            async with asyncio.timeout(self._deadlines.connect):
+                body = await _read(response, MAX_BODY)
+        except (aiohttp.ClientError, OSError):
+            body = b""
+        finally:
+            response.close()
+        if response.status >= 500:
+            self._tls = None  # behind the same address there may be another server, and that one may be well
+        return refusal(response.status, response.headers.get("Retry-After", ""), body, time.time())
+
+    def _reason(self, problem: Exception) -> str:
+        """Why there is no response, or no more of it."""
+        match problem:
+            case aiohttp.ConnectionTimeoutError():
+                return f"no connection within {self._deadlines.connect:g} s"
+            case TimeoutError(errno=None):
+                return f"no response within {self._deadlines.response:g} s"
+            case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as error):
+                return f"its certificate is not trusted: {error.verify_message}"
+            case aiohttp.ClientHttpProxyError(status=status):
+                return f"the proxy refused with {status}"
+            case aiohttp.ClientProxyConnectionError(os_error=error):
+                return f"the proxy cannot be reached: {_words(error)}"
+            case aiohttp.ClientConnectorDNSError(os_error=error):
+                return f"its address is unknown: {error.strerror or error}"
+            case aiohttp.ClientConnectorError(os_error=error):
+                return _words(error)
+            case aiohttp.ServerDisconnectedError():
+                return "the connection was closed before a response came"
+            case aiohttp.ClientPayloadError():
+                return "the response was cut off"
+        return bounded_text(str(problem)) or type(problem).__name__
+
+
+class _Body:
+    """The pieces of a response's body as they come. No generator, which would outlive a caller that leaves it."""
+
+    __slots__ = ("_connection", "_response")
+
+    def __init__(self, connection: Connection, response: aiohttp.ClientResponse) -> None:
+        self._connection = connection
+        self._response = response
+
+    def __aiter__(self) -> "_Body":
+        return self
+
+    async def __anext__(self) -> bytes:
+        with self._connection.translated(_origin(self._response)):
+            piece = await self._response.content.readany()
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+
+def _words(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else bounded_text(str(error))
+
+
+def _origin(response: aiohttp.ClientResponse) -> str:
+    return str(response.url.origin())
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The body, or its first `limit` octets."""
+    content = bytearray()
+    while len(content) < limit and (piece := await response.content.readany()):
+        content += piece
+    return bytes(content[:limit])

@@ -1,0 +1,143 @@
+"""Who we are outside of a Pod: a kubeconfig, whose entries the kubernetes package puts together. Its one door.
+
+The package is given a dictionary in which what needs more care is done already: the `exec` plugin has run, and the
+token's file has been read.
+"""
+
+import base64
+import math
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import ConfigException
+from kubernetes.aio.config.kube_config import KubeConfigLoader
+
+from topodns.edge.documents import BadManifest, parse_documents
+from topodns.edge.kube_api.access import Access, file_states, read_word
+from topodns.edge.kube_api.contract import ApiError
+from topodns.edge.kube_api.exec_plugin import run_plugin
+
+# Ignoring them would be acting as somebody else. The package speaks OpenID Connect to issuers it does not verify.
+_REFUSED: Final = ("as", "as-uid", "as-groups", "as-user-extra", "auth-provider")
+_FILES: Final = ("client-certificate", "client-key", "tokenFile")
+
+Entry = dict[str, Any]
+
+
+class Kubeconfig:
+    """One file and the context to use; "" is the current one."""
+
+    def __init__(self, file: str, context: str, plugin_deadline: float) -> None:
+        self._file = os.path.abspath(file)
+        self._context = context
+        self._plugin_deadline = plugin_deadline  # seconds
+        self._access: Access | None = None
+
+    async def load(self, refused: bool) -> Access:
+        """The access; the last one again while it is good and no file it came from has changed. Raises ApiError."""
+        access = self._access
+        if refused or access is None or time.time() >= access.expires or _changed(access):
+            self._access = access = await self._read()
+        return access
+
+    async def _read(self) -> Access:
+        try:
+            return await self._assembled(_read_config(self._file))
+        except ApiError as problem:
+            raise ApiError(0, f"{self._file}: {problem}") from None
+        except (ConfigException, OSError) as problem:
+            raise ApiError(0, f"{self._file}: {problem}") from None
+        except (
+            TypeError,
+            ValueError,
+            KeyError,
+            AttributeError,
+        ) as problem:  # of the package, for what is no kubeconfig
+            raise ApiError(0, f"{self._file}: no kubeconfig: {problem!r}") from None
+
+    async def _assembled(self, config: Entry) -> Access:
+        context = _entry(config, "contexts", self._context or config.get("current-context") or "")["context"]
+        cluster = _filled(_entry(config, "clusters", context["cluster"])["cluster"])
+        user = _filled(_entry(config, "users", context["user"])["user"] if context.get("user") else {})
+        directory = os.path.dirname(self._file)
+        paths = [cluster.get("certificate-authority"), *(user.get(name) for name in _FILES)]
+        files = file_states([self._file, *(os.path.join(directory, path) for path in paths if path)])
+        user, expires = await self._logged_in(user, directory)
+        found = Configuration(host="")
+        await KubeConfigLoader(_alone(cluster, user), config_base_path=directory).load_and_set(found)
+        return Access(
+            server=found.host,
+            authorization=found.api_key.get("BearerToken", ""),
+            ca=found.ssl_ca_cert or "",
+            certificate=found.cert_file or "",
+            key=found.key_file or "",
+            verified=found.verify_ssl,
+            server_name=found.tls_server_name or "",
+            proxy=found.proxy or "",
+            expires=expires,
+            files=files,
+        )
+
+    async def _logged_in(self, user: Entry, directory: str) -> tuple[Entry, float]:
+        """The user with every credential in place, and until when they hold (seconds since the epoch)."""
+        for name in _REFUSED:
+            if name in user:
+                raise ApiError(0, f"the user has {name!r}, which is not supported")
+        if token_file := user.get("tokenFile"):  # comes before `token`, as in client-go
+            return {**user, "token": read_word(os.path.join(directory, token_file), "token")}, math.inf
+        if "exec" not in user:
+            return user, math.inf
+        credential = await run_plugin(user["exec"], directory, self._plugin_deadline)
+        given: Entry = {"token": credential.token} if credential.token else {}
+        if credential.certificate:
+            given["client-certificate-data"] = _encoded(credential.certificate)
+            given["client-key-data"] = _encoded(credential.key)
+        return {**{name: value for name, value in user.items() if name != "exec"}, **given}, credential.expires
+
+
+def _changed(access: Access) -> bool:
+    return file_states(state.path for state in access.files) != access.files
+
+
+def _read_config(path: str) -> Entry:
+    """The one object of a kubeconfig. Raises ApiError, OSError."""
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        objects = [document.object for document in parse_documents(data, path) if document is not None]
+    except BadManifest as problem:
+        raise ApiError(0, f"line {problem.line}: {problem.problem}") from None
+    if len(objects) != 1:
+        raise ApiError(0, f"{len(objects)} objects, expected one of kind Config")
+    return objects[0]
+
+
+def _entry(config: Mapping[str, Any], kind: str, name: str) -> Entry:
+    for entry in config.get(kind) or []:
+        if entry["name"] == name:
+            found: Entry = entry
+            return found
+    raise ApiError(0, f"no {name!r} among its {kind}" if name else "no current-context")
+
+
+def _filled(entry: Entry | None) -> Entry:
+    """The entry without what is empty: the package takes an empty `-data` for data, and then forgets the file."""
+    return {name: value for name, value in (entry or {}).items() if value not in (None, "")}
+
+
+def _alone(cluster: Entry, user: Entry) -> Entry:
+    """A kubeconfig with nothing to choose."""
+    name = "chosen"
+    return {
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+    }
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
