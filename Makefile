@@ -14,8 +14,8 @@ install: $(VENV)/.runtime ## create .venv with .venv/bin/topodns from requiremen
 run: install ## serve the example cluster of config/demo on 127.0.0.1:5300
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
-test: $(VENV)/.dev ## run the unit tests and the stories (no root, no cluster, no Go)
-	@$(BIN)/python -m pytest tests/unit tests/stories
+test: $(VENV)/.dev ## run the unit tests and, beside them, the stories (no root, no cluster, no Go)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-unit test-stories
 
 test-unit: $(VENV)/.dev ## run the pure tests only
 	@$(BIN)/python -m pytest tests/unit

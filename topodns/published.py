@@ -46,7 +46,7 @@ class Events:
 def readings(listeners: Listeners, events: Events) -> list[Published]:
     """Everything that is read at scrape time."""
     sources = api_readings(events.clusters)
-    return [*_process(events), *_health(events.health), *_clusters(events), *sources, *_sockets(listeners)]
+    return [*_process(events), *_health(events.health), *_clusters(events), *sources, *_sockets(listeners, events)]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -91,6 +91,18 @@ def _health(probe: HealthProbe) -> Iterator[Published]:
         (),
         lambda: [((), probe.failures)],
     )
+
+
+def _allowed(listeners: Listeners, events: Events) -> Rows:
+    """Queries that `acl` let through: all of the blocks that have it, but those that it answered itself."""
+    blocks = events.generation.settings.blocks if events.generation is not None else ()
+    guarded = {name_text(key.origin) for block in blocks if block.acl for key in block.keys}
+    counts: Counter[tuple[str, ...]] = Counter()
+    for tally in listeners.tallies():
+        for kind, times in tally.kinds():
+            if kind.origin in guarded and kind.plugin != "acl":
+                counts[(tally.server, "")] += times
+    return counts.items()
 
 
 def _enabled(events: Events) -> Rows:
@@ -180,7 +192,14 @@ def _invalid(events: Events) -> Rows:
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
 
 
-def _sockets(listeners: Listeners) -> Iterator[Reading]:
+def _sockets(listeners: Listeners, events: Events) -> Iterator[Reading]:
+    yield Reading(
+        "coredns_acl_allowed_requests",
+        "Queries that acl let through.",
+        "counter",
+        ("server", "view"),
+        lambda: _allowed(listeners, events),
+    )
     yield Reading(
         "topodns_hot_entries", "Ready-made answers held.", "gauge", (), lambda: [((), listeners.hot_entries())]
     )

@@ -5,6 +5,7 @@ node a pod and a pod of the node's network that ask it. Tests take a namespace o
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -38,10 +39,19 @@ Askers = Mapping[str, Asker]
 Serve = Callable[..., AbstractContextManager[Server]]
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where no lab can be had, one test is skipped for all, so that the reason stands in one line."""
+    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    if not ours or not (reason := why_impossible()):
+        return
+    first, *others = ours
+    first.add_marker(pytest.mark.skip(reason=f"NO KUBERNETES HERE, nothing of tests/cluster is tried: {reason}"))
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    if reason := why_impossible():
-        pytest.skip(f"NO KUBERNETES HERE, tests/cluster tries nothing: {reason}")
     directory = tmp_path_factory.mktemp("kubelab")
     write_topodns_image(directory / "topodns.tar")
     lab = Lab(directory / "lab")

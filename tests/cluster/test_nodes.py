@@ -1,13 +1,13 @@
 """Nodes that change their place, go and come: their clients and their endpoints move in the same answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from tests.cluster.conftest import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.nearness import answers
-from tests.support.kube.objects import HOSTNAME, ZONE, headless, manual_slice, metadata
+from tests.support.kube.objects import HOSTNAME, ZONE, Object, headless, manual_slice, metadata
 from tests.support.kube.waiting import becomes, eventually
 from tests.support.kube.whereabouts import NAME, node_told, whereabouts
 
@@ -31,6 +31,12 @@ def moved(cluster: Cluster) -> Iterator[str]:
     cluster.patch("Node", "", "node3", {"metadata": {"labels": {ZONE: cluster.topology_zones["node3"]}}})
 
 
+def node_object(name: str, labels: Mapping[str, str]) -> Object:
+    """Of a node that is not there: no pod may be put on it."""
+    spec = {"taints": [{"key": "topodns.io/no-such-machine", "effect": "NoSchedule"}]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata(name, labels), "spec": spec}
+
+
 def on(*nodes: str) -> set[str]:
     return {ADDRESSES[node] for node in nodes}
 
@@ -52,8 +58,7 @@ def test_an_endpoint_is_near_once_its_node_is_there(cluster: Cluster, place: Pla
     place.create(headless("all", app=""), manual_slice("all", "all", [("198.51.100.99", "late-node")]))
     becomes(lambda: askers["node4"].addresses(place.fqdn("all")), {"198.51.100.99"})
     assert askers["node4"].addresses(near) == on("node4")
-    labels = {ZONE: "c", HOSTNAME: "late-node"}
-    cluster.create("", {"apiVersion": "v1", "kind": "Node", "metadata": metadata("late-node", labels)})
+    cluster.create("", node_object("late-node", {ZONE: "c", HOSTNAME: "late-node"}))
     try:
         becomes(lambda: askers["node4"].addresses(near), on("node4") | {"198.51.100.99"})
         assert askers["node3"].addresses(near) == on("node3")

@@ -11,6 +11,7 @@ from tests.kubelab.machine import LabError
 from tests.kubelab.programs import make_programs, missing_programs
 
 _TOOLS = ("unshare", "nsenter", "mount", "ip", "nft", "openssl", "dpkg-deb")
+_NAMESPACES = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork")
 
 
 def prepare() -> None:
@@ -39,5 +40,7 @@ def why_never() -> str:
         return f"kubelab needs Linux on amd64, this is {platform.system()} on {platform.machine()}"
     if os.geteuid():
         return "kubelab needs root: namespaces, mounts, cgroups"
-    missing = [tool for tool in _TOOLS if not shutil.which(tool)]
-    return f"kubelab needs {', '.join(missing)}" if missing else ""
+    if missing := [tool for tool in _TOOLS if not shutil.which(tool)]:
+        return f"kubelab needs the programs {', '.join(missing)}"
+    trial = subprocess.run([*_NAMESPACES, "true"], capture_output=True, text=True, check=False)
+    return f"kubelab needs namespaces of its own: {trial.stderr.strip()}" if trial.returncode else ""

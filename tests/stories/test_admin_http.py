@@ -10,7 +10,6 @@ import h11
 import pytest
 
 from tests.support.loops import PATIENCE, either_loop, eventually, run
-from topodns.edge.admin_client import AdminError, fetch
 from topodns.edge.admin_http import AdminLimits, AdminServer, Reply, Request, Route
 from topodns.edge.sockets import open_tcp
 
@@ -376,53 +375,5 @@ def test_closing_spares_the_listeners_to_keep(loop_name: str) -> None:
             with pytest.raises(ConnectionError):
                 async with client_of(admin):
                     pass
-
-    run(loop_name, story())
-
-
-async def fetched(at: tuple[str, int], path: str, **arguments: str) -> bytes:
-    return await asyncio.to_thread(fetch, f"{at[0]}:{at[1]}", path, arguments)
-
-
-def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin:
-            body = await fetched(admin.at, "/echo", name="web.example", client="10.0.0.1 & more")
-            arguments = {"name": "web.example", "client": "10.0.0.1 & more"}
-            assert body.decode() == f"/echo {arguments} 127.0.0.1"
-
-    run(loop_name, story())
-
-
-@pytest.mark.parametrize(
-    ("path", "problem"), [("/nothing", "not found"), ("/bug", "internal error"), ("/empty", "HTTP Error 503")]
-)
-def test_fetch_says_what_a_server_that_refuses_says(loop_name: str, path: str, problem: str) -> None:
-    async def story() -> None:
-        async with serving() as admin:
-            with pytest.raises(AdminError, match=problem):
-                await fetched(admin.at, path)
-
-    run(loop_name, story())
-
-
-@pytest.mark.parametrize("server", ["127.0.0.1:1", "127.0.0.1:port", "no host", "[::1"])
-def test_fetch_says_that_nobody_answers(loop_name: str, server: str) -> None:
-    with pytest.raises(AdminError, match=r"^no answer from "):
-        fetch(server, "/explain", {})
-
-
-def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) -> None:
-    async def story() -> None:
-        async def answer_in_other_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"220 mail.example ESMTP\r\n")
-            await reader.readline()
-            writer.close()
-
-        (sock,) = open_tcp("127.0.0.1", 0)
-        at = sock.getsockname()
-        async with await asyncio.start_server(answer_in_other_words, sock=sock):
-            with pytest.raises(AdminError, match="no answer from"):
-                await fetched(at, "/explain")
 
     run(loop_name, story())

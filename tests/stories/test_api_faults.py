@@ -2,7 +2,7 @@
 
 All the while somebody asks: no query may stay unanswered, no name that exists may be NXDOMAIN, no address may be one
 that its Service never had. What takes minutes or hours (K4, K6, K7, K8, K23, and the exact times of the others) is in
-tests/unit/edge/api_source/test_reflector_faults.py.
+tests/unit/edge/api_source/test_faults_of_*.py.
 """
 
 import json

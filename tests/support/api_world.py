@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from random import Random
 from typing import Final
 
-from tests.support.api_objects import Object
+from tests.support.api_objects import Object, endpoint_slice, namespace, service
 from tests.support.fake_api.front import Answer
 from tests.support.fake_api.memory import MemoryClient, MemoryFront
 from tests.support.fake_api.server import FakeApi
@@ -21,7 +21,15 @@ from topodns.edge.api_source.resources import resources
 from topodns.settings.kubernetes import KubernetesSettings
 from topodns.settings.topology import TopologySettings
 
+Prepare = Callable[[FakeApi], None]
+"""What is wrong with the server before its first request."""
+
+HOUR: Final = 3600.0  # seconds
 SETTINGS: Final = KubernetesSettings((parse_name("cluster.local."),))
+
+WEB: Final = (namespace("default"), service("web"), endpoint_slice("web", {"10.0.0.1": "n1"}))
+FRONT, MOVED = service("front", cluster_ip="10.96.0.1"), service("front", cluster_ip="10.96.0.2")
+MANY: Final = tuple(service(f"s{number}", cluster_ip=f"10.96.1.{number}") for number in range(150))
 
 
 class World:
@@ -53,6 +61,15 @@ class World:
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
+    @property
+    def lists(self) -> int:
+        """How many lists of any kind were taken in."""
+        return sum(one.lists for one in self.source.progress)
+
+    @property
+    def touched(self) -> set[Fact]:
+        return {fact for facts in self.published for fact in facts}
+
     def progress(self, kind: str) -> Progress:
         return next(one for one in self.source.progress if one.resource.kind == kind)
 
@@ -71,6 +88,19 @@ class World:
         return await until(lambda: self.state.synced, seconds)
 
 
+def giving_lists(streaming: bool) -> Prepare:
+    """A server that streams lists, or one that gives them in pages."""
+    return _nothing if streaming else FakeApi.refuse_watch_list
+
+
+def _nothing(_: FakeApi) -> None: ...
+
+
+async def knows(world: World, cluster_ip: str, seconds: float) -> None:
+    """That the Service `front` has this address, soon."""
+    await until(lambda: world.cluster_ip("front") == cluster_ip, seconds)
+
+
 async def until(condition: Callable[[], object], seconds: float) -> float:
     """The time that it took for the condition to hold; fails when that is more than `seconds`."""
     loop = asyncio.get_running_loop()
@@ -86,7 +116,7 @@ def play(
     *objects: Object,
     settings: KubernetesSettings = SETTINGS,
     up: bool = True,
-    prepare: Callable[[FakeApi], None] = lambda api: None,
+    prepare: Prepare = _nothing,
 ) -> None:
     """Run a story over a source that has just been started. `prepare` comes before the first request."""
 

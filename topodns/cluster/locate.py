@@ -70,7 +70,7 @@ class Locator:
             location = self._located_by_claim(source, claim)
             if location is not None:
                 return location
-        # Asking the methods takes 4 us, on the way of every answer that a policy chooses.
+        # Asking the methods takes 2 us, a memory of it 0.1 us, on the way of every answer that a policy chooses.
         if self._revision != self._state.revision:
             self._known, self._revision = {}, self._state.revision
         return self._known.get(source) or self._find(source)

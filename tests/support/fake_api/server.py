@@ -172,13 +172,15 @@ class FakeApi:
         self.stores[resource].listed_empty = True
 
     @on_loop
-    def freeze(self, resource: str, restored: bool = False) -> None:
+    def freeze(self, resource: str, restored: bool = False, deaf: bool = False) -> None:
         """Lists of it are those of a server that sees nothing after this moment, unless the newest is asked for.
 
-        `restored`: there is nothing newer, as after etcd was restored from a backup.
+        `restored`: there is nothing newer, as after etcd was restored from a backup. `deaf`: a watch from the future is
+        not refused, but has no events.
         """
         store = self.stores[resource]
         store.older, store.restored = store.snapshot(_EVERYTHING, newest=True), restored
+        store.deaf = deaf
 
     @on_loop
     def lose_next(self, resource: str, count: int = 1) -> None:
@@ -195,7 +197,7 @@ class FakeApi:
         """Serve new requests without any fault."""
         self.faults.heal()
         for store in self.stores.values():
-            store.listed_empty, store.older, store.lose = False, None, 0
+            store.listed_empty, store.older, store.lose, store.deaf = False, None, 0, False
 
     # Faults of what is open now.
 

@@ -126,6 +126,7 @@ class Store:
         self.watchers: set[Watcher] = set()
         self.older: Snapshot | None = None  # what this server sees if it is behind in time
         self.restored = False  # and whether there is no newer one
+        self.deaf = False  # watches from the future are served, with no events
         self.listed_empty = False
         self.lose = 0
         self.oldest = 0  # a watch from before this revision is too old

@@ -30,13 +30,13 @@ async def respond_watch(store: Store, options: ReadOptions, faults: Faults, resp
     """Serve one watch until its time is over, a fault ends it, or the client hangs up."""
     start = options.revision or 0
     from_now_on = options.initial_events or start == 0
-    if start > store.revision:
+    if start > store.revision and not store.deaf:
         await refuse(response, too_new(start, store.revision))
         return
     if not from_now_on and start < store.oldest:
         await _refuse_old(too_old(start, store.oldest), faults, response)
         return
-    watcher = Watcher(options.selection, options.bookmarks)
+    watcher = Watcher(options.selection, options.bookmarks, silent=start > store.revision)
     for event in () if from_now_on else store.events_since(start):
         watcher.offer(event)
     initial = store.snapshot(options.selection, newest=options.revision is None) if from_now_on else None
@@ -82,7 +82,9 @@ async def _follow(watcher: Watcher, store: Store, options: ReadOptions, faults: 
     while not watcher.hung_up:
         watcher.wake.clear()
         if watcher.silent:
-            await watcher.wake.wait()
+            await _wait_in_silence(watcher, store, end)
+            if store.deaf and loop.time() >= end:
+                return
             continue
         await _send_lines(watcher.lines, response)
         if watcher.over or loop.time() >= end:
@@ -94,6 +96,13 @@ async def _follow(watcher: Watcher, store: Store, options: ReadOptions, faults: 
             next_bookmark = loop.time() + BOOKMARK_EVERY
             if watcher.bookmarks and faults.bookmarks:  # also the last word of a watch whose time is over
                 watcher.send(bookmark(store.resource, store.last_revision))
+
+
+async def _wait_in_silence(watcher: Watcher, store: Store, end: float) -> None:
+    """A watch that is stalled waits for ever, one from the future until its time is over."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(end if store.deaf else None):
+            await watcher.wake.wait()
 
 
 async def _send_lines(lines: deque[bytes], response: Response) -> None:

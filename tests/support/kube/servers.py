@@ -59,10 +59,11 @@ def server(
     host_network: bool = False,
     account: str = "topodns",
     wait: bool = True,
+    image: str = TOPODNS_IMAGE,
 ) -> Iterator[Server]:
-    """A server of this Corefile on this node, ready unless nobody waits for that."""
+    """A server of this Corefile on this node, ready unless nobody waits for that. CoreDNS's image serves as well."""
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name), "data": {"Corefile": corefile}}
-    cluster.create(NAMESPACE, config, server_pod(name, node, host_network, account))
+    cluster.create(NAMESPACE, config, server_pod(name, node, host_network, account, image))
     running = Server(cluster, name)
     try:
         if wait:
@@ -73,10 +74,10 @@ def server(
         cluster.delete("ConfigMap", NAMESPACE, name)
 
 
-def server_pod(name: str, node: str, host_network: bool, account: str) -> Object:
+def server_pod(name: str, node: str, host_network: bool, account: str, image: str) -> Object:
     container = {
         "name": "main",
-        "image": TOPODNS_IMAGE,
+        "image": image,
         "args": ["-conf", "/etc/topodns/Corefile"],
         "env": _IDENTITY,
         "securityContext": _CONFINED,

@@ -83,6 +83,10 @@ class Ledger:
         self._any_age = self._any_age or bool(doubt)
         return doubt
 
+    def is_behind(self, version: str) -> bool:
+        """Whether something newer was seen already. Versions that are no numbers have no order."""
+        return 0 < parse_version(version) < parse_version(self._seen)
+
     def listed(self, version: str) -> None:
         """A list was taken in, the watch goes on from here."""
         self.version = self._seen = version
@@ -100,7 +104,7 @@ class Ledger:
 
     def _advance(self, version: str) -> None:
         """An event that comes late does not move the watch back."""
-        if version and not self._is_behind(version):
+        if version and not self.is_behind(version):
             self.version = self._seen = version
 
     def _shrinkage(self, listed: int) -> str:
@@ -109,12 +113,8 @@ class Ledger:
             return ""
         return f"it has {listed} objects where there were {held}"
 
-    def _is_behind(self, version: str) -> bool:
-        """Versions that are no numbers have no order."""
-        return 0 < parse_version(version) < parse_version(self._seen)
-
     def _age(self, version: str) -> str:
-        if not self._is_behind(version):
+        if not self.is_behind(version):
             return ""
         return f"its resourceVersion {version} is older than {self._seen}, which was seen before"
 

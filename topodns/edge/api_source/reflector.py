@@ -59,6 +59,8 @@ class Reflector:
                 await self._verify_once()
             except ApiError as error:
                 log.info("plugin/kubernetes: %s: not verified: %s", self._resource.name, error)
+                if _is_ahead(error):
+                    self._ledger.forget_version(any_age=True)
 
     async def _attempt(self) -> None:
         """List if need be, and watch until that ends; after a failure, wait."""
@@ -92,7 +94,7 @@ class Reflector:
             return
         if self.progress.failed(self._verb, error):
             log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, error)
-        ahead = _FROM_THE_FUTURE in str(error).lower()
+        ahead = _is_ahead(error)
         if error.status in (_GONE, _NOT_FOUND) or ahead:
             # Where a list no older than what was seen cannot be had, what there is now counts.
             self._ledger.forget_version(any_age=ahead or self._ledger.version is None)
@@ -132,6 +134,8 @@ class Reflector:
         lists, news = self.progress.lists, self._ledger.follow_news()
         try:
             listing = await self._believable_listing()
+            if listing is None:
+                return
             await asyncio.sleep(VERIFY_GRACE)
             if self.progress.lists != lists or self._ledger.version is None:
                 return  # a list that is newer has been taken in, or is on its way
@@ -143,9 +147,18 @@ class Reflector:
         if repairs:
             log.warning("plugin/kubernetes: %s: %d objects were not as held; repaired", self._resource.name, repairs)
 
-    async def _believable_listing(self) -> Listing:
+    async def _believable_listing(self) -> Listing | None:
+        """None where what the watch follows is not this server's past: then a list has to come before the next one."""
         while True:
             listing, version = await self._reader.gather()
+            if self._ledger.is_behind(version):
+                self._ledger.forget_version(any_age=True)
+                return None
             if not self._ledger.doubt(listing, version):
                 return listing
             await asyncio.sleep(CONFIRM_AFTER)
+
+
+def _is_ahead(error: ApiError) -> bool:
+    """Whether we asked for a version that this server has not reached: it lags, or etcd was restored."""
+    return _FROM_THE_FUTURE in str(error).lower()

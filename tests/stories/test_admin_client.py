@@ -1,0 +1,86 @@
+"""Asking a server's admin address, as `topodns explain` does, on both event loops."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.loops import either_loop, eventually, run
+from topodns.edge.admin_client import AdminError, fetch
+from topodns.edge.admin_http import AdminServer, Reply, Request
+from topodns.edge.sockets import open_tcp
+
+pytestmark = either_loop
+
+Address = tuple[str, int]
+
+
+def echo(request: Request) -> Reply:
+    return Reply(200, f"{request.path} {dict(request.arguments)}".encode())
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[Address]:
+    (sock,) = open_tcp("127.0.0.1", 0)
+    at: Address = sock.getsockname()
+    server = AdminServer()
+    routes = {
+        "/explain": echo,
+        "/bad": lambda request: Reply(400, b"no name is given\n"),
+        "/empty": lambda request: Reply(503, b""),
+    }
+    await server.listen(at, [sock], routes)
+    try:
+        yield at
+    finally:
+        server.close()
+        await eventually(lambda: server.connections == 0)
+
+
+async def fetched(at: Address, path: str, **arguments: str) -> bytes:
+    return await asyncio.to_thread(fetch, f"{at[0]}:{at[1]}", path, arguments)
+
+
+def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as at:
+            body = await fetched(at, "/explain", name="web.example", client="10.0.0.1 & more")
+            arguments = {"name": "web.example", "client": "10.0.0.1 & more"}
+            assert body.decode() == f"/explain {arguments}"
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"), [("/nothing", "not found"), ("/bad", "no name is given"), ("/empty", "HTTP Error 503")]
+)
+def test_fetch_says_what_a_server_that_refuses_says(loop_name: str, path: str, problem: str) -> None:
+    async def story() -> None:
+        async with serving() as at:
+            with pytest.raises(AdminError, match=problem):
+                await fetched(at, path)
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:1", "127.0.0.1:port", "no host", "[::1"])
+def test_fetch_says_that_nobody_answers(loop_name: str, server: str) -> None:
+    with pytest.raises(AdminError, match=r"^no answer from "):
+        fetch(server, "/explain", {})
+
+
+def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) -> None:
+    async def story() -> None:
+        async def answer_in_other_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"220 mail.example ESMTP\r\n")
+            await reader.readline()
+            writer.close()
+
+        (sock,) = open_tcp("127.0.0.1", 0)
+        at = sock.getsockname()
+        async with await asyncio.start_server(answer_in_other_words, sock=sock):
+            with pytest.raises(AdminError, match="no answer from"):
+                await fetched(at, "/explain")
+
+    run(loop_name, story())
