@@ -47,6 +47,7 @@ async def await_sync(generation: Generation) -> None:
             synced.set()
 
     generation.changed = look
+    look(frozenset())  # it may be known already
     gc.disable()  # all that is made now stays, and looking at it would take longer than a query may
     try:
         await _wait(synced, fed)

@@ -31,7 +31,7 @@ COREFILE: Final = """\
     topology {
         locate nodes podcidr-unverified slices
     }
-    prometheus
+    prometheus :9153
 }
 """
 

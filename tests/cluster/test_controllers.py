@@ -17,8 +17,10 @@ from tests.support.kube.objects import (
     switched_container,
     workload,
 )
+from tests.support.kube.servers import Server
 from tests.support.kube.waiting import becomes
 
+PROGRAMMING_LATENCY = "coredns_kubernetes_dns_programming_duration_seconds"
 NEAREST = f"{HOSTNAME},{ZONE},*"
 
 
@@ -104,6 +106,17 @@ def test_a_deleted_pod_is_replaced_in_answers_by_its_successor(place: Place, ask
     after = place.pods_once_ready("web", 2)
     assert {pod.name for pod in after} != {pod.name for pod in before}
     becomes(lambda: seen(place, askers, "web"), expected(place, "web"))
+
+
+def test_the_time_from_the_controllers_to_the_answer_is_measured(place: Place, dns: Server, askers: Askers) -> None:
+    def measured() -> float:
+        return dns.metric(f"{PROGRAMMING_LATENCY}_count", service_kind="headless_with_selector")
+
+    before = measured()
+    place.create(headless("web"), pod("web", "web", pause_container(), "node3"))
+    (only,) = place.pods_once_ready("web", 1)
+    becomes(lambda: askers["node1"].addresses(place.fqdn("web")), {only.ip})
+    assert measured() > before
 
 
 @pytest.fixture

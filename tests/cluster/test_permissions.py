@@ -75,5 +75,6 @@ def test_nodes_are_no_condition_of_being_ready(cluster: Cluster, serve: Serve, a
         curtailed(cluster, "without-nodes", "nodes", []),
         serve("without-nodes", COREFILE, account="without-nodes") as server,
     ):
+        assert server.metric("topodns_watch_failing", kind="Node", status="403") == 1
         everybody = askers["node1"].addresses("client.clients.svc.cluster.local", to=server.pod.ip)
         assert everybody == {asker.pod.ip for asker in askers.values()}

@@ -20,7 +20,7 @@ from tests.support.kube.nearness import answers
 from tests.support.kube.objects import ZONE, headless, manual_slice
 from tests.support.kube.servers import NAMESPACE
 from tests.support.kube.waiting import becomes, eventually, stays
-from tests.support.process import READY, serving
+from tests.support.process import METRICS, READY, serving
 from tests.support.process import Server as Process
 
 OUTAGE = 20.0  # seconds
@@ -45,6 +45,7 @@ def on_the_host(cluster: Cluster, tmp_path: Path) -> Iterator[Process]:
 .:0 {{
     bind HERE
     ready HERE:{READY}
+    prometheus HERE:{METRICS}
     kubernetes cluster.local in-addr.arpa ip6.arpa {{
         kubeconfig {tmp_path / "kubeconfig"}
     }}
@@ -84,10 +85,13 @@ def test_answers_go_on_without_the_api_server_and_nothing_is_missed_when_it_is_b
     with outage(lab):
         looks = stays(served, (before, before, {"NXDOMAIN"}, ["10.96.0.1"], 200), OUTAGE)
         assert looks > OUTAGE  # more than one a second
+        assert on_the_host.metric("topodns_state_age_seconds") >= OUTAGE
+        assert on_the_host.metric("topodns_watch_failing", kind="EndpointSlice") == 1
     place.create(headless("late", app=""), manual_slice("late", "late", [("198.51.100.9", "")]))
     becomes(lambda: askers["node1"].addresses(late), {"198.51.100.9"})
     becomes(lambda: on_the_host.ask(f"{late} A").data, ["198.51.100.9"])
     becomes(lambda: answers(askers, name), before)
+    becomes(lambda: on_the_host.metric("topodns_watch_failing"), 0.0)
 
 
 @contextmanager

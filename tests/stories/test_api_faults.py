@@ -144,10 +144,13 @@ def test_k12_what_a_denied_kind_leaves_unknown_is_servfail_and_ready_names_it(tm
         assert story.data(NEW) == ["NXDOMAIN"]
 
 
-def test_k12_denied_nodes_hold_nothing_up(tmp_path: Path) -> None:
+def test_k12_denied_nodes_hold_nothing_up_and_switch_topology_off(tmp_path: Path) -> None:
     with scene(tmp_path, prepare=lambda api: api.deny("nodes")) as story:
         assert (story.data(FRONT), story.data(PLAIN)) == (["10.96.0.1"], ["10.61.1.2", "10.61.2.2"])
+        assert story.data(NEAR) == ["10.61.1.1", "10.61.2.1"]
         assert story.metric(FAILING, kind="Node", status="403") == 1
+        story.api.heal()
+        story.comes(NEAR, "10.61.1.1", patience=35.0)
 
 
 def test_k13_what_was_known_before_the_permission_went_is_still_answered(shared: Scene) -> None:

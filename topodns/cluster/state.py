@@ -66,6 +66,7 @@ class ClusterState:
         self.nodes = NodeIndex()
         self.revision = 0
         self._awaited = set(needed)
+        self.denied: set[Kind] = set()  # counted as known and empty because nobody may tell us: see do_without
         self._key_sources = tuple(key_sources)
         self._terminating_fallback = terminating_fallback
         self._pod_names = pod_names
@@ -129,7 +130,7 @@ class ClusterState:
         comparison = Comparison(held, change.objects, news)
         for _ in comparison.steps():
             yield IDLE
-        first = kind in self._awaited
+        first = kind in self._awaited or kind in self.denied
         for group in comparison.groups:
             differing = [pair for pair in group if held.get(_one_of(pair).key) is pair[0]]
             facts = self._take_all(differing, wall_seconds)
@@ -137,7 +138,17 @@ class ClusterState:
             yield Step(frozenset() if first else facts, len(differing))
         if first:
             self._awaited.discard(kind)
+            self.denied.discard(kind)
             yield Step(_ALL, 0)
+
+    def do_without(self, kind: Kind) -> frozenset[Fact]:
+        """Wait no longer for a kind that was never listed and may not be. A list of it, should one come, ends that."""
+        if kind not in self._awaited:
+            return frozenset()
+        self._awaited.discard(kind)
+        self.denied.add(kind)
+        self.revision += 1
+        return _ALL
 
     def held_twin(self, value: ClusterObject) -> ClusterObject:
         """What is held of an object where that says the same, so that nothing is kept twice; else `value` itself."""

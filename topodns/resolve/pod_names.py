@@ -11,7 +11,7 @@ from topodns.resolve.origins import Question
 from topodns.resolve.schema import NamespaceNode, PodName
 from topodns.resolve.srv import address_type
 from topodns.resolve.step import Resolution
-from topodns.resolve.verdict import Facts, found, name_error, no_data
+from topodns.resolve.verdict import Facts, found, name_error, no_data, not_ready
 from topodns.settings.kubernetes import KubernetesSettings, PodMode
 
 
@@ -37,7 +37,7 @@ class PodNames:
         if self._mode is PodMode.VERIFIED:
             facts = (*facts, address_fact(address))
             if all(pod.namespace != name.namespace for pod in self._state.pods_with_address(address)):
-                return name_error(facts)
+                return name_error(facts) if "Pod" not in self._state.denied else not_ready(facts)
         if question.query.qtype != address_type(address):
             return no_data(facts)
         return found(facts, (RRset(b"", question.query.qtype, self._ttl, (address,)),))

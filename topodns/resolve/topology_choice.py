@@ -151,8 +151,10 @@ class Chooser:
 
     def choice(self, key: ObjectKey, question: Question) -> Choice:
         """For the headless Service of this key; not for imported ones, they have no policies."""
-        policy = self.state.policy(key) if self._enabled else None
-        return Choice(self, policy, self._enabled, question, self._ttl_under(policy))
+        # Without Nodes no client has a place, and a hard policy would empty its Service for everybody: as if off.
+        enabled = self._enabled and "Node" not in self.state.denied
+        policy = self.state.policy(key) if enabled else None
+        return Choice(self, policy, enabled, question, self._ttl_under(policy))
 
     def unfiltered(self, question: Question) -> Choice:
         """For what no policy may touch."""

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.kubelab.api import Answer
 from tests.support.kube.cluster import Cluster, PodView, view
@@ -16,7 +17,7 @@ from tests.support.kube.waiting import eventually
 _LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. ")  # REMOTE:PORT - ID "TYPE IN NAME. ...
 
 NAMESPACE: Final = "kube-system"
-READY: Final = 8181
+READY, METRICS = 8181, 9153
 
 _IDENTITY: Final = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
 _CONFINED: Final = {
@@ -44,6 +45,17 @@ class Server:
     def readiness(self) -> Answer:
         """What /ready says."""
         return self.cluster.http(NAMESPACE, self.name, READY, "/ready")
+
+    def metric(self, sample_name: str, /, **labels: str) -> float:
+        """The sum of the samples with this name and these labels; 0.0 where there are none."""
+        answer = self.cluster.http(NAMESPACE, self.name, METRICS, "/metrics")
+        assert answer.ok, answer
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(answer.body)
+            for sample in family.samples
+            if sample.name == sample_name and labels.items() <= sample.labels.items()
+        )
 
     def remotes(self) -> dict[str, str]:
         """By name asked for: the source address of the last such query, as `log` has it."""

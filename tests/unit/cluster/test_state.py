@@ -605,3 +605,11 @@ def test_services_that_come_and_go_leave_no_endpoints_behind() -> None:
     assert isinstance(state.service(DB), Service)
     state.apply(Replaced("EndpointSlice", ()), 1)
     assert not state.backends(DB).has_ready
+
+
+def test_a_kind_that_may_not_be_listed_is_waited_for_no_longer_until_it_is_listed_after_all() -> None:
+    state = ClusterState(frozenset({"Node"}))
+    assert state.do_without("Node") == {EVERYTHING}
+    assert (state.synced, state.denied, state.do_without("Node")) == (True, {"Node"}, frozenset())
+    assert state.apply(Replaced("Node", (node("n1"),)), 1) == {EVERYTHING}
+    assert (state.synced, state.denied) == (True, set())

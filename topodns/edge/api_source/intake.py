@@ -55,6 +55,12 @@ class Intake:
                 self._publish(step.facts)
             yield step.differing
 
+    def do_without(self, kind: Kind) -> None:
+        """The kind may not be listed; what answers do not need it for goes on."""
+        facts = self.state.do_without(kind)
+        if facts:
+            self._publish(facts)
+
     def _apply(self, event: Event) -> None:
         facts = self.state.apply(event.change, int(self._wall_clock()))
         if facts:

@@ -114,9 +114,10 @@ class Reflector:
         return following > 0
 
     async def _do_without(self, status: int) -> None:
-        """Count a missing resource as empty, a denied one only where nothing is known of it yet."""
+        """Count a missing resource as empty; of a denied one what was known of it stays."""
         self.progress.heard = asyncio.get_running_loop().time()
-        if status == _FORBIDDEN and self._resource.kind not in self._company.intake.state.unsynced:
+        if status == _FORBIDDEN:
+            self._company.intake.do_without(self._resource.kind)
             return
         async with self._company.turns.take() as turn:
             await self._reader.replace(self._reader.new_listing(), turn)
