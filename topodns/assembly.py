@@ -5,14 +5,14 @@ that a Corefile that cannot be built changes nothing.
 """
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.locate import Locator
-from topodns.cluster.model import Change, Fact
+from topodns.cluster.model import Fact, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Response, RRClass
 from topodns.dns.names import Name, name_text, name_wire
@@ -74,6 +74,14 @@ class Generation:
         )
 
 
+def load_manifests(generation: Generation) -> Generation:
+    """Read all manifests at once: for whoever has nothing else to do meanwhile."""
+    for cluster in generation.clusters:
+        if isinstance(cluster.source, ManifestSource):
+            cluster.source.load()
+    return generation
+
+
 class Assembly:
     """Builds generations. `write_line` takes the lines of query logs."""
 
@@ -82,7 +90,7 @@ class Assembly:
         self._write_line = write_line
 
     def build(self, settings: Settings) -> Generation:
-        """A generation with its manifests loaded, and its API servers not yet connected to.
+        """A generation whose clusters are not known yet: `load_manifests`, or `cluster_sources`, makes them so.
 
         Raises what its files raise: OSError, BadWeights.
         """
@@ -131,14 +139,13 @@ class Assembly:
             wanted = resources(kubernetes, topology)
             return ApiSource(wanted, state, publish, partial(connect, kubernetes.api), self._machine.host.rng)
 
-        def emit(change: Change) -> None:
-            facts = state.apply(change, int(time.time()))
-            if facts:
-                publish(facts)
+        def emit(change: Replaced) -> Iterator[None]:
+            for step in state.replace(change, int(time.time())):
+                if step.facts:
+                    publish(step.facts)
+                yield
 
-        source = ManifestSource(kubernetes.manifests, emit, kubernetes.labels)
-        source.load()
-        return source
+        return ManifestSource(kubernetes.manifests, emit, kubernetes.labels)
 
     def _block(
         self,

@@ -17,10 +17,12 @@ REMIND_EVERY: Final = 0.5  # seconds between lines in the log while nothing is s
 
 
 async def connect_sources(generation: Generation) -> None:
-    """Find out how every API server is reached. Raises ApiError."""
+    """Read the manifests, and find out how every API server is reached. Raises ApiError."""
     for cluster in generation.clusters:
         if isinstance(cluster.source, ApiSource):
             await cluster.source.connect()
+        else:
+            await cluster.source.load_gently()
 
 
 def source_work(generation: Generation) -> Iterator[tuple[str, Coroutine[None, None, None]]]:

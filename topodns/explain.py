@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from random import Random
 from typing import Final
 
-from topodns.assembly import Assembly, Cluster, Machine
+from topodns.assembly import Assembly, Cluster, Machine, load_manifests
 from topodns.cluster.locate import Claim, Locator
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.policy import InvalidPolicy, Policy
@@ -133,7 +133,8 @@ def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explana
     if any(block.kubernetes is not None and block.kubernetes.api is not None for block in settings.blocks):
         raise Unexplained("the Corefile has an API server for a source, not manifests: ask a running server (--server)")
     machine = Machine(Host("", Random(0)), "", frozenset())
-    return explain_request(Assembly(machine, lambda line: None).build(settings).clusters, arguments)
+    generation = load_manifests(Assembly(machine, lambda line: None).build(settings))
+    return explain_request(generation.clusters, arguments)
 
 
 class _Pinned(Locator):

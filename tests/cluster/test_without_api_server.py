@@ -1,8 +1,4 @@
-"""The API server reached from outside the cluster, and gone for a while.
-
-The last of the suite by its name: kubelets and scheduler take up to a minute to find a returned API server, tests that
-start pods would wait for that.
-"""
+"""The API server reached from outside the cluster, and gone for a while."""
 
 import json
 from collections.abc import Iterator
@@ -96,14 +92,20 @@ def test_answers_go_on_without_the_api_server_and_nothing_is_missed_when_it_is_b
 
 @contextmanager
 def outage(lab: Lab) -> Iterator[None]:
-    """Without the API server, and without the controller manager: on its return it would take every node's lease for
-    expired, and call them all NotReady.
+    """Without the API server. In the end the rest of Kubernetes is started anew: the controller manager would take every
+    node's lease for expired, and the others look for a lost server only once in a while.
     """
-    for service in ("kube-controller-manager", "kube-apiserver"):
+    others = ("kube-controller-manager", "kube-scheduler")
+    for service in (*others, "kube-apiserver"):
         lab.control.stop(service, "KILL")
     try:
         yield
     finally:
         lab.control.start("kube-apiserver")
         eventually(lambda: lab.api.call("GET", "/readyz").ok, "the API server is back")
-        lab.control.start("kube-controller-manager")
+        lab.control.start(*others)
+        for machine in lab.node_machines:
+            for service in ("kubelet", "kube-proxy"):
+                machine.stop(service)
+                machine.start(service)
+        eventually(lab.all_ready, "all nodes are Ready")

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from tests.support.messages import Opt, Reply, query
-from topodns.assembly import Assembly, Generation, Machine
+from topodns.assembly import Assembly, Generation, Machine, load_manifests
 from topodns.config.load import load_settings
 from topodns.resolve.chain import Host
 from topodns.resolve.handler import Handler
@@ -24,7 +24,7 @@ class Demo:
     def __init__(self) -> None:
         settings = load_settings(str(ROOT / "config" / "demo" / "Corefile"), PORT, {})
         machine = Machine(Host("demo", Random(0)), "", frozenset())
-        self.generation: Generation = Assembly(machine, lambda line: None).build(settings)
+        self.generation: Generation = load_manifests(Assembly(machine, lambda line: None).build(settings))
         self.tally = Tally(f"dns://127.0.0.1:{PORT}", "udp", "1")
         table = HotTable(self.generation.view_name, Random(0))
         blocks = self.generation.tables[("127.0.0.1", PORT)]

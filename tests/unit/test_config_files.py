@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from topodns.assembly import Assembly, Machine
-from topodns.cluster.model import Change, Replaced
+from topodns.assembly import Assembly, Machine, load_manifests
+from topodns.cluster.model import Replaced
 from topodns.config.load import load_settings
 from topodns.edge.manifests import SUFFIXES, ManifestSource
 from topodns.resolve.audit import audit
@@ -21,9 +21,9 @@ MANIFEST_DIRECTORIES = sorted({path.parent for path in CONFIG.rglob("*") if path
 def loaded(directory: Path) -> tuple[ManifestSource, dict[str, Replaced]]:
     changes: dict[str, Replaced] = {}
 
-    def take(change: Change) -> None:
-        assert isinstance(change, Replaced)
+    def take(change: Replaced) -> tuple[()]:
         changes[change.kind] = change
+        return ()
 
     source = ManifestSource([str(directory)], take)
     source.load()
@@ -47,7 +47,7 @@ def test_every_file_is_a_corefile_or_a_manifest() -> None:
 @pytest.mark.parametrize("corefile", COREFILES, ids=lambda path: str(path.relative_to(CONFIG)))
 def test_corefiles_can_be_served_and_their_clusters_leave_nothing_to_complain_about(corefile: Path) -> None:
     machine = Machine(Host("", Random(0)), "", frozenset())
-    generation = Assembly(machine, lambda line: None).build(load_settings(str(corefile), 53, {}))
+    generation = load_manifests(Assembly(machine, lambda line: None).build(load_settings(str(corefile), 53, {})))
     assert generation.tables
     for cluster in generation.clusters:
         assert cluster.state.synced

@@ -5,17 +5,19 @@ import logging
 import os
 import stat
 import time
-from collections.abc import AsyncIterable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from topodns.cluster.model import Change, ClusterObject, Kind, Replaced
+from topodns.cluster.model import ClusterObject, Kind, Replaced
 from topodns.cluster.selector import Selector
 from topodns.edge.documents import MAX_BYTES, BadManifest
 from topodns.edge.manifests.contents import ManifestSet, read_contents
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")  # of the files of a directory, as for kubectl -f
+
+SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,9 @@ class _File:
 
 
 class ManifestSource:
-    """Tells `emit` what the files say: `load` once, then `run`.
+    """Tells `emit` what the files say: `load` or `load_gently` once, then `run`.
+
+    What `emit` gives is iterated over, for it takes a large list in step by step.
 
     `paths` are files and directories. Of a directory the files that end in SUFFIXES count, hidden ones and those of
     subdirectories do not (as for `kubectl apply -f`). What can no longer be read, be it broken, empty or gone, keeps
@@ -52,7 +56,9 @@ class ManifestSource:
     reloads: int = 0  # how often anything had changed since `load`
     problems: tuple[str, ...] = ()  # at present: everything worth a line in the log
 
-    def __init__(self, paths: Sequence[str], emit: Callable[[Change], None], selector: Selector | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[str], emit: Callable[[Replaced], Iterable[object]], selector: Selector | None = None
+    ) -> None:
         self.paths = paths
         self._emit = emit
         self._selector = selector
@@ -65,9 +71,16 @@ class ManifestSource:
 
     def load(self) -> None:
         """Read everything and emit one Replaced for every kind, empty ones too, so that each becomes synced."""
-        for _ in self._refresh(frozenset()):
+        for _ in self._load():
             pass
-        self._emit_differences()
+
+    async def load_gently(self) -> None:
+        """The same; other tasks get their turn every millisecond or so."""
+        await _gently(self._load())
+
+    def _load(self) -> Iterator[object]:
+        yield from self._refresh(frozenset())
+        yield from self._emit_differences()
 
     async def run(self, changes: AsyncIterable[Collection[str]]) -> None:
         """Emit a Replaced of each kind that differs whenever files changed, for as long as `changes` goes on.
@@ -76,25 +89,23 @@ class ManifestSource:
         get their turn every millisecond or so while files are read.
         """
         async for named in changes:
-            for _ in self._refresh(named):
-                await asyncio.sleep(0)
+            await _gently(self._refresh(named))
             if self._outdated:
                 self.reloads += 1
-                self._emit_differences()
+                await _gently(self._emit_differences())
 
     @property
     def age(self) -> float:
         """Seconds for which some file has not been readable, so that what it says now is not known."""
         return 0.0 if self._bad_since is None else time.monotonic() - self._bad_since
 
-    def _emit_differences(self) -> None:
-        """All at once, with no turn of the loop between: no answer sees one kind new and the other old."""
+    def _emit_differences(self) -> Iterator[object]:
         merged = self._set.merged()
         before, self._emitted, self._outdated = self._emitted, merged.objects, False
         self._report(merged.conflicts)
         for kind, objects in merged.objects.items():
             if before.get(kind) != objects:
-                self._emit(Replaced(kind, objects))
+                yield from self._emit(Replaced(kind, objects))
 
     def _report(self, conflicts: tuple[str, ...]) -> None:
         """Log what is wrong now and was not before."""
@@ -168,3 +179,12 @@ def _read(file: str) -> bytes:
     """The bytes of a file, of one that is too long only as many as show that."""
     with open(file, "rb") as stream:
         return stream.read(MAX_BYTES + 1)
+
+
+async def _gently(steps: Iterable[object]) -> None:
+    """Take these steps with a turn of the loop for everybody else after each half millisecond."""
+    began = time.perf_counter()
+    for _ in steps:
+        if time.perf_counter() - began >= SLICE:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
