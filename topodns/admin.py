@@ -77,7 +77,9 @@ def unready(clusters: Iterable[Cluster]) -> list[str]:
 
 
 def _waiting_for(cluster: Cluster) -> Iterable[str]:
-    return cluster.source.waiting_for() if isinstance(cluster.source, ApiSource) else cluster.state.unsynced
+    if isinstance(cluster.source, ApiSource):
+        return cluster.source.waiting_for()
+    return (f"{', '.join(cluster.state.unsynced)}: {cluster.source.files_bad} manifest files cannot be read",)
 
 
 def _open(addresses: Iterable[ListenAt]) -> dict[ListenAt, list[socket.socket]]:

@@ -40,7 +40,12 @@ AUDIT_AFTER: Final = 0.5  # seconds: a burst of changes is looked at once
 LoadSettings = Callable[[], Settings]
 """Reads the Corefile anew. Raises ConfigError."""
 
-STOP_ERRORS: Final = (ApiError, ConfigError, ListenError, BadWeights, OSError)
+
+class NotKnown(Exception):
+    """A new Corefile's clusters could not be read in time; says what is waited for."""
+
+
+STOP_ERRORS: Final = (NotKnown, ApiError, ConfigError, ListenError, BadWeights, OSError)
 """What keeps a Corefile from being served: at the start the program ends, later the old one stays."""
 
 
@@ -127,11 +132,19 @@ class Server:
         for line in unready(generation.clusters):
             log.warning("plugin/%s", line)
 
+    def _keep_what_is_known(self, generation: Generation) -> None:
+        """Refuse to take over without the cluster's state where there is one: its API server may be gone for a day."""
+        known = self._generation is not None and not unready(self._generation.clusters)
+        waiting = unready(generation.clusters)
+        if known and waiting:
+            raise NotKnown("; ".join(waiting))
+
     async def _prepare(self, generation: Generation) -> Prepared:
         """The sockets of a generation, opened when its clusters are known, with its admin side serving."""
         if self._generation is None:
             await self._admin.follow(generation)  # /health and /ready have something to say meanwhile
         await await_sync(generation)
+        self._keep_what_is_known(generation)
         prepared = self._listeners.prepare(generation)
         try:
             await self._admin.follow(generation)

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.locate import Locator
-from topodns.cluster.model import Fact, Replaced
+from topodns.cluster.model import Change, Fact, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Response, RRClass
 from topodns.dns.names import Name, name_text, name_wire
@@ -139,10 +139,10 @@ class Assembly:
             wanted = resources(kubernetes, topology)
             return ApiSource(wanted, state, publish, partial(connect, kubernetes.api), self._machine.host.rng)
 
-        def emit(change: Replaced) -> Iterator[None]:
-            for step in state.replace(change, int(time.time())):
-                if step.facts:
-                    publish(step.facts)
+        def emit(change: Change) -> Iterator[None]:
+            for facts in _taken_in(state, change):
+                if facts:
+                    publish(facts)
                 yield
 
         return ManifestSource(kubernetes.manifests, emit, kubernetes.labels)
@@ -192,6 +192,16 @@ class Assembly:
         source.load()
         generation.weights.append(source)
         return LoadBalancer(settings, self._machine.host.rng, source.weights)
+
+
+def _taken_in(state: ClusterState, change: Change) -> Iterator[frozenset[Fact]]:
+    """Take a change in, a large one a little with each step; the facts that each step touched."""
+    now = int(time.time())
+    if not isinstance(change, Replaced):
+        yield state.apply(change, now)
+        return
+    for step in state.replace(change, now):
+        yield step.facts
 
 
 class _Chaser:

@@ -92,8 +92,8 @@ def test_answers_go_on_without_the_api_server_and_nothing_is_missed_when_it_is_b
 
 @contextmanager
 def outage(lab: Lab) -> Iterator[None]:
-    """Without the API server. In the end the rest of Kubernetes is started anew: the controller manager would take every
-    node's lease for expired, and the others look for a lost server only once in a while.
+    """Without the API server. In the end the rest of Kubernetes is started anew: the controller manager would take
+    every node's lease for expired, and the others look for a lost server only once in a while.
     """
     others = ("kube-controller-manager", "kube-scheduler")
     for service in (*others, "kube-apiserver"):

@@ -6,6 +6,7 @@ tests/unit/edge/api_source/test_faults_of_*.py.
 """
 
 import json
+import signal
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -72,6 +73,18 @@ def test_k02_without_its_api_server_everything_is_answered_from_memory(shared: S
     assert shared.ready() == (200, "OK")
     shared.api.up()
     shared.comes(NEW, "10.96.0.7")
+
+
+def test_k02_a_reload_without_the_api_server_does_not_forget_the_cluster(tmp_path: Path) -> None:
+    with scene(tmp_path, options=QUICKLY) as story:
+        story.api.down()
+        story.server.signal(signal.SIGUSR1)
+        story.shows("coredns_reload_failed_total")
+        assert story.data(FRONT) == ["10.96.0.1"]
+        assert story.ready() == (200, "OK")
+        story.api.up()
+        story.server.signal(signal.SIGUSR1)
+        until(lambda: "Reloading complete" in story.server.output(), "a reload that takes over", 10.0)
 
 
 def test_k03_a_slow_api_server_delays_the_knowledge_and_no_answer(tmp_path: Path) -> None:

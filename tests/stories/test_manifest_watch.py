@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from topodns.cluster.model import Replaced
+from topodns.cluster.model import Change, Replaced
 from topodns.edge.file_watch import watch_files
 from topodns.edge.manifests import ManifestSource
 
@@ -27,7 +27,8 @@ class Cluster:
         self.nodes: set[str] = set()
         self.source = ManifestSource([str(path) for path in paths], self._take)
 
-    def _take(self, change: Replaced) -> tuple[()]:
+    def _take(self, change: Change) -> tuple[()]:
+        assert isinstance(change, Replaced)
         if change.kind == "Node":
             self.nodes = {value.key.name for value in change.objects}
         return ()

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from topodns.assembly import Assembly, Machine, load_manifests
-from topodns.cluster.model import Replaced
+from topodns.cluster.model import Change, Replaced
 from topodns.config.load import load_settings
 from topodns.edge.manifests import SUFFIXES, ManifestSource
 from topodns.resolve.audit import audit
@@ -21,7 +21,8 @@ MANIFEST_DIRECTORIES = sorted({path.parent for path in CONFIG.rglob("*") if path
 def loaded(directory: Path) -> tuple[ManifestSource, dict[str, Replaced]]:
     changes: dict[str, Replaced] = {}
 
-    def take(change: Replaced) -> tuple[()]:
+    def take(change: Change) -> tuple[()]:
+        assert isinstance(change, Replaced)
         changes[change.kind] = change
         return ()
 

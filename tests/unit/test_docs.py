@@ -14,9 +14,11 @@ from tests.support.console import Command, commands, parse_dig
 from tests.support.demo import PORT, ROOT, Demo
 from topodns.cli import main
 from topodns.cluster.topology import Reason
+from topodns.config.load import settings_from_text
 from topodns.edge.metrics import Metrics
 from topodns.listeners import Listeners
 from topodns.published import Events, readings
+from topodns.settings.kubernetes import ApiSettings
 
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
@@ -29,7 +31,10 @@ RUNS = [(name, command) for name, command in COMMANDS if command.words[0] == ".v
 LINK = re.compile(r"\[[^]]*\]\(([^()\s]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TREE_PATH = re.compile(r"`((?:topodns|tests|config|docs|bench)/[^`\s*]*|[a-z_]+/[a-z_]+\.py)`")
+COREFILE = re.compile(r"^```corefile\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE_NAME = re.compile(r"`((?:admin|assembly|cluster|config|dns|edge|explain|listeners|resolve|settings)\.[\w.]+)`")
+FAULT_ROW = re.compile(r"^\| K(\d+) \| (.*) \|$", re.MULTILINE)
+NAMED_TEST = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
 
 
@@ -88,6 +93,15 @@ def test_topodns_prints_what_the_document_shows(
     monkeypatch.chdir(ROOT)
     assert main(command.words[1:]) == 0
     assert capsys.readouterr().out == command.output
+
+
+def test_the_corefile_of_the_readme_can_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube/config").touch()
+    (example,) = COREFILE.findall(DOCUMENTS["README.md"])
+    (block,) = settings_from_text(example, str(ROOT / "Corefile"), 53, {"HOME": str(tmp_path)}).blocks
+    assert block.kubernetes is not None
+    assert block.kubernetes.api == ApiSettings(kubeconfig=str(tmp_path / ".kube/config"))
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -149,3 +163,40 @@ def test_every_outcome_of_a_selection_is_documented() -> None:
     documented = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     # An empty family is nobody's choice: the step decides before it comes to a selection that is counted.
     assert documented == {reason.value for reason in Reason} - {Reason.NO_ENDPOINTS.value}
+
+
+@pytest.fixture(scope="module")
+def written_tests() -> Mapping[str, set[str]]:
+    """The names of the tests by the name of their file, which several directories may have."""
+    written: dict[str, set[str]] = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        names = re.findall(r"^ *def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        written.setdefault(path.name, set()).update(names)
+    return written
+
+
+def faults(heading: str) -> dict[int, str]:
+    """The rows of a chapter of reliability.md, by the number of the fault."""
+    chapter = DOCUMENTS["docs/reliability.md"].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return {int(number): row for number, row in FAULT_ROW.findall(chapter)}
+
+
+def test_every_test_that_is_named_exists(written_tests: Mapping[str, set[str]]) -> None:
+    named = [found for text in DOCUMENTS.values() for found in NAMED_TEST.findall(text)]
+    assert named
+    assert [(file, name) for file, name in named if name not in written_tests.get(file, set())] == []
+
+
+def test_every_promise_has_a_test_and_every_fault_that_is_tested_a_promise(
+    written_tests: Mapping[str, set[str]],
+) -> None:
+    promised, held = faults("Promises"), faults("What holds them")
+    numbers = [re.match(r"test_k0*(\d+)_", name) for names in written_tests.values() for name in names]
+    assert set(promised) == set(held) == {int(number[1]) for number in numbers if number is not None}
+    assert [fault for fault, row in held.items() if not NAMED_TEST.search(row)] == []
+
+
+def test_a_test_with_the_number_of_a_fault_stands_in_the_row_of_that_fault() -> None:
+    rows = [(fault, name) for fault, row in faults("What holds them").items() for _, name in NAMED_TEST.findall(row)]
+    numbered = [(fault, re.match(r"test_k0*(\d+)_", name)) for fault, name in rows]
+    assert [(fault, found[0]) for fault, found in numbered if found is not None and int(found[1]) != fault] == []

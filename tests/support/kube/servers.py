@@ -39,6 +39,13 @@ class Server:
         assert found is not None, f"no pod {self.name}"
         return view(found)
 
+    def wait(self) -> None:
+        """Until it is ready; where it does not get so, what it says is in the failure."""
+        try:
+            eventually(lambda: self.pod.ready, "ready")
+        except AssertionError as problem:
+            raise AssertionError(f"server {self.name}: {problem}; its log:\n{self.logs()}") from None
+
     def logs(self) -> str:
         return self.cluster.logs(NAMESPACE, self.name)
 
@@ -79,7 +86,7 @@ def server(
     running = Server(cluster, name)
     try:
         if wait:
-            eventually(lambda: running.pod.ready, f"server {name}")
+            running.wait()
         yield running
     finally:
         cluster.delete("Pod", NAMESPACE, name, grace=0)

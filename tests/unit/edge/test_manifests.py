@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.objects import packed
-from topodns.cluster.model import Kind, Replaced
+from topodns.cluster.model import Change, Kind, Replaced, Upserted
 from topodns.cluster.selector import parse_selector
 from topodns.edge.documents import BadManifest
 from topodns.edge.manifests import KINDS, Contents, ManifestSet, ManifestSource, read_contents
@@ -132,10 +132,14 @@ class Script:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.emitted: list[Replaced] = []
+        self.upserted: list[str] = []
         self.source = ManifestSource([str(directory)], self._take)
 
-    def _take(self, change: Replaced) -> tuple[()]:
-        self.emitted.append(change)
+    def _take(self, change: Change) -> tuple[()]:
+        if isinstance(change, Replaced):
+            self.emitted.append(change)
+        elif isinstance(change, Upserted):
+            self.upserted.append(change.object.key.name)
         return ()
 
     def write(self, name: str, text: str) -> None:
@@ -246,7 +250,7 @@ class TestSource:
         script.write("b.yaml", "kind: [")
         script.load()
         (script.directory / "b.yaml").unlink()
-        assert (script.look(), script.source.files_bad) == ({}, 0)
+        assert (script.look()["Node"], script.source.files_bad) == (["n1"], 0)
         (script.directory / "a.yaml").unlink()
         assert script.look() == {"Node": []}
 
@@ -263,12 +267,23 @@ class TestSource:
 
     def test_a_path_that_is_missing_at_first_is_said_and_read_when_it_is_there(self, tmp_path: Path) -> None:
         script = Script(tmp_path / "later")
-        assert script.load() == {kind: [] for kind in KINDS}
+        assert script.load() == {}
         assert script.source.problems == (f"{tmp_path}/later: cannot be read: No such file or directory",)
         script.directory.mkdir()
         script.write("a.yaml", NODE % ("n1", "r1"))
-        assert script.look() == {"Node": ["n1"]}
+        assert script.look() == {**{kind: [] for kind in KINDS}, "Node": ["n1"]}
         assert not script.source.problems
+
+    def test_a_file_that_was_never_readable_keeps_every_kind_unknown_and_hides_nothing_of_the_others(
+        self, script: Script
+    ) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.write("b.yaml", "kind: [")
+        assert (script.load(), script.upserted) == ({}, ["n1"])
+        script.write("b.yaml", NODE % ("n2", "r2"))
+        assert script.look() == {**{kind: [] for kind in KINDS}, "Node": ["n1", "n2"]}
+        script.write("b.yaml", "kind: [")
+        assert script.look() == {}
 
     def test_a_pipe_is_not_waited_for(self, script: Script) -> None:
         os.mkfifo(script.directory / "a.yaml")

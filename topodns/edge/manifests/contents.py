@@ -104,6 +104,10 @@ class ManifestSet:
     def put(self, file: str, contents: Contents) -> None:
         self._files[file] = contents
 
+    def has_all(self, files: Iterable[str]) -> bool:
+        """Whether each of these files was read, now or before it became unreadable."""
+        return self._files.keys() >= set(files)
+
     def keep_only(self, files: Collection[str]) -> None:
         """Forget all other files."""
         self._files = {file: contents for file, contents in self._files.items() if file in files}

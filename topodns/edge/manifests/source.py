@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from topodns.cluster.model import ClusterObject, Kind, Replaced
+from topodns.cluster.model import Change, ClusterObject, Kind, Replaced, Upserted
 from topodns.cluster.selector import Selector
 from topodns.edge.documents import MAX_BYTES, BadManifest
 from topodns.edge.manifests.contents import ManifestSet, read_contents
@@ -57,7 +57,7 @@ class ManifestSource:
     problems: tuple[str, ...] = ()  # at present: everything worth a line in the log
 
     def __init__(
-        self, paths: Sequence[str], emit: Callable[[Replaced], Iterable[object]], selector: Selector | None = None
+        self, paths: Sequence[str], emit: Callable[[Change], Iterable[object]], selector: Selector | None = None
     ) -> None:
         self.paths = paths
         self._emit = emit
@@ -66,11 +66,16 @@ class ManifestSource:
         self._listings: dict[str, tuple[str, ...]] = {}  # of each path: its files when it was seen last
         self._files: dict[str, _File] = {}
         self._bad_since: float | None = None
+        self._complete = False  # every file was read at least once
         self._outdated = True  # what was emitted, compared with what was read
         self._emitted: Mapping[Kind, tuple[ClusterObject, ...]] = {}
 
     def load(self) -> None:
-        """Read everything and emit one Replaced for every kind, empty ones too, so that each becomes synced."""
+        """Read everything and emit one Replaced for every kind, empty ones too, so that each becomes synced.
+
+        Where a file cannot be read, nobody knows what it holds: what the others do is emitted object by object, and
+        the kinds become synced when it was read.
+        """
         for _ in self._load():
             pass
 
@@ -93,6 +98,7 @@ class ManifestSource:
             if self._outdated:
                 self.reloads += 1
                 await _gently(self._emit_differences())
+                log.info("manifests: read again, %d files cannot be read", self.files_bad)
 
     @property
     def age(self) -> float:
@@ -103,9 +109,14 @@ class ManifestSource:
         merged = self._set.merged()
         before, self._emitted, self._outdated = self._emitted, merged.objects, False
         self._report(merged.conflicts)
+        complete = self._complete or self._set.has_all(self._files)
         for kind, objects in merged.objects.items():
-            if before.get(kind) != objects:
+            if not complete:
+                for value in objects:
+                    yield from self._emit(Upserted(value))
+            elif not self._complete or before.get(kind) != objects:
                 yield from self._emit(Replaced(kind, objects))
+        self._complete = complete
 
     def _report(self, conflicts: tuple[str, ...]) -> None:
         """Log what is wrong now and was not before."""
