@@ -39,7 +39,7 @@ format: $(VENV)/.dev ## rewrite the code in the house style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: install ## measure CPU per query beside a plain UDP echo (needs dnsperf; prints, never fails by time)
+bench: install ## measure CPU per query beside a plain UDP echo (prints, never fails by time)
 	@$(BIN)/python -m bench
 
 lock: ## pin the newest allowed dependencies with their hashes (needs uv)
@@ -58,6 +58,7 @@ $(BIN)/python:
 	  { echo 'python3 has no venv module here: install it (Debian: apt install python3-venv)'; rm -rf $(VENV); exit 1; }
 
 $(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
+	@echo 'installing the pinned libraries of requirements.lock into $(VENV), about a minute'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

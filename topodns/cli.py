@@ -79,13 +79,27 @@ def _mind_signals() -> None:
 
 def _check(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="topodns check", description="Say whether a Corefile can be served.", allow_abbrev=False
+        prog="topodns check",
+        description="Say whether a Corefile and its manifests can be served; API servers are not asked.",
+        allow_abbrev=False,
     )
     _add_corefile_flags(parser)
     flags = parser.parse_args(arguments)
     settings = _load(flags.conf, flags.port, _stdin_text(flags.conf))
-    keys = sum(len(block.keys) for block in settings.blocks)
-    print(f"{flags.conf or 'Corefile'}: good: {len(settings.blocks)} server blocks, {keys} keys")
+    from topodns.edge.log_lines import warnings_to
+    from topodns.manifest_check import check_manifests
+    from topodns.resolve.weight_file import BadWeights
+
+    try:
+        with warnings_to(sys.stderr):
+            whole = check_manifests(settings)
+    except (BadWeights, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    if not whole:
+        return 1
+    blocks = "1 server block" if len(settings.blocks) == 1 else f"{len(settings.blocks)} server blocks"
+    print(f"{settings.blocks[0].file}: good: {blocks}")
     return 0
 
 

@@ -70,6 +70,7 @@ class Explanation:
     tried: tuple[tuple[str, str, int], ...]  # key, the client's value, matches
     winner: str
     reason: str
+    hint: str  # what an operator could do about an unknown client; "" where there is nothing to say
     rcode: str
     answer: tuple[str, ...]
 
@@ -82,6 +83,7 @@ class Explanation:
             "tried": [{"key": key, "value": value, "matches": matches} for key, value, matches in self.tried],
             "winner": self.winner or None,
             "reason": self.reason,
+            "hint": self.hint or None,
             "rcode": self.rcode,
             "answer": list(self.answer),
         }
@@ -103,6 +105,8 @@ def explanation_text(explained: Mapping[str, object]) -> str:
         lines.append(f"tried    {attempt['key']}{value}: {attempt['matches']} matching{wins}")
     if explained["reason"]:
         lines.append(f"because  {explained['reason']}")
+    if explained["hint"]:
+        lines.append(f"hint     {explained['hint']}")
     lines.append(f"answer   {explained['rcode']}")
     lines += [f"         {record}" for record in _items(explained["answer"])]
     return "\n".join(lines)
@@ -169,9 +173,18 @@ def _explanation(
         tried=tuple((key, labels.get(key, ""), matches) for key, matches in selection.tried) if selection else (),
         winner=selection.key if selection is not None else "",
         reason=_REASONS[selection.reason] if selection is not None else "",
+        hint=_hint(cluster.state, client.address) if client is not None and not location.node_name else "",
         rcode=RCODE_NAMES[resolution.response.rcode],
         answer=tuple(record_lines(resolution.response.answer, query.spelling)),
     )
+
+
+def _hint(state: ClusterState, address: bytes) -> str:
+    node = state.nodes.with_pod_cidr(address)
+    if node is None:
+        return ""
+    unverified = "" if state.nodes.pod_cidrs_verified else ", which 200 endpoints have not verified yet"
+    return f"the address is in the podCIDR of {node.name}{unverified}; `locate` can have podcidr or podcidr-unverified"
 
 
 def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidPolicy | None:

@@ -61,7 +61,7 @@ def test_wrong_usage_is_2_with_the_usage(arguments: Sequence[str], capsys: Captu
 
 def test_check_says_that_a_corefile_is_good(capsys: Captured) -> None:
     assert cli.main(["check", "-conf", DEMO]) == 0
-    assert capsys.readouterr().out == f"{DEMO}: good: 1 server blocks, 1 keys\n"
+    assert capsys.readouterr().out == f"{DEMO}: good: 1 server block\n"
 
 
 FAULTS = [
@@ -87,10 +87,33 @@ def test_check_says_what_is_wrong_and_where(tmp_path: Path, text: str, problem: 
     assert captured.err.count("\n") == 1
 
 
+WITH_MANIFESTS = "cluster.local {\n    kubernetes {\n        manifests .\n    }\n    topology\n}\n"
+BAD_KEYS = """apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop, annotations: {topodns.io/topology-keys: "a b"}}
+spec: {clusterIP: None}
+"""
+MANIFEST_FAULTS = [
+    ("a file that cannot be read", "kind: [", 1, "a.yaml:1: "),
+    ("an object that is malformed", "kind: Service\nmetadata: {name: 5}\n", 1, "a.yaml:1: skipped Service"),
+    ("keys that break a rule", BAD_KEYS, 0, "[WARNING] plugin/topology: Service shop/web: "),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "problem"), [case[1:] for case in MANIFEST_FAULTS], ids=[case[0] for case in MANIFEST_FAULTS]
+)
+def test_check_reads_the_manifests_too(tmp_path: Path, text: str, status: int, problem: str, capsys: Captured) -> None:
+    (tmp_path / "Corefile").write_text(WITH_MANIFESTS)
+    (tmp_path / "a.yaml").write_text(text)
+    assert cli.main(["check", "-conf", str(tmp_path / "Corefile")]) == status
+    assert problem in capsys.readouterr().err
+
+
 def test_check_reads_a_corefile_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    whoami\n}\nexample.org example.net {\n    whoami\n}\n"))
     assert cli.main(["check", "-conf", "stdin"]) == 0
-    assert capsys.readouterr().out == "stdin: good: 2 server blocks, 3 keys\n"
+    assert capsys.readouterr().out == "stdin: good: 2 server blocks\n"
 
 
 def test_without_a_corefile_the_built_in_one_is_good(
@@ -98,7 +121,7 @@ def test_without_a_corefile_the_built_in_one_is_good(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main(["check"]) == 0
-    assert capsys.readouterr().out == "Corefile: good: 1 server blocks, 1 keys\n"
+    assert capsys.readouterr().out == "built-in Corefile: good: 1 server block\n"
     (tmp_path / "Corefile").write_text(". {\n    whoamy\n}\n")
     assert cli.main(["check"]) == 1
     assert capsys.readouterr().err.startswith("Corefile:2: ")

@@ -24,6 +24,7 @@ items:
 - apiVersion: v1
   kind: Node
   metadata: {name: far, labels: {hall: south}}
+  spec: {podCIDRs: [10.3.0.0/16]}
   status: {addresses: [{type: InternalIP, address: 10.0.0.3}]}
 - apiVersion: v1
   kind: Service
@@ -112,6 +113,17 @@ def test_every_key_tried_is_there_with_the_clients_value_and_its_matches(
     explanation = explained(served, service, **client)
     assert (explanation.tried, explanation.winner, addresses(explanation)) == (tried, winner, answer)
     assert explanation.rcode == "NOERROR"
+
+
+def test_a_client_in_a_pod_cidr_that_is_not_believed_is_told_of(served: Settings) -> None:
+    explanation = explained(served, "hard", client="10.3.1.1")
+    assert explanation.node == ""
+    assert explanation.hint == (
+        "the address is in the podCIDR of far, which 200 endpoints have not verified yet; "
+        "`locate` can have podcidr or podcidr-unverified"
+    )
+    assert f"hint     {explanation.hint}" in explanation_text(explanation.as_dict())
+    assert explained(served, "hard", client="192.0.2.1").hint == ""
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ Query log lines go their own way: gathered, and written once a turn of the loop.
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TextIO
 
 MAX_PER_SECOND: Final = 10  # of one kind: the same text before its arguments are put in
@@ -22,6 +23,19 @@ def start_logging(stream: TextIO, clock: Callable[[], float], level: int = loggi
     handler.addFilter(RateLimit(clock))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.captureWarnings(True)
+
+
+@contextmanager
+def warnings_to(stream: TextIO) -> Iterator[None]:
+    """Show warnings and errors on this stream meanwhile, each of them."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Formatter())
+    handler.setLevel(logging.WARNING)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 class _Formatter(logging.Formatter):

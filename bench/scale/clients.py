@@ -1,0 +1,138 @@
+"""The clients: one that asks at an even pace, and one that asks for a change until it is there.
+
+An answer's time is the kernel's, taken when it arrived (SO_TIMESTAMPNS): how long the client then takes to look at it,
+on a core that it shares, is nobody's latency.
+"""
+
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, NamedTuple
+
+PACE: Final = 500  # questions a second
+LOST_AFTER: Final = 1.0  # seconds
+
+_SO_TIMESTAMPNS: Final = 35  # as socket option and as the type of its control message; not in Python's socket module
+_TIMESPEC: Final = struct.Struct("@qq")
+_BILLION: Final = 1_000_000_000
+_PAUSE: Final = 0.0003  # seconds between two questions for a change
+_SOON: Final = 0.05  # seconds; a question for a change that has no answer by then is asked again
+
+
+class Latencies(NamedTuple):
+    """In milliseconds, in no order; and the questions that got no answer."""
+
+    milliseconds: Sequence[float]
+    lost: int = 0
+
+    def __str__(self) -> str:
+        """p50 / p99 / worst."""
+        if not self.milliseconds:
+            return "no answer"
+        ordered = sorted(self.milliseconds)
+        figures = (ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100], ordered[-1])
+        text = " / ".join(f"{figure:.2f}" for figure in figures)
+        return f"{text}, {self.lost} lost" if self.lost else text
+
+
+class PacedClient(threading.Thread):
+    """A context that asks these questions in turn, from the first answer on until it ends."""
+
+    def __init__(self, port: int, messages: Sequence[bytes]) -> None:
+        super().__init__(name="paced client", daemon=True)
+        self._sock = _socket_to(port)
+        self._messages = messages
+        self._sent: dict[bytes, int] = {}  # by message id
+        self._latencies: list[float] = []
+        self._ended = threading.Event()
+
+    def __enter__(self) -> "PacedClient":
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._ended.set()
+        self.join()
+        self._sock.close()
+
+    @property
+    def latencies(self) -> Latencies:
+        """Of all that was asked, once the context has ended."""
+        return Latencies(self._latencies, len(self._sent))
+
+    def run(self) -> None:
+        number, due = 0, time.monotonic()
+        while not self._ended.is_set():
+            self._ask(number)
+            number, due = number + 1, max(due + 1 / PACE, time.monotonic() - 1 / PACE)
+            self._collect(due)
+        self._collect(time.monotonic() + LOST_AFTER, until_complete=True)
+
+    def _ask(self, number: int) -> None:
+        key = (number & 0xFFFF).to_bytes(2, "big")
+        message = key + self._messages[number % len(self._messages)][2:]
+        if not self._latencies:
+            self._sent.clear()  # nobody was listening yet
+        with suppress(ConnectionRefusedError):
+            self._sent[key] = time.time_ns()
+            self._sock.send(message)
+
+    def _collect(self, until: float, until_complete: bool = False) -> None:
+        """Take answers until this moment, or until none is missing."""
+        while (left := until - time.monotonic()) > 0 and (self._sent or not until_complete):
+            if not select.select((self._sock,), (), (), left)[0]:
+                return
+            with suppress(ConnectionRefusedError):
+                data, arrived = _receive(self._sock)
+                sent = self._sent.pop(data[:2], None)
+                if sent is not None:
+                    self._latencies.append((arrived - sent) / 1e6)
+
+
+class ChangeWatcher:
+    """Asks for one change after the other until each is there."""
+
+    def __init__(self, port: int) -> None:
+        self._sock = _socket_to(port)
+        self._sock.settimeout(_SOON)
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def seen(self, message: bytes, address: bytes, deadline: float) -> int | None:
+        """When the answer with this address arrived, in nanoseconds of the wall clock; None if it does not come."""
+        number = 0
+        while time.monotonic() < deadline:
+            number = number % 0xFFFF + 1
+            key = number.to_bytes(2, "big")
+            self._sock.send(key + message[2:])
+            with suppress(TimeoutError):
+                data, arrived = _receive(self._sock)
+                while data[:2] != key:  # one that was given up
+                    data, arrived = _receive(self._sock)
+                if address in data:
+                    return arrived
+            time.sleep(_PAUSE)
+        return None
+
+
+def _socket_to(port: int) -> socket.socket:
+    sock = socket.socket(type=socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    sock.connect(("127.0.0.1", port))
+    return sock
+
+
+def _receive(sock: socket.socket) -> tuple[bytes, int]:
+    """A datagram, and when the kernel got it."""
+    data, control, _, _ = sock.recvmsg(4096, socket.CMSG_SPACE(_TIMESPEC.size))
+    for level, kind, value in control:
+        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+            seconds, nanoseconds = _TIMESPEC.unpack(value)
+            return data, seconds * _BILLION + nanoseconds
+    return data, time.time_ns()

@@ -1,0 +1,166 @@
+"""The API server of the bench: the tests' stand-in with a synthetic cluster, and the changes that are measured.
+
+`python -m bench.scale.stand_in PORT NODES,SERVICES,ENDPOINTS,PODS` runs it; `StandIn` is its owner's side. A change
+counts as made when it has been given to the watches; the clock is the machine's, which all of the bench shares.
+"""
+
+import asyncio
+import gc
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle, islice
+from typing import Any, Final
+
+from bench.proc import NoAnswer, free_port, running
+from tests.support.fake_api.front import HttpFront
+from tests.support.fake_api.server import FakeApi
+from tests.support.synthetic import Cluster, namespace_name, service_name
+
+ROLLOUT: Final = "rollout"  # the Service whose Pods are all replaced, in the first namespace
+READY_WITHIN: Final = 60.0  # seconds; 150,000 Pods take 3
+PATIENCE: Final = 60.0  # seconds for one control call
+NICENESS: Final = "10"  # it shares its core with the client, whose clock must not wait for it
+
+_SERVICE: Final = "kubernetes.io/service-name"
+_SLICES: Final = "endpointslices"
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+
+def fresh_address(network: str, number: int) -> str:
+    """The address of the Pod that comes with this change; `network` is two octets that no other Pod has."""
+    return f"{network}.{number >> 8}.{number & 255}"
+
+
+class Stage(FakeApi):
+    """The stand-in with what happens on it. Its public methods are called as `POST /control/NAME`."""
+
+    def __init__(self, port: int, cluster: Cluster) -> None:
+        super().__init__(front=partial(HttpFront, port=port))
+        self._made: list[int] = []
+        self._churn: asyncio.Task[None] | None = None
+        self.generate(cluster)
+
+    def lists(self) -> int:
+        """How many lists of whole kinds have been asked for."""
+        return sum("sendInitialEvents" in one.query or one.verb == "list" for one in self.requests.all)
+
+    def burst(self, count: int) -> None:
+        """That many EndpointSlices change at once: the first endpoint of each is ready no more, or again."""
+        store = self.stores[_SLICES]
+        for key in islice(cycle(store.keys()), count):
+            value = self._slice(key)
+            conditions = value["endpoints"][0]["conditions"]
+            conditions["ready"] = not conditions["ready"]
+            store.put(value)
+
+    def add_rollout(self, slices: int) -> None:
+        """A headless Service of so many full EndpointSlices."""
+        namespace = namespace_name(0)
+        service = self._value("services", (namespace, service_name(0)))
+        service["metadata"]["name"] = ROLLOUT
+        self.put(service)
+        model = self._slice(next(key for key in self.stores[_SLICES].keys() if key[0] == namespace))
+        for number in range(slices):
+            model["metadata"].update(name=f"{ROLLOUT}-{number}", labels={_SERVICE: ROLLOUT})
+            for at, endpoint in enumerate(model["endpoints"]):
+                endpoint["addresses"] = [fresh_address("11.255", number * 100 + at)]
+            self.put(model)
+
+    def churn(self, slices: Sequence[Key], network: str, rounds: int, batch: int, every: float) -> None:
+        """Replace endpoints of these slices in turn: a batch of changes every so many seconds, until `made` says so."""
+        self._made.clear()
+        self._churn = asyncio.create_task(self._replace(slices, network, rounds, batch, every), name="churn")
+
+    def made(self) -> list[int]:
+        """When each change was made, in nanoseconds of the wall clock."""
+        return self._made
+
+    async def _replace(self, slices: Sequence[Key], network: str, rounds: int, batch: int, every: float) -> None:
+        due = self.loop.time()
+        for number in range(rounds):
+            await asyncio.sleep(max(0.0, due - self.loop.time()))
+            due += every
+            for each in range(number * batch, (number + 1) * batch):
+                self._replace_one(tuple(slices[each % len(slices)]), each // len(slices), fresh_address(network, each))
+            self._made.extend([time.time_ns()] * batch)
+
+    def _replace_one(self, key: Key, at: int, address: str) -> None:
+        value = self._slice(key)
+        endpoints = value["endpoints"]
+        endpoints[at % len(endpoints)]["addresses"] = [address]
+        self.stores[_SLICES].put(value)
+
+    def _slice(self, key: Key) -> dict[str, Any]:
+        return self._value(_SLICES, key)
+
+    def _value(self, resource: str, key: Key) -> dict[str, Any]:
+        value = self.stores[resource].get(key)
+        assert value is not None, key
+        return value
+
+    def _controlled(self, name: str, arguments: dict[str, object]) -> object:
+        return getattr(self, name)(**arguments)
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A running one, on 127.0.0.1."""
+
+    pid: int
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def control(self, name: str, **arguments: object) -> Any:
+        """Call one of Stage's methods; its result."""
+        body = json.dumps(arguments).encode()
+        with urllib.request.urlopen(f"{self.url}/control/{name}", body, timeout=PATIENCE) as response:
+            return json.load(response)
+
+
+@contextmanager
+def stand_in(cluster: Cluster, core: int) -> Iterator[StandIn]:
+    """One with this cluster on this core, as long as the context lasts."""
+    port = free_port()
+    size = f"{cluster.nodes},{cluster.services},{cluster.endpoints},{cluster.pods}"
+    command = ("nice", "-n", NICENESS, sys.executable, "-m", "bench.scale.stand_in", str(port), size)
+    with running(command, core) as process:
+        api = StandIn(process.pid, port)
+        _wait_until_served(api)
+        yield api
+
+
+def _wait_until_served(api: StandIn) -> None:
+    deadline = time.monotonic() + READY_WITHIN
+    while time.monotonic() < deadline:
+        try:
+            api.control("lists")
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise NoAnswer("the stand-in for an API server does not answer")
+
+
+async def _serve(stage: Stage) -> None:
+    async with stage:
+        await asyncio.Event().wait()
+
+
+def main(port: str, size: str) -> None:
+    stage = Stage(int(port), Cluster(*map(int, size.split(","))))
+    gc.freeze()  # nobody's latency is to be that of collecting a cluster
+    asyncio.run(_serve(stage))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

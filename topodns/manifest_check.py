@@ -1,0 +1,26 @@
+"""What `topodns check` finds in the manifests of a Corefile, without serving them: it goes to the log."""
+
+import logging
+from random import Random
+
+from topodns.assembly import Assembly, Machine, load_manifests
+from topodns.cluster.topology import OnInvalid
+from topodns.edge.manifests import ManifestSource
+from topodns.resolve.audit import audit
+from topodns.resolve.chain import Host
+from topodns.settings.server import Settings
+
+log = logging.getLogger(__name__)
+
+
+def check_manifests(settings: Settings) -> bool:
+    """Whether every file and object could be read. Raises what other files of the Corefile raise: OSError, BadWeights."""
+    machine = Machine(Host("", Random(0)), "", frozenset())
+    whole = True
+    for cluster in load_manifests(Assembly(machine, lambda line: None).build(settings)).clusters:
+        if isinstance(cluster.source, ManifestSource):
+            whole = whole and not cluster.source.files_bad and not cluster.source.objects_skipped
+        if cluster.topology is not None:
+            for finding in audit(cluster.state, cluster.topology.on_invalid is OnInvalid.IGNORE):
+                log.warning("plugin/topology: %s", finding)
+    return whole
