@@ -46,7 +46,7 @@ class Admin:
             if block.ready is not None:
                 routes = _at(wanted, block.ready.listen)
                 routes["/ready"] = self._readiness(generation, block.ready.continuously)
-                routes["/explain"] = _explanation(generation)
+                routes["/explain"] = explain_route(generation)
             if block.prometheus is not None:
                 _at(wanted, block.prometheus.listen)["/metrics"] = self._exposition
         return wanted
@@ -99,7 +99,9 @@ def _healthy(request: Request) -> Reply:
     return Reply(200, b"OK")
 
 
-def _explanation(generation: Generation) -> Route:
+def explain_route(generation: Generation) -> Route:
+    """Answers /explain, to loopback only."""
+
     def explain(request: Request) -> Reply:
         # It tells where Pods run; whoever may `kubectl port-forward` or exec comes from loopback.
         if not request.peer.startswith(_LOOPBACK):

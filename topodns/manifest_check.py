@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def check_manifests(settings: Settings) -> bool:
-    """Whether every file and object could be read. Raises what other files of the Corefile raise: OSError, BadWeights."""
+    """Whether every file and object could be read. Raises what the other files raise: OSError, BadWeights."""
     machine = Machine(Host("", Random(0)), "", frozenset())
     whole = True
     for cluster in load_manifests(Assembly(machine, lambda line: None).build(settings)).clusters:
