@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.messages import query
-from tests.support.process import HEALTH, READY, Server, open_tcp, receive_framed, send_framed, serving, until
+from tests.support.process import (
+    HEALTH,
+    READY,
+    Server,
+    launched,
+    open_tcp,
+    receive_framed,
+    send_framed,
+    serving,
+    until,
+)
 
 COREFILE = """
 . {
@@ -119,3 +129,19 @@ def test_what_coredns_survives_is_survived(lame: Server) -> None:
     assert lame.process.poll() is None
     lame.signal(signal.SIGINT)
     assert lame.wait() == 0
+
+
+def minds(server: Server, number: signal.Signals) -> bool:
+    """Whether the process has a handler for this signal already."""
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
+def test_signals_that_come_during_the_start_do_not_kill_it_and_sigterm_ends_it_with_0(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text(". {\n    bind 127.0.0.1\n    whoami\n}\n")
+    with launched(tmp_path, "-p", "0") as server:
+        until(lambda: minds(server, signal.SIGTERM), "a handler of SIGTERM")
+        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM):
+            server.signal(number)
+        assert server.wait() == 0
