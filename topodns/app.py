@@ -74,7 +74,7 @@ class Server:
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
         self._assembly = Assembly(machine, self._lines)
         self._listeners = Listeners(self._rng)
-        self._events = Events()
+        self._events = Events(self._assembly.requests, self._assembly.service_events)
         self._admin = Admin(Metrics(self._listeners.tallies, readings(self._listeners, self._events)))
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
@@ -199,13 +199,16 @@ class Server:
             self._audit_due = asyncio.get_running_loop().call_later(AUDIT_AFTER, self._audit)
 
     def _audit(self) -> None:
-        """Log what is wrong with the cluster's topology wishes now and was not at the last look."""
+        """Log what is wrong with the cluster's topology wishes now and was not at the last look; Events say it too."""
         self._audit_due = None
         found: set[str] = set()
         for cluster in self._generation.clusters if self._generation is not None else ():
             if cluster.topology is not None:
                 ignored = cluster.topology.on_invalid is OnInvalid.IGNORE
-                found.update(str(finding) for finding in audit(cluster.state, ignored))
+                findings = list(audit(cluster.state, ignored))
+                found.update(map(str, findings))
+                if cluster.event_writer is not None:
+                    cluster.event_writer.report(findings)
         for line in sorted(found - self._found):
             log.warning("plugin/topology: %s", line)
         self._found = frozenset(found)

@@ -5,6 +5,7 @@ that a Corefile that cannot be built changes nothing.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,8 +18,9 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Response, RRClass
 from topodns.dns.names import Name, name_text, name_wire
 from topodns.edge.api_source import ApiSource, needed_kinds, resources
-from topodns.edge.kube_api import connect
+from topodns.edge.kube_api import OURS, RequestTally, connect
 from topodns.edge.manifests import ManifestSource
+from topodns.edge.service_events import NAMESPACE, EventWriter
 from topodns.edge.weight_source import WeightSource
 from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.chain import Host, build_chain
@@ -55,6 +57,7 @@ class Cluster:
     state: ClusterState
     locator: Locator | None
     source: ManifestSource | ApiSource
+    event_writer: EventWriter | None = None  # where there are topology keys, and an API server to tell of their flaws
 
 
 @dataclass(eq=False)
@@ -83,11 +86,17 @@ def load_manifests(generation: Generation) -> Generation:
 
 
 class Assembly:
-    """Builds generations. `write_line` takes the lines of query logs."""
+    """Builds generations. `write_line` takes the lines of query logs.
+
+    `requests` and `service_events` (by outcome) count for all generations together.
+    """
 
     def __init__(self, machine: Machine, write_line: Callable[[str], object]) -> None:
         self._machine = machine
         self._write_line = write_line
+        self._replica = f"{machine.host.name}_{machine.host.rng.getrandbits(32):08x}"  # as client-go names a holder
+        self.requests = RequestTally()
+        self.service_events: Counter[str] = Counter()
 
     def build(self, settings: Settings) -> Generation:
         """A generation whose clusters are not known yet: `load_manifests`, or `cluster_sources`, makes them so.
@@ -124,7 +133,7 @@ class Assembly:
             locator = Locator(state, topology.locate, topology.trust, self._machine.node_name, self._machine.addresses)
 
         source = self._source(kubernetes, topology, state, lambda facts: generation.changed(facts))
-        cluster = Cluster(kubernetes, topology, state, locator, source)
+        cluster = Cluster(kubernetes, topology, state, locator, source, self._event_writer(kubernetes, topology))
         generation.clusters.append(cluster)
         return cluster
 
@@ -137,7 +146,8 @@ class Assembly:
     ) -> ManifestSource | ApiSource:
         if kubernetes.api is not None:
             wanted = resources(kubernetes, topology)
-            return ApiSource(wanted, state, publish, partial(connect, kubernetes.api), self._machine.host.rng)
+            connecting = partial(connect, kubernetes.api, tally=self.requests)
+            return ApiSource(wanted, state, publish, connecting, self._machine.host.rng)
 
         def emit(change: Change) -> Iterator[None]:
             for facts in _taken_in(state, change):
@@ -146,6 +156,12 @@ class Assembly:
                 yield
 
         return ManifestSource(kubernetes.manifests, emit, kubernetes.labels)
+
+    def _event_writer(self, kubernetes: KubernetesSettings, topology: TopologySettings | None) -> EventWriter | None:
+        if kubernetes.api is None or topology is None:
+            return None
+        connecting = partial(connect, kubernetes.api, tally=self.requests)
+        return EventWriter(connecting, OURS.namespace or NAMESPACE, self._replica, self.service_events)
 
     def _block(
         self,

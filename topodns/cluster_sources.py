@@ -30,6 +30,8 @@ def source_work(generation: Generation) -> Iterator[tuple[str, Coroutine[None, N
     for cluster in generation.clusters:
         if isinstance(cluster.source, ApiSource):
             yield "api", cluster.source.run()
+            if cluster.event_writer is not None:
+                yield "service events", cluster.event_writer.run()
         else:
             yield "manifests", cluster.source.run(watch_files(cluster.kubernetes.manifests))
 

@@ -12,12 +12,13 @@ from topodns.assembly import Cluster, Generation
 from topodns.cluster.policy import InvalidPolicy
 from topodns.dns.names import name_text
 from topodns.edge.health_probe import BUCKETS, HealthProbe
+from topodns.edge.kube_api import RequestTally
 from topodns.edge.manifests import ManifestSource
 from topodns.edge.metrics import Distribution, Published, Reading
 from topodns.edge.mmsg import DatagramCounts
 from topodns.edge.tcp import TcpCounts
 from topodns.listeners import Listeners, server_label
-from topodns.published_api import api_readings
+from topodns.published_api import api_readings, request_readings
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ Rows = Iterable[tuple[tuple[str, ...], float]]
 class Events:
     """What happened to the process, for its metrics. `generation` is the one in charge."""
 
+    requests: RequestTally = field(default_factory=RequestTally)
+    service_events: Counter[str] = field(default_factory=Counter)
     generation: Generation | None = None
     failed_reloads: int = 0
     health: HealthProbe = field(default_factory=HealthProbe)
@@ -45,8 +48,8 @@ class Events:
 
 def readings(listeners: Listeners, events: Events) -> list[Published]:
     """Everything that is read at scrape time."""
-    sources = api_readings(events.clusters)
-    return [*_process(events), *_health(events.health), *_clusters(events), *sources, *_sockets(listeners, events)]
+    sources = [*_clusters(events), *api_readings(events.clusters), *request_readings(events.requests)]
+    return [*_process(events), *_health(events.health), *sources, *_sockets(listeners, events)]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -129,6 +132,13 @@ def _clusters(events: Events) -> Iterator[Reading]:
         "gauge",
         ("namespace", "service"),
         lambda: _invalid(events),
+    )
+    yield Reading(
+        "topodns_service_events",
+        "Warning Events on Services, by what became of them.",
+        "counter",
+        ("outcome",),
+        lambda: [((outcome,), times) for outcome, times in events.service_events.items()],
     )
     yield Reading(
         "topodns_state_age_seconds",

@@ -1,4 +1,4 @@
-"""The metrics of the connections to API servers: how old what we know is, what was repaired, what is denied."""
+"""The metrics of the connections to API servers: what was asked, taken in and repaired, and what is denied."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -7,6 +7,8 @@ from typing import Final
 
 from topodns.assembly import Cluster
 from topodns.edge.api_source import BUCKETS, ApiSource, Latencies, Progress
+from topodns.edge.kube_api import RequestTally
+from topodns.edge.kube_api.tally import BUCKETS as REQUEST_BUCKETS
 from topodns.edge.metrics import Distributions, Published, Reading
 
 Clusters = Callable[[], Iterable[Cluster]]
@@ -21,7 +23,7 @@ _COUNTERS: Final = (
 
 
 def api_readings(clusters: Clusters) -> Iterator[Published]:
-    """Everything that is read at scrape time, of the clusters there are then."""
+    """What is read of the clusters that there are at scrape time."""
     for name, documentation, attribute in _COUNTERS:
         yield Reading(name, documentation, "counter", ("kind",), _summed(clusters, attribute))
     yield Reading(
@@ -37,6 +39,24 @@ def api_readings(clusters: Clusters) -> Iterator[Published]:
         ("service_kind",),
         BUCKETS,
         lambda: _latencies(clusters),
+    )
+
+
+def request_readings(tally: RequestTally) -> Iterator[Published]:
+    """The same of all requests to API servers, under client-go's names as CoreDNS has them."""
+    yield Reading(
+        "coredns_kubernetes_rest_client_requests",
+        "Requests to API servers.",
+        "counter",
+        ("code", "method", "host"),
+        tally.results.items,
+    )
+    yield Distributions(
+        "coredns_kubernetes_rest_client_request_duration_seconds",
+        "Time from a request to an API server to the head of its response.",
+        ("verb", "host"),
+        REQUEST_BUCKETS,
+        lambda: [(labels, found.slots, found.seconds) for labels, found in tally.durations.items()],
     )
 
 

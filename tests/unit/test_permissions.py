@@ -1,4 +1,7 @@
-"""What config/kubernetes allows topodns to do: to list and watch what its answers are made of, and nothing else."""
+"""What config/kubernetes allows topodns to do: to list and watch what its answers are made of, and nothing else.
+
+And to write Events, for whoever wants them.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from topodns.edge.service_events import lease
+
 FOLDER = Path(__file__).parents[2] / "config/kubernetes"
 NEEDED = {
     "rbac.yaml": {"/services", "/namespaces", "/nodes", "discovery.k8s.io/endpointslices"},
     "rbac-pods.yaml": {"/pods"},
 }
+EVENTS = "rbac-events.yaml"
 
 
 def objects(file: str) -> dict[str, dict[str, Any]]:
@@ -22,7 +28,7 @@ def objects(file: str) -> dict[str, dict[str, Any]]:
 
 
 def test_every_file_is_tried_here() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == NEEDED.keys()
+    assert {path.name for path in FOLDER.iterdir()} == {*NEEDED, EVENTS}
 
 
 @pytest.mark.parametrize("file", NEEDED)
@@ -38,9 +44,26 @@ def test_a_role_lists_and_watches_exactly_what_is_needed(file: str) -> None:
     assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)
 
 
-@pytest.mark.parametrize("file", NEEDED)
-def test_a_role_is_bound_to_the_account(file: str) -> None:
+def test_events_may_be_made_anywhere_and_one_lease_of_our_own_namespace_be_held() -> None:
+    found = objects(EVENTS)
+    assert found["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    assert found["Role"]["rules"] == [
+        {**leases, "verbs": ["create"]},
+        {**leases, "resourceNames": [lease.NAME], "verbs": ["get", "update"]},
+    ]
     account = objects("rbac.yaml")["ServiceAccount"]["metadata"]
-    binding = objects(file)["ClusterRoleBinding"]
-    assert binding["roleRef"]["name"] == objects(file)["ClusterRole"]["metadata"]["name"]
+    assert found["Role"]["metadata"]["namespace"] == account["namespace"] == lease.NAMESPACE
+
+
+@pytest.mark.parametrize(("file", "kind"), [*((file, "ClusterRole") for file in (*NEEDED, EVENTS)), (EVENTS, "Role")])
+def test_a_role_is_bound_to_the_account(file: str, kind: str) -> None:
+    account = objects("rbac.yaml")["ServiceAccount"]["metadata"]
+    role, binding = objects(file)[kind], objects(file)[f"{kind}Binding"]
+    assert binding["roleRef"] == {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": kind,
+        "name": role["metadata"]["name"],
+    }
+    assert binding["metadata"].get("namespace") == role["metadata"].get("namespace")
     assert binding["subjects"] == [{"kind": "ServiceAccount", **account}]

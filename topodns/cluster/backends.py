@@ -52,10 +52,6 @@ class _Index:
         made = self._groups[value] = self._everyone if whole else _group(some)
         return made
 
-    def groups(self) -> dict[str, Group]:
-        """All of them."""
-        return {value: _group(some) for value, some in self._members.items()}
-
 
 class Pool:
     """The ready endpoints of one family (and, for SRV, of one port) of a Service, indexed by topology key and value.
@@ -212,7 +208,9 @@ class Backends:
 
         Case does not matter. Several endpoints may share a name (KEP-752). A family without any is absent.
         """
-        return self._by_name.get(endpoint_name.lower(), _NOBODY)
+        name = endpoint_name.lower()
+        groups = ((family, index.group(name)) for family, index in self._by_name.items())
+        return {family: group for family, group in groups if group is not None}
 
     def pool_for_name(self, family: int, endpoint_name: str) -> Pool:
         """The same endpoints of one family as a pool, for `filter_hostnames` to choose among."""
@@ -232,20 +230,17 @@ class Backends:
         return pool if len(members.endpoints) == len(pool.everyone.endpoints) else self._pool(members)
 
     @cached_property
-    def _by_name(self) -> dict[str, dict[int, Group]]:
-        names: dict[str, dict[int, Group]] = {}
-        for family, pool in self._pools.items():
-            index = _indexed(pool.everyone, lambda endpoint: (endpoint_label(endpoint, self._pod_names).lower(),))
-            for name, group in index.groups().items():
-                names.setdefault(name, {})[family] = group
-        return names
+    def _by_name(self) -> dict[int, _Index]:
+        return {
+            family: _indexed(pool.everyone, lambda endpoint: (endpoint_label(endpoint, self._pod_names).lower(),))
+            for family, pool in self._pools.items()
+        }
 
     def _pool(self, everyone: Group) -> Pool:
         return Pool(everyone, self._label_of)
 
 
 _EMPTY_POOL: Final = Pool(EMPTY_GROUP, lambda _endpoint, _key: None)
-_NOBODY: Final[Mapping[int, Group]] = {}
 
 
 def endpoint_label(endpoint: Endpoint, pod_names: bool) -> str:

@@ -94,7 +94,7 @@ class ClusterState:
             "Pod": self._pods,
             "StatefulSet": self._stateful_sets,
         }
-        self._takers: dict[Kind, Callable[[Any, Any], Collection[Fact]]] = {
+        self._takers: dict[Kind, Callable[[ObjectKey, Any, Any], Collection[Fact]]] = {
             "Namespace": _namespace_facts,
             "Node": self._take_node,
             "Service": self._take_service,
@@ -261,17 +261,18 @@ class ClusterState:
         return _ALL if moved else frozenset(facts)
 
     def _take(self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None) -> Collection[Fact]:
+        key = _one_of((old, new)).key  # made anew each time: the indexes share this one, for there may be 150,000
         if new is not None:
-            self._stores[kind][new.key] = new
-        elif old is not None:
-            del self._stores[kind][old.key]
-        return self._takers[kind](old, new)
+            self._stores[kind][key] = new
+        else:
+            del self._stores[kind][key]
+        return self._takers[kind](key, old, new)
 
-    def _take_node(self, old: Node | None, new: Node | None) -> Collection[Fact]:
+    def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
         facts = _node_facts(old, new)
         if old is None or new is None or old.labels != new.labels:
-            facts.update(self._moved_services(_either(old, new).name))
+            facts.update(self._moved_services(key.name))
         return facts
 
     def _moved_services(self, node_name: str) -> Iterator[Fact]:
@@ -290,8 +291,7 @@ class ClusterState:
         if key in self._policies:
             self._cold.add(key)
 
-    def _take_service(self, old: Service | None, new: Service | None) -> Collection[Fact]:
-        key = _either(old, new).key
+    def _take_service(self, key: ObjectKey, old: Service | None, new: Service | None) -> Collection[Fact]:
         old_ips, new_ips = _cluster_ips(old), _cluster_ips(new)
         self._cluster_ips.move(key, old_ips, new_ips)
         self._read_policy(key, new)
@@ -310,12 +310,11 @@ class ClusterState:
         else:
             self._misplaced[key] = warning
 
-    def _take_import(self, old: Service | None, new: Service | None) -> Collection[Fact]:
-        key = _either(old, new).key
+    def _take_import(self, key: ObjectKey, _old: Service | None, _new: Service | None) -> Collection[Fact]:
         self._outdate(key)
         return {service_fact(*key)}
 
-    def _take_slice(self, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
+    def _take_slice(self, _key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
         for one in (old, new):
             if one is not None:
                 self._outdate(owner_of(one).key)
@@ -326,9 +325,9 @@ class ClusterState:
             self.nodes.observe(address, node_name, 1)
         return self._slice_table.replace(old, new)
 
-    def _take_pod(self, old: Pod | None, new: Pod | None) -> Collection[Fact]:
+    def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
         old_ips, new_ips = _pod_ips(old), _pod_ips(new)
-        self._pod_ips.move(_either(old, new).key, old_ips, new_ips)
+        self._pod_ips.move(key, old_ips, new_ips)
         return set(map(address_fact, (*old_ips, *new_ips)))
 
     def _built(self, owner: SliceOwner, cluster_id: str) -> Backends:
@@ -356,18 +355,11 @@ def _one_of(difference: Difference) -> ClusterObject:
     return one
 
 
-def _either(old: T | None, new: T | None) -> T:
-    """One of the two, for what does not change of an object."""
-    one = new if new is not None else old
-    assert one is not None
-    return one
+def _namespace_facts(key: ObjectKey, _old: Namespace | None, _new: Namespace | None) -> Collection[Fact]:
+    return {namespace_fact(key.name)}
 
 
-def _namespace_facts(old: Namespace | None, new: Namespace | None) -> Collection[Fact]:
-    return {namespace_fact(_either(old, new).name)}
-
-
-def _stateful_set_facts(_old: StatefulSet | None, _new: StatefulSet | None) -> Collection[Fact]:
+def _stateful_set_facts(_key: ObjectKey, _old: StatefulSet | None, _new: StatefulSet | None) -> Collection[Fact]:
     """None: they only give rise to warnings."""
     return ()
 

@@ -45,12 +45,24 @@ class MemoryClient:
     @asynccontextmanager
     async def stream(self, path: str, parameters: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
         """GET, as KubeApi.stream."""
+        async with self._asked(Request("GET", path, dict(parameters))) as body:
+            yield body
+
+    async def send(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> bytes:
+        """As KubeApi.send."""
+        async with self._asked(Request(method, path, {}, {"content-type": content_type}, body)) as pieces:
+            return b"".join([piece async for piece in pieces])
+
+    async def close(self) -> None: ...
+
+    @asynccontextmanager
+    async def _asked(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         self._front.attempts.append(asyncio.get_running_loop().time())
         if not self._front.is_open:
             raise ApiError(0, "connection refused")
         response = _MemoryResponse()
         self._front.responses.add(response)
-        serving = asyncio.create_task(self._serve(Request("GET", path, dict(parameters)), response), name="fake-api")
+        serving = asyncio.create_task(self._serve(request, response), name="fake-api")
         try:
             yield await response.body()
         finally:
@@ -60,8 +72,6 @@ class MemoryClient:
             (outcome,) = await asyncio.gather(serving, return_exceptions=True)
             if isinstance(outcome, Exception):
                 raise outcome
-
-    async def close(self) -> None: ...
 
     async def _serve(self, request: Request, response: "_MemoryResponse") -> None:
         try:

@@ -1,12 +1,19 @@
-"""Decoding in small pieces, so that no question waits for a list: half a millisecond a turn for all reflectors."""
+"""Decoding in small pieces, so that no question waits for a list: half a millisecond a turn for all reflectors.
+
+Nor for the garbage collector: what a list or a burst of events brings is there to stay, and going through all of it
+each time that it has grown by a quarter takes 100 ms and more.
+"""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
 SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
+MUCH: Final = 200  # turns of that length; they make less than the 77,000 objects after which a full collection is due
+AT_ONCE: Final = 2.0  # seconds; a cluster that changes a little all the time leaves the collector to its own devices
 
 
 class Turns:
@@ -15,18 +22,30 @@ class Turns:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._lock = asyncio.Lock()
+        self._since = clock()
+        self._long_turns = 0  # since then
 
     def take(self) -> "Turn":
         """A context in which to work; the work calls `breathe` between small pieces."""
-        return Turn(self._lock, self._clock)
+        return Turn(self._lock, self._clock, self._spent)
+
+    def _spent(self, now: float) -> None:
+        """A whole turn was used. After many of them, keep what there is from the collector."""
+        if now - self._since > AT_ONCE:
+            self._since, self._long_turns = now, 0
+        self._long_turns += 1
+        if self._long_turns >= MUCH:
+            self._since, self._long_turns = now, 0
+            gc.freeze()
 
 
 class Turn:
     """One worker's turn."""
 
-    def __init__(self, lock: asyncio.Lock, clock: Callable[[], float]) -> None:
+    def __init__(self, lock: asyncio.Lock, clock: Callable[[], float], spent: Callable[[float], None]) -> None:
         self._lock = lock
         self._clock = clock
+        self._spent = spent
         self._began = 0.0
         self._holding = False
 
@@ -41,8 +60,10 @@ class Turn:
 
     async def breathe(self) -> None:
         """Let everybody else have a turn if this one has been long enough."""
-        if self._clock() - self._began >= SLICE:
+        now = self._clock()
+        if now - self._began >= SLICE:
             self._end()
+            self._spent(now)
             await asyncio.sleep(0)
             await self._begin()
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -22,6 +23,7 @@ from topodns.edge.kube_api.contract import ApiError, Deadlines
 from topodns.edge.kube_api.login import Login
 from topodns.edge.kube_api.refusals import MAX_BODY, bounded_text, refusal
 from topodns.edge.kube_api.sockets import open_socket
+from topodns.edge.kube_api.tally import NO_RESPONSE, RequestTally
 
 MAX_SENT_BACK: Final = 4 << 20  # octets of the response to `send`; etcd keeps no object above 1.5 MiB
 
@@ -44,9 +46,10 @@ class _Request(NamedTuple):
 class Connection:
     """One API server, as `KubeApi` describes it."""
 
-    def __init__(self, login: Login, deadlines: Deadlines) -> None:
+    def __init__(self, login: Login, deadlines: Deadlines, tally: RequestTally) -> None:
         self._login = login
         self._deadlines = deadlines
+        self._tally = tally
         self._tls: tuple[Access, ssl.SSLContext] | None = None
         # No cookies, no redirects, no proxies out of the environment: a token goes where the configuration says.
         self._session = aiohttp.ClientSession(
@@ -91,16 +94,25 @@ class Connection:
     async def _accepted(self, request: _Request) -> aiohttp.ClientResponse:
         """The 2xx response; credentials that were refused are read again, and others tried once. Raises ApiError."""
         access = await self._login.access()
-        response = await self._ask(access, request)
+        response = await self._counted(access, request)
         if response.status == 401:
             refused = await self._refusal(response)
             renewed = await self._login.renew(access)
             if renewed == access:
                 raise refused
-            response = await self._ask(renewed, request)
+            response = await self._counted(renewed, request)
         if not 200 <= response.status < 300:
             raise await self._refusal(response)
         return response
+
+    async def _counted(self, access: Access, request: _Request) -> aiohttp.ClientResponse:
+        began, code = time.monotonic(), NO_RESPONSE
+        try:
+            response = await self._ask(access, request)
+            code = str(response.status)
+            return response
+        finally:
+            self._tally.count(request.method, urlsplit(access.server).netloc, code, time.monotonic() - began)
 
     async def _ask(self, access: Access, request: _Request) -> aiohttp.ClientResponse:
         """The response as far as its head."""

@@ -29,6 +29,14 @@ class ServiceAccount:
         server, files = self._server(), file_states((token, ca))
         return Access(server, f"Bearer {read_word(token, 'service account token')}", ca, files=files)
 
+    @property
+    def namespace(self) -> str:
+        """The Pod's; "" outside of one."""
+        try:
+            return read_word(os.path.join(self.directory, "namespace"), "namespace")
+        except ApiError:
+            return ""
+
     def _server(self) -> str:
         host, port = self.environment.get(_HOST, ""), self.environment.get(_PORT, "")
         if not host or not port:

@@ -47,6 +47,12 @@ def test_outside_of_a_pod_it_says_what_is_needed(mounted: Path, name: str, value
     )
 
 
+def test_the_namespace_is_the_pod_s_or_none(mounted: Path) -> None:
+    assert ServiceAccount(str(mounted), ENVIRONMENT).namespace == ""
+    (mounted / "namespace").write_text("dns\n")
+    assert ServiceAccount(str(mounted), ENVIRONMENT).namespace == "dns"
+
+
 def test_a_pod_without_a_mounted_account_says_so(tmp_path: Path) -> None:
     assert problem_of(tmp_path) == f"cannot read the service account token {tmp_path}/token: No such file or directory"
 

@@ -1,0 +1,18 @@
+"""Requests to API servers, counted."""
+
+from topodns.edge.kube_api.tally import BUCKETS, NO_RESPONSE, RequestTally
+
+
+def test_requests_are_counted_by_what_came_of_them_and_timed_by_where_they_went() -> None:
+    tally = RequestTally()
+    tally.count("GET", "10.96.0.1:443", "200", 0.003)
+    tally.count("GET", "10.96.0.1:443", "403", 0.005)
+    tally.count("PUT", "10.96.0.1:443", NO_RESPONSE, 30.0)
+    assert tally.results == {
+        ("200", "GET", "10.96.0.1:443"): 1,
+        ("403", "GET", "10.96.0.1:443"): 1,
+        ("<error>", "PUT", "10.96.0.1:443"): 1,
+    }
+    read, written = tally.durations["GET", "10.96.0.1:443"], tally.durations["PUT", "10.96.0.1:443"]
+    assert (read.slots[0], sum(read.slots), round(read.seconds, 6)) == (2, 2, 0.008)
+    assert (written.slots[len(BUCKETS)], written.seconds) == (1, 30.0)

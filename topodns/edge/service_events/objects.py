@@ -1,0 +1,122 @@
+"""The API objects that are written, as JSON, and what is read of those that are there. Pure.
+
+Events are of the core group and not of events.k8s.io, which is the same store: the latter refuses the time stamps that
+kubectl shows, and is missing before Kubernetes 1.19, where `spec.topologyKeys` comes from.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from topodns.edge.kube_api.contract import ApiError
+from topodns.edge.service_events.plan import REASONS
+from topodns.resolve.audit import Finding
+
+COMPONENT: Final = "topodns"
+MAX_MESSAGE: Final = 1024  # characters, by API convention
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """A Lease as it is held now. `holder` is "" for nobody; another `version` is another state of it."""
+
+    version: str
+    holder: str
+    seconds: float  # that it lasts without being renewed
+    content: Json
+
+
+def event_body(finding: Finding, uid: str, instance: str, now: float) -> bytes:
+    """An Event on the Service with this uid; `now` in seconds since the epoch, `instance` is who writes.
+
+    Its name is made of what it says, so that a second one is refused (409) while the first is there, whichever
+    replica has written it. kubectl asks for the Events of an object by the object's uid too.
+    """
+    reason, (namespace, name) = REASONS[finding.kind], finding.service
+    digest = sha256("\0".join((uid, reason, finding.text)).encode()).hexdigest()
+    time = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    content = {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": f"{name}.{digest[:16]}", "namespace": namespace},
+        "involvedObject": {"kind": "Service", "apiVersion": "v1", "namespace": namespace, "name": name, "uid": uid},
+        "type": "Warning",
+        "reason": reason,
+        "message": finding.text if len(finding.text) <= MAX_MESSAGE else f"{finding.text[: MAX_MESSAGE - 1]}…",
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": instance,
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+    }
+    return json.dumps(content).encode()
+
+
+def decode_uid(body: bytes) -> str:
+    """The uid of the only object of a list; "" of an empty one. Raises ApiError."""
+    items = _decoded(body).get("items") or []
+    try:
+        return str(items[0]["metadata"]["uid"]) if items else ""
+    except (KeyError, TypeError):
+        raise ApiError(0, "the list of Services cannot be read") from None
+
+
+def decode_lease(body: bytes) -> LeaseRecord:
+    """Raises ApiError."""
+    content = _decoded(body)
+    metadata, spec = content.get("metadata"), content.get("spec") or {}
+    if not isinstance(metadata, dict) or not isinstance(spec, dict):
+        raise ApiError(0, "the Lease cannot be read")
+    seconds = spec.get("leaseDurationSeconds")
+    return LeaseRecord(
+        str(metadata.get("resourceVersion", "")),
+        str(spec.get("holderIdentity") or ""),
+        float(seconds) if isinstance(seconds, int) else 0.0,
+        content,
+    )
+
+
+def lease_body(namespace: str, name: str, holder: str, seconds: int, now: float) -> bytes:
+    """A Lease that there has not been."""
+    return json.dumps(
+        {
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {**_held(holder, seconds, now), "acquireTime": _micro_time(now), "leaseTransitions": 0},
+        }
+    ).encode()
+
+
+def renewed_body(record: LeaseRecord, holder: str, seconds: int, now: float) -> bytes:
+    """The same Lease, held by us from now on; it is refused (409) if somebody else has changed it since."""
+    spec = {**(record.content.get("spec") or {}), **_held(holder, seconds, now)}
+    if record.holder != holder:
+        transitions = spec.get("leaseTransitions")
+        spec["acquireTime"] = _micro_time(now)
+        spec["leaseTransitions"] = transitions + 1 if isinstance(transitions, int) else 1
+    return json.dumps({**record.content, "spec": spec}).encode()
+
+
+def _held(holder: str, seconds: int, now: float) -> Json:
+    return {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": _micro_time(now)}
+
+
+def _micro_time(now: float) -> str:
+    return f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def _decoded(body: bytes) -> Json:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ApiError(0, "the response is no JSON object")
+    return content
