@@ -133,11 +133,12 @@ class Server:
             log.warning("plugin/%s", line)
 
     def _keep_what_is_known(self, generation: Generation) -> None:
-        """Refuse to take over without the cluster's state where there is one: its API server may be gone for a day."""
-        known = self._generation is not None and not unready(self._generation.clusters)
-        waiting = unready(generation.clusters)
-        if known and waiting:
-            raise NotKnown("; ".join(waiting))
+        """Refuse to take over without what is known of a cluster now: its API server may be gone for a day."""
+        for old in self._events.clusters():
+            for new in generation.clusters:
+                forgotten = sorted((old.state.known & new.state.needed) - new.state.known)
+                if forgotten and old.source_settings == new.source_settings:
+                    raise NotKnown(f"kubernetes: {', '.join(forgotten)}: known now, but could not be read anew")
 
     async def _prepare(self, generation: Generation) -> Prepared:
         """The sockets of a generation, opened when its clusters are known, with its admin side serving."""

@@ -57,6 +57,11 @@ class Cluster:
     state: ClusterState
     locator: Locator | None
     source: ManifestSource | ApiSource
+
+    @property
+    def source_settings(self) -> tuple[object, ...]:
+        """What the source is: equal for two clusters that are read from the same place."""
+        return self.kubernetes.api, self.kubernetes.manifests
     event_writer: EventWriter | None = None  # where there are topology keys, and an API server to tell of their flaws
 
 

@@ -87,6 +87,17 @@ def test_k02_a_reload_without_the_api_server_does_not_forget_the_cluster(tmp_pat
         until(lambda: "Reloading complete" in story.server.output(), "a reload that takes over", 10.0)
 
 
+def test_k02_a_reload_keeps_the_kinds_that_are_known_where_another_never_was(tmp_path: Path) -> None:
+    with scene(
+        tmp_path, options=QUICKLY, prepare=lambda api: api.deny("endpointslices"), promises=(), synced=False
+    ) as story:
+        story.comes(FRONT, "10.96.0.1")
+        story.api.down()
+        story.server.signal(signal.SIGUSR1)
+        story.shows("coredns_reload_failed_total")
+        assert story.data(FRONT) == ["10.96.0.1"]
+
+
 def test_k03_a_slow_api_server_delays_the_knowledge_and_no_answer(tmp_path: Path) -> None:
     with scene(tmp_path, options=QUICKLY, prepare=lambda api: api.slow(1), synced=False) as story:
         assert story.data(FRONT) == ["SERVFAIL"]

@@ -3,6 +3,7 @@
 A cluster has up to 150,000 objects of a kind, and a list of them must not keep a question waiting.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
@@ -47,7 +48,7 @@ class Comparison:
     Objects under the keys of `news` are left alone: something newer than the list is known of them.
     """
 
-    groups: list[list[Difference]]
+    groups: deque[list[Difference]]  # whoever takes one out gives its memory back
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Comparison:
         listed: Sequence[ClusterObject],
         news: Set[ObjectKey] = frozenset(),
     ) -> None:
-        self.groups = []
+        self.groups = deque()
         self._held = held
         self._listed = listed
         self._news = news
@@ -72,8 +73,9 @@ class Comparison:
                 if held.key not in wanted and held.key not in self._news:
                     self._add(held, None)
             yield
-        for pairs in _batches(wanted.items()):
-            for key, listed in pairs:
+        while wanted:  # it is emptied on the way: to let go of all its keys at once would take 15 ms
+            for _ in range(min(COMPARED_AT_ONCE, len(wanted))):
+                key, listed = wanted.popitem()
                 if differs(self._held.get(key), listed) and key not in self._news:
                     self._add(self._held.get(key), listed)
             yield

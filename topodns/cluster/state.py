@@ -65,6 +65,7 @@ class ClusterState:
         self.serial = 0
         self.nodes = NodeIndex()
         self.revision = 0
+        self.needed = needed
         self._awaited = set(needed)
         self.denied: set[Kind] = set()  # counted as known and empty because nobody may tell us: see do_without
         self._key_sources = tuple(key_sources)
@@ -131,8 +132,8 @@ class ClusterState:
         for _ in comparison.steps():
             yield IDLE
         first = kind in self._awaited or kind in self.denied
-        for group in comparison.groups:
-            differing = [pair for pair in group if held.get(_one_of(pair).key) is pair[0]]
+        while comparison.groups:
+            differing = [pair for pair in comparison.groups.popleft() if held.get(_one_of(pair).key) is pair[0]]
             facts = self._take_all(differing, wall_seconds)
             # Of a first list the facts are many, and say no more than EVERYTHING.
             yield Step(frozenset() if first else facts, len(differing))
@@ -165,6 +166,11 @@ class ClusterState:
     @property
     def synced(self) -> bool:
         return not self._awaited
+
+    @property
+    def known(self) -> frozenset[Kind]:
+        """The needed kinds that were listed."""
+        return self.needed - self._awaited - self.denied
 
     @property
     def unsynced(self) -> tuple[Kind, ...]:
