@@ -1,55 +1,27 @@
 """The API server reached from outside the cluster, and gone for a while."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cluster.conftest import Askers
 from tests.kubelab.lab import Lab
-from tests.kubelab.users import kubeconfig
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.nearness import answers
 from tests.support.kube.objects import ZONE, headless, manual_slice
-from tests.support.kube.servers import NAMESPACE
+from tests.support.kube.on_host import serving_on_host
 from tests.support.kube.waiting import becomes, eventually, stays
-from tests.support.process import METRICS, READY, serving
+from tests.support.process import READY
 from tests.support.process import Server as Process
 
 OUTAGE = 20.0  # seconds
 
 
-def account_kubeconfig(cluster: Cluster, account: str) -> dict[str, Any]:
-    """A kubeconfig for use on the host, with a token as pods have it."""
-    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-    answer = cluster.lab.api.call("POST", path, request)
-    assert answer.ok, answer
-    server = f"https://127.0.0.1:{cluster.lab.facts['port']}"
-    return kubeconfig(server, answer.body["status"]["token"], f"{cluster.lab.dir}/pki/ca.crt")
-
-
 @pytest.fixture
 def on_the_host(cluster: Cluster, tmp_path: Path) -> Iterator[Process]:
-    """topodns as a process of the host, by a kubeconfig with nothing but topodns's own rights."""
-    config = account_kubeconfig(cluster, "topodns")
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    corefile = f"""\
-.:0 {{
-    bind HERE
-    ready HERE:{READY}
-    prometheus HERE:{METRICS}
-    kubernetes cluster.local in-addr.arpa ip6.arpa {{
-        kubeconfig {tmp_path / "kubeconfig"}
-    }}
-    topology
-}}
-"""
-    with serving(tmp_path, corefile) as process:
-        eventually(lambda: process.get("/ready", READY)[0] == 200, "ready")
+    with serving_on_host(cluster, tmp_path) as process:
         yield process
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from tests.kubelab.cache import CACHE
 from tests.kubelab.debian import DEBIAN_LAYERS, debian_layer
 from tests.kubelab.images import Image, requirements_layer, write_image
+from tests.kubelab.kwok import FakeNode, add_fake_nodes, remove_fake_nodes
 from tests.kubelab.lab import Lab
 from tests.kubelab.machine import LabError
 from tests.kubelab.options import CLUSTER_DNS, Options, node_list
@@ -86,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     command("exec-node", "run a command on a machine (nodeN or control-plane)").add_argument("node")
     load = command("load-image", "import image archives into every node's containerd")
     load.add_argument("archives", type=Path, nargs="+")
+    fake = command("fake-nodes", "have so many nodes with no machine behind them, played by kwok (0: none)")
+    fake.add_argument("count", type=int)
+    fake.add_argument("--zones", default="a,b,c", help="zone of each node, in turn (default: a,b,c)")
     service = command("service", "stop, kill or start a service of a machine (kubelet, kube-apiserver, ...)")
     service.add_argument("node")
     service.add_argument("action", choices=["start", "stop", "kill", "restart"])
@@ -165,6 +169,13 @@ def _load(lab: Lab, arguments: Arguments) -> None:
         lab.load_image(archive)
 
 
+def _fake_nodes(lab: Lab, arguments: Arguments) -> None:
+    remove_fake_nodes(lab)
+    nodes = [FakeNode(i, node.labels) for i, node in enumerate(node_list(arguments.zones, arguments.count))]
+    if arguments.count:
+        add_fake_nodes(lab, nodes)
+
+
 _COMMANDS: Final[Mapping[str, Callable[[Lab, Arguments], None]]] = {
     "prepare": lambda lab, arguments: prepare(),
     "up": _up,
@@ -174,6 +185,7 @@ _COMMANDS: Final[Mapping[str, Callable[[Lab, Arguments], None]]] = {
     "kubectl": lambda lab, arguments: _replace_process(lab.kubectl(*arguments.rest)),
     "exec-node": lambda lab, arguments: _replace_process(lab.machine(arguments.node).command(*arguments.rest)),
     "load-image": _load,
+    "fake-nodes": _fake_nodes,
     "service": _service,
     "image": _image,
 }

@@ -1,5 +1,8 @@
-"""The command lines of the control plane: etcd, API server, controller manager, scheduler. Starts nothing itself."""
+"""The command lines of the control plane: etcd, API server, controller manager, scheduler, and kwok, which is for where
+it is wanted. Starts nothing itself.
+"""
 
+from tests.kubelab.kwok import define_kwok
 from tests.kubelab.machine import IN, Machine
 from tests.kubelab.options import API, NODE_GRACE, SERVICE_CIDRS, Options
 
@@ -11,6 +14,7 @@ def define_control_plane(machine: Machine, options: Options) -> None:
     machine.define("kube-apiserver", _api_server(options))
     machine.define("kube-controller-manager", _controller_manager())
     machine.define("kube-scheduler", _lone("kube-scheduler"))
+    define_kwok(machine)
 
 
 def _etcd() -> list[str]:

@@ -84,7 +84,8 @@ def _containerd() -> Build:
 
 PAUSE: Final = Build("pause", "", {"pause": "."})
 COREDNS: Final = Build("coredns", "github.com/coredns/coredns", {"coredns": "github.com/coredns/coredns"})
-BUILDS: Final = (PAUSE, _kubernetes(), _containerd(), COREDNS)
+KWOK: Final = Build("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+BUILDS: Final = (PAUSE, _kubernetes(), _containerd(), COREDNS, KWOK)
 
 
 def programs() -> dict[str, Path]:

@@ -83,6 +83,7 @@ def write_users(keys: Path, control: Machine, nodes: Sequence[Machine]) -> str:
     admin = user("admin", "admin", "system:masters", control, *nodes)
     user("kube-controller-manager", "system:kube-controller-manager", "", control)
     user("kube-scheduler", "system:kube-scheduler", "", control)
+    user("kwok", "kwok", "system:masters", control)
     user("kube-proxy", "system:kube-proxy", "", *nodes)
     for node in nodes:
         user("kubelet", f"system:node:{node.name}", "system:nodes", node)

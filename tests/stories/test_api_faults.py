@@ -88,9 +88,7 @@ def test_k02_a_reload_without_the_api_server_does_not_forget_the_cluster(tmp_pat
 
 
 def test_k02_a_reload_keeps_the_kinds_that_are_known_where_another_never_was(tmp_path: Path) -> None:
-    with scene(
-        tmp_path, options=QUICKLY, prepare=lambda api: api.deny("endpointslices"), promises=(), synced=False
-    ) as story:
+    with scene(tmp_path, options=QUICKLY, prepare=lambda api: api.deny("endpointslices"), synced=False) as story:
         story.comes(FRONT, "10.96.0.1")
         story.api.down()
         story.server.signal(signal.SIGUSR1)
