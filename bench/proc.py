@@ -95,12 +95,35 @@ def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes) -
 
 def cpu_seconds(pid: int) -> float:
     """The CPU time, user and kernel, that the process has used so far, to the nanosecond."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+    return _scheduled(pid, 0)
 
 
 def resident_megabytes(pid: int) -> float:
     """VmRSS now."""
+    return _megabytes(pid, "VmRSS")
+
+
+def peak_megabytes(pid: int) -> float:
+    """The most that VmRSS has been since the process started, or since `forget_peak`."""
+    return _megabytes(pid, "VmHWM")
+
+
+def forget_peak(pid: int) -> None:
+    """What `peak_megabytes` tells begins with now (proc(5), clear_refs)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def waiting_seconds(pid: int) -> float:
+    """How long its threads could have run so far while their core was another's."""
+    return _scheduled(pid, 1)
+
+
+def _scheduled(pid: int, column: int) -> float:
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[column]) for task in tasks) / 1e9
+
+
+def _megabytes(pid: int, name: str) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
+    kilobytes = next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
     return int(kilobytes) * 1024 / 1e6

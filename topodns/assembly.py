@@ -62,6 +62,7 @@ class Cluster:
     def source_settings(self) -> tuple[object, ...]:
         """What the source is: equal for two clusters that are read from the same place."""
         return self.kubernetes.api, self.kubernetes.manifests
+
     event_writer: EventWriter | None = None  # where there are topology keys, and an API server to tell of their flaws
 
 

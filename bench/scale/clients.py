@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
+from math import ceil
 from typing import Final, NamedTuple
 
 PACE: Final = 500  # questions a second
@@ -35,9 +35,14 @@ class Latencies(NamedTuple):
         if not self.milliseconds:
             return "no answer"
         ordered = sorted(self.milliseconds)
-        figures = (ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100], ordered[-1])
+        figures = (ordered[ceil(len(ordered) * part) - 1] for part in (0.5, 0.99, 1.0))
         text = " / ".join(f"{figure:.2f}" for figure in figures)
         return f"{text}, {self.lost} lost" if self.lost else text
+
+
+def latencies_since(made: Sequence[int], seen: Sequence[int]) -> Latencies:
+    """From when changes were made to when they were seen, both in nanoseconds of the wall clock."""
+    return Latencies([(after - before) / 1e6 for before, after in zip(made, seen, strict=True)])
 
 
 class PacedClient(threading.Thread):
@@ -55,7 +60,7 @@ class PacedClient(threading.Thread):
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_failure: object) -> None:
         self._ended.set()
         self.join()
         self._sock.close()
@@ -95,13 +100,16 @@ class PacedClient(threading.Thread):
 
 
 class ChangeWatcher:
-    """Asks for one change after the other until each is there."""
+    """A context that asks for one change after the other until each is there."""
 
     def __init__(self, port: int) -> None:
         self._sock = _socket_to(port)
         self._sock.settimeout(_SOON)
 
-    def close(self) -> None:
+    def __enter__(self) -> "ChangeWatcher":
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
         self._sock.close()
 
     def seen(self, message: bytes, address: bytes, deadline: float) -> int | None:
@@ -110,8 +118,8 @@ class ChangeWatcher:
         while time.monotonic() < deadline:
             number = number % 0xFFFF + 1
             key = number.to_bytes(2, "big")
-            self._sock.send(key + message[2:])
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, ConnectionRefusedError):  # its sockets are not open yet
+                self._sock.send(key + message[2:])
                 data, arrived = _receive(self._sock)
                 while data[:2] != key:  # one that was given up
                     data, arrived = _receive(self._sock)

@@ -35,10 +35,14 @@ cluster.local {{
 
 @dataclass(frozen=True)
 class Server:
-    """A program that takes CoreDNS's flags and Corefile; `own` are lines that only it knows."""
+    """A program that takes CoreDNS's flags and Corefile; `own` is a line that only it knows.
+
+    `kinds` is how many it lists, Pods apart.
+    """
 
     title: str
     program: tuple[str | Path, ...]
+    kinds: int
     own: str = ""
 
     def command(self, corefile: Path, port: int) -> tuple[str | Path, ...]:
@@ -48,7 +52,7 @@ class Server:
         return _COREFILE.format(url=url, pods="verified" if with_pods else "disabled", own=self.own)
 
 
-TOPODNS: Final = Server("topodns", (sys.executable, "-m", "topodns"), "topology")
+TOPODNS: Final = Server("topodns", (sys.executable, "-m", "topodns"), 4, "topology")
 
 
 def find_coredns(say: Callable[[str], None]) -> Server | None:
@@ -65,7 +69,7 @@ def find_coredns(say: Callable[[str], None]) -> Server | None:
             say(f"no CoreDNS {COREDNS} beside topodns: {problem}")
             return None
         program = _BUILT
-    return Server(f"CoreDNS {COREDNS}", (program,))
+    return Server(f"CoreDNS {COREDNS}", (program,), 3)
 
 
 def _built_before() -> Path | None:

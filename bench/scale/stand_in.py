@@ -7,6 +7,7 @@ counts as made when it has been given to the watches; the clock is the machine's
 import asyncio
 import gc
 import json
+import os
 import sys
 import time
 import urllib.request
@@ -25,7 +26,6 @@ from tests.support.synthetic import Cluster, namespace_name, service_name
 ROLLOUT: Final = "rollout"  # the Service whose Pods are all replaced, in the first namespace
 READY_WITHIN: Final = 60.0  # seconds; 150,000 Pods take 3
 PATIENCE: Final = 60.0  # seconds for one control call
-NICENESS: Final = "10"  # it shares its core with the client, whose clock must not wait for it
 
 _SERVICE: Final = "kubernetes.io/service-name"
 _SLICES: Final = "endpointslices"
@@ -48,9 +48,15 @@ class Stage(FakeApi):
         self._churn: asyncio.Task[None] | None = None
         self.generate(cluster)
 
+    def relist(self) -> None:
+        """Every watch ends, and none can go on from where it was."""
+        self.requests.clear()
+        self.gone()
+
     def lists(self) -> int:
-        """How many lists of whole kinds have been asked for."""
-        return sum("sendInitialEvents" in one.query or one.verb == "list" for one in self.requests.all)
+        """Of how many kinds lists have been asked for since the start or `relist`."""
+        asked = self.requests.all
+        return len({one.resource for one in asked if "sendInitialEvents" in one.query or one.verb == "list"})
 
     def burst(self, count: int) -> None:
         """That many EndpointSlices change at once: the first endpoint of each is ready no more, or again."""
@@ -67,7 +73,7 @@ class Stage(FakeApi):
         service = self._value("services", (namespace, service_name(0)))
         service["metadata"]["name"] = ROLLOUT
         self.put(service)
-        model = self._slice(next(key for key in self.stores[_SLICES].keys() if key[0] == namespace))
+        model = self._slice((namespace, f"{service_name(0)}-{0:05x}"))
         for number in range(slices):
             model["metadata"].update(name=f"{ROLLOUT}-{number}", labels={_SERVICE: ROLLOUT})
             for at, endpoint in enumerate(model["endpoints"]):
@@ -89,13 +95,15 @@ class Stage(FakeApi):
             await asyncio.sleep(max(0.0, due - self.loop.time()))
             due += every
             for each in range(number * batch, (number + 1) * batch):
-                self._replace_one(tuple(slices[each % len(slices)]), each // len(slices), fresh_address(network, each))
+                namespace, name = slices[each % len(slices)]
+                self._replace_one((namespace, name), each // len(slices), fresh_address(network, each))
             self._made.extend([time.time_ns()] * batch)
 
     def _replace_one(self, key: Key, at: int, address: str) -> None:
         value = self._slice(key)
         endpoints = value["endpoints"]
-        endpoints[at % len(endpoints)]["addresses"] = [address]
+        replaced = endpoints[at % len(endpoints)]
+        replaced["addresses"], replaced["conditions"]["ready"] = [address], True
         self.stores[_SLICES].put(value)
 
     def _slice(self, key: Key) -> dict[str, Any]:
@@ -133,7 +141,7 @@ def stand_in(cluster: Cluster, core: int) -> Iterator[StandIn]:
     """One with this cluster on this core, as long as the context lasts."""
     port = free_port()
     size = f"{cluster.nodes},{cluster.services},{cluster.endpoints},{cluster.pods}"
-    command = ("nice", "-n", NICENESS, sys.executable, "-m", "bench.scale.stand_in", str(port), size)
+    command = (sys.executable, "-m", "bench.scale.stand_in", str(port), size)
     with running(command, core) as process:
         api = StandIn(process.pid, port)
         _wait_until_served(api)
@@ -157,6 +165,7 @@ async def _serve(stage: Stage) -> None:
 
 
 def main(port: str, size: str) -> None:
+    os.nice(10)  # the client, whose clock must not wait for it, is on the same core
     stage = Stage(int(port), Cluster(*map(int, size.split(","))))
     gc.freeze()  # nobody's latency is to be that of collecting a cluster
     asyncio.run(_serve(stage))

@@ -365,6 +365,42 @@ def test_a_refusal_says_why_and_how_long_to_wait(
     run(loop_name, story())
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "GZIP"])
+def test_a_compressed_response_that_nobody_asked_for_is_refused(loop_name: str, coding: str) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(text_response(200, "body", Content_Encoding=coding))) as served,
+            connected(ApiSettings(endpoint=served.url)) as api,
+        ):
+            problem = await refused(api)
+        assert (problem.status, str(problem)) == (0, f"{served.url}: the response has Content-Encoding '{coding}'")
+
+    run(loop_name, story())
+
+
+def test_a_compressed_refusal_keeps_its_status(loop_name: str) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(text_response(410, "body", Content_Encoding="gzip"))) as served,
+            connected(ApiSettings(endpoint=served.url)) as api,
+        ):
+            problem = await refused(api)
+        assert (problem.status, str(problem)) == (410, "410: Gone")
+
+    run(loop_name, story())
+
+
+def test_the_identity_coding_is_none(loop_name: str) -> None:
+    async def story() -> None:
+        async with (
+            serving(replies(text_response(200, "body", Content_Encoding="identity"))) as served,
+            connected(ApiSettings(endpoint=served.url)) as api,
+        ):
+            assert await read(api) == b"body"
+
+    run(loop_name, story())
+
+
 def test_a_refusal_whose_text_does_not_come_is_one_all_the_same(loop_name: str, certificates: Certificates) -> None:
     async def story() -> None:
         async with (

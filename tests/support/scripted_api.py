@@ -81,10 +81,10 @@ class ScriptedApi:
         return [request.at for request in self.requests]
 
 
-def page(*objects: Object, version: int, token: str = "") -> Body:
-    """A page of a list."""
+def page(*objects: Object, version: int, token: str = "", kind: str = "Service") -> Body:
+    """A page of a list of this kind."""
     metadata = {"resourceVersion": str(version), **({"continue": token} if token else {})}
-    return Body((_json({"kind": "List", "metadata": metadata, "items": list(objects)}),))
+    return Body((_json({"kind": f"{kind}List", "metadata": metadata, "items": list(objects)}),))
 
 
 def watch(*pieces: Piece, ends: bool = False) -> Body:

@@ -9,7 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-UNREADABLE: Final = (msgspec.MsgspecError, RecursionError)  # what Reader.read raises
+# What Reader.read raises: msgspec leaves octets that are no UTF-8, and too many levels, to the errors of Python.
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ApiStruct(msgspec.Struct, gc=False, rename="camel"):
@@ -196,6 +197,7 @@ class ApiBookmark(ApiStruct):
 class ApiList(ApiStruct):
     """A page of a list, its objects yet unread."""
 
+    kind: str | None = None
     metadata: ApiMark | None = None
     items: list[msgspec.Raw] | None = None
 
@@ -234,25 +236,44 @@ class Reader(Generic[T]):
         return msgspec.convert(source, self._struct)
 
 
-class Identity(ApiStruct):
-    """As much of an object as a complaint about it needs."""
+class ApiNames(ApiStruct):
+    name: Any = None
+    namespace: Any = None
 
+
+class ApiNamesOnly(ApiStruct):
+    metadata: ApiNames | None = None
+
+
+class ApiVersionOnly(ApiStruct):
     api_version: Any = None
-    metadata: Any = None
 
 
-_IDENTITY: Final = Reader(Identity)
+_NAMES: Final = Reader(ApiNamesOnly)
+_VERSION: Final = Reader(ApiVersionOnly)
 
 
 def read_identity(source: Source) -> tuple[str, str]:
-    """(apiVersion, `namespace/name`) of an object that may be broken; "" for what cannot be read."""
+    """(apiVersion, `namespace/name`) of an object that may be broken; "" for what cannot be read.
+
+    Nothing else is looked at, so that an annotation that is no UTF-8 does not hide the name.
+    """
+    return _read_api_version(source), _read_name(source)
+
+
+def _read_api_version(source: Source) -> str:
     try:
-        identity = _IDENTITY.read(source)
+        return _text(_VERSION.read(source).api_version)
     except UNREADABLE:
-        return "", ""
-    metadata = identity.metadata if isinstance(identity.metadata, Mapping) else {}
-    names = (metadata.get("namespace"), metadata.get("name"))
-    return _text(identity.api_version), "/".join(name for name in map(_text, names) if name)
+        return ""
+
+
+def _read_name(source: Source) -> str:
+    try:
+        metadata = _NAMES.read(source).metadata or ApiNames()
+    except UNREADABLE:
+        return ""
+    return "/".join(filter(None, map(_text, (metadata.namespace, metadata.name))))
 
 
 def _text(value: Any) -> str:

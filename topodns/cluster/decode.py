@@ -34,10 +34,10 @@ from topodns.cluster.api_objects import (
 from topodns.cluster.decode_fields import (
     interned,
     namespace_of,
+    numbered_ports,
     parse_address,
     parse_each,
     parse_prefix,
-    port_name,
     version_of,
 )
 from topodns.cluster.decode_slices import decode_endpoints, decode_slice
@@ -219,7 +219,7 @@ def _decode_stateful_set(source: ApiStatefulSet) -> Iterator[StatefulSet]:
 
 
 def _service_ports(ports: Sequence[ApiPort] | None) -> tuple[ServicePort, ...]:
-    return tuple(ServicePort(*port_name(port), port.port) for port in ports or () if port.port is not None)
+    return tuple(ServicePort(*port) for port in numbered_ports(ports, "spec.ports"))
 
 
 class _Rule(NamedTuple):

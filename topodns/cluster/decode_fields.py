@@ -1,6 +1,6 @@
 """Fields that several kinds of API object share, to their form in `model`: addresses packed, strings interned."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from sys import intern
 from types import MappingProxyType
@@ -13,6 +13,8 @@ T = TypeVar("T")
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpoints have no topology map
 
 _OCTETS: Final = {str(number): number for number in range(256)}  # no leading zeros (RFC 6943 3.1.1), ASCII digits only
+_MAX_PORT: Final = 65535
+_MAX_LABEL: Final = 63  # octets (RFC 1035 section 2.3.4)
 _MAX_DIGITS: Final = 20  # of an unsigned number of 64 bits
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # the first octets of an IPv4-mapped IPv6 address (RFC 4291 2.5.5.2)
 
@@ -74,6 +76,21 @@ def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     return {intern(key): intern(value) for key, value in labels.items()} if labels else NO_LABELS
 
 
-def port_name(port: ApiPort) -> tuple[str, str]:
-    """(name, protocol); TCP is the API's own default."""
-    return intern(port.name or ""), intern(port.protocol or "TCP")
+def numbered_ports(ports: Sequence[ApiPort] | None, field: str) -> Iterator[tuple[str, str, int]]:
+    """(name, protocol, number) of the ports that have a number; TCP is the API's own default.
+
+    Raises ValueError with the field and the position of a number that no SRV record can carry (RFC 2782).
+    """
+    for at, port in enumerate(ports or ()):
+        if port.port is None:
+            continue
+        if not 0 <= port.port <= _MAX_PORT:
+            raise ValueError(f"{field}[{at}].port: {port.port} is not in 0..{_MAX_PORT}")
+        yield intern(port.name or ""), intern(port.protocol or "TCP"), port.port
+
+
+def checked_hostname(text: str | None, field: str) -> str:
+    """An endpoint's hostname, "" for none. Raises ValueError with the field where it is too long for a label."""
+    if text and len(text.encode()) > _MAX_LABEL:
+        raise ValueError(f"{field}: longer than {_MAX_LABEL} octets")
+    return text or ""

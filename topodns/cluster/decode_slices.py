@@ -17,11 +17,12 @@ from topodns.cluster.api_objects import (
 )
 from topodns.cluster.decode_fields import (
     NO_LABELS,
+    checked_hostname,
     interned,
     namespace_of,
+    numbered_ports,
     parse_address,
     parse_each,
-    port_name,
     version_of,
 )
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, EndpointPort, EndpointSlice
@@ -41,7 +42,7 @@ def decode_slice(source: ApiEndpointSlice) -> Iterator[EndpointSlice]:
         name=source.metadata.name,
         service_name=intern(labels.get(_IMPORT_NAME_LABEL if imported else _SERVICE_NAME_LABEL, "")),
         address_type=intern(source.address_type or "IPv4"),
-        ports=_endpoint_ports(source.ports),
+        ports=_endpoint_ports(source.ports, "ports"),
         endpoints=tuple(made for at, endpoint in enumerate(endpoints) for made in _slice_endpoints(endpoint, at)),
         generation=source.metadata.generation or 0,
         imported=imported,
@@ -56,10 +57,11 @@ def _slice_endpoints(source: ApiEndpoint, at: int) -> Iterator[Endpoint]:
     ready = conditions.ready is not False
     topology = interned(source.deprecated_topology or source.topology)
     hints = source.hints or ApiHints()
+    hostname = checked_hostname(source.hostname, f"endpoints[{at}].hostname")
     for address in parse_each(parse_address, source.addresses or (), f"endpoints[{at}].addresses"):
         yield Endpoint(
             address=address,
-            hostname=source.hostname or "",
+            hostname=hostname,
             node_name=intern(source.node_name or topology.get(HOSTNAME_LABEL, "")),
             topology_zone=_topology_zone(source.zone, topology),
             topology=topology,
@@ -93,7 +95,7 @@ def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
                     name=f"{service_name}/{at}/{address_type}",
                     service_name=service_name,
                     address_type=address_type,
-                    ports=_endpoint_ports(subset.ports),
+                    ports=_endpoint_ports(subset.ports, f"subsets[{at}].ports"),
                     endpoints=of_type,
                     mirrored=True,
                 )
@@ -101,10 +103,10 @@ def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
 
 def _subset_endpoints(sources: Sequence[ApiEndpointAddress], field: str, ready: bool) -> Iterator[Endpoint]:
     addresses = parse_each(parse_address, [source.ip or "" for source in sources], field)
-    for source, address in zip(sources, addresses, strict=True):
+    for at, (source, address) in enumerate(zip(sources, addresses, strict=True)):
         yield Endpoint(
             address=address,
-            hostname=source.hostname or "",
+            hostname=checked_hostname(source.hostname, f"{field}[{at}].hostname"),
             node_name=intern(source.node_name or ""),
             topology=NO_LABELS,
             ready=ready,
@@ -113,9 +115,9 @@ def _subset_endpoints(sources: Sequence[ApiEndpointAddress], field: str, ready: 
         )
 
 
-def _endpoint_ports(ports: Sequence[ApiPort] | None) -> tuple[EndpointPort, ...]:
+def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str) -> tuple[EndpointPort, ...]:
     """A port without a number stands for all ports and is left out: like CoreDNS, no SRV record is made of it."""
-    return tuple(EndpointPort(*port_name(port), port.port) for port in ports or () if port.port is not None)
+    return tuple(EndpointPort(*port) for port in numbered_ports(ports, field))
 
 
 def _pod_name(target: ApiTarget | None) -> str:

@@ -65,8 +65,9 @@ class Comparison:
     def steps(self) -> Iterator[None]:
         """Compare a few objects, then yield, until all are compared."""
         wanted: dict[ObjectKey, ClusterObject] = {}
-        for some in _batches(self._listed):
-            wanted.update((listed.key, listed) for listed in some)
+        for some in _batches(reversed(self._listed)):  # so that they are taken out in their order
+            for listed in some:
+                wanted.setdefault(listed.key, listed)
             yield
         for gone in _batches(list(self._held.values())):
             for held in gone:

@@ -100,6 +100,8 @@ def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Und
             return _bookmark(_BOOKMARK.read(event.object))
         if event.type == "ERROR":
             return _refusal(_STATUS.read(event.object))
+    except RecursionError:
+        return Undecodable(None, f"{kind} (unnamed): nested too deeply")
     except UNREADABLE as error:
         raise UnreadableReply(f"no watch event: {error}") from error
     if event.type == "DELETED":
@@ -109,14 +111,21 @@ def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Und
     raise UnreadableReply(f"a watch event of type '{event.type[:40]}'")
 
 
-def read_page(body: bytes) -> Page:
-    """One page of a list, or a whole one. Raises UnreadableReply."""
+def read_page(kind: Kind, body: bytes) -> Page:
+    """One page of a list of this kind, or a whole one. Raises UnreadableReply.
+
+    A reply of something else (a proxy's own, a Status) must not pass for a list without objects.
+    """
     try:
         read = _LIST.read(body)
     except UNREADABLE as error:
         raise UnreadableReply(f"no list: {error}") from error
+    if read.kind != f"{kind}List":
+        raise UnreadableReply(f"no list: kind '{(read.kind or '')[:40]}', expected {kind}List")
     mark = read.metadata or ApiMark()
-    return Page(tuple(read.items or ()), mark.resource_version or "", mark.continue_token or "")
+    if not mark.resource_version:
+        raise UnreadableReply("no list: metadata.resourceVersion is missing")
+    return Page(tuple(read.items or ()), mark.resource_version, mark.continue_token or "")
 
 
 def read_listed(kind: Kind, item: Json) -> ClusterObject | Undecodable | None:

@@ -545,6 +545,41 @@ BROKEN: dict[str, tuple[Document, str, str]] = {
         "shop/web",
         r"^subsets\[0\]\.notReadyAddresses\[0\]: ",
     ),
+    "a port above all ports": (
+        document("Service", spec={"ports": [{"port": 65535}, {"port": 65536}]}),
+        "shop/web",
+        r"^spec\.ports\[1\]\.port: 65536 is not in 0\.\.65535$",
+    ),
+    "a port below all ports": (
+        document("ServiceImport", spec={"ports": [{"port": -1}]}),
+        "shop/web",
+        r"^spec\.ports\[0\]\.port: -1 is not in 0\.\.65535$",
+    ),
+    "a port of a slice": (
+        document("EndpointSlice", ports=[{"port": 0}, {}, {"port": 70000}]),
+        "shop/web",
+        r"^ports\[2\]\.port: 70000 is not in",
+    ),
+    "a port of an Endpoints": (
+        document("Endpoints", subsets=[{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 2**64}]}]),
+        "shop/web",
+        r"^subsets\[0\]\.ports\[0\]\.port: 18446744073709551616 is not in",
+    ),
+    "a hostname that is too long for a label": (
+        document("EndpointSlice", endpoints=[{"hostname": "a" * 63}, {"hostname": "a" * 64}]),
+        "shop/web",
+        r"^endpoints\[1\]\.hostname: longer than 63 octets$",
+    ),
+    "a hostname whose octets are too many": (
+        document("EndpointSlice", endpoints=[{"addresses": ["10.0.0.1"], "hostname": "ä" * 32}]),
+        "shop/web",
+        r"^endpoints\[0\]\.hostname: longer than 63 octets$",
+    ),
+    "a hostname of an Endpoints": (
+        document("Endpoints", subsets=[{"addresses": [{"ip": "10.0.0.1", "hostname": "a" * 64}]}]),
+        "shop/web",
+        r"^subsets\[0\]\.addresses\[0\]\.hostname: longer than 63 octets$",
+    ),
     "a pod CIDR": (document("Node", "n1", spec={"podCIDR": "10.0.0.0/33"}), "shop/n1", r"^spec\.podCIDRs\[0\]: "),
     "a Pod's address": (document("Pod", status={"podIP": "?"}), "shop/web", r"^status\.podIPs\[0\]: "),
     "a label that is no text": (document("Namespace", metadata={"labels": {"a": 1}}), "shop/web", "Expected `str`"),

@@ -151,6 +151,63 @@ class TestUndecodable:
         assert isinstance(read("Service", "DELETED", {"metadata": {}}), Undecodable)
 
 
+def spoilt(value: Object) -> bytes:
+    """With a SPOILT text that is no UTF-8, which no API server should send and etcd can hold."""
+    return json.dumps(value).encode().replace(b"SPOILT", b"\xff\xfe")
+
+
+class TestOctetsThatAreNoText:
+    """K10: one object that cannot be read costs that object alone."""
+
+    SPOILT_FIELD = service("web", "shop", cluster_ip="SPOILT")
+    SPOILT_ANNOTATION = versioned(service("web", "shop"), annotations={"a": "SPOILT"})
+    SPOILT_NAME = service("SPOILT", "shop")
+
+    @pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
+    @pytest.mark.parametrize(
+        ("value", "key"),
+        [
+            (SPOILT_FIELD, ObjectKey("shop", "web")),
+            (SPOILT_ANNOTATION, ObjectKey("shop", "web")),
+            (SPOILT_NAME, None),
+        ],
+    )
+    def test_they_make_their_object_unreadable(self, event: str, value: Object, key: ObjectKey | None) -> None:
+        found = read_watch_line("Service", b'{"type":"%b","object":%b}' % (event.encode(), spoilt(value)))
+        assert isinstance(found, Undecodable)
+        assert found.key == key
+        assert read_listed("Service", spoilt(value)) == found
+
+    def test_the_other_objects_of_a_page_are_read(self) -> None:
+        items = [self.SPOILT_FIELD, self.SPOILT_NAME, service("db")]
+        listed = {"kind": "ServiceList", "metadata": {"resourceVersion": "9"}, "items": items}
+        found = [read_listed("Service", item) for item in read_page("Service", spoilt(listed)).items]
+        assert [type(value) for value in found] == [Undecodable, Undecodable, Service]
+
+    def test_a_deletion_needs_no_more_than_the_name(self) -> None:
+        deleted, nameless = (
+            read_watch_line("Service", b'{"type":"DELETED","object":%b}' % spoilt(value))
+            for value in (self.SPOILT_FIELD, self.SPOILT_NAME)
+        )
+        assert deleted == Event(Deleted("Service", ObjectKey("shop", "web")), "")
+        assert isinstance(nameless, Undecodable)
+
+    @pytest.mark.parametrize("event", ["BOOKMARK", "ERROR"])
+    def test_what_is_no_object_is_refused_for_them(self, event: str) -> None:
+        text = spoilt({"metadata": {"resourceVersion": "SPOILT"}, "message": "SPOILT"})
+        with pytest.raises(UnreadableReply):
+            read_watch_line("Service", b'{"type":"%b","object":%b}' % (event.encode(), text))
+
+
+class TestDepth:
+    @pytest.mark.parametrize("field", ["metadata", "spec", "unknown"])
+    def test_an_object_nested_too_deeply_is_unreadable(self, field: str) -> None:
+        text = b'{"%b":%b}' % (field.encode(), b"[" * 100_000 + b"]" * 100_000)
+        found = read_watch_line("Service", b'{"type":"ADDED","object":%b}' % text)
+        assert isinstance(found, Undecodable)
+        assert isinstance(read_listed("Service", text), Undecodable)
+
+
 class TestBookmarksAndErrors:
     def test_a_bookmark_says_how_far_the_watch_is(self) -> None:
         """As Go writes it: an object of the kind with nothing in it, not even a name."""
@@ -198,10 +255,25 @@ class TestGarbage:
         with pytest.raises(UnreadableReply):
             read_watch_line("Service", text)
 
-    @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"items":{}}', b'{"metadata":5}', b"<html>"])
+    @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"items":{}}', b'{"metadata":5}', b"<html>", b"\xff"])
     def test_a_body_that_is_no_list_is_refused(self, text: bytes) -> None:
         with pytest.raises(UnreadableReply):
-            read_page(text)
+            read_page("Service", text)
+
+    @pytest.mark.parametrize(
+        ("value", "problem"),
+        [
+            ({}, "no list: kind '', expected ServiceList"),
+            ({"kind": "Status", "code": 500}, "no list: kind 'Status', expected ServiceList"),
+            ({"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": None}, "no list: kind 'PodList'"),
+            ({"metadata": {"resourceVersion": "9"}, "items": []}, "no list: kind ''"),
+            ({"kind": "ServiceList", "items": []}, "no list: metadata.resourceVersion is missing"),
+            ({"kind": "ServiceList", "metadata": {"resourceVersion": ""}}, "no list: metadata.resourceVersion"),
+        ],
+    )
+    def test_json_that_is_not_the_list_that_was_asked_for_is_no_empty_list(self, value: Object, problem: str) -> None:
+        with pytest.raises(UnreadableReply, match=f"^{problem}"):
+            read_page("Service", json.dumps(value).encode())
 
     @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
     def test_whatever_the_octets_are_they_are_read_or_refused(self, text: bytes) -> None:
@@ -214,8 +286,9 @@ class TestGarbage:
 
 class TestPages:
     def test_a_page_has_its_objects_unread_the_version_and_where_to_go_on(self) -> None:
-        value = {"metadata": {"resourceVersion": "9", "continue": "abc"}, "items": [service("web"), {"metadata": 5}]}
-        page = read_page(json.dumps(value).encode())
+        metadata = {"resourceVersion": "9", "continue": "abc"}
+        value = {"kind": "ServiceList", "metadata": metadata, "items": [service("web"), {"metadata": 5}]}
+        page = read_page("Service", json.dumps(value).encode())
         assert (page.version, page.next_token, len(page.items)) == ("9", "abc", 2)
         first, second = (read_listed("Service", item) for item in page.items)
         assert isinstance(first, Service)
@@ -223,14 +296,16 @@ class TestPages:
 
     def test_items_in_a_list_have_neither_kind_nor_version_of_the_api(self) -> None:
         bare = {key: part for key, part in node("n1", "z1", "10.9.0.1").items() if key not in ("kind", "apiVersion")}
-        page = read_page(json.dumps({"kind": "NodeList", "metadata": {}, "items": [bare]}).encode())
+        listed = {"kind": "NodeList", "metadata": {"resourceVersion": "9"}, "items": [bare]}
+        page = read_page("Node", json.dumps(listed).encode())
         found = read_listed("Node", page.items[0])
         assert isinstance(found, Node)
-        assert (found.name, page.version, page.next_token) == ("n1", "", "")
+        assert (found.name, page.version, page.next_token) == ("n1", "9", "")
 
     @pytest.mark.parametrize("items", [None, []])
     def test_an_empty_list_may_be_null(self, items: list[Object] | None) -> None:
-        assert read_page(json.dumps({"metadata": {"resourceVersion": "9"}, "items": items}).encode()).items == ()
+        listed = {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": items}
+        assert read_page("Pod", json.dumps(listed).encode()).items == ()
 
     def test_what_stands_for_nothing_is_none(self) -> None:
         over, alive = (pod("p", "10.0.0.1", "n1", phase=phase) for phase in ("Failed", "Running"))

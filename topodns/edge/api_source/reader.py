@@ -65,8 +65,10 @@ class Reader:
 
     async def replace(self, listing: Listing, turn: Turn, news: Set[ObjectKey] = frozenset()) -> int:
         """Make a list the state, except where there is news; how many objects differed."""
-        differing = 0
-        for count in self.company.intake.replace(self.progress.resource.kind, listing.objects(), news):
+        objects, differing = listing.objects(), 0
+        for _ in listing.let_go():  # so that a large list is not in memory twice
+            await turn.breathe()
+        for count in self.company.intake.replace(self.progress.resource.kind, objects, news):
             differing += count
             await turn.breathe()
         return differing
@@ -81,7 +83,7 @@ class Reader:
         data = await self._body(parameters)
         async with self.company.turns.take() as turn:
             try:
-                page = read_page(data)
+                page = read_page(self.progress.resource.kind, data)
             except UnreadableReply as problem:
                 raise ApiError(0, str(problem)) from None
             self.answered()

@@ -24,8 +24,10 @@ NOT_INSTALLED_PAUSE: Final = 60.0  # seconds before a missing resource is looked
 CONFIRM_AFTER: Final = 2.0  # seconds until a list that is hard to believe is asked for again
 VERIFY_EVERY: Final = (1800.0, 3600.0)  # seconds between the lists that look for lost events
 VERIFY_GRACE: Final = 1.0  # seconds for events that are on their way while a list is
+LONGEST_ASKED: Final = 300.0  # seconds: a server that asks for more, before the spread, is not believed
 RETRY_SPREAD: Final = 1.25  # times what the server asks for, at most: clients are not to come back all at once
 
+_BAD_REQUEST: Final = 400  # also what a server says of a resourceVersion that it cannot read
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _GONE: Final = 410
@@ -95,15 +97,17 @@ class Reflector:
         if self.progress.failed(self._verb, error):
             log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, error)
         ahead = _is_ahead(error)
-        if error.status in (_GONE, _NOT_FOUND) or ahead:
+        meaningless = ahead or error.status == _BAD_REQUEST
+        if error.status in (_GONE, _NOT_FOUND) or meaningless:
             # Where a list no older than what was seen cannot be had, what there is now counts.
-            self._ledger.forget_version(any_age=ahead or self._ledger.version is None)
-        if self._resource.optional and error.status in (_FORBIDDEN, _NOT_FOUND):
-            await self._do_without(error.status)
-        if self._resource.optional and error.status == _NOT_FOUND:
+            self._ledger.forget_version(any_age=meaningless or self._ledger.version is None)
+        if self._resource.custom and error.status == _NOT_FOUND:
+            await self._empty()
             await asyncio.sleep(NOT_INSTALLED_PAUSE)
             return
-        backoff = self._list_backoff if ahead or error.status == _GONE else self._backoff
+        if self._resource.optional and error.status in (_FORBIDDEN, _NOT_FOUND):
+            self._do_without()
+        backoff = self._list_backoff if meaningless or error.status == _GONE else self._backoff
         await self._wait(backoff.failed(asyncio.get_running_loop().time()), error.retry_after)
 
     def _try_other_path(self) -> bool:
@@ -113,12 +117,14 @@ class Reflector:
         self._reader.path = paths[following]
         return following > 0
 
-    async def _do_without(self, status: int) -> None:
-        """Count a missing resource as empty; of a denied one what was known of it stays."""
+    def _do_without(self) -> None:
+        """What was known of it stays."""
         self.progress.heard = asyncio.get_running_loop().time()
-        if status == _FORBIDDEN:
-            self._company.intake.do_without(self._resource.kind)
-            return
+        self._company.intake.do_without(self._resource.kind)
+
+    async def _empty(self) -> None:
+        """What is not installed has no objects."""
+        self.progress.heard = asyncio.get_running_loop().time()
         async with self._company.turns.take() as turn:
             await self._reader.replace(self._reader.new_listing(), turn)
 
@@ -126,7 +132,7 @@ class Reflector:
         if retry_after is None:
             await self._company.gate.wait(seconds)
             return
-        asked = retry_after * self._company.rng.uniform(1.0, RETRY_SPREAD)
+        asked = min(retry_after, LONGEST_ASKED) * self._company.rng.uniform(1.0, RETRY_SPREAD)
         await self._company.gate.wait(max(seconds, asked), patient=True)
 
     async def _verify_once(self) -> None:

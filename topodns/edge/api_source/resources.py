@@ -17,8 +17,9 @@ _MULTICLUSTER: Final = "multicluster.x-k8s.io"
 class Resource:
     """One kind, as RBAC and the URL name it.
 
-    `paths` are tried in order where the server does not know one. An `optional` resource may be denied or not
-    installed: it counts as empty then, and what needs it does without.
+    `paths` are tried in order where the server does not know one. An `optional` resource may be denied: what needs it
+    does without then. One that is `custom` may also be not installed, and is empty then; those of the core are always
+    there, so that 404 for one of them comes from something else than an API server.
     """
 
     kind: Kind
@@ -26,6 +27,7 @@ class Resource:
     paths: tuple[str, ...]
     selectors: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
+    custom: bool = False
 
 
 def needed_kinds(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> frozenset[Kind]:
@@ -55,5 +57,5 @@ def resources(kubernetes: KubernetesSettings, topology: TopologySettings | None)
         wanted.append(Resource("Pod", "pods", ("/api/v1/pods",), selectors, optional=True))
     if kubernetes.multicluster:
         path = f"/apis/{_MULTICLUSTER}/v1alpha1/serviceimports"
-        wanted.append(Resource("ServiceImport", f"serviceimports.{_MULTICLUSTER}", (path,), optional=True))
+        wanted.append(Resource("ServiceImport", f"serviceimports.{_MULTICLUSTER}", (path,), optional=True, custom=True))
     return tuple(wanted)

@@ -15,10 +15,15 @@ class RetryGate:
         self._last = -math.inf
 
     async def wait(self, seconds: float, patient: bool = False) -> None:
-        """Wait that long, and until no other retry is near. `patient`: the server asked for it, so the whole time."""
+        """Wait that long, and until no other retry is near. `patient`: the server asked for it, so the whole time.
+
+        However well others fare, this is never shorter than SPACING: their success may not be this one's.
+        """
+        back = asyncio.Event() if patient else self._back
+        await asyncio.sleep(SPACING)
         try:
-            async with asyncio.timeout(seconds):
-                await (asyncio.Event() if patient else self._back).wait()
+            async with asyncio.timeout(max(0.0, seconds - SPACING)):
+                await back.wait()
         except TimeoutError:
             await self._take_turn()
 

@@ -67,6 +67,8 @@ def checked(access: Access) -> Access:
     """The same, if requests can be made with it. Raises ApiError."""
     if not _is_url(access.server):
         raise ApiError(0, f"the API server is {access.server!r}, expected a URL such as https://10.96.0.1:443")
+    if not _is_host(access.server_name):
+        raise ApiError(0, f"the TLS server name is {access.server_name!r}, which is no host name")
     if access.proxy and not _is_url(access.proxy, user=True):
         raise ApiError(0, "the proxy is no http:// or https:// URL")  # which may hold a password
     if not (access.authorization.isascii() and access.authorization.isprintable()):
@@ -102,9 +104,18 @@ def _is_url(text: str, user: bool = False) -> bool:
         url.port  # noqa: B018 - raises where it is no port
     except ValueError:
         return False
-    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+    if url.scheme not in ("http", "https") or not _is_host(url.hostname or ".") or url.query or url.fragment:
         return False
     return user or "@" not in url.netloc
+
+
+def _is_host(name: str) -> bool:
+    """Whether the resolver and TLS can be asked for it: they refuse empty and long labels (RFC 5890) as no OSError."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _tls_files(access: Access) -> str:

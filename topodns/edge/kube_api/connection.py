@@ -57,6 +57,7 @@ class Connection:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
             headers=_HEADERS,
+            auto_decompress=False,  # what comes compressed all the same is refused: it may be a bomb
         )
 
     @asynccontextmanager
@@ -103,6 +104,9 @@ class Connection:
             response = await self._counted(renewed, request)
         if not 200 <= response.status < 300:
             raise await self._refusal(response)
+        if coding := _coding(response):
+            response.close()
+            raise ApiError(0, f"{_origin(response)}: the response has Content-Encoding {bounded_text(coding)!r}")
         return response
 
     async def _counted(self, access: Access, request: _Request) -> aiohttp.ClientResponse:
@@ -148,6 +152,8 @@ class Connection:
             body = b""
         finally:
             response.close()
+        if _coding(response):
+            body = b""
         if response.status >= 500:
             self._tls = None  # behind the same address there may be another server, and that one may be well
         return refusal(response.status, response.headers.get("Retry-After", ""), body, time.time())
@@ -202,6 +208,12 @@ def _words(error: OSError) -> str:
 
 def _origin(response: aiohttp.ClientResponse) -> str:
     return str(response.url.origin())
+
+
+def _coding(response: aiohttp.ClientResponse) -> str:
+    """Of the body, although we accept none; "" for none."""
+    coding: str = response.headers.get("Content-Encoding", "").strip()
+    return "" if coding.lower() == "identity" else coding
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:

@@ -52,7 +52,7 @@ def _plain_text(status: int, body: bytes) -> str:
 def _seconds(header: str, now: float, content: Mapping[str, object]) -> float | None:
     """Of the header (RFC 9110 section 10.2.3), else of the Status, which says the same."""
     if _SECONDS.fullmatch(header.strip()):
-        return float(header)
+        return float(header.strip())
     if header:
         try:
             return max(0.0, parsedate_to_datetime(header).timestamp() - now)

@@ -18,6 +18,7 @@ from tests.support.scripted_api import (
     NOT_FOUND,
     REFUSED,
     Body,
+    Piece,
     ScriptedApi,
     at_version,
     bookmark,
@@ -40,7 +41,7 @@ from topodns.edge.kube_api import ApiError
 SERVICES = Resource("Service", "services", ("/api/v1/services",), {"labelSelector": "app=web"})
 SLICES = Resource("EndpointSlice", "endpointslices.discovery.k8s.io", ("/v1/slices", "/v1beta1/slices"))
 NODES = Resource("Node", "nodes", ("/api/v1/nodes",), optional=True)
-IMPORTS = Resource("ServiceImport", "serviceimports.multicluster.x-k8s.io", ("/imports",), optional=True)
+IMPORTS = Resource("ServiceImport", "serviceimports.multicluster.x-k8s.io", ("/imports",), optional=True, custom=True)
 
 NAMES = ("a", "b", "c", "d", "e")
 MOVED = {**service("a"), "spec": {"clusterIP": "10.96.0.7"}}
@@ -164,9 +165,17 @@ class TestListing:
         assert world.names == "b"
 
     def test_a_list_that_breaks_off_changes_nothing_and_is_asked_for_again(self) -> None:
-        world = after(1, SERVICES, watch(*added("a"), ends=True), watch(*streamed("b")))
-        assert len(world.api.requests) == 2
+        world = after(1, SERVICES, watch(*added("a"), ends=True), listed("b"))
+        assert [request.streams_list for request in world.api.requests] == [True, False, False]
         assert world.names == "b"
+
+    def test_initial_events_that_come_for_ever_are_given_up_after_a_minute_for_pages(self) -> None:
+        drip: list[Piece] = []
+        for version in range(1, 100):
+            drip.extend([*added("a", version=version), 2.0])
+        world = after(62, SERVICES, watch(*drip), listed("a", "b"))
+        assert world.api.times == [0.0, 60.0, 60.0]
+        assert world.names == "ab"
 
     def test_a_page_that_takes_a_minute_is_given_up(self) -> None:
         world = after(62, SERVICES, NO_WATCH_LIST, Body((b"{", 100.0)), listed("a"))
@@ -220,6 +229,29 @@ class TestWatching:
         gaps = gaps_of(world.api.times[2:])
         assert min(gaps) >= 0.8
         assert len(gaps) >= 3
+
+    @pytest.mark.parametrize(
+        "line", [bookmark(100), event("ADDED", service("a"), 10)], ids=["a bookmark", "an event of before"]
+    )
+    def test_a_watch_that_ends_at_once_and_brings_nothing_new_is_asked_for_less_and_less_often(
+        self, line: bytes
+    ) -> None:
+        world = after(120, SERVICES, NO_WATCH_LIST, listed("a"), *[watch(line, ends=True)] * 200)
+        gaps = gaps_of(world.api.times[2:])
+        assert min(gaps) >= 0.8
+        assert 4 <= len(gaps) <= 40
+        assert world.progress.trouble is not None
+
+    def test_garbage_after_the_head_of_a_response_is_no_success(self) -> None:
+        world = after(120, SERVICES, NO_WATCH_LIST, listed("a"), *[watch(0.15, b"{garbage\n", ends=True)] * 200)
+        assert min(gaps_of(world.api.times[2:])) >= 0.8
+        assert 4 <= len(world.api.times) <= 40
+        assert world.progress.trouble is not None
+
+    def test_a_watch_that_is_granted_and_silent_ends_the_trouble(self) -> None:
+        world = after(5, SERVICES, watch(*streamed("a"), 2.0, ends=True), REFUSED, watch())
+        assert len(world.api.requests) == 3
+        assert world.progress.trouble is None
 
     def test_K6_a_silent_watch_is_ended_ten_seconds_after_the_server_should_have(self) -> None:
         world = after(310, SERVICES, watch(*streamed("a")), watch(*added("b", version=101)))
@@ -361,6 +393,35 @@ class TestFailures:
         world = after(30, SERVICES, ApiError(status, "busy", retry_after=10.0), watch(*streamed("a")))
         assert 10.0 <= world.api.times[1] <= 12.5
         assert world.names == "a"
+
+    def test_K15_nobody_waits_for_hours_because_the_server_says_so(self) -> None:
+        world = after(400, SERVICES, ApiError(503, "busy", retry_after=1e9), watch(*streamed("a")))
+        assert 300.0 <= world.api.times[1] <= 375.0
+        assert world.names == "a"
+
+    @pytest.mark.parametrize(
+        "refusal",
+        [ApiError(400, "invalid resource version"), watch(error(400, "BadRequest"))],
+        ids=["as a status", "in the stream"],
+    )
+    def test_K5_a_version_that_the_server_cannot_read_means_a_new_list_of_any_age(
+        self, refusal: Body | ApiError
+    ) -> None:
+        world = after(5, SERVICES, NO_WATCH_LIST, listed("a"), refusal, listed("b", version=200))
+        assert "resourceVersion" not in world.api.requests[3].parameters
+        assert world.names == "b"
+
+    def test_K16_a_kind_of_the_core_cannot_be_missing_so_nodes_stay_what_they_were(self) -> None:
+        nodes = [event("ADDED", node("a", "z1", "10.0.0.1"), 10), bookmark(100, True)]
+        world = after(20, NODES, watch(*nodes, 2.0, ends=True), *[NOT_FOUND] * 100)
+        assert world.names == "a"
+        assert len(world.api.times) > 5, "they are looked for as after any failure"
+
+    def test_K16_a_kind_of_the_core_that_was_never_found_blocks_nothing_and_is_found_soon(self) -> None:
+        nodes = [event("ADDED", node("a", "z1", "10.0.0.1"), 10), bookmark(100, True)]
+        world = after(0.1, NODES, NOT_FOUND)
+        assert (world.state.synced, world.names) == (True, "")
+        assert after(2, NODES, NOT_FOUND, watch(*nodes)).names == "a"
 
     def test_K16_a_resource_that_is_not_installed_is_empty_and_looked_for_every_minute(self) -> None:
         world = after(130, IMPORTS, *[NOT_FOUND] * 9)

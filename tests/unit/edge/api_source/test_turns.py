@@ -1,6 +1,7 @@
 """Work in small pieces, and retries kept apart."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
@@ -9,7 +10,7 @@ import pytest
 
 from tests.support.virtual_time import run_virtually
 from topodns.edge.api_source.retry_gate import RetryGate
-from topodns.edge.api_source.turns import SLICE, Turns
+from topodns.edge.api_source.turns import AT_ONCE, MUCH, SLICE, Turns
 
 
 def ticking(step: float) -> Iterator[float]:
@@ -48,6 +49,17 @@ class TestTurns:
             return done
 
         assert "".join(run_virtually(story())) == "a-a-a-"
+
+    @pytest.mark.parametrize(
+        ("step", "kept"), [(SLICE * 2, True), (AT_ONCE / MUCH * 2, False)], ids=["a long list", "now and then a change"]
+    )
+    def test_the_collector_is_spared_what_much_work_at_once_has_made(self, step: float, kept: bool) -> None:
+        gc.unfreeze()
+        run_virtually(work(Turns(ticking(step).__next__), "a", MUCH, []))
+        try:
+            assert (gc.get_freeze_count() > 0) == kept
+        finally:
+            gc.unfreeze()
 
     @pytest.mark.parametrize("waiting", [True, False], ids=["while it waits", "while it works"])
     def test_a_worker_that_is_stopped_leaves_the_turn_to_the_others(self, waiting: bool) -> None:

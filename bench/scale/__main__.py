@@ -1,0 +1,76 @@
+"""`make bench-scale`: measure topodns on the largest clusters, beside CoreDNS, and print. Never fails by time."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from bench.proc import NoAnswer, cores
+from bench.scale.course import Course, OutOfTime
+from bench.scale.servers import TOPODNS, Server, find_coredns
+from bench.scale.sheet import Sheet
+from tests.support.synthetic import Cluster
+
+NODES, SERVICES, ENDPOINTS, PODS = 5_000, 10_000, 150_000, 150_000
+RUN_SECONDS: Final = 350.0  # of all that is measured
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """1 only where something does not run at all."""
+    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size, to try")
+    parser.add_argument("--alone", action="store_true", help="without CoreDNS")
+    options = parser.parse_args(arguments)
+    coredns = None if options.alone else find_coredns(_say)
+    servers = [TOPODNS, coredns] if coredns is not None else [TOPODNS]
+    sheets = list(_sheets(10 if options.quick else 1, servers))
+    began, problem = time.monotonic(), ""
+    try:
+        _measure(sheets, servers, began + RUN_SECONDS)
+    except OutOfTime as reached:
+        _say(str(reached))
+    except NoAnswer as caught:
+        problem = f"bench: {caught}"
+    print("\n\n".join(str(sheet) for _, sheet in sheets))
+    print(f"\nlatencies are p50 / p99 / worst in ms; {time.monotonic() - began:.0f} s in all")
+    if problem:
+        _say(problem)
+    return bool(problem)
+
+
+def _measure(sheets: Sequence[tuple[Cluster, Sheet]], servers: Sequence[Server], deadline: float) -> None:
+    server_core, other_core = cores()
+    if server_core == other_core:
+        _say("one core only: the server shares it with everything else")
+    os.sched_setaffinity(0, {other_core})
+    _go_first()
+    for server in servers:
+        for cluster, sheet in sheets:
+            _say(f"{server.title}, {sheet.head}")
+            Course(server, cluster, sheet, deadline).run(server_core, other_core)
+
+
+def _go_first() -> None:
+    """Before whatever else runs on this machine: the clients, which are in this process, and all that it starts."""
+    if os.geteuid() == 0:
+        os.nice(-15)
+    else:
+        _say("not root: the server and its clients have to wait for whatever else runs on this machine")
+
+
+def _sheets(part: int, servers: Sequence[Server]) -> Iterator[tuple[Cluster, Sheet]]:
+    """The clusters, of one part of the full size, with a sheet for each."""
+    size = f"{NODES // part:,} nodes, {SERVICES // part:,} Services, {ENDPOINTS // part:,} endpoints"
+    titles = [server.title for server in servers]
+    for pods, head in ((0, size), (PODS // part, f"The same with {PODS // part:,} Pods")):
+        yield Cluster(NODES // part, SERVICES // part, ENDPOINTS // part, pods), Sheet(head, titles)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

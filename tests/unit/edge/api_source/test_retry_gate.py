@@ -1,0 +1,41 @@
+"""Retries of several kinds: kept apart, and released together once one of them has succeeded."""
+
+import asyncio
+
+import pytest
+
+from tests.support.virtual_time import run_virtually
+from topodns.edge.api_source.retry_gate import RetryGate
+
+
+def waits(opened_after: float, *seconds: float, patient: bool = False) -> list[float]:
+    """How long each of several kinds waits at a gate that opens once."""
+
+    async def story() -> list[float]:
+        loop, gate = asyncio.get_running_loop(), RetryGate()
+
+        async def wait(one: float) -> float:
+            await gate.wait(one, patient)
+            return round(loop.time(), 3)
+
+        loop.call_later(opened_after, gate.open)
+        return list(await asyncio.gather(*map(wait, seconds)))
+
+    return run_virtually(story())
+
+
+@pytest.mark.parametrize(
+    ("opened_after", "seconds", "waited"),
+    [
+        pytest.param(100.0, (5.0,), [5.0], id="one alone waits its time"),
+        pytest.param(100.0, (5.0, 5.0, 5.0), [5.0, 5.8, 6.6], id="several are kept apart"),
+        pytest.param(2.0, (5.0, 9.0), [2.0, 2.0], id="a success releases all"),
+        pytest.param(0.1, (5.0, 9.0), [0.8, 0.8], id="but nobody sooner than that"),
+    ],
+)
+def test_how_long_a_retry_waits(opened_after: float, seconds: tuple[float, ...], waited: list[float]) -> None:
+    assert waits(opened_after, *seconds) == waited
+
+
+def test_what_the_server_asked_for_is_waited_for_whatever_others_do() -> None:
+    assert waits(2.0, 5.0, patient=True) == [5.0]
