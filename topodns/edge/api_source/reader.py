@@ -46,7 +46,11 @@ class Reader:
         listing = self.new_listing()
         parameters = {**self.progress.resource.selectors, "limit": str(PAGE_SIZE)}
         page = await self._page({**parameters, **self.ledger.floor}, listing)
+        seen: set[str] = set()
         while page.next_token:
+            if page.next_token in seen:
+                raise ApiError(0, "the pages of the list do not end: a continue token came again")
+            seen.add(page.next_token)
             page = await self._page({**parameters, "continue": page.next_token}, listing)
         return listing, page.version
 

@@ -159,6 +159,12 @@ class TestListing:
         assert [request.streams_list for request in world.api.requests] == [True, False, False, False, False]
         assert world.names == "b"
 
+    def test_pages_that_go_round_in_a_circle_are_no_list(self) -> None:
+        circle = (listed("a", token="next"), listed("b", token="next"), listed("c", token="next"))
+        world = after(0.1, SERVICES, NO_WATCH_LIST, *circle)
+        assert len(world.api.requests) == 3
+        assert not world.state.synced
+
     def test_a_page_that_is_too_old_to_continue_begins_the_list_anew(self) -> None:
         world = after(3, SERVICES, NO_WATCH_LIST, listed("a", token="next"), GONE, listed("b"))
         assert "continue" not in world.api.requests[3].parameters
