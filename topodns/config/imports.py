@@ -85,6 +85,8 @@ class Importer:
 
     def _define(self, token: Token, rest: "_Lookahead") -> None:
         name = token.text[1:-1]
+        if not name:
+            raise token.error("found a snippet without a name, expected one as in '(NAME) {'")
         if (earlier := self._defined.get(name)) is not None:
             raise token.error(f"found the snippet {shown(name)} again, first at {earlier.file}:{earlier.line}")
         brace = rest.take()

@@ -122,6 +122,7 @@ def test_the_digest_is_that_of_all_text_read(tmp_path: Path) -> None:
             "Corefile:2: cannot import 'later': no such file and no snippet of this name above",
         ),
         (". {\n import /\n}", "Corefile:2: cannot import '/': Is a directory"),
+        ("() {\n}\n. {\n}", "Corefile:1: found a snippet without a name, expected one as in '(NAME) {'"),
         ("(a) {\n}\n(a) {\n}", "Corefile:3: found the snippet 'a' again, first at Corefile:1"),
         ("(a)\n", "Corefile:1: expected '{' after the snippet's name '(a)'"),
         ("(a) {\n b {\n }\n", "Corefile:1: expected '}' to end '(a)', found the end of the file"),

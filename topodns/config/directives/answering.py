@@ -29,6 +29,7 @@ from topodns.settings.steps import Acl, AclAction, AclRule, Chaos, Header, Loadb
 _MIN_BUFSIZE: Final = 512  # RFC 6891 section 6.2.3
 _MAX_BUFSIZE: Final = 4096  # CoreDNS's limit
 _MAX_STRING: Final = 255  # octets of a TXT record's string, RFC 1035 section 3.3
+_MAX_NSID: Final = 255  # octets
 _ANY_WORD: Final = "*"
 
 _HEADER_FLAGS: Final[Mapping[str, int]] = {"aa": Flag.AA, "ra": Flag.RA, "rd": Flag.RD}
@@ -61,8 +62,12 @@ def parse_bufsize(directive: Directive, _: Context) -> int:
 
 
 def parse_nsid(directive: Directive, _: Context) -> str:
+    """All the arguments. A longer text would be left out of most UDP replies, and nobody would know why."""
     no_body(directive)
-    return " ".join(directive.args)
+    text = " ".join(directive.args)
+    if len(text.encode()) > _MAX_NSID:
+        raise directive.error(f"'nsid' has {len(text.encode())} octets, expected at most {_MAX_NSID}")
+    return text
 
 
 def parse_chaos(directive: Directive, _: Context) -> Chaos:

@@ -128,6 +128,7 @@ def test_acls_add_up_each_for_its_own_zones() -> None:
         ("bufsize 511", "2: 'bufsize' has '511', expected a whole number from 512 to 4096"),
         ("bufsize 4097", "2: 'bufsize' has '4097', expected a whole number from 512 to 4096"),
         ("bufsize 1 2", "2: 'bufsize' has the arguments '1 2', expected one size at most"),
+        ("nsid " + "x" * 256, "2: 'nsid' has 256 octets, expected at most 255"),
         ("nsid {\n x\n}", "3: found 'x', but 'nsid' has no options"),
         ("chaos {\n x\n}", "3: found 'x', but 'chaos' has no options"),
         ("any {\n x\n}", "3: found 'x', but 'any' has no options"),
