@@ -4,7 +4,8 @@ import json
 import socket
 from collections.abc import Iterable, Mapping
 
-from topodns.assembly import Cluster, Generation, ListenAt
+from topodns.assembly import Generation, ListenAt
+from topodns.clusters import Cluster
 from topodns.edge.admin_http import AdminServer, Reply, Request, Route
 from topodns.edge.api_source import ApiSource
 from topodns.edge.metrics import CONTENT_TYPE, Metrics

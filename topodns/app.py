@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +18,8 @@ from topodns.admin import Admin, unready
 from topodns.assembly import Assembly, Generation, Machine
 from topodns.cluster.model import EVERYTHING, Fact
 from topodns.cluster.topology import OnInvalid
-from topodns.cluster_sources import await_sync, connect_sources, source_work
+from topodns.cluster_sources import Feeding, await_sync, end_tasks
+from topodns.clusters import Cluster
 from topodns.config.errors import ConfigError
 from topodns.config.interfaces import own_addresses
 from topodns.edge.kube_api import ApiError
@@ -74,9 +75,10 @@ class Server:
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
         self._assembly = Assembly(machine, self._lines)
         self._listeners = Listeners(self._rng)
-        self._events = Events(self._assembly.requests, self._assembly.service_events)
+        self._events = Events(self._assembly.clusters.requests, self._assembly.clusters.service_events)
         self._admin = Admin(Metrics(self._listeners.tallies, readings(self._listeners, self._events)))
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._feeding = Feeding(self._start)
+        self._tasks: set[asyncio.Task[None]] = set()  # those of the generation in charge alone
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._failed = False
@@ -95,7 +97,7 @@ class Server:
         reloading = asyncio.create_task(self._reload_when_asked(), name="reload")
         reloading.add_done_callback(self._task_ended)
         await self._stop.wait()
-        reloading.cancel()
+        await end_tasks([reloading])
         await self._leave()
         return 1 if self._failed else 0
 
@@ -106,46 +108,51 @@ class Server:
         await asyncio.wait({start, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if not start.done():
-            await _end([start])
+            await end_tasks([start])
             return False
         await start
         return True
 
     async def _take_over(self, settings: Settings) -> None:
-        """Build a generation and put it in charge, or raise and leave everything as it was."""
-        generation = self._assembly.build(settings)
-        await connect_sources(generation)
-        feeding = [self._start(work, name) for name, work in source_work(generation)]
+        """Build a generation and put it in charge, or raise and leave everything as it was.
+
+        A feed that it shares with the one before is not touched at all; those that it does without end afterwards.
+        """
+        before = self._generation.feeds if self._generation is not None else []
+        generation = self._assembly.build(settings, before)
+        fresh = [cluster for cluster in generation.clusters if cluster.feed not in before]
         try:
-            prepared = await self._prepare(generation)
+            await self._feeding.begin(generation.feeds)
+            prepared = await self._prepare(generation, fresh)
         except BaseException:
-            await _end(feeding)
+            await self._feeding.keep_only(before)
             raise
         await self._end_tasks()
-        self._tasks.update(feeding)
-        generation.changed = self._changed
+        for cluster in fresh:
+            cluster.feed.changed = self._changed
         await self._listeners.commit(prepared)
         self._generation = self._events.generation = generation
         self._start_tasks(generation)
+        await self._feeding.keep_only(generation.feeds)
         _settle_memory()
         self._schedule_audit()
         for line in unready(generation.clusters):
             log.warning("plugin/%s", line)
 
-    def _keep_what_is_known(self, generation: Generation) -> None:
+    def _keep_what_is_known(self, fresh: Iterable[Cluster]) -> None:
         """Refuse to take over without what is known of a cluster now: its API server may be gone for a day."""
         for old in self._events.clusters():
-            for new in generation.clusters:
+            for new in fresh:
                 forgotten = sorted((old.state.known & new.state.needed) - new.state.known)
-                if forgotten and old.source_settings == new.source_settings:
+                if forgotten and old.feed.settings.place == new.feed.settings.place:
                     raise NotKnown(f"kubernetes: {', '.join(forgotten)}: known now, but could not be read anew")
 
-    async def _prepare(self, generation: Generation) -> Prepared:
-        """The sockets of a generation, opened when its clusters are known, with its admin side serving."""
+    async def _prepare(self, generation: Generation, fresh: Collection[Cluster]) -> Prepared:
+        """The sockets of a generation, opened when its `fresh` clusters are known, with its admin side serving."""
         if self._generation is None:
             await self._admin.follow(generation)  # /health and /ready have something to say meanwhile
-        await await_sync(generation)
-        self._keep_what_is_known(generation)
+        await await_sync(fresh)
+        self._keep_what_is_known(fresh)
         prepared = self._listeners.prepare(generation)
         try:
             await self._admin.follow(generation)
@@ -186,7 +193,7 @@ class Server:
             self._stop.set()
 
     async def _end_tasks(self) -> None:
-        await _end(list(self._tasks))
+        await end_tasks(list(self._tasks))
 
     def _changed(self, facts: frozenset[Fact]) -> None:
         self._listeners.forget(facts)
@@ -208,8 +215,8 @@ class Server:
                 ignored = cluster.topology.on_invalid is OnInvalid.IGNORE
                 findings = list(audit(cluster.state, ignored))
                 found.update(map(str, findings))
-                if cluster.event_writer is not None:
-                    cluster.event_writer.report(findings)
+                if cluster.feed.event_writer is not None:
+                    cluster.feed.event_writer.report(findings)
         for line in sorted(found - self._found):
             log.warning("plugin/topology: %s", line)
         self._found = frozenset(found)
@@ -278,18 +285,13 @@ class Server:
                 async with asyncio.timeout(lameduck):
                     await self._hurry.wait()
         await self._end_tasks()
+        await self._feeding.keep_only(())
         await self._listeners.close()
         self._admin.close()
         self._lines.flush()
         if self._announcement.pid_file:
             with suppress(FileNotFoundError):
                 os.unlink(self._announcement.pid_file)
-
-
-async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _settle_memory() -> None:

@@ -1,13 +1,13 @@
-"""What feeds the clusters of a generation: started, and waited for until they are known. Part of the app."""
+"""What feeds clusters: started, kept or ended at a reload, and waited for until they are known. Part of the app."""
 
 import asyncio
 import gc
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from typing import Final
 
-from topodns.assembly import Cluster, Generation
 from topodns.cluster.model import Fact
+from topodns.clusters import Cluster, Feed
 from topodns.edge.api_source import ApiSource
 from topodns.edge.file_watch import watch_files
 
@@ -15,33 +15,67 @@ log = logging.getLogger(__name__)
 
 REMIND_EVERY: Final = 0.5  # seconds between lines in the log while nothing is served yet, as CoreDNS
 
-
-async def connect_sources(generation: Generation) -> None:
-    """Read the manifests, and find out how every API server is reached. Raises ApiError."""
-    for cluster in generation.clusters:
-        if isinstance(cluster.source, ApiSource):
-            await cluster.source.connect()
-        else:
-            await cluster.source.load_gently()
+Work = Coroutine[None, None, None]
 
 
-def source_work(generation: Generation) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-    """What goes on in the background for each cluster, with a name for its task. `connect_sources` comes first."""
-    for cluster in generation.clusters:
-        if isinstance(cluster.source, ApiSource):
-            yield "api", cluster.source.run()
-            if cluster.event_writer is not None:
-                yield "service events", cluster.event_writer.run()
-        else:
-            yield "manifests", cluster.source.run(watch_files(cluster.kubernetes.manifests))
+class Feeding:
+    """The feeds that are at work, each with its tasks. `start` makes a task of some work, under this name."""
+
+    def __init__(self, start: Callable[[Work, str], asyncio.Task[None]]) -> None:
+        self._start = start
+        self._tasks: dict[Feed, list[asyncio.Task[None]]] = {}
+
+    async def begin(self, feeds: Iterable[Feed]) -> None:
+        """Set those to work that are not: read the manifests, find out how each API server is reached, follow both.
+
+        Raises ApiError; `keep_only` tidies up then.
+        """
+        fresh = [feed for feed in feeds if feed not in self._tasks]
+        self._tasks.update((feed, []) for feed in fresh)
+        for feed in fresh:
+            await _connect(feed)
+        for feed in fresh:
+            self._tasks[feed] += [self._start(work, name) for name, work in _works(feed)]
+
+    async def keep_only(self, feeds: Collection[Feed]) -> None:
+        """End the work of all others, and their connections."""
+        ending = {feed: self._tasks.pop(feed) for feed in list(self._tasks) if feed not in feeds}
+        await end_tasks([task for tasks in ending.values() for task in tasks])
+        for feed in ending:
+            if isinstance(feed.source, ApiSource):
+                await feed.source.close()  # a task that was ended before its first step has not
 
 
-async def await_sync(generation: Generation) -> None:
-    """Return once all clusters are known, or have had their `startup_timeout`. Their sources are at work.
+async def end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel them, and return when they are through."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
-    Until then nobody is served by this generation, which `generation.changed` must not mind.
+
+async def _connect(feed: Feed) -> None:
+    if isinstance(feed.source, ApiSource):
+        await feed.source.connect()
+    else:
+        await feed.source.load_gently()
+
+
+def _works(feed: Feed) -> Iterator[tuple[str, Work]]:
+    """What goes on in the background, with a name for its task."""
+    if isinstance(feed.source, ApiSource):
+        yield "api", feed.source.run()
+        if feed.event_writer is not None:
+            yield "service events", feed.event_writer.run()
+    else:
+        yield "manifests", feed.source.run(watch_files(feed.source.paths))
+
+
+async def await_sync(clusters: Iterable[Cluster]) -> None:
+    """Return once all of these are known, or have had their `startup_timeout`.
+
+    Their feeds are at work, and nobody is in charge of them: until this returns nobody is told of what they learn.
     """
-    fed = [cluster for cluster in generation.clusters if isinstance(cluster.source, ApiSource)]
+    fed = [cluster for cluster in clusters if isinstance(cluster.source, ApiSource)]
     if not fed:
         return
     synced = asyncio.Event()
@@ -50,7 +84,8 @@ async def await_sync(generation: Generation) -> None:
         if all(cluster.state.synced for cluster in fed):
             synced.set()
 
-    generation.changed = look
+    for cluster in fed:
+        cluster.feed.changed = look
     look(frozenset())  # it may be known already
     gc.disable()  # all that is made now stays, and looking at it would take longer than a query may
     try:

@@ -9,12 +9,13 @@ from ipaddress import IPv6Address, ip_address
 from random import Random
 from typing import Final
 
-from topodns.assembly import Assembly, Cluster, Machine, load_manifests
+from topodns.assembly import Assembly, Machine, load_manifests
 from topodns.cluster.locate import Claim, Locator
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.policy import InvalidPolicy, Policy
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location, Reason
+from topodns.clusters import Cluster
 from topodns.config.qtypes import parse_qtype
 from topodns.dns.message import RCODE_NAMES, TYPE_NAMES, Edns, Query, RRClass
 from topodns.dns.names import BadName, Name, is_subdomain, name_text, name_wire, parse_name
@@ -127,7 +128,7 @@ def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -
     edns = Edns(MAX_TCP_PAYLOAD, 0, False)
     query = Query(0, 0, qname, name_wire(qname), qtype, RRClass.IN, edns, 0)
     resolution = step(query, client)
-    if resolution is None:
+    if not isinstance(resolution, Resolution):
         raise Unexplained(f"{name_text(qname)} falls through: the kubernetes step passes it on")
     return _explanation(cluster, query, client if address else None, locator, resolution)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from topodns import __version__
-from topodns.assembly import Cluster, Generation
+from topodns.assembly import Generation
 from topodns.cluster.policy import InvalidPolicy
+from topodns.clusters import Cluster
 from topodns.dns.names import name_text
 from topodns.edge.health_probe import BUCKETS, HealthProbe
 from topodns.edge.kube_api import RequestTally

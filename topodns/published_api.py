@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
-from topodns.assembly import Cluster
+from topodns.clusters import Cluster
 from topodns.edge.api_source import BUCKETS, ApiSource, Latencies, Progress
 from topodns.edge.kube_api import RequestTally
 from topodns.edge.kube_api.tally import BUCKETS as REQUEST_BUCKETS

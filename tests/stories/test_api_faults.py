@@ -79,20 +79,26 @@ def test_k02_a_reload_without_the_api_server_does_not_forget_the_cluster(tmp_pat
     with scene(tmp_path, options=QUICKLY) as story:
         story.api.down()
         story.server.signal(signal.SIGUSR1)
-        story.shows("coredns_reload_failed_total")
+        story.server.wait_for_line("Reloading complete")
         assert story.data(FRONT) == ["10.96.0.1"]
         assert story.ready() == (200, "OK")
-        story.api.up()
-        story.server.signal(signal.SIGUSR1)
-        until(lambda: "Reloading complete" in story.server.output(), "a reload that takes over", 10.0)
 
 
-def test_k02_a_reload_keeps_the_kinds_that_are_known_where_another_never_was(tmp_path: Path) -> None:
+def test_k02_a_corefile_that_needs_a_list_is_refused_for_as_long_as_there_is_none(tmp_path: Path) -> None:
+    """Whichever kinds are known: the slices never were."""
+    corefile = tmp_path / "Corefile"
     with scene(tmp_path, options=QUICKLY, prepare=lambda api: api.deny("endpointslices"), synced=False) as story:
         story.comes(FRONT, "10.96.0.1")
+        corefile.write_text(corefile.read_text().replace(QUICKLY, f"{QUICKLY}\nlabels !hidden"))
         story.api.down()
         story.server.signal(signal.SIGUSR1)
         story.shows("coredns_reload_failed_total")
+        assert story.data(FRONT) == ["10.96.0.1"]
+        story.api.up()
+        story.api.heal()
+        story.is_ready()
+        story.server.signal(signal.SIGUSR1)
+        story.server.wait_for_line("Reloading complete")
         assert story.data(FRONT) == ["10.96.0.1"]
 
 

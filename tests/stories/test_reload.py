@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,20 @@ def test_counters_never_fall_at_a_reload(running: Story) -> None:
     assert running.server.metric("coredns_dns_requests_total") == 20
     running.server.ask(NAME)
     assert running.server.metric("coredns_dns_requests_total") == 21
+
+
+def test_manifests_are_followed_on_after_a_reload(running: Story, tmp_path: Path) -> None:
+    edits = "topodns_manifest_reloads_total"
+    for ttl, address in ((6, "10.96.0.21"), (7, "10.96.0.22")):
+        counted = running.server.metric(edits)
+        running.reload(corefile(ttl))
+        assert (running.ttl, running.server.metric(edits)) == (ttl, counted)
+        (tmp_path / "cluster.yaml").write_text(MANIFEST.replace("10.96.0.20", address))
+        until(partial(shows, running.server, address), "the edit")
+
+
+def shows(server: Server, address: str) -> bool:
+    return server.ask(NAME).data == [address]
 
 
 class Stream(threading.Thread):

@@ -13,6 +13,7 @@ from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, r
 from topodns.dns.framing import MAX_MESSAGE, frame
 from topodns.edge.sockets import open_tcp
 from topodns.edge.tcp import TcpLimits, TcpListener
+from topodns.resolve.course import Outcome
 
 pytestmark = either_loop
 
@@ -25,9 +26,13 @@ class Seen:
     """The questions of a listener. Each is answered with itself reversed."""
 
     questions: list[tuple[bytes, bytes, int]] = field(default_factory=list)
+    awaited: list[Outcome[bytes | None]] = field(default_factory=list)  # of questions that end in "later", in order
 
-    def answer(self, data: bytes, address: bytes, port: int) -> bytes | None:
+    def answer(self, data: bytes, address: bytes, port: int) -> bytes | Outcome[bytes | None] | None:
         self.questions.append((data, address, port))
+        if data.endswith(b"later"):
+            self.awaited.append(Outcome())
+            return self.awaited[-1]
         return None if data.endswith(b"silence") else data[::-1]
 
 
@@ -396,3 +401,72 @@ def test_no_stream_of_octets_raises(loop_name: str, seed: int, caplog: pytest.Lo
 
     run(loop_name, story())
     assert not caplog.records
+
+
+def test_an_answer_from_elsewhere_does_not_hold_up_those_behind_it(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.write(frame(b"one later") + frame(b"two later") + frame(b"abc"))
+            assert await client.reply() == b"cba"
+            server.seen.awaited[1].settle(b"two")
+            assert await client.reply() == b"two"
+            server.seen.awaited[0].settle(b"one")
+            assert await client.reply() == b"one"
+
+    run(loop_name, story())
+
+
+def test_no_more_questions_of_a_connection_are_looked_at_than_may_be_in_flight(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(in_flight=3)) as server, client_of(server) as client:
+            client.writer.write(frame(b"later") * 5 + frame(b"abc"))
+            await eventually(lambda: len(server.seen.awaited) == 3)
+            server.seen.awaited[0].settle(b"1")
+            assert await client.reply() == b"1"
+            await eventually(lambda: len(server.seen.awaited) == 4)
+            assert len(server.seen.questions) == 4
+            for outcome in server.seen.awaited[1:]:
+                outcome.settle(None)
+            assert await client.reply() == b"cba"
+
+    run(loop_name, story())
+
+
+def test_a_client_that_closed_its_half_gets_the_answers_that_are_on_their_way(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.write(frame(b"later"))
+            client.writer.write_eof()
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            server.seen.awaited[0].settle(b"there")
+            assert await client.reply() == b"there"
+            assert await client.is_closed()
+
+    run(loop_name, story())
+
+
+def test_an_answer_to_a_connection_that_is_gone_is_nobodys(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server:
+            async with client_of(server) as client:
+                client.writer.write(frame(b"later"))
+                await eventually(lambda: len(server.seen.awaited) == 1)
+            server.seen.awaited[0].settle(b"there")
+            await eventually(lambda: len(server.listener) == 0)
+            async with client_of(server) as other:
+                assert await other.ask(b"abc") == [b"cba"]
+
+    run(loop_name, story())
+
+
+def test_a_close_waits_for_the_answers_that_are_on_their_way(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.write(frame(b"later"))
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            closing = asyncio.create_task(server.listener.close())
+            server.seen.awaited[0].settle(b"there")
+            assert await client.reply() == b"there"
+            await closing
+
+    run(loop_name, story())

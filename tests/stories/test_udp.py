@@ -13,6 +13,7 @@ from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, r
 from topodns.edge.mmsg import DATAGRAM, MMSG_AVAILABLE, SLOTS, Batch, MmsgBatch, PlainBatch
 from topodns.edge.sockets import open_udp
 from topodns.edge.udp import UdpListener
+from topodns.resolve.course import Outcome
 from topodns.resolve.hot import Entry
 from topodns.resolve.tally import Cell
 
@@ -46,11 +47,15 @@ class Seen:
 
     misses: list[tuple[bytes, bytes, int]] = field(default_factory=list)
     batches: list[tuple[int, float, Cell | None]] = field(default_factory=list)
+    awaited: list[Outcome[bytes | None]] = field(default_factory=list)  # of questions that end in "later", in order
 
-    def miss(self, data: bytes, address: bytes, port: int) -> bytes | None:
+    def miss(self, data: bytes, address: bytes, port: int) -> bytes | Outcome[bytes | None] | None:
         self.misses.append((data, address, port))
         if data.endswith(b"silence"):
             return None
+        if data.endswith(b"later"):
+            self.awaited.append(Outcome())
+            return self.awaited[-1]
         return data[:2] + data[:1:-1]
 
     def batch_done(self, hits: int, seconds: float, last_cell: Cell | None) -> None:
@@ -364,5 +369,67 @@ def test_a_listener_that_never_started_closes_its_socket(loop_name: str, kind: s
         seen = Seen()
         await UdpListener(BATCHES[kind](sock), Table(), seen.miss, seen.batch_done).close()
         assert sock.fileno() == -1
+
+    run(loop_name, story())
+
+
+def test_an_answer_from_elsewhere_goes_to_whoever_asked_from_the_address_that_was_asked(
+    loop_name: str, kind: str
+) -> None:
+    async def story() -> None:
+        async with serving(kind, host="0.0.0.0") as server:
+            with client_of(server, "127.0.0.1") as one, client_of(server, "127.0.0.2") as two:
+                one.send(b"01later")
+                two.send(b"02later")
+                await eventually(lambda: len(server.seen.awaited) == 2)
+                assert await ask(one, b"03q") == [b"03q"]  # nobody waits for those who wait
+                sent_first = 0 if server.seen.misses[0][0] == b"01later" else 1
+                for outcome, reply in zip(server.seen.awaited, (b"first", b"second"), strict=True):
+                    outcome.settle(reply)
+                expected = [b"first", b"second"] if sent_first == 0 else [b"second", b"first"]
+                assert [*await replies(one, 1), *await replies(two, 1)] == expected
+
+    run(loop_name, story())
+
+
+def test_more_late_answers_than_a_batch_has_slots_all_go_out(loop_name: str, kind: str) -> None:
+    async def story() -> None:
+        async with serving(kind) as server:
+            with client_of(server) as sock:
+                for n in range(3 * SLOTS):
+                    sock.send(b"%03dlater" % n)
+                await eventually(lambda: len(server.seen.awaited) == 3 * SLOTS)
+                for n, outcome in enumerate(server.seen.awaited):
+                    outcome.settle(b"%03d" % n)
+                assert await replies(sock, 3 * SLOTS) == [b"%03d" % n for n in range(3 * SLOTS)]
+
+    run(loop_name, story())
+
+
+def test_a_late_answer_of_silence_or_beyond_any_size_is_not_sent(loop_name: str, kind: str) -> None:
+    async def story() -> None:
+        async with serving(kind) as server:
+            with client_of(server) as sock:
+                sock.send(b"01later")
+                sock.send(b"02later")
+                await eventually(lambda: len(server.seen.awaited) == 2)
+                server.seen.awaited[0].settle(None)
+                server.seen.awaited[1].settle(bytes(DATAGRAM + 1))
+                assert await ask(sock, b"03q") == [b"03q"]
+
+    run(loop_name, story())
+
+
+def test_a_close_waits_for_the_answers_that_are_on_their_way(loop_name: str, kind: str) -> None:
+    async def story() -> None:
+        async with serving(kind) as server:
+            with client_of(server) as sock:
+                sock.send(b"01later")
+                await eventually(lambda: len(server.seen.awaited) == 1)
+                closing = asyncio.create_task(server.listener.close())
+                await asyncio.sleep(0)
+                server.seen.awaited[0].settle(b"01there")
+                await closing
+                assert sock.recv(100) == b"01there"
 
     run(loop_name, story())

@@ -1,18 +1,20 @@
 """A `kubernetes` step over a cluster given as objects, asked and answered in the words of dig."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import get_args
 
 from tests.support.asking import ask, client
+from tests.support.courses import at_once
 from tests.support.objects import packed
 from tests.support.records import lines
 from topodns.cluster.locate import Locator
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Edns, Query, Rcode, Response, RRType
-from topodns.dns.names import Name, parse_name
+from topodns.dns.message import Edns, Query, Rcode, RRType
+from topodns.dns.names import parse_name
+from topodns.resolve.chase import Chase
 from topodns.resolve.cluster_zone import ClusterZone
-from topodns.resolve.step import Client, Resolution
+from topodns.resolve.step import FellThrough, Resolution
 from topodns.settings.kubernetes import KubernetesSettings
 from topodns.settings.topology import TopologySettings
 
@@ -31,7 +33,7 @@ class ClusterDig:
         topology: TopologySettings | None = None,
         synced: bool = True,
         own_addresses: Iterable[str] = (),
-        chase: Callable[[Name, int, Client], Response | None] | None = None,
+        chase: Chase | None = None,
     ) -> None:
         needed: frozenset[Kind] = frozenset(get_args(Kind))
         self.state = ClusterState(
@@ -53,8 +55,10 @@ class ClusterDig:
         self.state.apply(change if isinstance(change, Deleted) else Upserted(change), SERIAL)
 
     def resolve(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> Resolution | None:
-        """The step's own answer to `NAME TYPE`, from a client with this address."""
-        return self.step(query_of(question, edns), client(source))
+        """The step's own answer to `NAME TYPE`, from a client with this address; None where it passes."""
+        stepped = self.step(query_of(question, edns), client(source))
+        resolution = stepped if isinstance(stepped, FellThrough) else at_once(stepped)
+        return resolution if isinstance(resolution, Resolution) else None
 
     def __call__(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> str:
         """The answer to `NAME TYPE` as text: see `transcript`."""

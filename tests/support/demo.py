@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from tests.support.courses import at_once
 from tests.support.messages import Opt, Reply, query
 from topodns.assembly import Assembly, Generation, Machine, load_manifests
 from topodns.config.load import load_settings
@@ -32,7 +33,7 @@ class Demo:
 
     def ask(self, question: str, source: str = "127.0.0.1", opt: Opt | None = None) -> Reply:
         """The reply to `NAME TYPE` from this address."""
-        wire = self._handler.answer(query(question, opt), ip_address(source).packed, 40212)
+        wire = at_once(self._handler.answer(query(question, opt), ip_address(source).packed, 40212))
         assert wire is not None
         return Reply(wire)
 

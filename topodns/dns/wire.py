@@ -90,12 +90,13 @@ def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[E
         if rtype == _OPT:
             if edns is not None or position < others or data[owner_at]:  # RFC 6891 section 6.1.1
                 raise WireError("OPT twice, outside ADDITIONAL, or not at the root")
-            edns = Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK), _read_options(data, at, at + rdlength))
+            edns = Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK), read_options(data, at, at + rdlength))
         at += rdlength
     return edns, at
 
 
-def _read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...]:
+def read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...]:
+    """The EDNS options between two places of a message. Raises WireError."""
     options: list[tuple[int, bytes]] = []
     while at < end:
         if end - at < 4:

@@ -10,6 +10,7 @@ import errno
 import mmap
 import socket
 import sys
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class DatagramCounts:
     failed_sends: int = 0  # replies that the kernel refused otherwise: no route, a firewall
 
 
-class _Slots:
+class _Slots(ABC):
     """The memory of a batch and what is where in it, for sockets of one family."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -63,6 +64,29 @@ class _Slots:
 
     def close(self) -> None:
         self.sock.close()
+
+    @abstractmethod
+    def send(self, lengths: Sequence[int]) -> None:
+        """Send the first `lengths[i]` octets of slot i to whom its datagram came from; nothing where that is 0."""
+
+    @abstractmethod
+    def peer(self, slot: int) -> object:
+        """Who sent what is in this slot, and which of our addresses was asked: for `send_to`, at any later time."""
+
+    def send_to(self, replies: Sequence[tuple[object, bytes]]) -> None:
+        """Send each reply to its peer; what was in the slots is gone then."""
+        for first in range(0, len(replies), SLOTS):
+            lengths = []
+            for slot, (peer, reply) in enumerate(replies[first : first + SLOTS]):
+                self._put_peer(slot, peer)
+                start = self.starts[slot]
+                self.memory[start : start + len(reply)] = reply
+                lengths.append(len(reply))
+            self.send(lengths)
+
+    @abstractmethod
+    def _put_peer(self, slot: int, peer: Any) -> None:
+        """The reverse of `peer`."""
 
 
 class PlainBatch(_Slots):
@@ -104,8 +128,13 @@ class PlainBatch(_Slots):
             return 0
         return size
 
+    def peer(self, slot: int) -> tuple[Any, Any]:
+        return self._peers[slot], self._controls[slot]
+
+    def _put_peer(self, slot: int, peer: Any) -> None:
+        self._peers[slot], self._controls[slot] = peer
+
     def send(self, lengths: Sequence[int]) -> None:
-        """Send the first `lengths[i]` octets of slot i to whom its datagram came from; nothing where that is 0."""
         for slot, length in enumerate(lengths):
             if length:
                 self._send_one(slot, length)
@@ -210,8 +239,15 @@ class MmsgBatch(_Slots):
                 sizes[slot] = 0
                 self.counts.dropped_port_zero += 1
 
+    def peer(self, slot: int) -> bytes:
+        start = self.starts[slot]
+        return self.memory[start - _DATA : start]
+
+    def _put_peer(self, slot: int, peer: Any) -> None:
+        start = self.starts[slot]
+        self.memory[start - _DATA : start] = peer
+
     def send(self, lengths: Sequence[int]) -> None:
-        """Send the first `lengths[i]` octets of slot i to whom its datagram came from; nothing where that is 0."""
         self._outbound.lengths[: len(lengths)] = array("Q", lengths)
         for first, count in _runs(lengths):
             self._send_run(first, count)

@@ -14,11 +14,12 @@ from itertools import islice
 from typing import Final, cast
 
 from topodns.dns.framing import MessageReader, frame
+from topodns.resolve.course import Outcome
 
 BACKLOG: Final = 1024  # connections not yet accepted: a short queue costs the others SYN retransmits
 
-Answer = Callable[[bytes, bytes, int], bytes | None]
-"""(message, packed address, port) -> the reply, or None for silence. Must not raise or wait."""
+Answer = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
+"""(message, packed address, port) -> the reply, None for silence, or the outcome that will be one. Must not raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class TcpLimits:
 
     connections: int = 1000
     per_address: int = 100  # connections
-    in_flight: int = 100  # queries of one connection answered in one turn of the loop
+    in_flight: int = 100  # queries of one connection answered in one turn of the loop, or waiting for an upstream
     idle: float = 10.0  # seconds without a message, or without the client reading on
     message: float = 3.0  # seconds for a whole message once begun, however its octets arrive
     write_buffer: int = 256 << 10  # octets of unread replies of one connection, then it is not read either
@@ -130,7 +131,11 @@ class TcpListener:
 
 
 class _Connection(asyncio.BufferedProtocol):
-    """One client's stream. `_waiting` are messages read and not yet answered; while there are any, nothing is read."""
+    """One client's stream.
+
+    `_waiting` are messages read and not yet looked at; while there are any, nothing is read. `_awaited` counts those
+    whose answer comes from elsewhere: it goes out when it is there, in whatever order (RFC 7766 section 7).
+    """
 
     def __init__(self, listener: TcpListener, loop: asyncio.AbstractEventLoop) -> None:
         self.address = b""
@@ -141,6 +146,8 @@ class _Connection(asyncio.BufferedProtocol):
         self._loop = loop
         self._reader = MessageReader()
         self._waiting: list[bytes] = []
+        self._awaited = 0
+        self._late: list[bytes] = []  # framed replies that go out with the loop's next turn
         self._unfinished = 0  # this connection's part of the listener's
         self._client_reads = True
         self._reading = True
@@ -180,8 +187,10 @@ class _Connection(asyncio.BufferedProtocol):
             self._answer_waiting()
 
     def eof_received(self) -> bool:
-        """A client may close its half when it has asked all: the answers are written by now, and flushed first."""
-        return False
+        """A client may close its half when it has asked all: what is not answered by now keeps the other half open."""
+        self._finishing = True
+        self._reader = MessageReader()
+        return bool(self._waiting or self._awaited or self._late)
 
     def pause_writing(self) -> None:
         self._client_reads = False
@@ -202,7 +211,8 @@ class _Connection(asyncio.BufferedProtocol):
         self._close_if_done()
 
     def _close_if_done(self) -> None:
-        if self._finishing and not self._waiting and not self._reader.pending:
+        unfinished = self._waiting or self._awaited or self._late or self._reader.pending
+        if self._finishing and not unfinished:
             self._transport.close()
 
     def _set_deadline(self, continued: bool) -> None:
@@ -229,17 +239,42 @@ class _Connection(asyncio.BufferedProtocol):
         replies = self._take_answers()
         if replies:
             self._transport.write(b"".join(replies))
-        self._read_on(self._client_reads and not self._waiting)
-        if self._waiting and self._client_reads:
+        self._read_on(self._client_reads and not self._waiting and not self._full)
+        if self._waiting and self._client_reads and not self._full:
             self._loop.call_soon(self._answer_waiting)
         self._close_if_done()
+
+    @property
+    def _full(self) -> bool:
+        """So many answers are awaited that no further message is looked at."""
+        return self._awaited >= self._limits.in_flight
+
+    def _await(self, outcome: Outcome[bytes | None]) -> None:
+        self._awaited += 1
+        outcome.then(self._take_late)
+
+    def _take_late(self, reply: bytes | None) -> None:
+        """Replies that came from upstreams in one turn of the loop are written together, in the next."""
+        if not self._late:
+            self._loop.call_soon(self._write_late)
+        self._awaited -= 1
+        self._late.append(b"" if reply is None else frame(reply))
+
+    def _write_late(self) -> None:
+        late, self._late = b"".join(self._late), []
+        if self._transport.is_closing():
+            return
+        if late:
+            self._transport.write(late)
+            self._extend(self._limits.idle)
+        self._answer_waiting()
 
     def _take_answers(self) -> list[bytes]:
         """Framed replies to the messages that one turn may take, which are then no longer waiting."""
         answer, address, port = self._listener.answer, self.address, self._port
         replies: list[bytes] = []
         taken, room = 0, self._limits.write_buffer
-        for message in islice(self._waiting, self._limits.in_flight):
+        for message in islice(self._waiting, self._limits.in_flight - self._awaited):
             taken += 1
             if not message:  # no DNS message is empty: whatever follows is not worth reading
                 self._waiting.clear()
@@ -247,7 +282,9 @@ class _Connection(asyncio.BufferedProtocol):
                 self._finishing = True
                 break
             reply = answer(message, address, port)
-            if reply is not None:
+            if isinstance(reply, Outcome):
+                self._await(reply)
+            elif reply is not None:
                 replies.append(frame(reply))
                 room -= len(reply)
                 if room <= 0:

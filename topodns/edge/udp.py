@@ -7,8 +7,11 @@ input and output are handed in, so that they outlive a reload.
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
+from topodns.resolve.course import Outcome
 from topodns.resolve.hot import Entry
 from topodns.resolve.tally import Cell
 
@@ -16,8 +19,10 @@ DRAIN_LIMIT: Final = 1.0  # seconds that closing may take under a load that neve
 
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291 section 2.5.5.2
 
-Miss = Callable[[bytes, bytes, int], bytes | None]
-"""(datagram, packed address, port) -> the reply, or None for silence. Must not raise or wait."""
+LATE_LIMIT: Final = 5.0  # seconds that closing waits for what upstreams have been asked
+
+Miss = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
+"""(datagram, packed address, port) -> the reply, None for silence, or the outcome that will be one. Must not raise."""
 
 BatchDone = Callable[[int, float, Cell | None], None]
 """(hits, seconds they took together, the cell of the last one), after a batch that had hits."""
@@ -71,6 +76,12 @@ class Batch(Protocol):
     def send(self, lengths: Sequence[int]) -> None:
         """Send the first `lengths[i]` octets of slot i back; nothing where that is 0. What does not fit is dropped."""
 
+    def peer(self, slot: int) -> object:
+        """Who sent what is in this slot, and to which of our addresses: for `send_to`, at any later time."""
+
+    def send_to(self, replies: Sequence[tuple[object, bytes]]) -> None:
+        """Send each reply to its peer. Overwrites the slots."""
+
     def fileno(self) -> int: ...
 
     def close(self) -> None: ...
@@ -91,6 +102,9 @@ class UdpListener:
         self._table, self._miss, self._batch_done = table, miss, batch_done
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._awaited = 0  # replies
+        self._late: list[tuple[object, bytes]] = []  # replies that go out with the loop's next turn
+        self._none_awaited = asyncio.Event()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Read from now on."""
@@ -111,12 +125,17 @@ class UdpListener:
             self._batch.close()
             return
         self._loop.remove_reader(self._batch.fileno())
-        self._loop = None
         deadline = self._clock() + DRAIN_LIMIT
         while self._clock() < deadline:
             if not self._serve_batch():
                 break
             await asyncio.sleep(0)
+        if self._awaited:
+            self._none_awaited.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._none_awaited.wait(), LATE_LIMIT)
+        self._loop = None
+        self._send_late()
         self._batch.close()
 
     def _serve_batch(self) -> bool:
@@ -171,8 +190,31 @@ class UdpListener:
             address = memory[start + first : start + last].removeprefix(_MAPPED)
             port = int.from_bytes(memory[start + port_first : start + port_last], "big")
             reply = miss(memory[start : start + size], address, port)
+            if isinstance(reply, Outcome):
+                self._await(reply, self._batch.peer(slot))
+                continue
             if reply is None or len(reply) > room:
                 continue
             length = lengths[slot] = len(reply)
             memory[start : start + length] = reply
         return lengths
+
+    def _await(self, outcome: Outcome[bytes | None], peer: object) -> None:
+        self._awaited += 1
+        outcome.then(partial(self._take_late, peer))
+
+    def _take_late(self, peer: object, reply: bytes | None) -> None:
+        """One turn of the loop often brings many replies from one upstream: they leave together at its end."""
+        self._awaited -= 1
+        if not self._awaited:
+            self._none_awaited.set()
+        if reply is None or self._loop is None or len(reply) > self._batch.room:
+            return
+        if not self._late:
+            self._loop.call_soon(self._send_late)
+        self._late.append((peer, reply))
+
+    def _send_late(self) -> None:
+        late, self._late = self._late, []
+        if late:
+            self._batch.send_to(late)

@@ -14,9 +14,10 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.message import Edns, Query, Rcode, RRset, RRType
 from topodns.dns.names import is_subdomain, reverse_address
 from topodns.resolve.apex import NameServers
+from topodns.resolve.chase import Chase, follow
 from topodns.resolve.endpoint_names import FAMILY_OF_TYPE, EndpointNames
 from topodns.resolve.exposure import Exposure
-from topodns.resolve.external_names import Chase, ExternalNames
+from topodns.resolve.external_names import ExternalNames
 from topodns.resolve.identity import ecs_reply, read_claim
 from topodns.resolve.origins import Origins, Question, question_of
 from topodns.resolve.pod_names import PodNames
@@ -24,7 +25,7 @@ from topodns.resolve.reverse_zone import ReverseZone
 from topodns.resolve.schema import SCHEMA_VERSION, Fixed, NamespaceNode, PodName, ServiceName, ZonalName, parse
 from topodns.resolve.service_names import ServiceNames
 from topodns.resolve.soa import soa_rrset
-from topodns.resolve.step import Client, Resolution, Scope
+from topodns.resolve.step import Answered, Client, FellThrough, Resolution, Scope
 from topodns.resolve.topology_choice import MAX_MISS_TTL, Chooser, is_miss
 from topodns.resolve.verdict import NXDOMAIN, found, name_error, no_data, not_ready
 from topodns.settings.kubernetes import KubernetesSettings
@@ -58,20 +59,21 @@ class ClusterZone:
         chase: Chase | None = None,
     ) -> None:
         self._settings = settings
+        self._chase = chase
         self._locator = locator
         self._state = state
         self._origins = Origins(settings.origins, settings.multicluster)
         self._exposure = exposure = Exposure(settings, state)
         chooser = Chooser(topology, state, locator, settings.ttl)
         endpoints = EndpointNames(settings, state, chooser, topology is not None and topology.filter_hostnames)
-        external = ExternalNames(settings.ttl, self._respond, chase)
+        external = ExternalNames(settings.ttl, self._respond)
         self._services = ServiceNames(settings, state, exposure, chooser, endpoints, external)
         self._pods = PodNames(settings, state, exposure)
         self._reverse = ReverseZone(settings, state, exposure, endpoints, self._origins.primary)
         self._servers = NameServers(settings, state, endpoints, own_addresses)
 
-    def __call__(self, query: Query, client: Client) -> Resolution | None:
-        """The resolution of a query under one of the origins; None for any other, and where `fallthrough` applies."""
+    def __call__(self, query: Query, client: Client) -> Answered | FellThrough | None:
+        """The resolution of a query under one of the origins; None for any other."""
         origin = self._origins.match(query.qname)
         if origin is None:
             return None
@@ -79,11 +81,13 @@ class ClusterZone:
         resolution = self._respond(question)
         response = resolution.response
         if response.rcode == NXDOMAIN and self._falls_through(query):
-            return None
+            return FellThrough(resolution.facts)
         if not response.answer and response.rcode != _REFUSED:
             response.authority = (self._soa(question, is_miss(resolution)),)
         if query.edns is not None and query.edns.options:
             self._echo_subnet(query.edns, client, resolution)
+        if resolution.chase is not None:
+            return follow(resolution.chase, resolution, query, client, self._chase)
         return resolution
 
     def _echo_subnet(self, edns: Edns, client: Client, resolution: Resolution) -> None:

@@ -1,16 +1,19 @@
-"""Services of type ExternalName: a CNAME, and what stands behind it where addresses are asked for."""
+"""Services of type ExternalName: a CNAME, and what stands behind it where addresses are asked for.
+
+A target under another origin is left to the caller, who is told by `Resolution.chase`.
+"""
 
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
+from topodns.dns.message import Rcode, RRset, RRType
 from topodns.dns.names import BadName, Name, is_subdomain, name_wire, parse_name
+from topodns.resolve.chase import owned
 from topodns.resolve.origins import Question, question_of
-from topodns.resolve.step import Client, Resolution, Scope
+from topodns.resolve.step import Resolution
 from topodns.resolve.verdict import NXDOMAIN, Facts, found, name_error, no_data
 
-Chase = Callable[[Name, int, Client], Response | None]
 Inside = Callable[[Question], Resolution]
 
 _MAX_CNAMES: Final = 10  # followed before one more is dropped, as CoreDNS
@@ -18,12 +21,11 @@ _CHASED: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
 
 
 class ExternalNames:
-    """`inside` resolves a question under its origin; `chase` asks the listener anew for names elsewhere."""
+    """`inside` resolves a question under its origin."""
 
-    def __init__(self, ttl: int, inside: Inside, chase: Chase | None) -> None:
+    def __init__(self, ttl: int, inside: Inside) -> None:
         self._ttl = ttl
         self._inside = inside
-        self._chase = chase
 
     def respond(self, external_name: str, question: Question, facts: Facts) -> Resolution:
         """The CNAME to `external_name`, with the target's addresses where asked for; NODATA for types beyond these.
@@ -41,7 +43,9 @@ class ExternalNames:
             return no_data(facts)
         if is_subdomain(target, question.origin.name):
             return self._follow_inside(target, cname, question, facts)
-        return self._follow_outside(target, cname, question, facts)
+        resolution = found(facts, (cname,))
+        resolution.chase = target
+        return resolution
 
     def _follow_inside(self, target: Name, cname: RRset, question: Question, facts: Facts) -> Resolution:
         """A target that gives nothing takes its CNAME with it (CoreDNS): NODATA, though not while unsure."""
@@ -55,20 +59,7 @@ class ExternalNames:
         if response.rcode == NXDOMAIN:
             response.rcode = Rcode.NOERROR
         if response.answer:
-            response.answer = (cname, *_owned(response.answer, query.spelling))
-        return resolution
-
-    def _follow_outside(self, target: Name, cname: RRset, question: Question, facts: Facts) -> Resolution:
-        """The CNAME and whatever the listener answers; its rcode is not passed on (CoreDNS)."""
-        if self._chase is None:
-            return found(facts, (cname,))
-        resolution = found(facts, (cname,))
-        # What stands behind it may age or differ by client, which nobody says here.
-        resolution.scope = Scope.CLIENT
-        chased = self._chase(target, question.query.qtype, question.client)
-        if chased is not None:
-            resolution.response.answer = (cname, *_owned(chased.answer, name_wire(target)))
-            resolution.response.flags |= chased.flags & Flag.TC
+            response.answer = (cname, *owned(response.answer, query.spelling))
         return resolution
 
 
@@ -86,8 +77,3 @@ def _parsed(text: str) -> Name | None:
         return parse_name(text) or None
     except BadName:
         return None
-
-
-def _owned(rrsets: tuple[RRset, ...], owner: bytes) -> tuple[RRset, ...]:
-    """The same records under a name that is not the question's any more."""
-    return tuple(rrset._replace(owner=owner) if rrset.owner == b"" else rrset for rrset in rrsets)

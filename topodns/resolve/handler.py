@@ -6,16 +6,17 @@ raise past here: what is not foreseen is SERVFAIL, a traceback and a count.
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from topodns.dns.message import RCODE_NAMES, Option, Query, Rcode, Response, RRType
 from topodns.dns.names import name_text
 from topodns.dns.wire import HEADER_SIZE, WireError, read_query
 from topodns.dns.wire_write import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
 from topodns.resolve.blocks import Block, BlockTable
+from topodns.resolve.course import Course, Outcome, pursue
 from topodns.resolve.hot import HotTable
 from topodns.resolve.identity import BadOption
-from topodns.resolve.step import Client, Dropped, Resolution, Scope
+from topodns.resolve.step import Answered, Client, Dropped, Resolution, Scope
 from topodns.resolve.tally import Cell, Kind, Tally, type_label
 from topodns.settings.server import DEFAULT_UDP_SIZE
 
@@ -27,6 +28,19 @@ _OPCODE: Final = 0x78  # in the third octet
 _SERVFAIL: Final = int(Rcode.SERVFAIL)
 _TRANSFERS: Final = frozenset({int(RRType.AXFR), int(RRType.IXFR)})
 _DROPPED: Final = "dropped"  # CoreDNS's label for what no block was asked
+
+Answer = bytes | None | Outcome[bytes | None]
+"""The reply, None for silence, or the outcome that will be one of them."""
+
+
+class Asked(NamedTuple):
+    """One query on its way. `block` is None where no server block is for the name."""
+
+    data: bytes
+    query: Query
+    client: Client
+    block: Block | None
+    started: float
 
 
 class Handler:
@@ -51,8 +65,8 @@ class Handler:
         """A handler of the same socket for other blocks: a reload."""
         return Handler(blocks, table, self.tally, self._clock, self.local_port)
 
-    def answer(self, data: bytes, address: bytes, port: int) -> bytes | None:
-        """The reply to a message from this packed address, None for silence. Over TCP, a ready-made one if there is."""
+    def answer(self, data: bytes, address: bytes, port: int) -> Answer:
+        """The reply to a message from this packed address, or its outcome. Over TCP, a ready-made one if there is."""
         if len(data) < HEADER_SIZE or data[2] & 0x80 or port == 0:
             return None  # RFC 8906 asks for answers, but not to fragments, to answers (CVE-2024-2169), or to nobody
         ready = None if self._udp else self._lookup(data, address)
@@ -77,7 +91,7 @@ class Handler:
         self.tally.count(cell, 0.0)
         return data[:2] + (rotate() if rotate is not None else tail or b"")
 
-    def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> bytes | None:
+    def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> Answer:
         if data[2] & _OPCODE:
             return self._refuse_unread(data, Rcode.NOTIMP, started)
         try:
@@ -85,41 +99,65 @@ class Handler:
         except WireError as unreadable:
             return self._refuse_unread(data, unreadable.rcode, started)
         client = Client(address, port, self.tally.transport, self.local_port)
-        block = self.blocks.match(query.qname, query.qtype)
+        asked = Asked(data, query, client, self.blocks.match(query.qname, query.qtype), started)
         try:
-            resolution, reply = self._decide(block, query, client)
-        except Dropped:
-            if block is not None:
-                self._finish_dropped(block, query, client, started)
-            return None
-        self._finish(data, query, client, block, resolution, reply, started)
+            answered = self._resolve(asked)
+        except Exception as problem:
+            return self._conclude(asked, self._instead(asked, problem))
+        if isinstance(answered, Resolution):
+            return self._conclude(asked, answered)
+        reply: Outcome[bytes | None] = Outcome()
+        pursue(self._conclude_later(asked, answered), reply.settle)
         return reply
 
-    def _decide(self, block: Block | None, query: Query, client: Client) -> tuple[Resolution, bytes]:
-        """The resolution and the reply made of it. Raises Dropped."""
-        try:
-            resolution = self._resolve(block, query, client)
-            return resolution, self._write(query, resolution.response, block)
-        except Dropped:
-            raise
-        except BadOption:
-            resolution = _decided(Rcode.FORMERR)
-        except Exception:
-            self._note_bug(f"{name_text(query.qname)} {type_label(query.qtype)}")
-            resolution = _decided(Rcode.SERVFAIL)
-        return resolution, self._write(query, resolution.response, block)
-
-    def _resolve(self, block: Block | None, query: Query, client: Client) -> Resolution:
+    def _resolve(self, asked: Asked) -> Answered:
         """No step is asked about a version of EDNS to come, transfers, and classes that nobody here knows."""
+        query, block = asked.query, asked.block
         if query.edns is not None and query.edns.version > 0:
             return _decided(Rcode.BADVERS)
         if block is None or query.qtype in _TRANSFERS or query.qclass not in self.blocks.classes:
             return _decided(Rcode.REFUSED)
-        return block.chain.resolve(query, client)
+        return block.chain.resolve(query, asked.client)
 
-    def _note_bug(self, asked: str) -> None:
+    async def _conclude_later(self, asked: Asked, course: Course[Resolution]) -> bytes | None:
+        try:
+            resolution: Resolution | None = await course
+        except Exception as problem:
+            resolution = self._instead(asked, problem)
+        try:
+            return self._conclude(asked, resolution)
+        except Exception:
+            self._note_bug(f"a message of {len(asked.data)} octets")
+            return self._refuse_unread(asked.data, Rcode.SERVFAIL, asked.started)
+
+    def _instead(self, asked: Asked, problem: Exception) -> Resolution | None:
+        """What becomes of a query whose steps raised this; None: no reply."""
+        if isinstance(problem, Dropped):
+            return None
+        if isinstance(problem, BadOption):
+            return _decided(Rcode.FORMERR)
+        self._note_bug(f"{name_text(asked.query.qname)} {type_label(asked.query.qtype)}", problem)
+        return _decided(Rcode.SERVFAIL)
+
+    def _conclude(self, asked: Asked, resolution: Resolution | None) -> bytes | None:
+        """The reply, written, counted, and kept where it may be."""
+        _, query, _, block, started = asked
+        if resolution is None:
+            if block is not None:
+                self._finish_dropped(block, query, asked.client, started)
+            return None
+        try:
+            reply = self._write(query, resolution.response, block)
+        except Exception as problem:
+            self._note_bug(f"{name_text(query.qname)} {type_label(query.qtype)}", problem)
+            resolution = _decided(Rcode.SERVFAIL)
+            reply = self._write(query, resolution.response, block)
+        self._finish(asked, resolution, reply)
+        return reply
+
+    def _note_bug(self, asked: str, problem: Exception | None = None) -> None:
         self.tally.panics += 1
-        log.exception("bug: %s over %s", asked, self.tally.transport)
+        log.error("bug: %s over %s", asked, self.tally.transport, exc_info=problem or True)
 
     def _write(self, query: Query, response: Response, block: Block | None) -> bytes:
         payload_size = block.payload_size if block is not None else DEFAULT_UDP_SIZE
@@ -133,16 +171,8 @@ class Handler:
             limit = max(MIN_UDP_PAYLOAD, min(edns.udp_payload_size, payload_size))
         return write_response(query, response, limit, payload_size)
 
-    def _finish(
-        self,
-        data: bytes,
-        query: Query,
-        client: Client,
-        block: Block | None,
-        resolution: Resolution,
-        reply: bytes,
-        started: float,
-    ) -> None:
+    def _finish(self, asked: Asked, resolution: Resolution, reply: bytes) -> None:
+        data, query, client, block, started = asked
         cell = self._cell(query, block, resolution, len(reply))
         seconds = self._clock() - started
         self.tally.count(cell, seconds)

@@ -1,9 +1,11 @@
 """The contract of a server block's steps: who asks, what a step returns, how far its answer may be shared.
 
-A step is a callable that answers or returns None for "not mine"; a wrapper changes the answers of the steps below it.
-`chain` puts them in CoreDNS's order.
+A step is a callable that answers or returns None for "not mine"; a wrapper changes the answers of the steps below it;
+an around decides itself what the steps below it are asked, how often, and what becomes of their answers. What must
+wait is a course (see `course`). `chain` puts all of them in CoreDNS's order.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol
@@ -11,6 +13,8 @@ from typing import NamedTuple, Protocol
 from topodns.cluster.model import Fact
 from topodns.cluster.topology import Location, Selection
 from topodns.dns.message import Query, Response
+from topodns.dns.names import Name
+from topodns.resolve.course import Course
 
 
 class Scope(IntEnum):
@@ -28,6 +32,7 @@ class Client(NamedTuple):
     port: int
     transport: str  # "udp" or "tcp"
     local_port: int = 53
+    depth: int = 0  # how many CNAMEs, each out of one step into another, led to this question
 
 
 @dataclass(slots=True)
@@ -41,16 +46,46 @@ class Resolution:
     selection: Selection | None = None  # the topology decision, where one was made
     location: Location | None = None
     note: str = ""  # what else is counted apart
+    upstream: str = ""  # of an answer that an upstream gave just now: its address as written; only these are cached
+    chase: Name | None = None  # the answer ends in a CNAME to this name, which is for another step: see `chase`
+    valid_until: float | None = None  # of an answer that ages: when it must be asked for anew, in monotonic seconds
+
+
+Answered = Resolution | Course[Resolution]
+"""What a whole chain gives: a resolution, or the course to one."""
+
+Below = Callable[[Query, Client], Answered]
+"""The steps below an around, as one; always answers."""
+
+
+class FellThrough(NamedTuple):
+    """Mine, but the next step is to answer (`fallthrough`). `facts`: a change to one may mean that it is not to."""
+
+    facts: tuple[Fact, ...]
+
+
+Stepped = Resolution | FellThrough | None
+"""What a step gives: None is "not mine", ask the next step."""
 
 
 class Step(Protocol):
-    def __call__(self, query: Query, client: Client) -> Resolution | None:
-        """The resolution, or None: not mine, ask the next step."""
+    def __call__(self, query: Query, client: Client) -> Stepped | Course[Stepped]:
+        """The resolution, or whether the next step is to be asked. Or the course to that."""
 
 
 class Wrapper(Protocol):
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """The resolution as it leaves this wrapper."""
+
+
+class Around(Protocol):
+    def __call__(self, query: Query, client: Client, below: Below) -> Answered:
+        """The resolution, made with or without asking below. May be an `async def`."""
+
+
+async def settled(answered: Answered) -> Resolution:
+    """The resolution, waited for where need be."""
+    return answered if isinstance(answered, Resolution) else await answered
 
 
 class Dropped(Exception):

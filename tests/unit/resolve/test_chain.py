@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from tests.support.asking import ask, client
 from tests.support.corefiles import only_block
+from tests.support.courses import at_once
 from tests.support.messages import RD
 from tests.support.objects import packed
+from topodns.cluster.model import service_fact
 from topodns.dns.message import Edns, Flag, Option, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.resolve.chain import Chain, Host, Link, build_chain
+from topodns.resolve.chain import Chain, Host, Link, Parts, build_chain
+from topodns.resolve.course import Outcome, pursue
 from topodns.resolve.loadbalance import LoadBalancer
-from topodns.resolve.step import Client, Resolution, Scope, Step
+from topodns.resolve.step import Answered, Below, Client, FellThrough, Resolution, Scope, Step, settled
 from topodns.resolve.whoami import whoami
 
 ALL = (
@@ -52,14 +55,14 @@ def chain_of(*directives: str, cluster: Step | None = None) -> Chain:
     block = only_block("\n".join(directives))
     host = Host("host-1", Random(1))
     balancer = LoadBalancer(block.loadbalance, host.rng) if block.loadbalance is not None else None
-    return build_chain(block, host, cluster, balancer)
+    return build_chain(block, host, Parts(balancer=balancer, cluster=cluster))
 
 
 @given(st.permutations(ALL))
 def test_who_answers_does_not_depend_on_the_order_in_the_corefile(directives: list[str]) -> None:
     chain = chain_of(*directives, cluster=Cluster())
     answered = [
-        chain.resolve(ask(name, qtype, qclass), client(address)).plugin
+        at_once(chain.resolve(ask(name, qtype, qclass), client(address))).plugin
         for name, qtype, qclass, address in (
             ("localhost.", RRType.ANY, RRClass.IN, BLOCKED),  # `local` before `any` and `acl`
             ("example.", RRType.ANY, RRClass.IN, BLOCKED),  # `any` before `acl`
@@ -76,7 +79,7 @@ def test_who_answers_does_not_depend_on_the_order_in_the_corefile(directives: li
 def resolve(
     chain: Chain, name: str, qtype: int = RRType.A, qclass: int = RRClass.IN, address: str = ALLOWED
 ) -> Response:
-    return chain.resolve(ask(name, qtype, qclass, NSID), client(address)).response
+    return at_once(chain.resolve(ask(name, qtype, qclass, NSID), client(address))).response
 
 
 QUESTIONS = {
@@ -135,7 +138,7 @@ def test_the_innermost_wrapper_is_the_first() -> None:
         return wrapper
 
     chain = Chain((Link(whoami, (mark("inner "), mark("outer")), None),))  # type: ignore[arg-type]  # they are wrappers
-    assert chain.resolve(ask("example."), client()).note == "inner outer"
+    assert at_once(chain.resolve(ask("example."), client())).note == "inner outer"
 
 
 def test_the_first_step_that_answers_ends_it() -> None:
@@ -145,7 +148,8 @@ def test_the_first_step_that_answers_ends_it() -> None:
 
 
 def test_where_all_steps_pass_nobody_is_left_to_ask() -> None:
-    resolution = chain_of("any", "loadbalance", "nsid", cluster=Cluster()).resolve(ask("other.example."), client())
+    chain = chain_of("any", "loadbalance", "nsid", cluster=Cluster())
+    resolution = at_once(chain.resolve(ask("other.example."), client()))
     response = resolution.response
     assert (response.rcode, response.flags, response.answer, resolution.scope) == (Rcode.SERVFAIL, 0, (), Scope.CLIENT)
     assert response.ede is not None
@@ -153,7 +157,7 @@ def test_where_all_steps_pass_nobody_is_left_to_ask() -> None:
 
 
 def test_a_block_without_steps_refuses() -> None:
-    resolution = chain_of("bind 127.0.0.1").resolve(ask("example."), client())
+    resolution = at_once(chain_of("bind 127.0.0.1").resolve(ask("example."), client()))
     assert resolution == Resolution(Response(Rcode.REFUSED, flags=0), "", Scope.CLIENT)
 
 
@@ -168,4 +172,107 @@ def test_a_block_without_steps_refuses() -> None:
 )
 def test_answers_under_an_acl_that_looks_at_sources_are_each_clients_own(acl: str, scope: Scope) -> None:
     chain = chain_of("any", acl, cluster=Cluster())
-    assert chain.resolve(ask("web.example."), client()).scope == scope
+    assert at_once(chain.resolve(ask("web.example."), client())).scope == scope
+
+
+FACT = service_fact("ns", "web")
+
+
+class Upstream:
+    """A step that waits until the test answers for it; `given` is what it then gives."""
+
+    def __init__(self, given: Resolution | None) -> None:
+        self.outcome: Outcome[None] = Outcome()
+        self._given = given
+
+    async def __call__(self, query: Query, client: Client) -> Resolution | None:
+        await self.outcome
+        return self._given
+
+
+def outside() -> Resolution:
+    return Resolution(Response(answer=(RRset(b"", RRType.A, 5, ADDRESSES),)), "forward", upstream="192.0.2.53:53")
+
+
+def chain_with(parts: Parts, *directives: str) -> Chain:
+    return build_chain(only_block("\n".join(directives)), Host("host-1", Random(1)), parts)
+
+
+def test_a_step_that_waits_answers_later_and_the_wrappers_around_it_see_its_answer() -> None:
+    upstream = Upstream(outside())
+    answered = chain_with(Parts(forwards=(upstream,)), "nsid host-1").resolve(ask("example.", edns=NSID), client())
+    assert not isinstance(answered, Resolution)
+    results: list[Resolution] = []
+    pursue(answered, results.append)
+    assert results == []
+    upstream.outcome.settle(None)
+    assert results[0].plugin == "forward"
+    assert results[0].response.options == ((Option.NSID, b"host-1"),)
+
+
+def test_a_step_that_waits_and_passes_leaves_it_to_the_next() -> None:
+    first, second = Upstream(None), Upstream(outside())
+    answered = chain_with(Parts(forwards=(first, second))).resolve(ask("example."), client())
+    assert not isinstance(answered, Resolution)
+    results: list[Resolution] = []
+    pursue(answered, results.append)
+    first.outcome.settle(None)
+    assert results == []
+    second.outcome.settle(None)
+    assert results[0].plugin == "forward"
+
+
+def test_what_falls_through_leaves_its_facts_with_whoever_answers() -> None:
+    """So that a kept answer is forgotten when the name appears in the cluster."""
+
+    def falling(query: Query, client: Client) -> FellThrough:
+        return FellThrough((FACT,))
+
+    upstream = Upstream(outside())
+    upstream.outcome.settle(None)
+    chain = chain_with(Parts(cluster=falling, forwards=(upstream,)))
+    assert at_once(chain.resolve(ask("web.ns.svc.cluster.local."), client())).facts == (FACT,)
+
+
+class Marking:
+    """An around that notes its name when the query passes, on the way down and on the way up."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self._name, self._notes = name, notes
+
+    async def __call__(self, query: Query, client: Client, below: Below) -> Resolution:
+        self._notes.append(self._name)
+        resolution = await settled(below(query, client))
+        self._notes.append(f"/{self._name}")
+        return resolution
+
+
+def test_arounds_are_passed_in_coredns_order_and_the_cache_is_next_to_the_forwards() -> None:
+    notes: list[str] = []
+
+    def hosts(query: Query, client: Client) -> None:
+        notes.append("hosts")
+
+    def forward(query: Query, client: Client) -> Resolution:
+        notes.append("forward")
+        return outside()
+
+    arounds = {name: Marking(name, notes) for name in ("cache", "autopath", "rewrite", "dns64")}
+    chain = chain_with(Parts(**arounds, hosts=hosts, forwards=(forward,)), "acl {\nblock type TXT\n}")  # type: ignore[arg-type]
+    at_once(chain.resolve(ask("example."), client()))
+    down = ["dns64", "rewrite", "autopath", "hosts", "cache", "forward"]
+    assert notes == [*down, "/cache", "/autopath", "/rewrite", "/dns64"]
+
+
+def test_an_around_may_ask_below_again_and_acl_judges_each_name() -> None:
+    def twice(query: Query, client: Client, below: Below) -> Answered:
+        below(query, client)
+        return below(query._replace(qtype=RRType.TXT), client)
+
+    chain = chain_with(Parts(rewrite=twice, cluster=Cluster()), "acl {\nblock type TXT\n}")
+    assert at_once(chain.resolve(ask("web.example."), client())).plugin == "acl"
+
+
+def test_a_block_with_nothing_but_an_around_has_nobody_left_to_ask() -> None:
+    chain = chain_with(Parts(cache=Marking("cache", [])))
+    assert at_once(chain.resolve(ask("example."), client())).response.rcode == Rcode.SERVFAIL

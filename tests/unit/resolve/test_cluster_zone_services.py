@@ -9,7 +9,8 @@ from tests.support.objects import endpoint, endpoint_slice, namespace, packed, s
 from topodns.cluster.model import ClusterObject
 from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
 from topodns.dns.names import Name, name_text
-from topodns.resolve.step import Client, Scope
+from topodns.resolve.chase import Chase
+from topodns.resolve.step import Client, Resolution, Scope
 
 NS = "testns"
 
@@ -316,10 +317,10 @@ def test_a_chain_of_external_names_is_followed_ten_times() -> None:
     assert dig("n0.testns.svc.cluster.local. A") == "NODATA cluster.local. 5"
 
 
-def _listener(asked: list[str], response: Response | None) -> Callable[[Name, int, Client], Response | None]:
-    def chase(target: Name, qtype: int, _client: Client) -> Response | None:
+def _listener(asked: list[str], response: Response | None) -> Chase:
+    def chase(target: Name, qtype: int, _client: Client) -> Resolution | None:
         asked.append(f"{name_text(target)} {RRType(qtype).name}")
-        return response
+        return None if response is None else Resolution(response, "forward")
 
     return chase
 

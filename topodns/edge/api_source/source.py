@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Final, Protocol
 
@@ -63,8 +63,12 @@ class ApiSource:
                     tasks.create_task(reflector.verify(), name=f"verify {resource.name}")
                 tasks.create_task(self._remind(), name="remind")
         finally:
-            if self._api is not None:
-                await self._api.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """End the connection of a source that is connected and does not run; `run` does it by itself."""
+        if self._api is not None:
+            await self._api.close()
 
     @property
     def age(self) -> float:
@@ -85,6 +89,23 @@ class ApiSource:
     async def _remind(self) -> None:
         while True:
             await asyncio.sleep(REMIND_EVERY)
-            troubled = [progress.describe() for progress in self.progress if progress.trouble is not None]
-            if troubled:
-                log.warning("plugin/kubernetes: answering from memory, %.0f s old: %s", self.age, ", ".join(troubled))
+            for reminder in self._reminders():
+                log.warning("plugin/kubernetes: %s", reminder)
+
+    def _reminders(self) -> Iterator[str]:
+        """What trouble means for answers: they come from memory, or a kind is not there for them at all."""
+        troubled = [progress for progress in self.progress if progress.trouble is not None]
+        remembered = [progress for progress in troubled if progress.listed]
+        if remembered:
+            age = asyncio.get_running_loop().time() - min(progress.heard for progress in remembered)
+            yield f"answering from memory, {age:.0f} s old: {_described(remembered)}"
+        unsynced = self._intake.state.unsynced
+        never = [progress for progress in troubled if not progress.listed]
+        if missing := [progress for progress in never if progress.resource.kind in unsynced]:
+            yield f"not known yet: {_described(missing)}"
+        if spared := [progress for progress in never if progress.resource.kind not in unsynced]:
+            yield f"doing without: {_described(spared)}"
+
+
+def _described(kinds: Iterable[Progress]) -> str:
+    return ", ".join(progress.describe() for progress in kinds)

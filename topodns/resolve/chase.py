@@ -1,0 +1,61 @@
+"""Following a CNAME out of the step that gave it, to whatever block of the same listener the target belongs to."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from topodns.dns.message import Flag, Query, RRClass, RRset
+from topodns.dns.names import Name, name_wire
+from topodns.resolve.step import Answered, Client, Resolution, Scope, settled
+
+if TYPE_CHECKING:
+    from topodns.resolve.blocks import Block
+
+MAX_CHASE: Final = 8  # CNAMEs in a row that lead from one step to another
+
+Chase = Callable[[Name, int, Client], Answered | None]
+"""(target, type, who asked) -> what the listener answers for it; None where nobody is to be asked."""
+
+
+class Chaser:
+    """A `Chase`. `match` finds the block for a name, None where there is none."""
+
+    def __init__(self, match: "Callable[[Query, Client], Block | None]") -> None:
+        self._match = match
+
+    def __call__(self, target: Name, qtype: int, client: Client) -> Answered | None:
+        query = Query(0, Flag.RD, target, name_wire(target), qtype, RRClass.IN, None, 0)
+        block = self._match(query, client)
+        if block is None or client.depth >= MAX_CHASE:
+            return None
+        return block.chain.resolve(query, client._replace(depth=client.depth + 1))
+
+
+def follow(target: Name, resolution: Resolution, query: Query, client: Client, chase: Chase | None) -> Answered:
+    """`resolution`, whose answer ends in a CNAME to `target`, with what stands behind that.
+
+    The rcode there is not passed on, as in CoreDNS. What stands there may age, or differ by client, which nobody says
+    here; so the whole is kept nowhere.
+    """
+    chased = None if chase is None else chase(target, query.qtype, client)
+    if chased is None:
+        return resolution
+    if isinstance(chased, Resolution):
+        return _joined(resolution, chased, target)
+    return _follow_later(target, resolution, chased)
+
+
+async def _follow_later(target: Name, resolution: Resolution, chased: Answered) -> Resolution:
+    return _joined(resolution, await settled(chased), target)
+
+
+def _joined(resolution: Resolution, chased: Resolution, target: Name) -> Resolution:
+    resolution.scope = Scope.CLIENT
+    response = resolution.response
+    response.answer = (*response.answer, *owned(chased.response.answer, name_wire(target)))
+    response.flags |= chased.response.flags & Flag.TC
+    return resolution
+
+
+def owned(rrsets: tuple[RRset, ...], owner: bytes) -> tuple[RRset, ...]:
+    """The same records where `owner` (wire form), their question's name, is not the question's any more."""
+    return tuple(rrset._replace(owner=owner) if rrset.owner == b"" else rrset for rrset in rrsets)

@@ -1,0 +1,39 @@
+"""The contract between who decides what an upstream is asked (`forward`) and who carries it there (`edge.upstream`)."""
+
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from topodns.resolve.course import Outcome
+
+
+class Transport(Enum):
+    UDP = "udp"
+    TCP = "tcp"
+    TLS = "tcp-tls"  # CoreDNS's label value
+
+
+class Failure(NamedTuple):
+    """Why there is no reply. `timed_out`: nothing came in time; else the network or the upstream said no."""
+
+    problem: str  # for people: "i/o timeout", "connection refused"
+    timed_out: bool
+
+
+class Upstream(Protocol):
+    """One server that can be asked, over the transports that its settings allow."""
+
+    @property
+    def name(self) -> str:
+        """Its address as metrics show it: "10.0.0.10:53", "[2001:db8::1]:853"."""
+
+    def exchange(self, message: bytes, transport: Transport, timeout: float) -> Outcome[bytes | Failure]:
+        """Send a query and wait so many seconds for the reply to it: the whole message, its question the query's.
+
+        `message` has the id 0; on the wire it gets one of its own, and the reply comes back with whatever id. A reply
+        with another id, question, source or with QR clear is not there: the wait goes on (RFC 5452 section 9.1). The
+        question is compared without case. Over TCP and TLS, a query whose connection was closed while it waited is
+        sent once more over a new one within the same time. Never raises; the outcome is always settled.
+        """
+
+    def close(self) -> None:
+        """Ask nothing more; connections go when what is in flight is settled."""

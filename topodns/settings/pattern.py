@@ -1,0 +1,47 @@
+"""Regular expressions of Corefiles: Go's syntax, matched in linear time. The one importer of google-re2."""
+
+from typing import Protocol
+
+
+class BadPattern(ValueError):
+    """Text that is no regular expression of RE2's syntax; says where it goes wrong."""
+
+
+class Match(Protocol):
+    def group(self, index: int | str = 0, /) -> str | None: ...
+
+    def groups(self) -> tuple[str | None, ...]: ...
+
+    def groupdict(self) -> dict[str, str]: ...
+
+    def start(self) -> int: ...
+
+    def end(self) -> int: ...
+
+
+class Pattern(Protocol):
+    @property
+    def pattern(self) -> str: ...
+
+    def search(self, text: str, /) -> Match | None: ...
+
+    def fullmatch(self, text: str, /) -> Match | None: ...
+
+
+MAX_PATTERN = 1024  # characters, as in CoreDNS: memory grows with the expression
+
+
+def compile_pattern(text: str) -> Pattern:
+    """The pattern, matched as Go's regexp does: anywhere in the text unless it is anchored. Raises BadPattern."""
+    import re2  # here, because it takes 3 MB that most Corefiles do not need
+
+    if len(text) > MAX_PATTERN:
+        raise BadPattern(f"{len(text)} characters, expected at most {MAX_PATTERN}")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        pattern: Pattern = re2.compile(text, options)
+    except re2.error as problem:
+        detail = problem.args[0]
+        raise BadPattern(detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)) from None
+    return pattern
