@@ -18,7 +18,7 @@ from topodns.resolve.course import Outcome
 pytestmark = either_loop
 
 # Deadlines short enough to wait for, and looked at often.
-QUICK = TcpLimits(idle=0.3, message=0.2, sweep=0.02)
+QUICK = TcpLimits(idle=0.3, write=0.3, message=0.2, sweep=0.02)
 
 
 @dataclass
@@ -468,5 +468,17 @@ def test_a_close_waits_for_the_answers_that_are_on_their_way(loop_name: str) -> 
             server.seen.awaited[0].settle(b"there")
             assert await client.reply() == b"there"
             await closing
+
+    run(loop_name, story())
+
+
+def test_a_connection_that_asked_as_much_as_it_may_is_answered_and_closed(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(queries=3)) as server, client_of(server) as client:
+            assert await client.ask(b"ab", b"cd") == [b"ba", b"dc"]
+            client.writer.write(frame(b"ef") + frame(b"gh"))
+            assert await client.reply() == b"fe"
+            assert await client.is_closed()
+            assert len(server.seen.questions) == 3
 
     run(loop_name, story())

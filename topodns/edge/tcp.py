@@ -29,7 +29,9 @@ class TcpLimits:
     connections: int = 1000
     per_address: int = 100  # connections
     in_flight: int = 100  # queries of one connection answered in one turn of the loop, or waiting for an upstream
-    idle: float = 10.0  # seconds without a message, or without the client reading on
+    idle: float = 10.0  # seconds without a message
+    write: float = 10.0  # seconds without the client reading on
+    queries: int = 0  # of one connection, which is closed when they are answered; 0: no limit
     message: float = 3.0  # seconds for a whole message once begun, however its octets arrive
     write_buffer: int = 256 << 10  # octets of unread replies of one connection, then it is not read either
     read_size: int = 16 << 10  # octets read at once, and what each connection may keep of an unfinished message
@@ -146,6 +148,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._loop = loop
         self._reader = MessageReader()
         self._waiting: list[bytes] = []
+        self._taken = 0  # messages so far
         self._awaited = 0
         self._late: list[bytes] = []  # framed replies that go out with the loop's next turn
         self._unfinished = 0  # this connection's part of the listener's
@@ -183,8 +186,16 @@ class _Connection(asyncio.BufferedProtocol):
             self.abort()
             return
         if messages:
-            self._waiting += messages
+            self._take(messages)
             self._answer_waiting()
+
+    def _take(self, messages: list[bytes]) -> None:
+        """Messages up to the limit are answered; whoever wants more opens another connection, and is spread anew."""
+        if self._limits.queries:
+            messages = messages[: self._limits.queries - self._taken]
+            self._taken += len(messages)
+            self._finishing = self._finishing or self._taken == self._limits.queries
+        self._waiting += messages
 
     def eof_received(self) -> bool:
         """A client may close its half when it has asked all: what is not answered by now keeps the other half open."""
@@ -194,6 +205,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._client_reads = False
+        self._extend(self._limits.write)
         self._read_on(False)
 
     def resume_writing(self) -> None:

@@ -33,7 +33,7 @@ MAX_PATTERN = 1024  # characters, as in CoreDNS: memory grows with the expressio
 
 def compile_pattern(text: str) -> Pattern:
     """The pattern, matched as Go's regexp does: anywhere in the text unless it is anchored. Raises BadPattern."""
-    import re2  # here, because it takes 3 MB that most Corefiles do not need
+    import re2  # type: ignore[import-untyped]  # here, because it takes 3 MB that most Corefiles do not need
 
     if len(text) > MAX_PATTERN:
         raise BadPattern(f"{len(text)} characters, expected at most {MAX_PATTERN}")

@@ -1,0 +1,109 @@
+"""`loop`: a probe that comes back stops the forwarding, and one that does not starts it again."""
+
+import logging
+from itertools import count
+
+import pytest
+
+from tests.support.asking import ask, client
+from tests.support.courses import at_once
+from tests.support.virtual_timers import VirtualTimers
+from topodns.dns.message import Query, Rcode, Response, RRType
+from topodns.dns.names import name_text, parse_name
+from topodns.resolve.course import Outcome
+from topodns.resolve.loop import LoopCounts, LoopGuard
+from topodns.resolve.step import Client, Dropped, Resolution
+
+
+class Upstream:
+    """A forward step; while it is `circular`, what it is asked comes back to the guard from its address."""
+
+    def __init__(self) -> None:
+        self.guard: LoopGuard
+        self.circular = True
+        self.drops = False
+        self.asked: list[str] = []
+
+    async def __call__(self, query: Query, _: Client) -> Resolution:
+        self.asked.append(f"{name_text(query.qname)} {RRType(query.qtype).name}")
+        if self.drops:
+            raise Dropped
+        if self.circular:
+            back = self.guard(query, client("127.0.0.53"))
+            if back is not None:
+                return back
+        await _there()
+        return Resolution(Response(Rcode.NXDOMAIN), "forward")
+
+
+def _there() -> Outcome[None]:
+    outcome: Outcome[None] = Outcome()
+    outcome.settle(None)
+    return outcome
+
+
+def guard(origin: str = ".") -> tuple[LoopGuard, Upstream, VirtualTimers]:
+    upstream, timers, numbers = Upstream(), VirtualTimers(), count()
+    made = LoopGuard(parse_name(origin), [upstream], timers, lambda: f"s{next(numbers)}", LoopCounts())
+    upstream.guard = made
+    made.start()
+    return made, upstream, timers
+
+
+def rcode(made: LoopGuard, name: str = "example.com.") -> str:
+    resolution = at_once(made(ask(name), client()))
+    return "passed" if resolution is None else Rcode(resolution.response.rcode).name
+
+
+def test_a_probe_that_comes_back_stops_the_forwarding(caplog: pytest.LogCaptureFixture) -> None:
+    made, upstream, timers = guard("example.")
+    assert rcode(made) == "passed"
+    with caplog.at_level(logging.ERROR):
+        timers.advance(1)
+    assert upstream.asked == ["s0.s1.example. HINFO"]
+    assert rcode(made) == "SERVFAIL"
+    assert "Loop detected for example." in caplog.text
+    assert (made.counts.detected, made.counts.refused) == (1, 2)
+
+
+def test_forwarding_goes_on_when_a_probe_does_not_come_back() -> None:
+    made, upstream, timers = guard()
+    timers.advance(1)
+    timers.advance(30)
+    assert rcode(made) == "SERVFAIL"
+    upstream.circular = False
+    timers.advance(30)
+    assert rcode(made) == "passed"
+    assert len(upstream.asked) == 3
+    assert timers.pending == 0
+
+
+def test_where_there_is_no_loop_one_probe_is_all() -> None:
+    made, upstream, timers = guard()
+    upstream.circular = False
+    timers.advance(600)
+    assert len(upstream.asked) == 1
+    assert rcode(made) == "passed"
+
+
+def test_nobody_who_does_not_know_the_name_of_the_probe_can_stop_anything() -> None:
+    made, upstream, timers = guard()
+    upstream.circular = False
+    assert at_once(made(ask("s0.s1.", RRType.HINFO), client())) is None  # before it was sent
+    timers.advance(1)
+    assert at_once(made(ask("s0.s1.", RRType.HINFO), client())) is None  # after it was answered
+    assert rcode(made) == "passed"
+
+
+def test_a_probe_that_is_dropped_is_no_loop() -> None:
+    made, upstream, timers = guard()
+    upstream.drops = True
+    timers.advance(1)
+    assert rcode(made) == "passed"
+
+
+def test_a_closed_guard_sends_nothing() -> None:
+    made, upstream, timers = guard()
+    made.close()
+    timers.advance(60)
+    assert upstream.asked == []
