@@ -108,7 +108,7 @@ def test_k03_a_slow_api_server_delays_the_knowledge_and_no_answer(tmp_path: Path
         assert story.ready()[0] == 503
         story.is_ready()
         assert story.data(FRONT) == ["10.96.0.1"]
-        assert story.witness.asked > 50
+        assert story.witness.asked > 10
 
 
 @pytest.mark.parametrize("as_status", [True, False])
@@ -147,6 +147,14 @@ def test_k10_broken_json_costs_one_watch_and_a_bad_object_nothing(shared: Scene)
     shared.api.delete(bad)
 
 
+def test_k10_broken_framing_costs_one_watch_though_the_connection_stays(shared: Scene) -> None:
+    before = shared.api.requests.count("services", "watch")
+    shared.api.break_framing("services")
+    shared.api.put(service("new", cluster_ip="10.96.0.7"))
+    shared.comes(NEW, "10.96.0.7", patience=10.0)
+    assert shared.api.requests.count("services", "watch") == before + 1
+
+
 def test_k11_an_empty_list_is_believed_when_it_is_confirmed(tmp_path: Path) -> None:
     many = [service(f"s{number}", cluster_ip=f"10.96.1.{number}") for number in range(120)]
     promises = [promise(PLAIN, "10.61.1.2", "10.61.2.2")]
@@ -179,6 +187,18 @@ def test_k12_denied_nodes_hold_nothing_up_and_switch_topology_off(tmp_path: Path
         assert story.metric(FAILING, kind="Node", status="403") == 1
         story.api.heal()
         story.comes(NEAR, "10.61.1.1", patience=35.0)
+
+
+def test_k12_denied_pods_leave_names_that_only_they_can_verify_unsure(tmp_path: Path) -> None:
+    known, unknown = ("10-61-1-2.default.pod.cluster.local A", "10-61-9-9.default.pod.cluster.local A")
+    the_pod = pod("plain-0", "10.61.1.2", "n1")
+    with scene(tmp_path, the_pod, options="pods verified", prepare=lambda api: api.deny("pods")) as story:
+        assert (story.data(known), story.data(unknown)) == (["SERVFAIL"], ["SERVFAIL"])
+        assert (story.data(PLAIN), story.data(NEW)) == (["10.61.1.2", "10.61.2.2"], ["NXDOMAIN"])
+        assert story.metric(FAILING, kind="Pod", status="403") == 1
+        story.api.heal()
+        story.comes(known, "10.61.1.2", patience=35.0)
+        assert story.data(unknown) == ["NXDOMAIN"]
 
 
 def test_k13_what_was_known_before_the_permission_went_is_still_answered(shared: Scene) -> None:

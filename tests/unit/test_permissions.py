@@ -15,6 +15,7 @@ FOLDER = Path(__file__).parents[2] / "config/kubernetes"
 NEEDED = {
     "rbac.yaml": {"/services", "/namespaces", "/nodes", "discovery.k8s.io/endpointslices"},
     "rbac-pods.yaml": {"/pods"},
+    "rbac-multicluster.yaml": {"multicluster.x-k8s.io/serviceimports"},
 }
 EVENTS = "rbac-events.yaml"
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
+from topodns.edge.foreign_text import printable
+
 MAX_PER_SECOND: Final = 10  # of one kind: the same text before its arguments are put in
 FLUSH_AFTER: Final = 0.05  # seconds
 
@@ -39,9 +41,14 @@ def warnings_to(stream: TextIO) -> Iterator[None]:
 
 
 class _Formatter(logging.Formatter):
+    """A message is one line, whatever is in the names that it tells of; only a traceback has several."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record).rstrip())
+
     def format(self, record: logging.LogRecord) -> str:
         name = _NAMES.get(record.levelno, record.levelname)
-        return "\n".join(f"[{name}] {line}" for line in super().format(record).splitlines())
+        return "\n".join(f"[{name}] {printable(line)}" for line in super().format(record).splitlines())
 
 
 class RateLimit:

@@ -37,6 +37,9 @@ class Response(Protocol):
 
     async def end(self) -> None: ...
 
+    async def break_framing(self) -> None:
+        """Send octets in a place where HTTP has a meaning for them, and they have none."""
+
     def on_hangup(self, act: Callable[[], object]) -> AbstractAsyncContextManager[None]:
         """Call `act` if the client closes the connection in the meantime. No next request may come meanwhile."""
 

@@ -57,6 +57,10 @@ class HttpResponse:
         self.writer.write(b"0\r\n\r\n")
         await self.writer.drain()
 
+    async def break_framing(self) -> None:
+        self.writer.write(b"no length\r\n")
+        await self.writer.drain()
+
     @asynccontextmanager
     async def on_hangup(self, act: Callable[[], object]) -> AsyncIterator[None]:
         end = asyncio.create_task(self.reader.read(1), name="hangup")

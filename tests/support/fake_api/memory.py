@@ -129,6 +129,10 @@ class _MemoryResponse:
         self._ended = True
         self._pieces.put_nowait(None)
 
+    async def break_framing(self) -> None:
+        self._ended = True
+        self._pieces.put_nowait(ApiError(0, "the response was cut off"))
+
     @asynccontextmanager
     async def on_hangup(self, act: Callable[[], object]) -> AsyncIterator[None]:
         self._hung_up = act

@@ -220,6 +220,13 @@ class FakeApi:
             watcher.wake.set()
 
     @on_loop
+    def break_framing(self, resource: str = ANY) -> None:
+        """A broken chunk in the open watches, which fall silent then and do not end."""
+        for watcher in self._watchers(resource):
+            watcher.garbled = True
+            watcher.wake.set()
+
+    @on_loop
     def end_watches(self, resource: str = ANY) -> None:
         """As when their time is over."""
         for watcher in self._watchers(resource):

@@ -95,6 +95,7 @@ class Watcher:
     lines: deque[bytes] = field(default_factory=deque)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     silent: bool = False  # a stalled watch: nothing is sent, and it does not end
+    garbled: bool = False  # next comes something that HTTP does not know, and then a silence
     over: bool = False  # ends once the lines are sent
     hung_up: bool = False  # by the client
 

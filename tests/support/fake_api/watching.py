@@ -81,6 +81,9 @@ async def _follow(watcher: Watcher, store: Store, options: ReadOptions, faults: 
     next_bookmark = loop.time() + BOOKMARK_EVERY
     while not watcher.hung_up:
         watcher.wake.clear()
+        if watcher.garbled:
+            watcher.garbled, watcher.silent = False, True
+            await response.break_framing()
         if watcher.silent:
             await _wait_in_silence(watcher, store, end)
             if store.deaf and loop.time() >= end:

@@ -67,6 +67,19 @@ def test_every_line_of_a_traceback_has_its_level(stream: io.StringIO) -> None:
     assert all(line.startswith("[ERROR] ") for line in lines)
 
 
+def test_a_name_in_a_message_forges_no_line_and_does_nothing_to_a_terminal(stream: io.StringIO) -> None:
+    log.warning("plugin/topology: Service %s", "a\n[FATAL] b\x1b[31m\u2028c")
+    assert stream.getvalue() == "[WARNING] plugin/topology: Service a\\n[FATAL] b\\x1b[31m\\u2028c\n"
+
+
+def test_neither_does_the_text_of_an_exception(stream: io.StringIO) -> None:
+    try:
+        raise ValueError("red \x1b[31m")
+    except ValueError:
+        log.exception("bug")
+    assert stream.getvalue().splitlines()[-1] == "[ERROR] ValueError: red \\x1b[31m"
+
+
 def test_warnings_of_libraries_are_log_lines(stream: io.StringIO) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")

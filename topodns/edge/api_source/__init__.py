@@ -1,7 +1,7 @@
 """Cluster state from an API server: one reflector for each kind that answers need.
 
-Waiting is in `reflector` (for ever), `reader` and `watch_run` (one request each), `retry_gate` and `turns`; what to
-believe in `ledger`; how changes reach the state in `intake`. The connection is given.
+Waiting is in `reflector` (for ever), `reader` with `pages` and `watch_run` (a list, a watch), `retry_gate` and `turns`;
+what to believe in `ledger`; how changes reach the state in `intake`. The connection is given.
 """
 
 from topodns.edge.api_source.programming_latency import BUCKETS, Latencies

@@ -12,6 +12,7 @@ from topodns.cluster.watch import Bookmark, Event, Undecodable
 from topodns.edge.api_source.intake import Intake
 from topodns.edge.api_source.listing import Listing
 from topodns.edge.api_source.progress import Progress
+from topodns.edge.foreign_text import one_line
 
 log = logging.getLogger(__name__)
 
@@ -120,9 +121,10 @@ class Ledger:
 
     def _complain(self, item: Undecodable) -> None:
         self._progress.decode_errors += 1
-        if self._undecodable.get(item.key) != item.problem:
-            self._undecodable[item.key] = item.problem
-            log.warning("plugin/kubernetes: skipped %s", item.problem)
+        problem = one_line(item.problem)
+        if self._undecodable.get(item.key) != problem:
+            self._undecodable[item.key] = problem
+            log.warning("plugin/kubernetes: skipped %s", problem)
 
     def _readable(self, key: ObjectKey) -> None:
         if self._undecodable:

@@ -1,6 +1,6 @@
 """How the watching of one kind goes: for /ready, metrics and the log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from topodns.edge.api_source.resources import Resource
@@ -16,6 +16,7 @@ class Trouble:
     verb: Verb
     status: int  # of HTTP; 0 where no response came
     problem: str
+    also_denied: Verb | None = None  # the other verb, where RBAC refuses that too
 
 
 @dataclass(slots=True)
@@ -38,7 +39,18 @@ class Progress:
     def failed(self, verb: Verb, error: ApiError) -> bool:
         """Note a failure; whether it is another one than before, and so worth a line in the log."""
         before, self.trouble = self.trouble, Trouble(verb, error.status, str(error))
-        return before is None or (before.verb, before.status) != (verb, error.status)
+        if before is None or (before.verb, before.status) != (verb, error.status):
+            return True
+        self.trouble = replace(self.trouble, also_denied=before.also_denied)
+        return False
+
+    def tried_other(self, verb: Verb, denied: bool) -> bool:
+        """Note whether the verb that did not fail is refused by RBAC too; whether it is and that was not known."""
+        if self.trouble is None:
+            return False
+        before, now = self.trouble.also_denied, verb if denied else None
+        self.trouble = replace(self.trouble, also_denied=now)
+        return denied and before is None
 
     def answered(self, now: float) -> bool:
         """Note that the server spoke; whether that ends a trouble."""
@@ -51,4 +63,5 @@ class Progress:
         name = self.resource.name
         if self.trouble is None:
             return f"{self.resource.kind} ({name}: no complete list yet)"
-        return f"{self.resource.kind} (cannot {self.trouble.verb} {name}: {self.trouble.problem})"
+        more = f"; {self.trouble.also_denied} is denied too" if self.trouble.also_denied else ""
+        return f"{self.resource.kind} (cannot {self.trouble.verb} {name}: {self.trouble.problem}{more})"

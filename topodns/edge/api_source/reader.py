@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from typing import Final
 
 from topodns.cluster.model import ObjectKey
@@ -11,14 +11,14 @@ from topodns.edge.api_source.backoff import Backoff
 from topodns.edge.api_source.company import Company
 from topodns.edge.api_source.ledger import Ledger
 from topodns.edge.api_source.listing import Listing
-from topodns.edge.api_source.progress import Progress
+from topodns.edge.api_source.pages import Pages
+from topodns.edge.api_source.progress import Progress, Verb
 from topodns.edge.api_source.turns import Turn
 from topodns.edge.kube_api.contract import ApiError
 
 log = logging.getLogger(__name__)
 
-PAGE_SIZE: Final = 500  # objects
-PAGE_DEADLINE: Final = 60.0  # seconds for one page
+_FORBIDDEN: Final = 403
 
 
 class Doubtful(Exception):
@@ -44,14 +44,14 @@ class Reader:
     async def gather(self) -> tuple[Listing, str]:
         """A whole list, read in pages, and its resourceVersion. Raises ApiError."""
         listing = self.new_listing()
-        parameters = {**self.progress.resource.selectors, "limit": str(PAGE_SIZE)}
-        page = await self._page({**parameters, **self.ledger.floor}, listing)
+        pages = Pages(self.company.api, self.path, self.progress.resource)
+        page = await self._take_page(await pages.body(self.ledger.floor), listing)
         seen: set[str] = set()
         while page.next_token:
             if page.next_token in seen:
                 raise ApiError(0, "the pages of the list do not end: a continue token came again")
             seen.add(page.next_token)
-            page = await self._page({**parameters, "continue": page.next_token}, listing)
+            page = await self._take_page(await pages.body({"continue": page.next_token}), listing)
         return listing, page.version
 
     def new_listing(self) -> Listing:
@@ -59,6 +59,7 @@ class Reader:
 
     async def believe(self, listing: Listing, version: str, turn: Turn) -> None:
         """Make a list the state, unless it must be confirmed first. Raises Doubtful."""
+        self.answered()
         doubt = self.ledger.doubt(listing, version)
         if doubt:
             log.warning("plugin/kubernetes: list of %s: %s; asking again", self.progress.resource.name, doubt)
@@ -77,28 +78,33 @@ class Reader:
             await turn.breathe()
         return differing
 
+    def heard(self) -> None:
+        """The server is there. Whether it is well is not said by a part of a list: after it, it may fail each time."""
+        self.progress.heard = asyncio.get_running_loop().time()
+
     def answered(self) -> None:
-        """The server has sent something that it would not send in trouble."""
+        """The server has sent something that it would not send in trouble: a whole list, news, or nothing for long."""
         if self.progress.answered(asyncio.get_running_loop().time()):
             log.info("plugin/kubernetes: %s: the API server answers again", self.progress.resource.name)
             self.company.gate.open()
 
-    async def _page(self, parameters: Mapping[str, str], listing: Listing) -> Page:
-        data = await self._body(parameters)
+    async def is_denied(self, verb: Verb) -> bool:
+        """Ask just to know whether this verb is refused with 403."""
+        shortest = {"limit": "1"} if verb == "list" else {"watch": "true", "timeoutSeconds": "1"}
+        try:
+            async with self.company.api.stream(self.path, {**self.progress.resource.selectors, **shortest}):
+                return False
+        except ApiError as error:
+            return error.status == _FORBIDDEN
+
+    async def _take_page(self, data: bytes, listing: Listing) -> Page:
         async with self.company.turns.take() as turn:
             try:
                 page = read_page(self.progress.resource.kind, data)
             except UnreadableReply as problem:
                 raise ApiError(0, str(problem)) from None
-            self.answered()
+            self.heard()
             for item in page.items:
                 self.ledger.collect(listing, read_listed(self.progress.resource.kind, item))
                 await turn.breathe()
         return page
-
-    async def _body(self, parameters: Mapping[str, str]) -> bytes:
-        try:
-            async with asyncio.timeout(PAGE_DEADLINE), self.company.api.stream(self.path, parameters) as body:
-                return b"".join([piece async for piece in body])
-        except TimeoutError:
-            raise ApiError(0, f"no complete page within {PAGE_DEADLINE:g} s") from None

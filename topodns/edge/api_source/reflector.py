@@ -15,6 +15,7 @@ from topodns.edge.api_source.listing import Listing
 from topodns.edge.api_source.progress import Progress, Verb
 from topodns.edge.api_source.reader import Doubtful, Reader
 from topodns.edge.api_source.resources import Resource
+from topodns.edge.api_source.retry_gate import SPACING
 from topodns.edge.api_source.watch_run import NoInitialEvents, WatchRun
 from topodns.edge.kube_api.contract import ApiError
 
@@ -60,9 +61,7 @@ class Reflector:
             try:
                 await self._verify_once()
             except ApiError as error:
-                log.info("plugin/kubernetes: %s: not verified: %s", self._resource.name, error)
-                if _is_ahead(error):
-                    self._ledger.forget_version(any_age=True)
+                self._take_unverified(error)
 
     async def _attempt(self) -> None:
         """List if need be, and watch until that ends; after a failure, wait."""
@@ -108,7 +107,16 @@ class Reflector:
         if self._resource.optional and error.status in (_FORBIDDEN, _NOT_FOUND):
             self._do_without()
         backoff = self._list_backoff if meaningless or error.status == _GONE else self._backoff
+        if error.status == _FORBIDDEN:
+            await self._try_other_verb()
         await self._wait(backoff.failed(asyncio.get_running_loop().time()), error.retry_after)
+
+    async def _try_other_verb(self) -> None:
+        """Whoever has to grant both is to be told of both at once, and the server names the one it was asked for."""
+        await self._company.gate.wait(SPACING, patient=True)
+        other: Verb = "list" if self._verb == "watch" else "watch"
+        if self.progress.tried_other(other, await self._reader.is_denied(other)):
+            log.warning("plugin/kubernetes: cannot %s %s either: denied too", other, self._resource.name)
 
     def _try_other_path(self) -> bool:
         """Whether the resource may be somewhere else. After the last path the first is next, when it is time again."""
@@ -134,6 +142,13 @@ class Reflector:
             return
         asked = min(retry_after, LONGEST_ASKED) * self._company.rng.uniform(1.0, RETRY_SPREAD)
         await self._company.gate.wait(max(seconds, asked), patient=True)
+
+    def _take_unverified(self, error: ApiError) -> None:
+        """Where lists are streamed, it is only here that the verb `list` is missed."""
+        level = logging.WARNING if error.status == _FORBIDDEN else logging.INFO
+        log.log(level, "plugin/kubernetes: not verified, cannot list %s: %s", self._resource.name, error)
+        if _is_ahead(error):
+            self._ledger.forget_version(any_age=True)
 
     async def _verify_once(self) -> None:
         if self._ledger.version is None or self.progress.trouble is not None:

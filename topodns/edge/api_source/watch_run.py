@@ -17,7 +17,7 @@ WATCH_SECONDS: Final = (240.0, 295.0)  # asked of the server; random, so that wa
 OVERDUE: Final = 10.0  # seconds after which we end a watch that the server should have ended
 INITIAL_SILENCE: Final = 5.0  # seconds: a server that stops before the initial events end does not know of such an end
 INITIAL_DEADLINE: Final = 60.0  # seconds from the request to the end of the initial events, however busily they come
-STANDING: Final = 0.5  # seconds after which a watch that says nothing counts as granted: trouble comes sooner
+STANDING: Final = 0.5  # seconds after which a watch without a list counts as granted: trouble comes sooner
 SHORT_WATCH: Final = 1.0  # seconds: a watch that ends sooner and brings nothing new is a failure, as in client-go
 
 _GONE: Final = 410
@@ -58,8 +58,8 @@ class WatchRun:
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
         async with self._limit, self._reader.company.api.stream(self._reader.path, self._parameters()) as body:
-            self._reader.progress.heard = loop.time()
-            standing = loop.call_later(STANDING, self._reader.answered)
+            self._reader.heard()
+            standing = loop.call_later(STANDING, self._stand)
             try:
                 await self._read_pieces(body)
             finally:
@@ -100,9 +100,16 @@ class WatchRun:
                         self._reader.answered()  # what it says is true: there is no trouble on its side
                     raise ApiError(item.status, item.problem, item.retry_after)
                 await self._take_item(item, turn)
-                if self._is_useful():
+                if self._listing is not None:
+                    self._reader.heard()
+                elif self._is_useful():
                     self._reader.answered()
                 await turn.breathe()
+
+    def _stand(self) -> None:
+        """Where no list is awaited, to be granted is all that a watch can be asked for."""
+        if self._listing is None:
+            self._reader.answered()
 
     async def _take_item(self, item: Event | Bookmark | Undecodable, turn: Turn) -> None:
         if self._listing is None:

@@ -18,14 +18,16 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from topodns import __version__
+from topodns.edge.foreign_text import one_line
 from topodns.edge.kube_api.access import Access, tls_context
 from topodns.edge.kube_api.contract import ApiError, Deadlines
 from topodns.edge.kube_api.login import Login
-from topodns.edge.kube_api.refusals import MAX_BODY, bounded_text, refusal
+from topodns.edge.kube_api.refusals import MAX_BODY, refusal
 from topodns.edge.kube_api.sockets import open_socket
 from topodns.edge.kube_api.tally import NO_RESPONSE, RequestTally
 
 MAX_SENT_BACK: Final = 4 << 20  # octets of the response to `send`; etcd keeps no object above 1.5 MiB
+LOOK_EVERY: Final = 1.0  # seconds between two looks at the connection of a body that is being read
 
 _USER_AGENT: Final = f"topodns/{__version__} ({sys.platform}/{os.uname().machine}; Python {platform.python_version()})"
 _HEADERS: Final = {
@@ -63,10 +65,8 @@ class Connection:
     @asynccontextmanager
     async def stream(self, path: str, parameters: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
         response = await self._accepted(_Request("GET", path, parameters))
-        try:
-            yield _Body(self, response)
-        finally:
-            response.close()  # of a body that was read to its end, the connection is back in the pool already
+        with _Body(self, response) as body:
+            yield body
 
     async def send(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> bytes:
         response = await self._accepted(_Request(method, path, {}, body, content_type))
@@ -106,7 +106,7 @@ class Connection:
             raise await self._refusal(response)
         if coding := _coding(response):
             response.close()
-            raise ApiError(0, f"{_origin(response)}: the response has Content-Encoding {bounded_text(coding)!r}")
+            raise ApiError(0, f"{_origin(response)}: the response has Content-Encoding {one_line(coding)!r}")
         return response
 
     async def _counted(self, access: Access, request: _Request) -> aiohttp.ClientResponse:
@@ -179,17 +179,29 @@ class Connection:
                 return "the connection was closed before a response came"
             case aiohttp.ClientPayloadError():
                 return "the response was cut off"
-        return bounded_text(str(problem)) or type(problem).__name__
+        return one_line(str(problem)) or type(problem).__name__
 
 
 class _Body:
-    """The pieces of a response's body as they come. No generator, which would outlive a caller that leaves it."""
+    """The pieces of a response's body as they come. No generator, which would outlive a caller that leaves it.
 
-    __slots__ = ("_connection", "_response")
+    On framing that is wrong (RFC 9112 section 7.1) aiohttp closes the connection and tells the next request on it, but
+    not whoever waits for more of this body: so the connection is looked at. Over TLS its close alone may take 30 s.
+    """
+
+    __slots__ = ("_connection", "_look", "_response")
 
     def __init__(self, connection: Connection, response: aiohttp.ClientResponse) -> None:
         self._connection = connection
         self._response = response
+
+    def __enter__(self) -> "_Body":
+        self._look_later()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._look.cancel()
+        self._response.close()  # of a body that was read to its end, the connection is back in the pool already
 
     def __aiter__(self) -> "_Body":
         return self
@@ -201,9 +213,19 @@ class _Body:
             raise StopAsyncIteration
         return piece
 
+    def _look_later(self) -> None:
+        self._look = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look_now)
+
+    def _look_now(self) -> None:
+        connection = self._response.connection
+        if connection is not None and connection.closed:
+            self._response.content.set_exception(aiohttp.ClientPayloadError())
+        else:
+            self._look_later()
+
 
 def _words(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else bounded_text(str(error))
+    return os.strerror(error.errno).lower() if error.errno else one_line(str(error))
 
 
 def _origin(response: aiohttp.ClientResponse) -> str:

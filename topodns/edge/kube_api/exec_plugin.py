@@ -14,8 +14,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from topodns.edge.foreign_text import one_line
 from topodns.edge.kube_api.contract import ApiError
-from topodns.edge.kube_api.refusals import bounded_text
 
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
@@ -43,7 +43,7 @@ async def run_plugin(spec: Mapping[str, object], directory: str, deadline: float
     try:
         printed = await _output([program, *arguments], environment, deadline)
     except OSError as problem:
-        hint = bounded_text(str(spec.get("installHint", "")))
+        hint = one_line(str(spec.get("installHint", "")))
         raise ApiError(0, f"exec: cannot run {command}: {problem.strerror}. {hint}".removesuffix(". ")) from None
     return _credential(command, version, printed)
 
@@ -77,7 +77,7 @@ async def _output(command: list[str], environment: Mapping[str, str], deadline: 
                 os.killpg(process.pid, signal.SIGKILL)  # its children too: they hold the pipes
             await process.wait()
     if process.returncode != 0:
-        why = bounded_text(complaint.decode("utf-8", "replace"))
+        why = one_line(complaint.decode("utf-8", "replace"))
         raise ApiError(0, f"exec: {command[0]} ended with status {process.returncode}: {why or 'no word on stderr'}")
     return printed
 
@@ -94,7 +94,7 @@ def _credential(command: str, version: object, printed: bytes) -> Credential:
         until = status.get("expirationTimestamp")
         expires = datetime.fromisoformat(until).timestamp() if until else math.inf
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-        raise ApiError(0, f"exec: what {command} printed is no ExecCredential: {bounded_text(repr(problem))}") from None
+        raise ApiError(0, f"exec: what {command} printed is no ExecCredential: {one_line(repr(problem))}") from None
     if not token and not (certificate and key):
         raise ApiError(0, f"exec: {command} printed neither a token nor a certificate with its key")
     return Credential(str(token), str(certificate), str(key), expires)

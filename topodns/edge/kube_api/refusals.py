@@ -11,7 +11,7 @@ from topodns.edge.kube_api.contract import ApiError
 
 MAX_BODY: Final = 64 * 1024  # octets of a refusal that are read at all
 
-_MAX_TEXT: Final = 500  # characters
+_MAX_PLAIN: Final = 2000  # octets of a text that is no Status object
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 _MAX_SECONDS: Final = 10**9
 
@@ -25,13 +25,7 @@ def refusal(status: int, retry_after: str, body: bytes, now: float) -> ApiError:
     content = _status_object(body)
     message = content.get("message") or content.get("reason")
     text = message if isinstance(message, str) else _plain_text(status, body)
-    return ApiError(status, bounded_text(text), _seconds(retry_after, now, content))
-
-
-def bounded_text(text: str) -> str:
-    """At most 500 characters, in one line."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _MAX_TEXT]).split())
-    return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 1]}…"
+    return ApiError(status, text, _seconds(retry_after, now, content))
 
 
 def _status_object(body: bytes) -> Mapping[str, object]:
@@ -43,7 +37,7 @@ def _status_object(body: bytes) -> Mapping[str, object]:
 
 
 def _plain_text(status: int, body: bytes) -> str:
-    text = body[: 4 * _MAX_TEXT].decode("utf-8", "replace").strip()
+    text = body[:_MAX_PLAIN].decode("utf-8", "replace").strip()
     if text and not text.startswith("<"):  # nobody wants a page of HTML in a log
         return text
     return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "refused without a reason"

@@ -5,6 +5,7 @@ In virtual time, against the stand-in of the stories without its sockets: hours 
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Iterable
 from itertools import pairwise
@@ -75,6 +76,29 @@ def test_k02_a_server_that_is_away_for_hours_costs_nothing_but_age(caplog: pytes
         assert world.published.count(frozenset({EVERYTHING})) == 0
 
     play(story, *WEB, FRONT)
+
+
+def test_the_reminder_says_of_each_kind_whether_it_is_remembered_or_unknown_or_done_without(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def prepare(api: FakeApi) -> None:
+        api.deny("endpointslices")
+        api.deny("nodes")
+
+    async def story(world: World) -> None:
+        await asyncio.sleep(10)
+        world.api.error("services", "watch")
+        world.api.end_watches("services")
+        with caplog.at_level(logging.WARNING):
+            await asyncio.sleep(55)
+        told = [line.removeprefix("plugin/kubernetes: ") for line in caplog.messages]
+        (age,) = [re.fullmatch(r"answering from memory, (\d+) s old: Service \(.*\)", line) for line in told[-3:-2]]
+        assert age is not None
+        assert 45 <= int(age[1]) <= 60
+        assert told[-2].startswith("not known yet: EndpointSlice (cannot watch endpointslices.discovery.k8s.io: 403")
+        assert told[-1].startswith("doing without: Node (cannot watch nodes: 403")
+
+    play(story, *WEB, FRONT, node("n1", "a", "192.168.0.1"), prepare=prepare)
 
 
 def test_k02_a_short_outage_is_over_five_seconds_after_its_end() -> None:
@@ -155,6 +179,7 @@ def test_k12_a_kind_that_is_denied_is_named_with_the_verb_and_known_soon_after_t
         await asyncio.sleep(60)
         (waiting,) = world.source.waiting_for()
         assert waiting.startswith(line)
+        assert waiting.endswith("; list is denied too)")
         world.api.heal()
         await world.synced(20)
         assert world.source.waiting_for() == ()
@@ -173,6 +198,17 @@ def test_k12_a_denied_list_is_told_from_a_denied_watch() -> None:
         assert waiting.startswith("Service (cannot list services: 403")
 
     play(story, *WEB, prepare=prepare)
+
+
+def test_k12_a_list_that_only_the_verification_needs_is_missed_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(world: World) -> None:
+        await world.synced(2)
+        with caplog.at_level(logging.WARNING):
+            await asyncio.sleep(HOUR + 60)
+        assert world.source.waiting_for() == ()
+        assert any("not verified, cannot list services: 403" in line for line in caplog.messages)
+
+    play(story, *WEB, prepare=lambda api: api.deny("services", "list"))
 
 
 def test_k12_nodes_that_are_denied_hold_nothing_up() -> None:

@@ -21,9 +21,9 @@ NOW = 1_596_758_400.0  # Fri, 07 Aug 2020 00:00:00 GMT
         (502, "<html><body>Bad Gateway", "502: Bad Gateway"),
         (504, "", "504: Gateway Timeout"),
         (599, "", "599: refused without a reason"),
-        (400, "one\r\ntwo\x1b[31m three\x00", "400: one two [31m three"),
-        (400, "[" * 60_000, f"400: {'[' * 499}…"),
-        (400, "é" * 500, f"400: {'é' * 500}"),
+        (400, "one\r\ntwo\x1b[31m three\x00", r"400: one two\x1b[31m three\x00"),
+        (400, "[" * 60_000, f"400: {'[' * 494}…"),
+        (400, "é" * 495, f"400: {'é' * 495}"),
     ],
 )
 def test_the_text_is_the_status_object_s_or_the_proxy_s(status: int, body: str, text: str) -> None:
@@ -61,9 +61,9 @@ def test_any_response_is_one_short_line(status: int, header: str, body: bytes) -
     found = refusal(status, header, body, NOW)
     assert found.status == status
     assert str(found).isprintable()
-    assert len(str(found)) <= 510
+    assert len(str(found)) <= 500
     assert found.retry_after is None or found.retry_after >= 0
 
 
 def test_a_long_body_is_looked_at_no_further_than_it_is_shown() -> None:
-    assert len(str(refusal(500, "", b"x" * MAX_BODY, NOW))) == 505
+    assert len(str(refusal(500, "", b"x" * MAX_BODY, NOW))) == 500

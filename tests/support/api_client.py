@@ -1,0 +1,41 @@
+"""topodns's own connection to an API server, as stories hold it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import pytest
+
+from tests.support.certificates import Certificates
+from tests.support.https_server import Served
+from topodns.edge.kube_api import DEADLINES, OURS, ApiError, Deadlines, KubeApi, ServiceAccount, connect
+from topodns.settings.kubernetes import ApiSettings
+
+SERVICES: Final = "/api/v1/services"
+
+
+@asynccontextmanager
+async def connected(
+    settings: ApiSettings, account: ServiceAccount = OURS, deadlines: Deadlines = DEADLINES
+) -> AsyncIterator[KubeApi]:
+    api = await connect(settings, account, deadlines)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+async def read(api: KubeApi, path: str = SERVICES, **parameters: str) -> bytes:
+    async with api.stream(path, parameters) as pieces:
+        return b"".join([piece async for piece in pieces])
+
+
+async def refused(api: KubeApi) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        await read(api)
+    return caught.value
+
+
+def trusting(served: Served, certificates: Certificates) -> ApiSettings:
+    """By `endpoint`, with TLS of this authority where the server has any; without credentials."""
+    return ApiSettings(endpoint=served.url, tls=("", "", str(certificates.ca)))

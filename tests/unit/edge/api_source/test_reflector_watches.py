@@ -1,0 +1,166 @@
+"""How one kind is watched: what its events say, and how a watch begins and ends. In virtual time."""
+
+import json
+import logging
+
+import pytest
+
+from tests.support.api_objects import service
+from tests.support.reflector_world import BAD, MOVED, SERVICES, added, after, cluster_ips, gaps_of, listed, streamed
+from tests.support.scripted_api import (
+    GONE,
+    NO_WATCH_LIST,
+    REFUSED,
+    at_version,
+    bookmark,
+    error,
+    event,
+    page,
+    watch,
+)
+
+
+def test_additions_changes_and_deletions_are_taken_in_as_they_come() -> None:
+    lines = [*streamed("a", "b"), event("MODIFIED", MOVED, 101), event("DELETED", service("b"), 102)]
+    world = after(1, SERVICES, watch(*lines, *added("c", version=103)))
+    assert cluster_ips(world) == ["10.96.0.7"]
+    assert world.names == "ac"
+    changed = [next(fact.name for fact in facts if fact.kind == "service") for facts in world.published[1:]]
+    assert changed == ["a", "b", "c"]
+    assert world.progress.events == 3
+
+
+def test_a_line_may_come_in_any_pieces() -> None:
+    stream = b"".join([*streamed("a"), *added("b", version=101)])
+    for size in (1, 7, 100, len(stream)):
+        pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+        assert after(1, SERVICES, watch(*pieces)).names == "ab"
+
+
+def test_a_watch_that_ends_in_time_goes_on_at_once_from_the_last_version() -> None:
+    world = after(241, SERVICES, watch(*streamed("a"), 240.0, bookmark(150), ends=True))
+    assert world.api.times == [0.0, 240.0]
+    assert world.api.requests[1].parameters["resourceVersion"] == "150"
+    assert world.progress.trouble is None
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        pytest.param(event("MODIFIED", service("a"), 120), "120", id="an object's"),
+        pytest.param(event("DELETED", service("a"), 121), "121", id="a deletion's"),
+        pytest.param(bookmark(122), "122", id="a bookmark's"),
+        pytest.param(event("ADDED", {**BAD, "metadata": {"name": 5}}, 123), "100", id="an illegible object has none"),
+    ],
+)
+def test_the_next_watch_begins_where_the_last_one_was(line: bytes, version: str) -> None:
+    world = after(5, SERVICES, watch(*streamed("a"), line, 2.0, ends=True))
+    assert world.api.requests[1].parameters["resourceVersion"] == version
+
+
+def test_a_watch_that_ends_at_once_and_says_nothing_is_not_asked_for_in_a_tight_loop() -> None:
+    ended = [watch(ends=True)] * 50
+    world = after(30, SERVICES, NO_WATCH_LIST, listed("a"), *ended)
+    gaps = gaps_of(world.api.times[2:])
+    assert min(gaps) >= 0.8
+    assert len(gaps) >= 3
+
+
+@pytest.mark.parametrize(
+    "line", [bookmark(100), event("ADDED", service("a"), 10)], ids=["a bookmark", "an event of before"]
+)
+def test_a_watch_that_ends_at_once_and_brings_nothing_new_is_asked_for_less_and_less_often(line: bytes) -> None:
+    world = after(120, SERVICES, NO_WATCH_LIST, listed("a"), *[watch(line, ends=True)] * 200)
+    gaps = gaps_of(world.api.times[2:])
+    assert min(gaps) >= 0.8
+    assert 4 <= len(gaps) <= 40
+    assert world.progress.trouble is not None
+
+
+def test_garbage_after_the_head_of_a_response_is_no_success() -> None:
+    world = after(120, SERVICES, NO_WATCH_LIST, listed("a"), *[watch(0.15, b"{garbage\n", ends=True)] * 200)
+    assert min(gaps_of(world.api.times[2:])) >= 0.8
+    assert 4 <= len(world.api.times) <= 40
+    assert world.progress.trouble is not None
+
+
+def test_a_watch_that_is_granted_and_silent_ends_the_trouble() -> None:
+    world = after(5, SERVICES, watch(*streamed("a"), 2.0, ends=True), REFUSED, watch())
+    assert len(world.api.requests) == 3
+    assert world.progress.trouble is None
+
+
+def test_K6_a_silent_watch_is_ended_ten_seconds_after_the_server_should_have() -> None:
+    world = after(310, SERVICES, watch(*streamed("a")), watch(*added("b", version=101)))
+    seconds = int(world.api.requests[0].parameters["timeoutSeconds"])
+    assert seconds + 10 <= world.api.times[1] <= seconds + 11 <= 306
+    assert world.names == "ab"
+    assert world.api.requests[1].parameters["resourceVersion"] == "100"
+
+
+def test_K8_missing_bookmarks_are_no_error() -> None:
+    world = after(600, SERVICES, watch(*streamed("a"), 250.0, ends=True), watch(250.0, ends=True))
+    assert [request.parameters.get("resourceVersion") for request in world.api.requests] == [None, "100", "100"]
+    assert world.names == "a"
+
+
+@pytest.mark.parametrize(
+    ("version", "held"), [(5, "10.0.0.1"), (12, "10.0.0.9")], ids=["an older object", "a newer object"]
+)
+def test_K9_an_object_older_than_what_is_held_is_ignored(version: int, held: str) -> None:
+    before = {**service("a"), "spec": {"clusterIP": "10.0.0.1"}}
+    other = {**service("a"), "spec": {"clusterIP": "10.0.0.9"}}
+    stream = [event("ADDED", before, 10), bookmark(100, True), event("MODIFIED", other, version)]
+    assert cluster_ips(after(1, SERVICES, watch(*stream))) == [held]
+
+
+def test_K9_a_deletion_older_than_what_is_held_is_ignored() -> None:
+    stream = [*streamed("a"), event("DELETED", service("a"), 5)]
+    assert after(1, SERVICES, watch(*stream)).names == "a"
+
+
+@pytest.mark.parametrize("garbage", [b"{]\n", b"[]\n", b'{"type":"ODD","object":{}}\n', b"\xff\xfe\n"])
+def test_K10_broken_lines_end_the_stream_which_goes_on_from_there(garbage: bytes) -> None:
+    world = after(2, SERVICES, watch(*streamed("a"), garbage), watch(*added("b", version=101)))
+    assert world.names == "ab"
+    assert 0.8 <= world.api.times[1] <= 1.0
+    assert world.api.requests[1].parameters["resourceVersion"] == "100"
+
+
+def test_K10_an_object_that_cannot_be_read_is_skipped_and_counted_and_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad = event("MODIFIED", BAD, 101)
+    with caplog.at_level(logging.WARNING):
+        world = after(1, SERVICES, watch(*streamed("a", "b"), bad, bad, *added("c", version=102)))
+    assert (world.names, len(world.api.requests), world.progress.decode_errors) == ("abc", 1, 2)
+    (line,) = caplog.messages
+    assert "Service default/b" in line
+
+
+NASTY = "n\x1b[31m\nWARNING forged" + "x" * 10_000
+NASTY_LINES = {
+    "the type of an event": json.dumps({"type": NASTY, "object": {}}).encode() + b"\n",
+    "the name of an object": event("ADDED", {**BAD, "metadata": {"name": NASTY, "namespace": NASTY}}, 101),
+    "a value in an object": event("ADDED", {**service("b"), "spec": {"clusterIP": NASTY + "%"}}, 101),
+    "a refusal": error(500, NASTY),
+}
+
+
+@pytest.mark.parametrize("line", NASTY_LINES.values(), ids=NASTY_LINES.keys())
+def test_what_the_api_server_says_is_logged_in_one_short_line_that_does_nothing_to_a_terminal(
+    line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        world = after(1, SERVICES, watch(*streamed("a"), line))
+    (message,) = caplog.messages
+    for text in (message, world.progress.describe()):
+        assert text.isprintable()
+        assert len(text) < 600
+    assert "n\\x1b[31m" in message
+
+
+def test_K10_what_cannot_be_read_in_a_list_stays_as_it_was() -> None:
+    again = page(at_version(service("a"), 10), at_version(BAD, 11), version=200)
+    world = after(3, SERVICES, NO_WATCH_LIST, listed("a", "b", "c"), GONE, again)
+    assert world.names == "ab"
