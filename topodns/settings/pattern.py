@@ -23,12 +23,16 @@ class Pattern(Protocol):
     @property
     def pattern(self) -> str: ...
 
+    @property
+    def groups(self) -> int:
+        """How many groups it has."""
+
     def search(self, text: str, /) -> Match | None: ...
 
     def fullmatch(self, text: str, /) -> Match | None: ...
 
 
-MAX_PATTERN = 1024  # characters, as in CoreDNS: memory grows with the expression
+MAX_PATTERN = 10_000  # characters, as in CoreDNS: memory grows with the expression
 
 
 def compile_pattern(text: str) -> Pattern:

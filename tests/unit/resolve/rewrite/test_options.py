@@ -1,0 +1,161 @@
+"""`rewrite edns0`: what the steps below find in the query, and what of it comes back to the client."""
+
+import pytest
+
+from tests.support.asking import client
+from tests.support.messages import subnet
+from tests.support.rewriting import World, question, resolve
+from topodns.dns.message import Edns, Option, Response
+from topodns.resolve.rewrite import OperatorOption, operator_options
+from topodns.resolve.step import Scope
+
+Options = tuple[tuple[int, bytes], ...]
+
+ECS, NSID = int(Option.CLIENT_SUBNET), int(Option.NSID)
+
+
+def edns(*options: tuple[int, bytes]) -> Edns:
+    return Edns(1232, 0, True, options)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sent", "below"),
+    [
+        ("local set 0xffee abcd", None, Edns(4096, 0, False, ((0xFFEE, b"abcd"),))),
+        ("local set 0xffee 0x6162", edns((1, b"x")), edns((1, b"x"), (0xFFEE, b"ab"))),
+        ("local set 0xffee abcd", edns((0xFFEE, b"x"), (1, b"y"), (0xFFEE, b"z")), edns((1, b"y"), (0xFFEE, b"abcd"))),
+        ("local append 0xffee abcd", edns(), edns((0xFFEE, b"abcd"))),
+        ("local append 0xffee abcd", edns((0xFFEE, b"x")), edns((0xFFEE, b"x"))),
+        ("local replace 0xffee abcd", edns((0xFFEE, b"x")), edns((0xFFEE, b"abcd"))),
+        ("local replace 0xffee abcd", edns(), edns()),
+        ("local replace 0xffee abcd", None, None),
+        ("local unset 0xffee", edns((0xFFEE, b"x"), (1, b"y"), (0xFFEE, b"z")), edns((1, b"y"))),
+        ("local unset 0xffee", None, None),
+        ("nsid set", None, Edns(4096, 0, False, ((NSID, b""),))),
+        ("nsid replace", edns((NSID, b"x")), edns((NSID, b""))),
+        ("nsid unset", edns((NSID, b"")), edns()),
+        ("subnet set 24 56", edns((ECS, b"junk")), edns(subnet("10.240.7.0/24"))),
+        ("subnet set 20 56", None, Edns(4096, 0, False, (subnet("10.240.0.0/20"),))),
+        ("subnet set 0 56", edns(), edns((ECS, b"\0\1\0\0"))),
+        ("subnet append 24 56", edns(subnet("10.9.0.0/16")), edns(subnet("10.9.0.0/16"))),
+        ("subnet unset", edns(subnet("10.9.0.0/16")), edns()),
+    ],
+)
+def test_the_query_below_has_the_options(rule: str, sent: Edns | None, below: Edns | None) -> None:
+    world = World()
+    resolve(f"rewrite edns0 {rule}", question("a.com. A", sent), world, client("10.240.7.9"))
+    assert [query.edns for query in world.queries] == [below]
+
+
+@pytest.mark.parametrize(
+    ("rule", "address", "data"),
+    [
+        ("{qname}", "10.0.0.1", b"A.Com."),
+        ("{qtype}", "10.0.0.1", b"\0\x1c"),
+        ("{client_ip}", "10.0.0.1", b"\x0a\0\0\1"),
+        ("{client_ip}", "fd00::1", b"\xfd" + bytes(14) + b"\1"),
+        ("{client_port}", "10.0.0.1", b"\x9d\x14"),
+        ("{protocol}", "10.0.0.1", b"udp"),
+        ("{server_ip}", "10.0.0.1", b"\x0a\x60\0\x0a"),
+        ("{server_port}", "10.0.0.1", b"\0\x35"),
+    ],
+)
+def test_variables(rule: str, address: str, data: bytes) -> None:
+    world = World()
+    lines, server = f"rewrite edns0 local set 1 {rule}", bytes((10, 96, 0, 10))
+    resolve(lines, question("A.Com. AAAA"), world, client(address), server=server)
+    assert [query.edns.option(1) for query in world.queries if query.edns] == [data]
+
+
+def test_a_server_address_that_nobody_knows_is_no_match() -> None:
+    world = World()
+    resolve("rewrite edns0 local set 1 {server_ip}\nrewrite type A MX", question("a.com. A"), world)
+    assert [(query.edns, query.qtype) for query in world.queries] == [(None, 15)]
+
+
+def test_the_name_is_the_one_that_earlier_rules_made() -> None:
+    world = World()
+    resolve("rewrite continue name a.com b.org\nrewrite edns0 local set 1 {qname}", question("a.com. A"), world)
+    assert [query.edns.option(1) for query in world.queries if query.edns] == [b"b.org."]
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked_next"),
+    [
+        ("rewrite edns0 local set 1 a", False),
+        ("rewrite edns0 local append 1 a", True),
+        ("rewrite edns0 local replace 2 a", True),
+        ("rewrite edns0 local unset 2", False),
+    ],
+)
+def test_what_changed_nothing_is_no_match(lines: str, asked_next: bool) -> None:
+    world = World()
+    resolve(f"{lines}\nrewrite type A MX", question("a.com. A", edns((1, b"x"))), world)
+    assert [query.qtype == 15 for query in world.queries] == [asked_next]
+
+
+@pytest.mark.parametrize(
+    ("lines", "sent", "given", "seen"),
+    [
+        pytest.param("rewrite edns0 local set 9 a", edns(), (), ((9, b"a"),), id="the client sees it"),
+        pytest.param("rewrite edns0 local set 9 a revert", edns(), (), (), id="not with revert"),
+        pytest.param(
+            "rewrite continue edns0 local set 9 a\nrewrite edns0 local replace 9 b revert",
+            edns(), (), ((9, b"a"),), id="with revert, it sees what it would have seen",
+        ),
+        pytest.param(
+            "rewrite continue edns0 local set 9 a\nrewrite edns0 local set 9 b", edns(), (), ((9, b"b"),), id="the last"
+        ),
+        pytest.param(
+            "rewrite continue edns0 local set 9 a\nrewrite edns0 local unset 9", edns(), (), (), id="unset again"
+        ),
+        pytest.param(
+            "rewrite edns0 local set 9 a", edns(), ((9, b"x"),), ((9, b"x"),), id="the steps below know better"
+        ),
+        pytest.param("rewrite edns0 nsid set", edns(), (), (), id="NSID is not echoed"),
+        pytest.param(
+            "rewrite edns0 subnet set 24 56", edns(), (subnet("10.240.7.0/24"),), (), id="no subnet that was not sent"
+        ),
+        pytest.param(
+            "rewrite edns0 subnet set 24 56", edns(subnet("10.9.0.0/16")), ((ECS, b"\0\1\x18\x18\x0a\xf0\7"),),
+            ((ECS, b"\0\1\x10\x10\x0a\x09"),), id="the one that was sent, with it as the scope",
+        ),
+        pytest.param(
+            "rewrite edns0 subnet set 24 56", edns((ECS, b"x")), (subnet("10.0.0.0/8"),), (), id="but not junk"
+        ),
+        pytest.param(
+            "rewrite edns0 nsid set", edns(), (subnet("10.0.0.0/8"),), (subnet("10.0.0.0/8"),), id="else as it comes"
+        ),
+    ],
+)  # fmt: skip
+def test_options_of_the_response(lines: str, sent: Edns, given: Options, seen: Options) -> None:
+    world = World(Response(options=given))
+    assert resolve(lines, question("a.com. A", sent), world, client("10.240.7.9")).response.options == seen
+
+
+@pytest.mark.parametrize(
+    ("rule", "scope"),
+    [
+        ("local set 9 a", Scope.EVERYONE),
+        ("local set 9 {qname}", Scope.EVERYONE),
+        ("local set 9 {qtype}", Scope.EVERYONE),
+        ("local set 9 {client_ip}", Scope.CLIENT),
+        ("local set 9 {client_port}", Scope.CLIENT),
+        ("local set 9 {protocol}", Scope.CLIENT),
+        ("local set 9 {server_port}", Scope.CLIENT),
+        ("local replace 9 {client_ip}", Scope.EVERYONE),  # there is none
+        ("subnet set 24 56", Scope.CLIENT),
+        ("subnet unset", Scope.EVERYONE),
+    ],
+)
+def test_what_depends_on_the_client_is_for_it_alone(rule: str, scope: Scope) -> None:
+    assert resolve(f"rewrite edns0 {rule}", question("a.com. A", edns()), World()).scope is scope
+
+
+def test_the_operators_options_are_told_from_the_clients() -> None:
+    sent = question("a.com. A", edns((9, b"client"), (10, b"cookie")))
+    world = World()
+    resolve("rewrite continue edns0 local set 9 ours\nrewrite edns0 local append 10 ours", sent, world)
+    assert [operator_options(query) for query in world.queries] == [(OperatorOption(9, b"ours"),)]
+    assert operator_options(sent) == ()
+    assert operator_options(question("a.com. A")) == ()

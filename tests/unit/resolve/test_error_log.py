@@ -1,0 +1,66 @@
+"""`errors`: a line for each failure, or one line for all that look alike."""
+
+import pytest
+
+from tests.support.asking import ask
+from tests.support.corefiles import only_block
+from tests.support.virtual_timers import VirtualTimers
+from topodns.resolve.error_log import ErrorLog
+
+TIMEOUT = "read udp 10.0.0.1:53: i/o timeout"
+
+
+def story(lines: str, *problems: str) -> list[str]:
+    """The log after these problems, a second apart, and then a minute."""
+    timers, written = VirtualTimers(), list[str]()
+    settings = only_block(f"errors {{\n{lines}\n}}").errors
+    assert settings is not None
+    log = ErrorLog(settings, timers, lambda level, line: written.append(f"{level} {line}"))
+    for problem in problems:
+        log(ask("example.org."), problem)
+        timers.advance(1)
+    timers.advance(60)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("lines", "problems", "written"),
+    [
+        ("", [TIMEOUT, TIMEOUT], [f"40 2 example.org. A: {TIMEOUT}"] * 2),
+        (
+            'consolidate 30s ".* i/o timeout$"',
+            [TIMEOUT, TIMEOUT, "refused"],
+            ["40 2 example.org. A: refused", "40 2 errors like '.* i/o timeout$' occurred in last 30s"],
+        ),
+        ("consolidate 30s timeout", [TIMEOUT], ["40 1 errors like 'timeout' occurred in last 30s"]),
+        ("consolidate 30s timeout warning show_first", [TIMEOUT], [f"30 2 example.org. A: {TIMEOUT}"]),
+        (
+            "consolidate 30s timeout info show_first",
+            [TIMEOUT] * 3,
+            [f"20 2 example.org. A: {TIMEOUT}", "20 3 errors like 'timeout' occurred in last 30s"],
+        ),
+        (
+            "consolidate 30s udp debug\nconsolidate 30s timeout",
+            [TIMEOUT] * 2,
+            ["10 2 errors like 'udp' occurred in last 30s"],
+        ),
+        (
+            "consolidate 2s timeout",
+            [TIMEOUT] * 4,
+            ["40 2 errors like 'timeout' occurred in last 2s", "40 2 errors like 'timeout' occurred in last 2s"],
+        ),
+    ],
+)
+def test_errors_are_logged_one_by_one_or_together(lines: str, problems: list[str], written: list[str]) -> None:
+    assert story(lines, *problems) == written
+
+
+def test_what_was_not_told_yet_is_told_at_the_end() -> None:
+    timers, written = VirtualTimers(), list[str]()
+    settings = only_block("errors {\nconsolidate 30s timeout\n}").errors
+    assert settings is not None
+    log = ErrorLog(settings, timers, lambda level, line: written.append(line))
+    log(ask("example.org."), TIMEOUT)
+    log.close()
+    assert written == ["1 errors like 'timeout' occurred in last 30s"]
+    assert timers.pending == 0

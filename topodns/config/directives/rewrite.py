@@ -1,0 +1,168 @@
+"""The `rewrite` directive: `rewrite [continue|stop] FIELD ...`, on one line or with its words in a body."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from topodns.config.corefile import Directive
+from topodns.config.directives.context import Context
+from topodns.config.directives.rewrite_options import parse_option_rule
+from topodns.config.directives.rewrite_words import (
+    Words,
+    take_filled_in,
+    take_match,
+    take_pattern,
+    take_replacement,
+)
+from topodns.config.errors import hint, nearest, shown
+from topodns.config.qtypes import QTYPES, parse_qtype
+from topodns.settings.rewrite import (
+    AnswerRule,
+    Change,
+    ClassRule,
+    CnameRule,
+    NameRule,
+    Part,
+    RcodeRule,
+    RewriteRule,
+    TtlRule,
+    TypeRule,
+)
+
+_MODES: Final = {"continue": True, "stop": False}
+_ANSWER: Final = "answer"
+_AUTO: Final = "auto"
+_PARTS: Final = {part.value: part for part in Part}
+_CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4, "NONE": 254, "ANY": 255}
+_MAX_TTL: Final = 2**31 - 1  # RFC 2181 section 8
+_MAX_RCODE: Final = 23
+_REGISTRY: Final = """
+    NOERROR 0  FORMERR 1  SERVFAIL 2  NXDOMAIN 3  NOTIMP 4  NOTIMPL 4  REFUSED 5  YXDOMAIN 6  YXRRSET 7  NXRRSET 8
+    NOTAUTH 9  NOTZONE 10  DSOTYPENI 11  BADSIG 16  BADVERS 16  BADKEY 17  BADTIME 18  BADMODE 19  BADNAME 20  BADALG 21
+    BADTRUNC 22  BADCOOKIE 23
+"""  # RFC 6895 section 2.3, in CoreDNS's spelling
+_WORDS: Final = _REGISTRY.split()
+_RCODES: Final = {name: int(code) for name, code in zip(_WORDS[::2], _WORDS[1::2], strict=True)}
+
+
+def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
+    """The one rule of the directive. CoreDNS 1.14.7's, but for what could never match or never answer."""
+    words = Words(directive)
+    continues = False
+    if (words.peek() or "").lower() in _MODES:
+        continues = _MODES[words.take("a mode").lower()]
+    field = words.take("a field, such as name or ttl").lower()
+    if field == _ANSWER:
+        raise words.error("'answer' comes first, expected a rule for the name before it")
+    parse = _FIELDS.get(field)
+    if parse is None:
+        raise words.error(f"unknown field {shown(field)} of 'rewrite'{hint(field, _FIELDS)}")
+    rule = RewriteRule(parse(words), continues)
+    words.end()
+    return (rule,)
+
+
+def _parse_name(words: Words) -> NameRule:
+    match = take_match(words, after=1)
+    replacement = take_replacement(words, match)
+    if words.left and words.peek() != _ANSWER:
+        words.end()
+    auto, answers = _parse_answers(words)
+    return NameRule(match, replacement, auto, answers)
+
+
+def _parse_answers(words: Words) -> tuple[bool, tuple[AnswerRule, ...]]:
+    """`answer auto|name FROM TO|value FROM TO`, any number of times; the word `answer` is needed but once."""
+    auto, answers = False, list[AnswerRule]()
+    while words.left:
+        words.take_if(_ANSWER)
+        kind = words.take("auto, name or value")
+        if kind == _AUTO or (kind == Part.OWNER.value and _is_auto(words)):
+            auto = True
+        elif kind in _PARTS:
+            pattern = take_pattern(words)
+            answers.append(AnswerRule(_PARTS[kind], pattern, take_filled_in(words, pattern)))
+        else:
+            raise words.error(f"found {shown(kind)} after answer{hint(kind, (_AUTO, *_PARTS))}")
+    if auto and any(rule.part is Part.OWNER for rule in answers):
+        raise words.error("found both 'answer auto' and 'answer name', expected one of them")
+    return auto, tuple(answers)
+
+
+def _is_auto(words: Words) -> bool:
+    """Whether `auto` comes next, as in the `answer name auto` of CoreDNS's README, and is no pattern of an answer."""
+    return words.peek(1) in (None, _ANSWER) and words.take_if(_AUTO)
+
+
+def _parse_type(words: Words) -> TypeRule:
+    return TypeRule(_take_type(words), _take_type(words))
+
+
+def _take_type(words: Words) -> int:
+    text = words.take("two record types")
+    qtype = parse_qtype(text)
+    if qtype is None:
+        near = nearest(text, [name.lower() for name in QTYPES])
+        expected = f", did you mean '{near.upper()}'?" if near else ", expected a name such as AAAA"
+        raise words.error(f"unknown record type {shown(text)}{expected}")
+    return qtype
+
+
+def _parse_class(words: Words) -> ClassRule:
+    return ClassRule(_take_class(words), _take_class(words))
+
+
+def _take_class(words: Words) -> int:
+    text = words.take("two classes")
+    if text.upper() not in _CLASSES:
+        raise words.error(f"unknown class {shown(text)}, expected IN, CH or HS")
+    return _CLASSES[text.upper()]
+
+
+def _parse_ttl(words: Words) -> TtlRule:
+    match = take_match(words, after=1)
+    text = words.take("the seconds, or MIN-MAX")
+    low, dash, high = text.partition("-")
+    bounds = _seconds(low, 0), _seconds(high if dash else low, _MAX_TTL)
+    if bounds[0] is None or bounds[1] is None or not (low or high) or bounds[0] > bounds[1]:
+        raise words.error(f"the TTL is {shown(text)}, expected seconds, MIN-MAX, MIN- or -MAX, up to {_MAX_TTL}")
+    return TtlRule(match, bounds[0], bounds[1])
+
+
+def _seconds(text: str, default: int) -> int | None:
+    if not text:
+        return default
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_TTL))
+    return int(text) if plain and int(text) <= _MAX_TTL else None
+
+
+def _parse_rcode(words: Words) -> RcodeRule:
+    match = take_match(words, after=2)
+    return RcodeRule(match, _take_rcode(words), _take_rcode(words))
+
+
+def _take_rcode(words: Words) -> int:
+    text = words.take("two response codes")
+    if text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= _MAX_RCODE:
+        return int(text)
+    if text.upper() not in _RCODES:
+        raise words.error(
+            f"unknown response code {shown(text)}, expected a name such as NXDOMAIN, or 0 to {_MAX_RCODE}"
+        )
+    return _RCODES[text.upper()]
+
+
+def _parse_cname(words: Words) -> CnameRule:
+    """No final dot is added to fragments, so `suffix example.com` is the suffix of no target (CoreDNS)."""
+    match = take_match(words, after=1, final_dot=False)
+    return CnameRule(match, take_replacement(words, match, final_dot=False))
+
+
+_FIELDS: Final[Mapping[str, Callable[[Words], Change]]] = {
+    "name": _parse_name,
+    "type": _parse_type,
+    "class": _parse_class,
+    "ttl": _parse_ttl,
+    "cname": _parse_cname,
+    "rcode": _parse_rcode,
+    "edns0": parse_option_rule,
+}
