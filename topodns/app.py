@@ -131,6 +131,7 @@ class Server:
         for cluster in fresh:
             cluster.feed.changed = self._changed
         await self._listeners.commit(prepared)
+        self._close_workings()
         self._generation = self._events.generation = generation
         self._start_tasks(generation)
         await self._feeding.keep_only(generation.feeds)
@@ -164,8 +165,10 @@ class Server:
     def _start_tasks(self, generation: Generation) -> None:
         self._warmer = Warmer(cluster.state for cluster in generation.clusters)
         self._own(self._warmer.run(), "warm")
-        for source in generation.weights:
-            self._own(source.run(), "weights")
+        for workings in generation.workings:
+            workings.start(self._changed)
+            for source in workings.sources:
+                self._own(source.run(), "files")
         health = next((block.health for block in generation.settings.blocks if block.health is not None), None)
         if health is not None:
             self._own(self._events.health.run(health.listen.host, health.listen.port), "health")
@@ -191,6 +194,10 @@ class Server:
             self._failed = True
             self._hurry.set()
             self._stop.set()
+
+    def _close_workings(self) -> None:
+        for workings in self._generation.workings if self._generation is not None else ():
+            workings.close()
 
     async def _end_tasks(self) -> None:
         await end_tasks(list(self._tasks))
@@ -287,6 +294,7 @@ class Server:
         await self._end_tasks()
         await self._feeding.keep_only(())
         await self._listeners.close()
+        self._close_workings()
         self._admin.close()
         self._lines.flush()
         if self._announcement.pid_file:

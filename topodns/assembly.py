@@ -12,16 +12,18 @@ from topodns.clusters import Cluster, ClusterMaker, Feed
 from topodns.dns.message import Query, RRClass
 from topodns.dns.names import name_text
 from topodns.edge.manifests import ManifestSource
-from topodns.edge.weight_source import WeightSource
+from topodns.edge.timers import LoopTimers
 from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.chain import Host, Parts, build_chain
 from topodns.resolve.chase import Chaser
 from topodns.resolve.cluster_zone import ClusterZone
-from topodns.resolve.loadbalance import LoadBalancer
 from topodns.resolve.query_log import QueryLog
+from topodns.resolve.rewrite import Rewriter
+from topodns.resolve.template.step import Templates
 from topodns.resolve.step import Client
+from topodns.settings.rewrite import ClassRule
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
-from topodns.settings.steps import LoadbalancePolicy
+from topodns.workings import Workings, Workshop
 
 ListenAt = tuple[str, int]
 """(host, port); host "" is every address of both families."""
@@ -43,7 +45,7 @@ class Generation:
     settings: Settings
     clusters: list[Cluster] = field(default_factory=list)
     tables: dict[ListenAt, BlockTable] = field(default_factory=dict)
-    weights: list[WeightSource] = field(default_factory=list)
+    workings: list[Workings] = field(default_factory=list)
 
     @property
     def feeds(self) -> list[Feed]:
@@ -73,6 +75,7 @@ class Assembly:
 
     def __init__(self, machine: Machine, write_line: Callable[[str], object]) -> None:
         self._machine = machine
+        self.workshop = Workshop(LoopTimers(), machine.host.rng)
         self._write_line = write_line
         replica = f"{machine.host.name}_{machine.host.rng.getrandbits(32):08x}"  # as client-go names a holder
         self.clusters = ClusterMaker(machine.node_name, machine.addresses, replica, machine.host.rng)
@@ -87,14 +90,14 @@ class Assembly:
         rows: dict[ListenAt, list[Block]] = {}
         for block in settings.blocks:
             cluster = self._cluster(block, generation, spare)
+            workings = self.workshop.make(block)
+            generation.workings.append(workings)
             for key in block.keys:
                 for host in block.bind or ("",):
-                    chaser = Chaser(generation.match_at((host, key.port)))
-                    rows.setdefault((host, key.port), []).append(
-                        self._block(block, key, host, cluster, chaser, generation)
-                    )
-        chaos = any(block.chaos is not None for block in settings.blocks)
-        classes = frozenset({int(RRClass.IN), int(RRClass.CH)} if chaos else {int(RRClass.IN)})
+                    at = (host, key.port)
+                    chaser = Chaser(generation.match_at(at))
+                    rows.setdefault(at, []).append(self._block(workings, key, host, cluster, chaser))
+        classes = _classes(settings)
         generation.tables = {at: BlockTable(blocks, classes) for at, blocks in rows.items()}
         return generation
 
@@ -105,18 +108,25 @@ class Assembly:
         generation.clusters.append(cluster)
         return cluster
 
-    def _block(
-        self,
-        block: ServerBlock,
-        key: BlockKey,
-        host: str,
-        cluster: Cluster | None,
-        chaser: Chaser,
-        generation: Generation,
-    ) -> Block:
-        step = None
+    def _block(self, workings: Workings, key: BlockKey, host: str, cluster: Cluster | None, chaser: Chaser) -> Block:
+        block = workings.settings
+        return Block(
+            origin=key.origin,
+            label=name_text(key.origin),
+            chain=build_chain(block, self._machine.host, self._parts(workings, host, cluster, chaser)),
+            payload_size=block.bufsize or DEFAULT_UDP_SIZE,
+            rotate=workings.balancer is not None,
+            log=QueryLog(block.log, self._write_line, host) if block.log else None,
+            errors=workings.errors,
+        )
+
+    def _parts(self, workings: Workings, host: str, cluster: Cluster | None, chaser: Chaser) -> Parts:
+        """The workings of a block, and what depends on where the block listens."""
+        block = workings.settings
+        server_address = ip_address(host.partition("%")[0]).packed if host else b""
+        zone = None
         if cluster is not None:
-            step = ClusterZone(
+            zone = ClusterZone(
                 cluster.kubernetes,
                 cluster.topology,
                 cluster.state,
@@ -124,15 +134,15 @@ class Assembly:
                 self._bound_addresses(host),
                 chaser,
             )
-        balancer = self._balancer(block, generation)
-        return Block(
-            origin=key.origin,
-            label=name_text(key.origin),
-            chain=build_chain(block, self._machine.host, Parts(balancer=balancer, cluster=step)),
-            payload_size=block.bufsize or DEFAULT_UDP_SIZE,
-            rotate=balancer is not None,
-            log=QueryLog(block.log, self._write_line, host) if block.log else None,
-            errors=block.errors,
+        return Parts(
+            balancer=workings.balancer,
+            rewrite=Rewriter(block.rewrite, chaser, server_address) if block.rewrite else None,
+            cache=workings.cache,
+            templates=(Templates(block.template, chaser),) if block.template else (),
+            hosts=workings.hosts,
+            cluster=zone,
+            loop=workings.guard,
+            forwards=workings.forwards,
         )
 
     def _bound_addresses(self, host: str) -> tuple[bytes, ...]:
@@ -140,13 +150,12 @@ class Assembly:
         bound = (ip_address(host).packed,) if host else sorted(self._machine.addresses)
         return tuple(address for address in bound if not ip_address(address).is_loopback)
 
-    def _balancer(self, block: ServerBlock, generation: Generation) -> LoadBalancer | None:
-        settings = block.loadbalance
-        if settings is None:
-            return None
-        if settings.policy is not LoadbalancePolicy.WEIGHTED:
-            return LoadBalancer(settings, self._machine.host.rng)
-        source = WeightSource(settings.weight_file, settings.reload)
-        source.load()
-        generation.weights.append(source)
-        return LoadBalancer(settings, self._machine.host.rng, source.weights)
+
+def _classes(settings: Settings) -> frozenset[int]:
+    """The classes that some block knows what to do with."""
+    classes = {int(RRClass.IN)}
+    for block in settings.blocks:
+        if block.chaos is not None:
+            classes.add(RRClass.CH)
+        classes.update(rule.change.asked for rule in block.rewrite if isinstance(rule.change, ClassRule))
+    return frozenset(classes)

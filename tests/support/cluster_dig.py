@@ -51,8 +51,8 @@ class ClusterDig:
         own = tuple(map(packed, own_addresses))
         self.step = ClusterZone(settings, topology, self.state, locator, own, chase)
 
-    def apply(self, change: ClusterObject | Deleted) -> None:
-        self.state.apply(change if isinstance(change, Deleted) else Upserted(change), SERIAL)
+    def apply(self, change: ClusterObject | Deleted | Replaced) -> None:
+        self.state.apply(change if isinstance(change, (Deleted, Replaced)) else Upserted(change), SERIAL)
 
     def resolve(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> Resolution | None:
         """The step's own answer to `NAME TYPE`, from a client with this address; None where it passes."""

@@ -156,9 +156,15 @@ def launched(directory: Path, *arguments: str, address: str = "127.0.0.1", stdin
 
 @contextmanager
 def serving(
-    directory: Path, corefile: str, *arguments: str, address: str = "", port: int = 0, stdin: str = ""
+    directory: Path,
+    corefile: str,
+    *arguments: str,
+    address: str = "",
+    port: int = 0,
+    stdin: str = "",
+    patience: float = PATIENCE,
 ) -> Iterator[Server]:
-    """A server of this Corefile, in which HERE stands for the server's own address.
+    """A server of this Corefile, in which HERE stands for the server's own address; started within `patience` seconds.
 
     It has to live well: end with 0 on SIGTERM (unless it ended before), with no traceback in its output and nothing on
     stderr.
@@ -167,7 +173,7 @@ def serving(
     (directory / "Corefile").write_text(corefile.replace("HERE", address))
     conf = () if "-conf" in arguments else ("-conf", str(directory / "Corefile"))
     with launched(directory, *conf, "-dns.port", str(port), *arguments, address=address, stdin=stdin) as server:
-        until(server.started, f"the banner; there is\n{server.output()}{server.errors()}")
+        until(server.started, f"the banner; there is\n{server.output()}{server.errors()}", patience)
         yield server
         if server.process.poll() is None:
             server.signal(signal.SIGTERM)

@@ -17,6 +17,7 @@ from topodns.dns.names import name_text, parse_name
 from topodns.resolve.blocks import Block, BlockTable, QueryLog
 from topodns.resolve.chain import Chain, Link
 from topodns.resolve.cluster_zone import ClusterZone
+from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.handler import Handler
 from topodns.resolve.hot import HotTable
 from topodns.resolve.step import Client, Resolution, Scope, Step
@@ -54,7 +55,7 @@ def block(
     payload_size: int = DEFAULT_UDP_SIZE,
     rotate: bool = False,
     log: QueryLog | None = None,
-    errors: bool = False,
+    errors: ErrorLog | None = None,
 ) -> Block:
     """A server block with just these steps, in this order."""
     name = parse_name(origin)

@@ -21,8 +21,6 @@ def build_block(block: Block, keys: Iterable[BlockKey], context: Context) -> Ser
         values[directive.name] = values[directive.name] + value if directive.name in first else value
         first.setdefault(directive.name, directive)
     _check_topology(first)
-    if "errors" in values:
-        values |= {"errors": True, "stacktrace": values["errors"]}
     if "bind" in values:
         values["bind"] = tuple(dict.fromkeys(values["bind"]))
     names = tuple(name for name in DIRECTIVES if name in first)

@@ -88,6 +88,8 @@ class EdeCode(IntEnum):
     NOT_READY = 14
     BLOCKED = 15
     FILTERED = 17
+    NO_REACHABLE_AUTHORITY = 22
+    NETWORK_ERROR = 23
 
 
 class Edns(NamedTuple):

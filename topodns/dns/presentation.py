@@ -1,11 +1,19 @@
-"""Records as text, for people: what `explain` prints. The one importer of dnslib, off the hot path."""
+"""Records as text, for people: what `explain` prints, and what they write of the rarer types. See also `record_text`.
 
-from collections.abc import Iterable, Iterator
+The one importer of dnslib, off the hot path.
+"""
 
-from dnslib import QTYPE, RD, RDMAP, DNSBuffer, DNSError
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from dnslib import QTYPE, RD, RDMAP, DNSBuffer, DNSError, DNSLabel
 
 from topodns.dns.message import TYPE_NAMES, RRset
-from topodns.dns.names import name_text, wire_labels
+from topodns.dns.names import Name, name_text, wire_labels
+
+_SVCB: Final = 64  # written as HTTPS is (RFC 9460 section 2.1)
+_NUMBERED: Final = re.compile(r"TYPE([0-9]{1,5})")  # RFC 3597 section 5
 
 
 def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
@@ -26,3 +34,35 @@ def _rdata_text(rtype: int, rdata: bytes) -> str:
     except (DNSError, KeyError, ValueError):  # ValueError: names with octets that are no UTF-8
         pass
     return f"\\# {len(rdata)} {rdata.hex()}"
+
+
+def type_name(rtype: int) -> str | None:
+    """The mnemonic of a record type; None where dnslib knows none."""
+    name: str | None = TYPE_NAMES.get(rtype) or QTYPE.forward.get(rtype)
+    return name
+
+
+def parse_type(name: str) -> int | None:
+    """The type of this upper-case mnemonic, or of TYPE<number>; None where there is none."""
+    if (numbered := _NUMBERED.fullmatch(name)) is not None:
+        return int(numbered[1]) if int(numbered[1]) <= 0xFFFF else None
+    number: int | None = QTYPE.reverse.get(name)
+    return number
+
+
+def parse_rdata(rtype: int, words: Sequence[str], origin: Name) -> bytes | None:
+    """RDATA as dnslib reads it from these words, names uncompressed; None where it cannot."""
+    known = RDMAP.get(QTYPE.forward.get(rtype, "")) or (RDMAP["HTTPS"] if rtype == _SVCB else None)
+    if known is None:
+        return None
+    buffer = _Uncompressed()
+    try:
+        known.fromZone(list(words), DNSLabel(name_text(origin))).pack(buffer)
+    except Exception:  # dnslib lets whatever goes wrong inside it out: IndexError, struct.error, UnicodeError ...
+        return None
+    return bytes(buffer.data)
+
+
+class _Uncompressed(DNSBuffer):  # type: ignore[misc]  # dnslib has no types
+    def encode_name(self, name: DNSLabel) -> None:
+        self.encode_name_nocompress(name)

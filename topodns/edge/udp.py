@@ -146,15 +146,16 @@ class UdpListener:
         began = self._clock()
         lengths, last_cell = self._answer_hot(sizes)
         misses = lengths.count(0)
-        if last_cell is not None:
+        hits = len(sizes) - misses
+        if hits:
             self._batch.send(lengths)
-            self._batch_done(len(sizes) - misses, self._clock() - began, last_cell)
+            self._batch_done(hits, self._clock() - began, last_cell)
         if misses:
             self._batch.send(self._answer_misses(sizes, lengths))
         return True
 
     def _answer_hot(self, sizes: list[int]) -> tuple[list[int], Cell | None]:
-        """The lengths of the replies written, 0 for a miss; and the cell of the last hit."""
+        """The lengths of the replies written, 0 for a miss; and the cell of the last entry met, outlived ones too."""
         memory = self._batch.memory
         common, views = self._table.common, self._table.views
         first, last = self._batch.address_span
@@ -173,6 +174,9 @@ class UdpListener:
             tail, cell, rotate = entry
             if rotate is not None:
                 tail = rotate()
+                if tail is None:
+                    lengths.append(0)
+                    continue
             cell[0] += 1  # type: ignore[operator]
             length = 2 + len(tail)  # type: ignore[arg-type]
             memory[start + 2 : start + length] = tail  # type: ignore[assignment]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from topodns.dns.message import Query, RRClass, RRType
 from topodns.dns.names import ROOT, Name
 from topodns.resolve.chain import Chain
+from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.step import Client, Resolution
 
 # Logs one exchange if the block's `log` asks for it; True: it did, so the answer must come this way each time.
@@ -22,7 +23,7 @@ class Block:
     payload_size: int  # octets: what we offer over UDP, and the most we send
     rotate: bool = False  # kept answers change the order of their addresses (`loadbalance`)
     log: QueryLog | None = None
-    errors: bool = False
+    errors: ErrorLog | None = None
 
 
 class BlockTable:

@@ -88,8 +88,12 @@ class Handler:
         if entry is None:
             return None
         tail, cell, rotate = entry
+        if rotate is not None:
+            tail = rotate()
+        if tail is None:
+            return None  # it has aged
         self.tally.count(cell, 0.0)
-        return data[:2] + (rotate() if rotate is not None else tail or b"")
+        return data[:2] + tail
 
     def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> Answer:
         if data[2] & _OPCODE:
@@ -213,14 +217,8 @@ class Handler:
         reply: bytes | None,
         seconds: float,
     ) -> bool:
-        if block.errors and resolution is not None and resolution.response.rcode == _SERVFAIL:
-            problem = resolution.response.ede.text if resolution.response.ede else "see the log"
-            log.error(
-                "plugin/errors: 2 %s %s: %s",
-                name_text(query.qname),
-                type_label(query.qtype),
-                problem,
-            )
+        if block.errors is not None and resolution is not None and resolution.response.rcode == _SERVFAIL:
+            block.errors(query, resolution.response.ede.text if resolution.response.ede else "see the log")
         return block.log is not None and block.log(query, client, resolution, reply, seconds)
 
     def _refuse_unread(self, data: bytes, rcode: Rcode, started: float) -> bytes:

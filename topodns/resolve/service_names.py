@@ -20,7 +20,7 @@ from topodns.resolve.schema import ServiceName, ZonalName
 from topodns.resolve.srv import Offer, address_records, address_type, srv_records
 from topodns.resolve.step import Resolution
 from topodns.resolve.topology_choice import Choice, Chooser
-from topodns.resolve.verdict import Facts, found, name_error
+from topodns.resolve.verdict import Facts, found, name_error, not_ready
 from topodns.settings.kubernetes import KubernetesSettings
 
 _SRV: Final = int(RRType.SRV)
@@ -47,14 +47,18 @@ class ServiceNames:
         self._external = external
 
     def respond(self, name: ServiceName | ZonalName, question: Question) -> Resolution:
-        """Records of the type asked for, NODATA or a name error, and the facts that they rest on."""
+        """Records of the type asked for, NODATA or a name error, and the facts that they rest on.
+
+        Where ServiceImports are denied nobody can say which there are: SERVFAIL.
+        """
         namespace = name.namespace
         if not self._exposure.exposes(namespace):
             return name_error((namespace_fact(namespace),))
         facts = (namespace_fact(namespace), service_fact(namespace, name.service))
         service = self._state.service(ObjectKey(namespace, name.service), question.origin.multicluster)
         if service is None:
-            return name_error(facts)
+            unsure = question.origin.multicluster and "ServiceImport" in self._state.denied
+            return not_ready(facts) if unsure else name_error(facts)
         if isinstance(name, ZonalName):
             return self._endpoints.zonal(name, service, question, facts) if service.headless else name_error(facts)
         if service.external_name is not None:

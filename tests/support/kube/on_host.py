@@ -9,7 +9,7 @@ from typing import Any
 from tests.kubelab.users import kubeconfig
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.servers import NAMESPACE
-from tests.support.kube.waiting import eventually
+from tests.support.kube.waiting import PATIENCE, eventually
 from tests.support.process import METRICS, READY, serving
 from tests.support.process import Server as Process
 
@@ -30,7 +30,7 @@ def serving_on_host(cluster: Cluster, directory: Path, *topology: str) -> Iterat
     topology{block}
 }}
 """
-    with serving(directory, corefile) as process:
+    with serving(directory, corefile, patience=PATIENCE) as process:
         eventually(lambda: process.get("/ready", READY)[0] == 200, "ready")
         yield process
 

@@ -1,7 +1,8 @@
 """Servers under test, as pods: the image of the working tree, a Corefile, the account of config/kubernetes."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,6 +18,7 @@ from tests.support.kube.waiting import eventually
 _LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. ")  # REMOTE:PORT - ID "TYPE IN NAME. ...
 
 NAMESPACE: Final = "kube-system"
+ACCOUNT: Final = "topodns"
 READY, METRICS = 8181, 9153
 
 _IDENTITY: Final = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
@@ -76,7 +78,7 @@ def server(
     corefile: str,
     node: str = "node1",
     host_network: bool = False,
-    account: str = "topodns",
+    account: str = ACCOUNT,
     wait: bool = True,
     image: str = TOPODNS_IMAGE,
 ) -> Iterator[Server]:
@@ -129,12 +131,25 @@ def cluster_dns_service(addresses: list[str], app: str) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata("kube-dns"), "spec": spec}
 
 
-def permissions(*files: str) -> list[Object]:
-    """The objects of files in config/kubernetes."""
+def permissions(*files: str, account: str = ACCOUNT) -> list[Object]:
+    """The objects of files in config/kubernetes, for this account in place of topodns, with a role of its own."""
     texts = [(ROOT / "config/kubernetes" / file).read_text() for file in files]
-    return [document for text in texts for document in yaml.safe_load_all(text)]
+    found = [document for text in texts for document in yaml.safe_load_all(text)]
+    renamed: list[Object] = json.loads(json.dumps(found).replace(f'"name": "{ACCOUNT}"', f'"name": "{account}"'))
+    return renamed
 
 
-def grant(cluster: Cluster, *files: str) -> None:
-    for each in permissions(*files):
+def grant(cluster: Cluster, permissions: Iterable[Object]) -> None:
+    for each in permissions:
         cluster.create(each["metadata"].get("namespace", ""), each)
+
+
+@contextmanager
+def granted(cluster: Cluster, permissions: Sequence[Object]) -> Iterator[None]:
+    """They are there; in the end they are not."""
+    grant(cluster, permissions)
+    try:
+        yield
+    finally:
+        for each in permissions:
+            cluster.delete(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])

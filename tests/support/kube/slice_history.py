@@ -1,75 +1,62 @@
-"""What EndpointSlices said over time, as one who watches them was told: by it an answer can be judged afterwards."""
+"""What EndpointSlices said over time, as one who watches them was told: by it answers can be judged afterwards."""
 
 import json
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Final
+from typing import IO, Any
 
 from tests.kubelab.lab import Lab
 from tests.support.kube.choice import SERVICE_NAME, Endpoint, ready_endpoints
 
-NEVER: Final = float("inf")
-
 Slices = tuple[frozenset[Endpoint], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From then on, as `time.monotonic` counts, the slices of the Service held this."""
-
-    since: float
-    slices: Slices
-
-    @property
-    def endpoints(self) -> frozenset[Endpoint]:
-        return frozenset(chain.from_iterable(self.slices))
-
-
 class SliceHistory:
-    """By Service, its spans in order. Events of one kind come to all who watch in the same order: so what a server
-    holds is at any time what one of the spans says.
+    """Events of one kind come to all who watch in the same order: so what a server holds is at any time one of the
+    moments, and never an earlier one than before.
     """
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, frozenset[Endpoint]]] = {}
-        self._spans: dict[str, list[Span]] = {}
+        self._moments: dict[str, list[Slices]] = {}
 
-    def spans(self, service: str) -> list[Span]:
-        return list(self._spans.get(service, ()))
+    def moments(self, service: str) -> Iterator[frozenset[Endpoint]]:
+        """What was ready behind it, from the first event to the last."""
+        return (frozenset(chain.from_iterable(slices)) for slices in list(self._moments.get(service, ())))
 
-    def quiet_seconds(self) -> float:
-        """Since the last event."""
-        return time.monotonic() - max((spans[-1].since for spans in self._spans.values()), default=time.monotonic())
+    def latest(self, service: str) -> frozenset[Endpoint] | None:
+        """None: nothing is known yet."""
+        moments = self._moments.get(service)
+        return frozenset(chain.from_iterable(moments[-1])) if moments else None
 
     def follow(self, events: IO[bytes]) -> None:
+        """To the end, which may cut an event short."""
         for line in events:
-            event = json.loads(line)
-            slice_ = event["object"]
-            metadata = slice_["metadata"]
-            service = metadata["labels"][SERVICE_NAME]
-            held = self._held.setdefault(service, {})
-            held[metadata["name"]] = frozenset() if event["type"] == "DELETED" else ready_endpoints(slice_)
-            self._spans.setdefault(service, []).append(Span(time.monotonic(), tuple(held.values())))
+            if line.endswith(b"\n"):
+                self._note(json.loads(line))
+
+    def _note(self, event: dict[str, Any]) -> None:
+        slice_ = event["object"]
+        metadata = slice_["metadata"]
+        service = metadata["labels"][SERVICE_NAME]
+        held = self._held.setdefault(service, {})
+        held[metadata["name"]] = frozenset() if event["type"] == "DELETED" else ready_endpoints(slice_)
+        self._moments.setdefault(service, []).append(tuple(held.values()))
 
 
-class Timeline:
-    """When each answer was right, of those that `choose` makes of the spans."""
-
-    def __init__(self, spans: Sequence[Span], choose: Callable[[frozenset[Endpoint]], frozenset[str]]) -> None:
-        self._times: dict[frozenset[str], list[tuple[float, float]]] = {}
-        ends = [*(span.since for span in spans[1:]), NEVER]
-        for span, end in zip(spans, ends, strict=True):
-            self._times.setdefault(choose(span.endpoints), []).append((span.since, end))
-
-    def distance(self, answer: frozenset[str], asked: float) -> float:
-        """Seconds from the question to the nearest moment at which the answer was right; NEVER where it never was."""
-        times = self._times.get(answer, ())
-        return min((max(0.0, asked - end, since - asked) for since, end in times), default=NEVER)
+def never_right(answers: Iterable[frozenset[str]], moments: Iterable[frozenset[str]]) -> frozenset[str] | None:
+    """The first answer that was right neither at the moment of the one before it nor at a later one; None: all were."""
+    later = iter(moments)
+    right = next(later, None)
+    for answer in answers:
+        while right != answer:
+            right = next(later, None)
+            if right is None:
+                return answer
+    return None
 
 
 @contextmanager

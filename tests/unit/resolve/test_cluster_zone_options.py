@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, service
-from topodns.cluster.model import ClusterObject
+from topodns.cluster.model import ClusterObject, Replaced
 from topodns.cluster.selector import parse_selector
 
 NS = "testns"
@@ -157,6 +157,22 @@ def test_a_multicluster_origin_serves_service_imports(question: str, answer: str
     origins = ("cluster.local", "clusterset.local")
     dig = ClusterDig(imports(), settings(*origins, multicluster=["clusterset.local"], zonal=True))
     assert dig(question) == expected(answer)
+
+
+def test_where_service_imports_are_denied_nobody_knows_that_there_is_none() -> None:
+    origins = settings("cluster.local", "clusterset.local", multicluster=["clusterset.local"])
+    dig = ClusterDig([], origins, synced=False)
+    for kind in sorted(dig.state.needed - {"ServiceImport", "Namespace"}):
+        dig.apply(Replaced(kind, ()))
+    dig.apply(Replaced("Namespace", (namespace(NS),)))
+    dig.state.do_without("ServiceImport")
+    assert dig("vip.testns.svc.clusterset.local. A") == "SERVFAIL clusterset.local. 5"
+    assert dig("no.port.vip.testns.svc.clusterset.local. SRV") == "SERVFAIL clusterset.local. 5"
+    assert dig("vip.no-such-namespace.svc.clusterset.local. A") == "NXDOMAIN clusterset.local. 5"
+    assert dig("testns.svc.clusterset.local. A") == "NODATA clusterset.local. 5"
+    assert dig("vip.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
+    dig.apply(Replaced("ServiceImport", ()))
+    assert dig("vip.testns.svc.clusterset.local. A") == "NXDOMAIN clusterset.local. 5"
 
 
 def zones() -> list[ClusterObject]:

@@ -7,11 +7,14 @@ import pytest
 
 from tests.support.messages import DO, EDE, KEEPALIVE, Opt
 from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
+from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Ede, Query, Rcode, Response
+from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.hot import HotTable
 from topodns.resolve.step import Client, Dropped, Resolution, Scope, Step
 from topodns.resolve.tally import DURATION_BUCKETS, Kind
 from topodns.resolve.whoami import whoami
+from topodns.settings.errors import Errors
 
 
 def fails(query: Query, client: Client) -> Resolution:
@@ -171,7 +174,8 @@ def servfails(query: Query, client: Client) -> Resolution:
 @pytest.mark.parametrize(("errors", "logged"), [(True, ["plugin/errors: 2 example. A: not yet"]), (False, [])])
 def test_errors_logs_each_servfail(errors: bool, logged: list[str], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
-    reply = send(handler(block(".", servfails, errors=errors)), dig("example. A", Opt()))
+    log = ErrorLog(Errors(), VirtualTimers()) if errors else None
+    reply = send(handler(block(".", servfails, errors=log)), dig("example. A", Opt()))
     assert (reply.rcode, list(reply.options or {})) == ("SERVFAIL", [EDE])
     assert [record.getMessage() for record in caplog.records] == logged
 

@@ -345,10 +345,35 @@ def test_other_answers_keep_their_order(response: Response, rotate: bool) -> Non
     assert {table.ready(question) for _ in range(5)} == {reply}
 
 
-def test_addresses_behind_a_cname_are_not_kept_where_their_order_should_change() -> None:
-    alias = RRset(b"", RRType.CNAME, 5, (b"\1b\0",))
-    response = Response(answer=(alias, RRset(b"\1b\0", RRType.A, 5, (A1, B1))))
+ALIAS = RRset(b"", RRType.CNAME, 5, (b"\1b\0",))
+BEHIND_IT = RRset(b"\1b\0", RRType.A, 5, addresses(5).answer[0].rdatas)
+
+
+@pytest.mark.parametrize("limit", [512, 64])
+def test_addresses_behind_a_cname_change_their_order_too(limit: int) -> None:
+    table = Table()
+    question = dig("web.example. A")
+    whole = Reply(
+        table.asked(question, response=Response(answer=(ALIAS, BEHIND_IT)), rotate=True, limit=limit, times=2)
+    )
+    first, *others = whole.answer
+    assert len(others) == (5 if limit == 512 else 1)
+    turn = [made(table, question) for _ in range(5)]
+    assert {reply.answer[0] for reply in turn} == {first}
+    assert len({reply.answer[1] for reply in turn}) == 5
+    assert {len(set(reply.answer)) for reply in turn} == {len(whole.answer)}
+    assert {len(reply.wire) for reply in turn} == {len(whole.wire)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit"),
+    [
+        pytest.param((BEHIND_IT._replace(owner=b"\1c\0"), BEHIND_IT), 512, id="two sets of addresses"),
+        pytest.param((ALIAS, BEHIND_IT), 50, id="no address fits"),
+    ],
+)
+def test_an_answer_whose_order_should_change_and_cannot_is_not_kept(answer: tuple[RRset, ...], limit: int) -> None:
     for rotate, kept in ((True, 0), (False, 1)):
         table = Table()
-        table.asked(dig("web.example. A"), response=response, rotate=rotate, times=2)
+        table.asked(dig("web.example. A"), response=Response(answer=answer), rotate=rotate, limit=limit, times=2)
         assert len(table) == kept

@@ -5,7 +5,8 @@ from itertools import count
 
 import pytest
 
-from tests.support.asking import ask, client
+from tests.support.asking import ask
+from tests.support.asking import client as client_at
 from tests.support.courses import at_once
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query, Rcode, Response, RRType
@@ -24,12 +25,12 @@ class Upstream:
         self.drops = False
         self.asked: list[str] = []
 
-    async def __call__(self, query: Query, _: Client) -> Resolution:
+    async def __call__(self, query: Query, client: Client) -> Resolution:
         self.asked.append(f"{name_text(query.qname)} {RRType(query.qtype).name}")
         if self.drops:
             raise Dropped
         if self.circular:
-            back = self.guard(query, client("127.0.0.53"))
+            back = self.guard(query, client_at("127.0.0.53"))
             if back is not None:
                 return back
         await _there()
@@ -51,7 +52,7 @@ def guard(origin: str = ".") -> tuple[LoopGuard, Upstream, VirtualTimers]:
 
 
 def rcode(made: LoopGuard, name: str = "example.com.") -> str:
-    resolution = at_once(made(ask(name), client()))
+    resolution = at_once(made(ask(name), client_at()))
     return "passed" if resolution is None else Rcode(resolution.response.rcode).name
 
 
@@ -89,9 +90,9 @@ def test_where_there_is_no_loop_one_probe_is_all() -> None:
 def test_nobody_who_does_not_know_the_name_of_the_probe_can_stop_anything() -> None:
     made, upstream, timers = guard()
     upstream.circular = False
-    assert at_once(made(ask("s0.s1.", RRType.HINFO), client())) is None  # before it was sent
+    assert at_once(made(ask("s0.s1.", RRType.HINFO), client_at())) is None  # before it was sent
     timers.advance(1)
-    assert at_once(made(ask("s0.s1.", RRType.HINFO), client())) is None  # after it was answered
+    assert at_once(made(ask("s0.s1.", RRType.HINFO), client_at())) is None  # after it was answered
     assert rcode(made) == "passed"
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from topodns.config.corefile import Directive
 from topodns.config.directives.context import Context
-from topodns.config.errors import shown
+from topodns.config.errors import listed, shown
 from topodns.config.keys import parse_origins
 from topodns.config.values import (
     choice,
@@ -13,12 +13,15 @@ from topodns.config.values import (
     flag,
     fold_options,
     listen_address,
+    no_body,
     only_arg,
     only_choice,
     some_args,
     wrong,
 )
 from topodns.dns.names import ROOT
+from topodns.settings.errors import Consolidation, Errors
+from topodns.settings.pattern import BadPattern, compile_pattern
 from topodns.settings.server import Health, Prometheus, Ready
 from topodns.settings.steps import LogRule
 
@@ -27,19 +30,39 @@ COMMON_FORMAT: Final = (
     "{rcode} {>rflags} {rsize} {duration}"
 )
 COMBINED_FORMAT: Final = f'{COMMON_FORMAT} "{{>opcode}}"'
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_SHOW_FIRST: Final = "show_first"
 _CLASSES: Final = {name: name for name in ("success", "denial", "error", "all")}
 
 
-def parse_errors(directive: Directive, _: Context) -> bool:
-    """Whether tracebacks are wanted. `errors stdout` is an old spelling of `errors`."""
+def parse_errors(directive: Directive, _: Context) -> Errors:
+    """`errors { stacktrace; consolidate DURATION REGEXP [LEVEL] [show_first] }`; `errors stdout` is an old spelling."""
     if directive.args not in ((), ("stdout",)):
         raise wrong(directive, "none")
 
-    def stacktrace(option: Directive, _: bool) -> bool:
+    def stacktrace(option: Directive, errors: Errors) -> Errors:
         flag(option)
-        return True
+        return errors
 
-    return fold_options(directive, False, {"stacktrace": stacktrace}, elsewhere=("consolidate",))
+    def consolidate(option: Directive, errors: Errors) -> Errors:
+        return Errors((*errors.consolidations, _consolidation(option)))
+
+    return fold_options(directive, Errors(), {"stacktrace": stacktrace, "consolidate": consolidate})
+
+
+def _consolidation(option: Directive) -> Consolidation:
+    no_body(option)
+    if len(option.args) < 2:
+        raise wrong(option, "a duration and a regular expression")
+    period, text, *rest = option.args
+    try:
+        compile_pattern(text)
+    except BadPattern as problem:
+        raise option.error(f"'consolidate' has the regular expression {shown(text)}: {problem}") from None
+    level = rest.pop(0) if rest and rest[0] in _LEVELS else "error"
+    if rest not in ([], [_SHOW_FIRST]):
+        raise option.error(f"'consolidate' has {shown(' '.join(rest))}, expected {listed(_LEVELS)}, then show_first")
+    return Consolidation(duration(option, period), period, text, level, bool(rest))
 
 
 def parse_log(directive: Directive, _: Context) -> tuple[LogRule, ...]:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
+from topodns.settings.errors import Consolidation, Errors
 from topodns.settings.server import Address, Health, Prometheus, Ready
 from topodns.settings.steps import LogRule
 
@@ -15,12 +16,22 @@ ALL = frozenset({"all"})
 
 
 @pytest.mark.parametrize(
-    ("lines", "stacktrace"),
-    [("errors", False), ("errors stdout", False), ("errors {\n}", False), ("errors {\n stacktrace\n}", True)],
+    ("lines", "expected"),
+    [
+        ("errors", Errors()),
+        ("errors stdout", Errors()),
+        ("errors {\n}", Errors()),
+        ("errors {\n stacktrace\n}", Errors()),
+        ('errors {\n consolidate 5m ".* timeout$"\n}', Errors((Consolidation(300.0, "5m", ".* timeout$"),))),
+        (
+            "errors {\n consolidate 30s a warning show_first\n consolidate 1s b\n}",
+            Errors((Consolidation(30.0, "30s", "a", "warning", True), Consolidation(1.0, "1s", "b"))),
+        ),
+    ],
 )
-def test_errors(lines: str, stacktrace: bool) -> None:
+def test_errors(lines: str, expected: Errors) -> None:
     block = only_block(lines)
-    assert (block.errors, block.stacktrace) == (True, stacktrace)
+    assert block.errors == expected
 
 
 @pytest.mark.parametrize(
@@ -92,8 +103,17 @@ def test_prometheus(lines: str, expected: Prometheus) -> None:
         ("errors stderr", "2: 'errors' has the arguments 'stderr', expected none"),
         ("errors {\n stacktrace on\n}", "3: 'stacktrace' has the arguments 'on', expected none"),
         (
-            'errors {\n consolidate 5m ".*timeout$"\n}',
-            "3: CoreDNS has the option 'consolidate' of 'errors', topodns does not",
+            "errors {\n consolidate 5m\n}",
+            "3: 'consolidate' has the arguments '5m', expected a duration and a regular expression",
+        ),
+        ("errors {\n consolidate 5m (\n}", "3: 'consolidate' has the regular expression '(': missing ): ("),
+        (
+            "errors {\n consolidate 5m a loud\n}",
+            "3: 'consolidate' has 'loud', expected debug, info, warning or error, then show_first",
+        ),
+        (
+            "errors {\n consolidate 5m a show_first info\n}",
+            "3: 'consolidate' has 'show_first info', expected debug, info, warning or error, then show_first",
         ),
         ("errors {\n stacktraces\n}", "3: unknown option 'stacktraces' of 'errors', did you mean 'stacktrace'?"),
         ("log {combined}", "2: 'log' has '{combined}', expected names and then one format: log . '{combined}'"),

@@ -1,0 +1,103 @@
+"""An upstream in memory that says what a test wants, in the time it wants."""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from dnslib import RR, DNSHeader, DNSRecord
+
+from tests.support.messages import Opt
+from topodns.dns.message import Flag, Rcode
+from topodns.resolve.course import Outcome, Timers
+from topodns.resolve.exchange import Failure, Transport
+
+Behaviour = Callable[[bytes], bytes | Failure | None]
+"""The message -> what comes of it; None is silence."""
+
+_PROBE: Final = b"\0\0\x02\0\x01"  # . IN NS
+
+
+class Asked(NamedTuple):
+    message: bytes
+    transport: Transport
+    timeout: float
+
+
+class ScriptedUpstream:
+    """An `Upstream`. Each question meets the next behaviour, from then on the last one.
+
+    `. IN NS` is a probe, and answered unless `probes_fail`.
+    """
+
+    def __init__(self, name: str, timers: Timers, *behaviours: Behaviour, delay: float = 0.0) -> None:
+        self.name = name
+        self.delay = delay
+        self.asked: list[Asked] = []
+        self.probes: list[Asked] = []
+        self.probes_fail = False
+        self._timers = timers
+        self._behaviours = list(behaviours)
+
+    def behave(self, *behaviours: Behaviour) -> None:
+        self._behaviours = list(behaviours)
+
+    def exchange(self, message: bytes, transport: Transport, timeout: float) -> Outcome[bytes | Failure]:
+        asked = Asked(message, transport, timeout)
+        if message[12:17] == _PROBE:
+            self.probes.append(asked)
+            return self._settle(None if self.probes_fail else says()(message), 0.0, timeout)
+        self.asked.append(asked)
+        behave = self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
+        return self._settle(behave(message), self.delay, timeout)
+
+    def _settle(self, result: bytes | Failure | None, delay: float, timeout: float) -> Outcome[bytes | Failure]:
+        outcome: Outcome[bytes | Failure] = Outcome()
+        if result is None or delay > timeout:
+            self._timers.call_later(timeout, lambda: outcome.settle(Failure("i/o timeout", True)))
+        elif delay:
+            self._timers.call_later(delay, lambda: outcome.settle(result))
+        else:
+            outcome.settle(result)
+        return outcome
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+
+def silent(_: bytes) -> None:
+    """Nothing ever comes."""
+
+
+def refuses(_: bytes) -> Failure:
+    return Failure("connection refused", False)
+
+
+def garbage(message: bytes) -> bytes:
+    """Announces a record that is not there."""
+    return message[:2] + b"\x81\x80\0\x01\0\x01\0\0\0\0" + message[12:]
+
+
+def says(
+    *answer: str,
+    rcode: int = Rcode.NOERROR,
+    flags: int = Flag.RA,
+    authority: Sequence[str] = (),
+    additional: Sequence[str] = (),
+    opt: Opt | None = None,
+) -> Callable[[bytes], bytes]:
+    """A reply with these records, each a line such as `www.example. 300 IN A 192.0.2.1`."""
+
+    def reply(message: bytes) -> bytes:
+        question = DNSRecord.parse(message).q
+        record = DNSRecord(DNSHeader(id=0), q=question)
+        for add, lines in ((record.add_answer, answer), (record.add_auth, authority), (record.add_ar, additional)):
+            add(*(rr for line in lines for rr in RR.fromZone(line)))
+        octets = bytearray(record.pack())
+        copied = struct.unpack_from("!H", message, 2)[0] & (Flag.RD | Flag.CD)
+        struct.pack_into("!H", octets, 2, Flag.QR | copied | flags | rcode & 0x0F)
+        if opt is not None:
+            octets[11] += 1
+            octets += opt.wire()
+        return bytes(octets)
+
+    return reply

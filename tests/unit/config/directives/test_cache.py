@@ -1,0 +1,148 @@
+import pytest
+
+from topodns.config.corefile import parse_blocks
+from topodns.config.directives.cache import parse_cache
+from topodns.config.directives.context import Context
+from topodns.config.errors import ConfigError
+from topodns.config.lexer import tokenize
+from topodns.dns.names import ROOT, parse_name
+from topodns.settings.cache import Cache, Prefetch, ServeStale, Share
+
+EXAMPLE, TEST = parse_name("example."), parse_name("test.")
+BLOCK = (parse_name("block."),)
+
+
+def parsed(lines: str) -> Cache:
+    """What these lines of a block for block. say; they start on line 2."""
+    (block,) = parse_blocks(tokenize(f"block {{\n{lines}\n}}", "Corefile"))
+    return parse_cache(block.directives[0], Context(BLOCK))
+
+
+def options(*lines: str) -> Cache:
+    """What these options say; they start on line 3."""
+    return parsed("cache . {\n" + "\n".join(lines) + "\n}")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("cache", Cache(BLOCK)),
+        ("cache 30", Cache(BLOCK, Share(30), Share(30))),
+        ("cache example test.", Cache((EXAMPLE, TEST))),
+        ("cache 30 example", Cache((EXAMPLE,), Share(30), Share(30))),
+        ("cache 10.0.0.0/8", Cache((parse_name("10.in-addr.arpa."),))),
+        ("cache {\n}", Cache(BLOCK)),
+    ],
+)
+def test_the_longest_ttl_and_the_zones(line: str, expected: Cache) -> None:
+    assert parsed(line) == expected
+
+
+def test_the_defaults_are_those_of_coredns() -> None:
+    cache = parsed("cache .")
+    assert (cache.success.max_ttl, cache.success.min_ttl, cache.success.capacity) == (3600, 5, 9984)
+    assert (cache.denial.max_ttl, cache.denial.min_ttl, cache.denial.capacity) == (1800, 5, 9984)
+    assert (cache.servfail, cache.prefetch, cache.serve_stale, cache.keepttl) == (5, None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["success 5000"], Cache(success=Share(3600, 5, 4864))),  # CoreDNS has 256 shards of the same size
+        (["success 100"], Cache(success=Share(3600, 5, 1024))),
+        (["success 30000 60 0"], Cache(success=Share(60, 0, 29952))),
+        (["denial 9984 10"], Cache(denial=Share(10))),
+        (["success 9984 60", "success 2048"], Cache(success=Share(60, 5, 2048))),
+        (["prefetch 10"], Cache(prefetch=Prefetch(10))),
+        (["prefetch 10 90s 20%"], Cache(prefetch=Prefetch(10, 90.0, 20))),
+        (["prefetch 0"], Cache()),
+        (["servfail 0"], Cache(servfail=0)),
+        (["servfail 5m"], Cache(servfail=300)),
+        (["servfail 1500ms"], Cache(servfail=1)),
+        (["keepttl"], Cache(keepttl=True)),
+        (["disable success"], Cache(success=Share(3600, disabled=(ROOT,)))),
+        (
+            ["disable success example", "disable denial test example"],
+            Cache(success=Share(3600, disabled=(EXAMPLE,)), denial=Share(1800, disabled=(TEST, EXAMPLE))),
+        ),
+    ],
+)
+def test_options(lines: list[str], expected: Cache) -> None:
+    assert options(*lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("serve_stale", ServeStale(3600.0, False, 1.8, 30, 30.0)),
+        ("serve_stale 24h", ServeStale(86_400.0)),
+        ("serve_stale 1h immediate", ServeStale()),
+        ("serve_stale 1h IMMEDIATE 5s 0", ServeStale(ttl=5, recheck=0.0)),
+        ("serve_stale 1h verify", ServeStale(verify=True)),
+        ("serve_stale 1h verify 0", ServeStale(verify=True, verify_timeout=0.0)),
+        ("serve_stale 1h verify 100ms 0 5m", ServeStale(3600.0, True, 0.1, 0, 300.0)),
+        ("serve_stale 0", None),
+    ],
+)
+def test_serve_stale(line: str, expected: ServeStale | None) -> None:
+    assert options(line).serve_stale == expected
+
+
+def test_the_policy_may_stand_before_or_after() -> None:
+    preferring = ServeStale(prefer_positive=True)
+    assert options("serve_stale", "serve_stale_policy prefer_positive").serve_stale == preferring
+    assert options("serve_stale_policy Prefer_Positive", "serve_stale").serve_stale == preferring
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("cache 0", "'cache' has '0', expected a whole number from 1 to 2147483647"),
+        ("cache -5", "'cache' has '-5', expected a whole number from 1 to 2147483647"),
+        ("cache tls://x", "CoreDNS has the transport 'tls://', topodns does not"),
+        ("cache { \n\nsucess 5\n}", "unknown option 'sucess' of 'cache', did you mean 'success'?"),
+    ],
+)
+def test_what_is_wrong_with_the_line_is_said(line: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parsed(line)
+    assert error.value.problem == problem
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("success", "'success' has no argument, expected a capacity, and perhaps the longest and the shortest TTL"),
+        ("denial many", "'denial' has 'many', expected a whole number from 0 to 2147483647"),
+        ("denial 5000 0", "'denial' has '0', expected a whole number from 1 to 2147483647"),
+        ("denial 5000 5 -1", "'denial' has '-1', expected a whole number from 0 to 2147483647"),
+        ("prefetch", "'prefetch' has no argument, expected an amount, and perhaps a duration and a percentage"),
+        ("prefetch 1 1m 10", "'prefetch' has '10', expected a percentage such as 10%"),
+        ("prefetch 1 1m 5%", "'prefetch' has '5', expected a whole number from 10 to 90"),
+        ("prefetch 1 soon", "'prefetch' has 'soon', expected a duration such as 5s, 1m30s or 500ms"),
+        ("serve_stale 1h later", "'serve_stale' has 'later', expected immediate or verify"),
+        ("serve_stale 1h immediate 1500ms", "'serve_stale' has the TTL '1500ms', expected whole seconds"),
+        ("serve_stale 1h immediate 30s 6m", "'serve_stale' has '6m', expected at most 5m"),
+        (
+            "serve_stale 1h immediate 1s 1s 1s",
+            "'serve_stale' has the arguments '1h immediate 1s 1s 1s', expected at most 2 durations after the "
+            "refresh mode",
+        ),
+        ("serve_stale_policy newest", "'serve_stale_policy' has 'newest', expected prefer_positive"),
+        ("serve_stale_policy prefer_positive", "found 'serve_stale_policy' without 'serve_stale', expected both"),
+        ("servfail 301s", "'servfail' has '301s', expected at most 5m"),
+        ("servfail", "'servfail' has no argument, expected a duration"),
+        ("disable", "'disable' has no argument, expected success or denial, and perhaps zones"),
+        ("disable all", "'disable' has the arguments 'all', expected success or denial, and perhaps zones"),
+        ("keepttl yes", "'keepttl' has the arguments 'yes', expected none"),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_said(line: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        options(line)
+    assert (error.value.line, error.value.problem) == (3, problem)
+
+
+def test_the_policy_may_stand_only_once() -> None:
+    with pytest.raises(ConfigError, match="found 'serve_stale_policy' again, first at Corefile:4"):
+        options("serve_stale", *["serve_stale_policy prefer_positive"] * 2)

@@ -1,0 +1,265 @@
+"""`forward FROM TO... { options }`. A directive is written as in a Corefile; it starts on line 1."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topodns.config.corefile import parse_blocks
+from topodns.config.directives.context import Context
+from topodns.config.directives.forward import parse_forward
+from topodns.config.errors import ConfigError
+from topodns.config.lexer import tokenize
+from topodns.dns.message import Rcode
+from topodns.settings.forward import Forward, ForwardTls, HealthCheck, Policy, UpstreamAddress, UpstreamTransport
+
+TLS = UpstreamTransport.TLS
+
+
+def forward(text: str, directory: str = "") -> Forward:
+    (directive,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
+    (settings,) = parse_forward(directive, Context(((),), directory))
+    return settings
+
+
+def with_options(*lines: str, directory: str = "") -> Forward:
+    body = "\n".join(lines)
+    return forward(f"forward . 192.0.2.1 {{\n{body}\n}}", directory)
+
+
+def problem(text: str, directory: str = "") -> str:
+    with pytest.raises(ConfigError) as refused:
+        forward(text, directory)
+    return str(refused.value)
+
+
+def test_without_options_the_defaults_are_those_of_coredns() -> None:
+    settings = forward("forward . 192.0.2.1")
+    assert settings == Forward(((),), (UpstreamAddress("192.0.2.1", 53),))
+    assert (settings.expire, settings.read_timeout, settings.max_fails) == (10.0, 2.0, 2)
+    assert (settings.policy, settings.health_check) == (Policy.RANDOM, HealthCheck(0.5, True, ()))
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (".", [()]),
+        ("Example.org", [("example", "org")]),
+        ("dns://example.org:53", [("example", "org")]),
+        ("10.0.0.0/8", [("10", "in-addr", "arpa")]),
+        ("192.0.2.0/25", [(str(n), "2", "0", "192", "in-addr", "arpa") for n in range(128)]),
+    ],
+)
+def test_from_is_a_name_or_a_prefix(origin: str, expected: list[tuple[str, ...]]) -> None:
+    assert list(forward(f"forward {origin} 192.0.2.1").origins) == expected
+
+
+ADDRESSES = {
+    "192.0.2.1": UpstreamAddress("192.0.2.1", 53),
+    "192.0.2.1:5353": UpstreamAddress("192.0.2.1", 5353),
+    "dns://192.0.2.1": UpstreamAddress("192.0.2.1", 53),
+    "2001:DB8::1": UpstreamAddress("2001:db8::1", 53),
+    "[2001:db8::1]": UpstreamAddress("2001:db8::1", 53),
+    "[2001:db8::1]:5353": UpstreamAddress("2001:db8::1", 5353),
+    "::1": UpstreamAddress("::1", 53),
+    "fe80::1%eth0": UpstreamAddress("fe80::1%eth0", 53),
+    "[fe80::1%eth0]:5353": UpstreamAddress("fe80::1%eth0", 5353),
+    "tls://192.0.2.1": UpstreamAddress("192.0.2.1", 853, TLS),
+    "tls://192.0.2.1:10853": UpstreamAddress("192.0.2.1", 10853, TLS),
+    "tls://192.0.2.1%dns.example": UpstreamAddress("192.0.2.1", 853, TLS, "dns.example"),
+    "tls://192.0.2.1%dns.example:10853": UpstreamAddress("192.0.2.1", 10853, TLS, "dns.example"),
+    "tls://2001:db8::1": UpstreamAddress("2001:db8::1", 853, TLS),
+    "tls://2001:db8::1%dns.example": UpstreamAddress("2001:db8::1", 853, TLS, "dns.example"),
+    "tls://[2001:db8::1%dns.example]:10853": UpstreamAddress("2001:db8::1", 10853, TLS, "dns.example"),
+}
+
+
+@pytest.mark.parametrize(("word", "expected"), ADDRESSES.items(), ids=ADDRESSES)
+def test_a_destination_is_an_address(word: str, expected: UpstreamAddress) -> None:
+    assert forward(f"forward . {word}").upstreams == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        (UpstreamAddress("192.0.2.1", 53), "192.0.2.1:53"),
+        (UpstreamAddress("2001:db8::1", 853, TLS), "[2001:db8::1]:853"),
+    ],
+)
+def test_metrics_show_an_upstream_as_coredns_does(address: UpstreamAddress, name: str) -> None:
+    assert address.name == name
+
+
+def test_a_destination_is_a_file_of_name_servers(tmp_path: Path) -> None:
+    (tmp_path / "upstream.conf").write_text("nameserver 192.0.2.1\nnameserver 192.0.2.2\n")
+    found = forward(f"forward . upstream.conf 192.0.2.2 {tmp_path}/upstream.conf", str(tmp_path)).upstreams
+    assert found == (UpstreamAddress("192.0.2.1", 53), UpstreamAddress("192.0.2.2", 53))
+
+
+def test_a_file_without_name_servers_is_passed_over_where_others_remain(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert len(forward(f"forward . {tmp_path}/empty 192.0.2.1").upstreams) == 1
+    assert "only files without a name server" in problem(f"forward . {tmp_path}/empty")
+
+
+def test_the_server_name_is_that_of_all_tls_servers() -> None:
+    found = forward("forward . tls://192.0.2.1 192.0.2.2 {\ntls_servername dns.example\n}").upstreams
+    assert found == (UpstreamAddress("192.0.2.1", 853, TLS, "dns.example"), UpstreamAddress("192.0.2.2", 53))
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "except a.example b.example.": {"excepted": (("a", "example"), ("b", "example"))},
+    "force_tcp": {"force_tcp": True},
+    "prefer_udp": {"prefer_udp": True},
+    "expire 20s": {"expire": 20.0},
+    "max_age 1m": {"max_age": 60.0},
+    "max_age 0": {"max_age": 0.0},
+    "max_idle_conns 4": {"max_idle_conns": 4},
+    "read_timeout 500ms": {"read_timeout": 0.5},
+    "max_fails 0": {"max_fails": 0},
+    "max_connect_attempts 0": {"max_connect_attempts": 0},
+    "policy sequential": {"policy": Policy.SEQUENTIAL},
+    "policy round_robin": {"policy": Policy.ROUND_ROBIN},
+    "health_check 5s": {"health_check": HealthCheck(5.0)},
+    "health_check 1s no_rec domain example.org": {"health_check": HealthCheck(1.0, False, ("example", "org"))},
+    "health_check 1s domain . no_rec": {"health_check": HealthCheck(1.0, False)},
+    "max_concurrent 1000": {"max_concurrent": 1000},
+    "next NXDOMAIN servfail": {"next_rcodes": frozenset({Rcode.NXDOMAIN, Rcode.SERVFAIL})},
+    "next_on_nodata": {"next_on_nodata": True},
+    "failfast_all_unhealthy_upstreams": {"failfast": True},
+    "failover SERVFAIL REFUSED": {"failover": frozenset({Rcode.SERVFAIL, Rcode.REFUSED})},
+    "source_address 2001:DB8::2": {"source_address": "2001:db8::2"},
+    "tls": {"tls": ForwardTls()},
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), OPTIONS.items(), ids=OPTIONS)
+def test_each_option_sets_its_own(line: str, expected: dict[str, Any]) -> None:
+    assert with_options(line) == Forward(((),), (UpstreamAddress("192.0.2.1", 53),), **expected)
+
+
+def test_lists_add_up() -> None:
+    found = with_options(
+        "except a.example", "except b.example", "failover SERVFAIL", "failover REFUSED", "next NXDOMAIN"
+    )
+    assert found.excepted == (("a", "example"), ("b", "example"))
+    assert found.failover == {Rcode.SERVFAIL, Rcode.REFUSED}
+
+
+def test_tls_takes_a_certificate_its_key_and_a_ca(tmp_path: Path) -> None:
+    names = ("crt", "key", "ca")
+    for name in names:
+        (tmp_path / name).touch()
+    crt, key, ca = (str(tmp_path / name) for name in names)
+    found = [with_options(f"tls {words}", directory=str(tmp_path)).tls for words in ("ca", "crt key", "crt key ca")]
+    assert found == [ForwardTls(ca=ca), ForwardTls(crt, key), ForwardTls(crt, key, ca)]
+
+
+ADDRESS = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
+NO_HOST = f"expected {ADDRESS}; a host name is not looked up, so write its addresses, or those of its Service"
+PROBLEMS = {
+    "nothing": ("forward", f"'forward' has no argument, expected a zone and where to forward to: {ADDRESS}"),
+    "no destination": (
+        "forward .",
+        f"'forward' has the arguments '.', expected a zone and where to forward to: {ADDRESS}",
+    ),
+    "a host name": ("forward . dns.example", f"'forward' has 'dns.example', {NO_HOST}"),
+    "a host name for TLS": ("forward . tls://dns.example", f"'forward' has 'tls://dns.example', {NO_HOST}"),
+    "no address": ("forward . 192.0.2.256", f"'forward' has '192.0.2.256', {NO_HOST}"),
+    "a port that is none": ("forward . 192.0.2.1:0", "'forward' has '192.0.2.1:0', expected a port from 1 to 65535"),
+    "a file that is not there": (
+        "forward . /nowhere/resolv.conf",
+        "cannot read '/nowhere/resolv.conf': No such file or directory",
+    ),
+    "DNS over HTTPS": (
+        "forward . https://192.0.2.1",
+        "'forward' has 'https://192.0.2.1', but topodns does not speak DNS over HTTPS; "
+        "most such servers answer tls://ADDRESS as well",
+    ),
+    "a scheme of nobody": ("forward . udp://192.0.2.1", f"'forward' has 'udp://192.0.2.1', expected {ADDRESS}"),
+    "an interface for IPv4": (
+        "forward . 192.0.2.1%eth0",
+        "'forward' has '192.0.2.1%eth0', expected %NAME only after tls:// or an IPv6 address",
+    ),
+    "too many destinations": (
+        "forward . " + " ".join(f"192.0.2.{n}" for n in range(16)),
+        "'forward' has 16 destinations, expected at most 15",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), PROBLEMS.values(), ids=PROBLEMS)
+def test_what_cannot_be_meant_is_refused(text: str, expected: str) -> None:
+    assert problem(text) == f"Corefile:1: {expected}"
+
+
+OPTION_PROBLEMS = {
+    "an unknown option": (
+        "max_fail 1",
+        "unknown option 'max_fail' of 'forward', did you mean 'max_fails'?",
+    ),
+    "an option twice": ("max_fails 1\nmax_fails 2", "found 'max_fails' again, first at Corefile:2"),
+    "except what": ("except", "'except' has no argument, expected the zones that are not forwarded"),
+    "a flag with an argument": ("force_tcp on", "'force_tcp' has the arguments 'on', expected none"),
+    "no number": ("max_concurrent -1", "'max_concurrent' has '-1', expected a whole number from 0 to 4294967295"),
+    "no duration": ("expire 10", "'expire' has '10', expected a duration such as 5s, 1m30s or 500ms"),
+    "no time to read": ("read_timeout 0s", "'read_timeout' has the arguments '0s', expected a duration of more than 0"),
+    "no policy": ("policy randm", "'policy' has 'randm', did you mean 'random'?"),
+    "no response code": ("next NXDOMAN", "'next' has 'NXDOMAN', did you mean 'NXDOMAIN'?"),
+    "no response code at all": ("next 3", "'next' has '3', expected a response code such as SERVFAIL"),
+    "failover after success": (
+        "failover NOERROR",
+        "'failover' has NOERROR, expected response codes of answers that are not good enough",
+    ),
+    "a health check without a duration": (
+        "health_check",
+        "'health_check' has no argument, expected a duration, and perhaps no_rec, and domain and a name",
+    ),
+    "a health check of nothing": (
+        "health_check 1s domain",
+        "'health_check' has 'domain', expected no_rec, or domain and a name",
+    ),
+    "a health check of no name": (
+        "health_check 1s domain a..b",
+        "'health_check' has no name after domain: empty label in 'a..b'",
+    ),
+    "no source address": (
+        "source_address eth0",
+        "'source_address' has the arguments 'eth0', expected an IP address of this machine",
+    ),
+    "a server name that is none": (
+        "tls_servername a..b",
+        "found the server name 'a..b', expected a DNS name or an address",
+    ),
+    "DNS over HTTPS": (
+        "doh_method GET",
+        "'doh_method' is for DNS over HTTPS, which topodns does not speak; forward to tls://ADDRESS",
+    ),
+    "looking up host names": (
+        "resolver 192.0.2.1",
+        "'resolver' is for host names, which topodns does not look up; forward to their addresses",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "expected"), OPTION_PROBLEMS.values(), ids=OPTION_PROBLEMS)
+def test_what_an_option_cannot_mean_is_refused(lines: str, expected: str) -> None:
+    line = 2 + lines.count("\n")
+    assert problem(f"forward . 192.0.2.1 {{\n{lines}\n}}") == f"Corefile:{line}: {expected}"
+
+
+def test_max_age_is_at_least_expire_as_in_coredns() -> None:
+    found = problem("forward . 192.0.2.1 {\nmax_age 5s\n}")
+    assert found == "Corefile:1: 'forward' has max_age 5s and expire 10s, expected a max_age of at least expire"
+
+
+def test_a_tls_server_has_one_name() -> None:
+    found = problem("forward . tls://192.0.2.1%a.example {\ntls_servername b.example\n}")
+    expected = "found 'tls://192.0.2.1%a.example' and 'tls_servername b.example', expected one of the names"
+    assert found == f"Corefile:1: {expected}"
+
+
+def test_tls_takes_at_most_three_files(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = problem("forward . 192.0.2.1 {\ntls file file file file\n}", str(tmp_path))
+    assert found.endswith("expected the files of a certificate and its key, or of a CA, or of all three, or none")

@@ -1,0 +1,49 @@
+"""The name servers of files like /etc/resolv.conf."""
+
+from pathlib import Path
+
+import pytest
+
+from topodns.config.errors import ConfigError
+from topodns.config.resolv_conf import load_nameservers
+
+CASES = {
+    "a node's": (
+        "nameserver 192.0.2.1\nnameserver 192.0.2.2\nsearch lan\noptions ndots:5\n",
+        ["192.0.2.1", "192.0.2.2"],
+    ),
+    "more than the C library's three": (
+        "\n".join(f"nameserver 192.0.2.{n}" for n in range(1, 6)),
+        [f"192.0.2.{n}" for n in range(1, 6)],
+    ),
+    "comments, in lines of their own and behind an address": (
+        "# nameserver 192.0.2.9\n;nameserver 192.0.2.9\n  nameserver\t192.0.2.1 # the first\n",
+        ["192.0.2.1"],
+    ),
+    "IPv6, and one that is on a link": (
+        "nameserver 2001:DB8::1\nnameserver fe80::1%eth0",
+        ["2001:db8::1", "fe80::1%eth0"],
+    ),
+    "a line without an address": ("nameserver\n", []),
+    "nothing": ("", []),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_the_nameserver_lines_count(tmp_path: Path, text: str, expected: list[str]) -> None:
+    path = tmp_path / "resolv.conf"
+    path.write_text(text)
+    assert list(load_nameservers(str(path))) == expected
+
+
+def test_what_is_no_address_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "resolv.conf"
+    path.write_text("search lan\nnameserver dns.example\n")
+    with pytest.raises(ConfigError) as refused:
+        load_nameservers(str(path))
+    assert str(refused.value) == f"{path}:2: 'nameserver' has 'dns.example', expected an IP address"
+
+
+def test_a_directory_is_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load_nameservers(str(tmp_path))

@@ -1,0 +1,219 @@
+"""Answers past their TTL, while the upstream has nothing better: RFC 8767."""
+
+import logging
+
+import pytest
+
+from tests.support.caching import Story, denied, failed, positive
+from topodns.dns.message import Flag, Rcode, Response
+from topodns.resolve.step import Dropped, Scope
+from topodns.settings.cache import Cache, ServeStale, Share
+
+IMMEDIATE = Cache(serve_stale=ServeStale())
+VERIFY = Cache(serve_stale=ServeStale(verify=True))
+PREFER_POSITIVE = Cache(serve_stale=ServeStale(prefer_positive=True))
+
+
+def stale(settings: Cache, was: Response | None = None, says: Response | None = None, age: float = 400) -> Story:
+    """A story whose www.example. was asked for once, long ago, and whose upstream says something else by now."""
+    story = Story(settings, was or positive())
+    story.ask()
+    story.upstream.says = says
+    story.timers.advance(age)
+    return story
+
+
+def test_at_once_and_refreshed_behind() -> None:
+    story = stale(IMMEDIATE)
+    assert [story.ask() for _ in range(50)] == ["192.0.2.1 30 stale"] * 50
+    assert story.times_asked == 2  # one refresh at a time
+    story.upstream.reply(positive(60, "192.0.2.2"))
+    assert story.ask() == "192.0.2.2 60 success"
+    counts = story.cache.counts
+    assert (counts.served_stale, counts.prefetches, counts.misses) == (50, 1, 1)
+
+
+def test_a_stale_answer_is_for_one_client_and_says_so() -> None:
+    story = stale(IMMEDIATE)
+    story.ask()
+    assert (story.last.plugin, story.last.note, story.last.scope) == ("cache", "stale", Scope.CLIENT)
+    assert story.last.valid_until is None
+    assert story.last.response.ede is not None
+    assert story.last.response.ede.code == 3  # RFC 8914 section 4.4
+    story = stale(IMMEDIATE, denied(), age=1000)
+    story.ask()
+    assert story.last.response.ede is not None
+    assert story.last.response.ede.code == 19
+
+
+@pytest.mark.parametrize("settings", [IMMEDIATE, VERIFY])
+def test_not_after_its_time(settings: Cache) -> None:
+    for age, by in ((300 + 3599, "192.0.2.1 30 stale"), (300 + 3600, "SERVFAIL upstream")):
+        assert stale(settings, says=failed(), age=age).ask() == by
+
+
+def test_without_the_option_there_is_nothing_stale() -> None:
+    assert stale(Cache(), says=failed()).ask() == "SERVFAIL upstream"
+
+
+def test_a_failure_is_never_served_stale() -> None:
+    for was in (failed(), failed(Rcode.NOTIMP)):
+        story = stale(IMMEDIATE, was, positive(), age=10)
+        assert story.ask() == "192.0.2.1 300 upstream"
+
+
+def test_a_denial_is_served_stale_as_well() -> None:
+    assert stale(IMMEDIATE, denied(), failed()).ask() == "NXDOMAIN 30 stale"
+
+
+@pytest.mark.parametrize(
+    ("settings", "ttl"),
+    [
+        (Cache(serve_stale=ServeStale(ttl=5)), "5"),
+        (Cache(serve_stale=ServeStale(ttl=0)), "0"),
+        (Cache(serve_stale=ServeStale(ttl=5), keepttl=True), "5"),
+        (Cache(serve_stale=ServeStale(ttl=0), keepttl=True), "300"),
+    ],
+)
+def test_the_ttl_of_stale_answers(settings: Cache, ttl: str) -> None:
+    assert stale(settings).ask() == f"192.0.2.1 {ttl} stale"
+
+
+@pytest.mark.parametrize("failing", [failed(), failed(Rcode.REFUSED), Response(flags=Flag.TC)])
+def test_a_failed_refresh_is_not_tried_again_for_a_while(failing: Response) -> None:
+    story = stale(IMMEDIATE, says=failing)
+    for _ in range(5):
+        assert story.ask() == "192.0.2.1 30 stale"
+    assert story.times_asked == 2
+    assert story.after(29.9) == "192.0.2.1 30 stale"
+    assert story.times_asked == 2
+    story.upstream.says = positive(60, "192.0.2.2")
+    assert story.after(0.1) == "192.0.2.1 30 stale"
+    assert (story.times_asked, story.ask()) == (3, "192.0.2.2 60 success")
+
+
+def test_with_no_recheck_time_it_is() -> None:
+    story = stale(Cache(serve_stale=ServeStale(recheck=0)), says=failed())
+    assert [story.ask() for _ in range(3)] == ["192.0.2.1 30 stale"] * 3
+    assert story.times_asked == 4
+
+
+@pytest.mark.parametrize("settings", [IMMEDIATE, VERIFY])
+@pytest.mark.parametrize(
+    ("news", "shown"),
+    [
+        (denied(), "NXDOMAIN 300"),
+        (denied(Rcode.NOERROR), "NODATA 300"),
+        (Response(Rcode.NXDOMAIN), "NXDOMAIN"),  # without an SOA: not kept, and believed all the same
+    ],
+)
+def test_nothing_stale_once_a_name_is_known_to_be_gone(settings: Cache, news: Response, shown: str) -> None:
+    story = stale(settings, says=news)
+    story.ask()
+    assert story.ask().startswith(shown)
+    story.upstream.says = failed()
+    assert story.after(310).startswith(("NXDOMAIN", "NODATA", "SERVFAIL"))
+
+
+@pytest.mark.parametrize("settings", [IMMEDIATE, VERIFY])
+def test_an_answer_that_must_not_be_kept_replaces_a_stale_one(settings: Cache) -> None:
+    story = stale(settings, says=positive(0, "192.0.2.2"))
+    story.ask()
+    story.upstream.says = positive(0, "192.0.2.3")
+    assert story.ask() == "192.0.2.3 0 upstream"
+
+
+def test_an_answer_from_memory_ends_what_was_stale() -> None:
+    story = stale(IMMEDIATE, says=positive(5, "192.0.2.9"))
+    story.upstream.name = ""  # a name that some directive before `forward` answers by now
+    assert story.ask() == "192.0.2.1 30 stale"
+    assert story.ask() == "192.0.2.9 5 upstream"
+
+
+def test_verified_first_where_the_upstream_answers() -> None:
+    story = stale(VERIFY, says=positive(60, "192.0.2.2"))
+    assert [story.ask(), story.ask()] == ["192.0.2.2 60 upstream", "192.0.2.2 60 success"]
+    assert (story.cache.counts.served_stale, story.cache.counts.prefetches) == (0, 0)
+
+
+def test_verified_first_and_stale_at_once_where_it_fails() -> None:
+    story = stale(VERIFY, says=failed())
+    assert [story.ask(), story.ask()] == ["192.0.2.1 30 stale"] * 2
+    assert story.times_asked == 2
+
+
+def test_a_silent_upstream_is_waited_for_once_and_not_for_long() -> None:
+    story = stale(VERIFY)
+    assert story.ask() == ""
+    story.timers.advance(1.0)
+    assert story.ask() == ""  # waits with the first one
+    story.timers.advance(0.7)
+    assert len(story.answers) == 1
+    story.timers.advance(0.1)
+    assert story.answers[1:] == ["192.0.2.1 30 stale"] * 2
+    assert [story.ask() for _ in range(9)] == ["192.0.2.1 30 stale"] * 9  # at once
+    assert (story.times_asked, story.timers.pending) == (2, 0)
+    story.upstream.reply(positive(60, "192.0.2.2"))  # too late for them, not for others
+    assert story.ask() == "192.0.2.2 60 success"
+
+
+def test_all_who_wait_get_the_news_each_in_a_response_of_its_own() -> None:
+    story = stale(VERIFY)
+    for flags in (Flag.RD, Flag.RD | Flag.AD, Flag.RD):
+        story.ask(flags=flags)
+    news = positive(60, "192.0.2.2")
+    news.flags |= Flag.AD
+    story.upstream.reply(news)
+    assert story.answers[1:] == ["192.0.2.2 60 upstream"] * 3
+    assert [bool(each.response.flags & Flag.AD) for each in story.resolutions[1:]] == [False, True, False]
+    assert (story.times_asked, story.timers.pending) == (2, 0)
+
+
+def test_without_a_timeout_as_long_as_the_upstream_takes() -> None:
+    story = stale(Cache(serve_stale=ServeStale(verify=True, verify_timeout=0)))
+    assert story.after(100) == ""
+    story.upstream.reply(failed())
+    assert story.answers[-1] == "192.0.2.1 30 stale"
+
+
+def test_a_refresh_asks_with_recursion_and_for_more_than_a_datagram() -> None:
+    story = stale(IMMEDIATE)
+    story.ask(flags=0)
+    query, client = story.upstream.asked[-1]
+    assert (query.flags, client.transport) == (Flag.RD | Flag.AD, "tcp")
+    story.upstream.reply(positive(60, "192.0.2.2"))
+    assert story.ask() == "192.0.2.2 60 success"
+
+
+def test_with_prefer_positive_the_last_good_answer_goes_before_a_denial() -> None:
+    story = stale(PREFER_POSITIVE, says=denied())
+    assert [story.ask(), story.ask()] == ["192.0.2.1 30 stale"] * 2
+    assert len(story.cache.memory.denial) == 1
+    story.upstream.says = positive(60, "192.0.2.2")
+    story.after(30)
+    assert (story.ask(), len(story.cache.memory.denial)) == ("192.0.2.2 60 success", 0)
+
+
+def test_but_only_until_it_is_too_old() -> None:
+    story = stale(PREFER_POSITIVE, says=denied(ttl=900))
+    story.after(3200)
+    assert story.ask() == "192.0.2.1 30 stale"
+    assert story.after(301) == "NXDOMAIN 599 denial"
+
+
+def test_with_prefer_positive_a_denial_alone_is_refreshed_as_ever() -> None:
+    verify = Cache(serve_stale=ServeStale(verify=True, prefer_positive=True), denial=Share(60))
+    story = stale(verify, denied(), denied(ttl=50))
+    assert story.ask() == "NXDOMAIN 50 upstream"
+
+
+@pytest.mark.parametrize("settings", [IMMEDIATE, VERIFY])
+@pytest.mark.parametrize("raised", [Dropped(), KeyError("a bug")])
+def test_whatever_becomes_of_a_refresh_the_stale_answer_goes_out(
+    settings: Cache, raised: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    story = stale(settings)
+    story.upstream.raises = raised
+    assert [story.ask(), story.ask()] == ["192.0.2.1 30 stale"] * 2
+    bugs = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert bugs == ([] if isinstance(raised, Dropped) else ["bug: the refresh of www.example."] * 2)

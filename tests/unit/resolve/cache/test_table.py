@@ -1,0 +1,107 @@
+import marshal
+
+import pytest
+
+from topodns.resolve.cache.entry import Entry, Sort
+from topodns.resolve.cache.table import MAX_ENTRY, Table
+
+MUCH = 1 << 30
+
+
+def entry(octets: int = 100) -> Entry:
+    return Entry(bytes(octets), Sort.SUCCESS, 60, 0.0)
+
+
+def key(number: int) -> bytes:
+    return b"%d.example" % number
+
+
+def fill(table: Table, numbers: range, octets: int = 100) -> None:
+    for number in numbers:
+        assert table.insert(key(number), entry(octets))
+
+
+def known(table: Table, numbers: range) -> int:
+    return sum(table.peek(key(number)) is not None for number in numbers)
+
+
+def test_no_more_entries_than_its_capacity() -> None:
+    table = Table(1024, MUCH)
+    for number in range(5000):
+        table.insert(key(number), entry())
+        assert table.peek(key(number)) is not None  # what has just come in stays
+        assert len(table) <= 1024
+    assert len(table) >= 1000
+    assert table.evictions == 5000 - len(table)
+
+
+@pytest.mark.parametrize("octets", [0, 500, 20_000, MAX_ENTRY])
+def test_no_more_octets_than_allowed(octets: int) -> None:
+    table = Table(1 << 20, 1 << 20)
+    for number in range(4000):
+        table.insert(key(number), entry(octets))
+        assert table.octets <= 1 << 20
+        assert table.peek(key(number)) is not None
+    assert table.octets > 0.9 * (1 << 20)
+    assert len(table) * octets <= table.octets
+
+
+def test_the_oldest_go_first() -> None:
+    table = Table(1024, MUCH)
+    fill(table, range(1024 + 100))
+    assert known(table, range(100)) == 0
+    assert known(table, range(200, 1124)) == 924
+
+
+def test_a_scan_leaves_alone_what_was_asked_for_again() -> None:
+    table = Table(1024, MUCH)
+    fill(table, range(500))
+    for number in range(0, 500, 2):
+        table.touch(key(number))
+    fill(table, range(1000, 100_000))
+    assert known(table, range(0, 500, 2)) == 250
+    assert known(table, range(1, 500, 2)) == 0
+
+
+def test_what_was_asked_for_again_long_ago_makes_room_for_what_is_now() -> None:
+    table = Table(1000, MUCH)
+    for number in range(3000):
+        fill(table, range(number, number + 1))
+        table.touch(key(number))
+    assert known(table, range(2300, 3000)) == 700
+    assert known(table, range(1000)) == 0
+
+
+def test_an_entry_is_replaced_in_its_place() -> None:
+    table = Table(1024, MUCH)
+    fill(table, range(2))
+    table.touch(key(0))
+    octets = table.octets
+    fill(table, range(2), 150)
+    assert (len(table), table.octets) == (2, octets + 100)
+    fill(table, range(10, 3000))
+    assert known(table, range(2)) == 1
+
+
+def test_what_is_removed_gives_its_room_back() -> None:
+    table = Table(1024, MUCH)
+    fill(table, range(10))
+    table.touch(key(3))
+    for number in range(12):
+        table.remove(key(number))
+    assert (len(table), table.octets, table.evictions) == (0, 0, 0)
+
+
+def test_an_entry_larger_than_any_message_is_refused() -> None:
+    table = Table(1024, MUCH)
+    assert not table.insert(key(1), entry(MAX_ENTRY + 1))
+    assert (len(table), table.octets) == (0, 0)
+
+
+def test_the_room_that_is_counted_is_about_what_is_taken() -> None:
+    # A key, its content and an entry: what sys.getsizeof says of them, and a place in a dictionary.
+    one = Entry(marshal.dumps((0, 0, (), (), ())), Sort.SUCCESS, 60, 1000.5)
+    table = Table(1024, MUCH)
+    table.insert(key(1), one)
+    taken = sum(each.__sizeof__() for each in (key(1), one.packed, one, one.born)) + 16 + 45
+    assert 0.8 < table.octets / taken < 1.25

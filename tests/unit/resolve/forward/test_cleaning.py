@@ -1,0 +1,285 @@
+"""What of a reply is kept. Records are lines of a zone file; the question is for www.example.org unless it says so."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from tests.support.asking import ask
+from tests.support.scripted_upstream import says
+from topodns.dns.message import Ede, Edns, Option, RRset, RRType
+from topodns.dns.names import name_text, name_wire, parse_name, wire_labels
+from topodns.dns.reply import Reply, read_reply
+from topodns.resolve.forward.cleaning import MAX_CHAIN, MAX_TTL, clean, extended_error
+from topodns.resolve.forward.outgoing import question_message
+
+Lines = Sequence[str]
+
+
+def reply(
+    answer: Lines = (),
+    authority: Lines = (),
+    additional: Lines = (),
+    qtype: int = RRType.A,
+    name: str = "www.example.org",
+) -> Reply:
+    message = question_message(ask(name, qtype))
+    return read_reply(says(*answer, authority=authority, additional=additional)(message))
+
+
+def shown(rrsets: Sequence[RRset], name: str = "www.example.org.") -> list[str]:
+    """`OWNER TYPE` of each RRset."""
+    return [f"{owner_of(rrset, name)} {type_name(rrset.rtype)}" for rrset in rrsets]
+
+
+def owner_of(rrset: RRset, name: str) -> str:
+    return name_text(wire_labels(rrset.owner)) if rrset.owner else name
+
+
+def type_name(rtype: int) -> str:
+    return {39: "DNAME"}.get(rtype) or RRType(rtype).name
+
+
+A_OF_WWW = "www.example.org. 300 IN A 192.0.2.7"
+ANSWERS: dict[str, tuple[int, Lines, Lines]] = {
+    "nothing": (RRType.A, [], []),
+    "the records asked for": (RRType.A, [A_OF_WWW, "www.example.org. 300 IN A 192.0.2.8"], ["www.example.org. A"]),
+    "in another case": (RRType.A, ["WWW.example.ORG. 300 IN A 192.0.2.7"], ["www.example.org. A"]),
+    "another name beside them": (RRType.A, [A_OF_WWW, "bank.example. 300 IN A 192.0.2.66"], ["www.example.org. A"]),
+    "another name alone": (RRType.A, ["bank.example. 300 IN A 192.0.2.66"], []),
+    "a longer name than asked": (RRType.A, ["a.www.example.org. 300 IN A 192.0.2.66"], []),
+    "another type": (RRType.A, [A_OF_WWW, "www.example.org. 300 IN AAAA 2001:db8::1"], ["www.example.org. A"]),
+    "an alias": (
+        RRType.A,
+        ["www.example.org. 300 IN CNAME w.cdn.example.", "w.cdn.example. 60 IN A 192.0.2.7"],
+        ["www.example.org. CNAME", "w.cdn.example. A"],
+    ),
+    "an alias after what it leads to": (
+        RRType.A,
+        ["w.cdn.example. 60 IN A 192.0.2.7", "www.example.org. 300 IN CNAME W.CDN.example."],
+        ["w.cdn.example. A", "www.example.org. CNAME"],
+    ),
+    "a chain of two, and one that is not of it": (
+        RRType.A,
+        [
+            "www.example.org. 300 IN CNAME a.example.",
+            "a.example. 300 IN CNAME b.example.",
+            "c.example. 300 IN CNAME b.example.",
+            "b.example. 60 IN A 192.0.2.7",
+            "c.example. 60 IN A 192.0.2.66",
+        ],
+        ["www.example.org. CNAME", "a.example. CNAME", "b.example. A"],
+    ),
+    "an alias of nothing": (RRType.A, ["www.example.org. 300 IN CNAME a.example."], ["www.example.org. CNAME"]),
+    "an alias asked for, which is not followed": (
+        RRType.CNAME,
+        ["www.example.org. 300 IN CNAME a.example.", "a.example. 300 IN CNAME b.example."],
+        ["www.example.org. CNAME"],
+    ),
+    "a loop of two": (
+        RRType.A,
+        ["www.example.org. 300 IN CNAME a.example.", "a.example. 300 IN CNAME www.example.org."],
+        ["www.example.org. CNAME", "a.example. CNAME"],
+    ),
+    "an alias of itself": (
+        RRType.A,
+        ["www.example.org. 300 IN CNAME www.example.org."],
+        ["www.example.org. CNAME"],
+    ),
+    "two aliases of one name, of which the first counts": (
+        RRType.A,
+        [
+            "www.example.org. 300 IN CNAME a.example.",
+            "www.example.org. 300 IN CNAME b.example.",
+            "a.example. 60 IN A 192.0.2.7",
+            "b.example. 60 IN A 192.0.2.8",
+        ],
+        ["www.example.org. CNAME", "a.example. A"],
+    ),
+    "a DNAME above, and the CNAME made of it": (
+        RRType.A,
+        [
+            "example.org. 300 IN DNAME example.net.",
+            "www.example.org. 300 IN CNAME www.example.net.",
+            "www.example.net. 60 IN A 192.0.2.7",
+        ],
+        ["example.org. DNAME", "www.example.org. CNAME", "www.example.net. A"],
+    ),
+    "a DNAME of others": (
+        RRType.A,
+        ["example.com. 300 IN DNAME example.net.", A_OF_WWW],
+        ["www.example.org. A"],
+    ),
+    "everything that the name has, where everything was asked for": (
+        RRType.ANY,
+        [A_OF_WWW, 'www.example.org. 300 IN TXT "x"', "bank.example. 300 IN A 192.0.2.66"],
+        ["www.example.org. A", "www.example.org. TXT"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("qtype", "answer", "kept"), ANSWERS.values(), ids=ANSWERS)
+def test_the_answer_is_the_chain_of_the_question(qtype: int, answer: Lines, kept: Lines) -> None:
+    if "DNAME" in " ".join(answer):
+        answer = [line for line in answer if "DNAME" not in line]
+        found = with_dname(
+            reply(answer, qtype=qtype), "example.com." if "example.org. DNAME" not in kept else "example.org."
+        )
+    else:
+        found = reply(answer, qtype=qtype)
+    assert shown(clean(found, False)[0]) == kept
+
+
+def with_dname(found: Reply, owner: str) -> Reply:
+    """dnslib knows no DNAME."""
+    dname = RRset(name_wire(parse_name(owner)), 39, 300, (name_wire(("example", "net")),))
+    return found._replace(answer=(dname, *found.answer))
+
+
+def test_a_chain_ends_after_sixteen_aliases() -> None:
+    names = ["www.example.org.", *(f"n{n}.example." for n in range(1, 20))]
+    aliases = [f"{one} 300 IN CNAME {other}" for one, other in pairwise(names)]
+    found = clean(reply([*aliases, "n19.example. 300 IN A 192.0.2.7"]), False)[0]
+    assert shown(found) == [f"{name} CNAME" for name in names[:MAX_CHAIN]]
+
+
+SOA = "300 IN SOA ns.example.org. root.example.org. 1 2 3 4 5"
+AUTHORITIES: dict[str, tuple[Lines, Lines, Lines]] = {
+    "the SOA above": ([], [f"example.org. {SOA}"], ["example.org. SOA"]),
+    "the SOA of the name itself": ([], [f"www.example.org. {SOA}"], ["www.example.org. SOA"]),
+    "the root's": ([], [f". {SOA}"], [". SOA"]),
+    "a SOA below": ([], [f"a.www.example.org. {SOA}"], []),
+    "a SOA beside": ([], [f"example.com. {SOA}"], []),
+    "a name that only ends alike": ([], [f"ample.org. {SOA}"], []),
+    "above what the name is an alias of": (
+        ["www.example.org. 300 IN CNAME a.example.net."],
+        [f"example.net. {SOA}", f"example.com. {SOA}"],
+        ["example.net. SOA"],
+    ),
+    "name servers": ([A_OF_WWW], ["org. 300 IN NS ns.example.", "com. 300 IN NS ns.example."], ["org. NS"]),
+    "anything else": ([], ["example.org. 300 IN A 192.0.2.66", 'www.example.org. 300 IN TXT "x"'], []),
+}
+
+
+@pytest.mark.parametrize(("answer", "authority", "kept"), AUTHORITIES.values(), ids=AUTHORITIES)
+def test_authority_is_about_origins_that_the_chain_is_in(answer: Lines, authority: Lines, kept: Lines) -> None:
+    assert shown(clean(reply(answer, authority), False)[1]) == kept
+
+
+ADDITIONALS: dict[str, tuple[int, Lines, Lines, Lines]] = {
+    "the address of a mail server": (
+        RRType.MX,
+        ["www.example.org. 300 IN MX 10 Mail.example.org."],
+        ["mail.example.org. 300 IN A 192.0.2.25", "bank.example. 300 IN A 192.0.2.66"],
+        ["mail.example.org. A"],
+    ),
+    "the addresses of a service": (
+        RRType.SRV,
+        ["www.example.org. 300 IN SRV 0 5 80 a.example."],
+        ["a.example. 300 IN A 192.0.2.1", "a.example. 300 IN AAAA 2001:db8::1", 'a.example. 300 IN TXT "x"'],
+        ["a.example. A", "a.example. AAAA"],
+    ),
+    "of an address": (RRType.A, [A_OF_WWW], ["ns.example.org. 300 IN A 192.0.2.53"], []),
+}
+
+
+@pytest.mark.parametrize(("qtype", "answer", "additional", "kept"), ADDITIONALS.values(), ids=ADDITIONALS)
+def test_additional_is_about_names_that_the_rest_points_to(
+    qtype: int, answer: Lines, additional: Lines, kept: Lines
+) -> None:
+    assert shown(clean(reply(answer, (), additional, qtype), False)[2]) == kept
+
+
+def test_glue_goes_with_the_name_servers_that_are_kept() -> None:
+    authority = ["org. 300 IN NS ns.example.", "com. 300 IN NS ns.evil.example."]
+    additional = ["ns.example. 300 IN A 192.0.2.53", "ns.evil.example. 300 IN A 192.0.2.66"]
+    assert shown(clean(reply((), authority, additional), False)[2]) == ["ns.example. A"]
+
+
+def test_a_service_binding_points_to_its_target() -> None:
+    target = name_wire(("svc", "example"))
+    address = RRset(target, RRType.A, 300, (b"\xc0\0\2\1",))
+    other = RRset(name_wire(("bank", "example")), RRType.A, 300, (b"\xc0\0\2\x42",))
+    binding = RRset(b"", RRType.HTTPS, 300, (b"\0\1" + target + b"\0\1\0\3\2h2",))
+    found = reply(qtype=RRType.HTTPS)._replace(answer=(binding,), additional=(address, other))
+    assert clean(found, False) == ((binding,), (), (address,))
+
+
+@pytest.mark.parametrize("rdata", [b"", b"\0", b"\0\1", b"\0\1\x3fa"])
+def test_a_service_binding_without_a_target_points_nowhere(rdata: bytes) -> None:
+    binding = RRset(b"", RRType.HTTPS, 300, (rdata,))
+    address = RRset(name_wire(("a", "example")), RRType.A, 300, (b"\xc0\0\2\1",))
+    found = reply(qtype=RRType.HTTPS)._replace(answer=(binding,), additional=(address,))
+    assert clean(found, False) == ((binding,), (), ())
+
+
+def signature(owner: str, covered: int, signer: str) -> RRset:
+    name = b"" if owner == "www.example.org." else name_wire(parse_name(owner))
+    rdata = covered.to_bytes(2, "big") + bytes(16) + name_wire(parse_name(signer)) + b"signature"
+    return RRset(name, RRType.RRSIG, 300, (rdata,))
+
+
+def proof(owner: str) -> RRset:
+    return RRset(name_wire(parse_name(owner)), RRType.NSEC, 300, (name_wire(("z", "org")) + b"\0\1\x40",))
+
+
+def test_signatures_are_for_those_who_want_dnssec() -> None:
+    signed = reply([A_OF_WWW])
+    signed = signed._replace(answer=(*signed.answer, signature("www.example.org.", RRType.A, "example.org")))
+    assert shown(clean(signed, True)[0]) == ["www.example.org. A", "www.example.org. RRSIG"]
+    assert shown(clean(signed, False)[0]) == ["www.example.org. A"]
+
+
+def test_proofs_of_origins_that_the_chain_is_in_are_for_those_who_want_dnssec() -> None:
+    denied = reply((), [f"example.org. {SOA}"])
+    proofs = (
+        signature("example.org.", RRType.SOA, "example.org"),
+        proof("a.example.org."),
+        signature("a.example.org.", RRType.NSEC, "example.org"),
+        proof("a.example.com."),
+    )
+    denied = denied._replace(authority=(*denied.authority, *proofs))
+    kept = ["example.org. SOA", "example.org. RRSIG", "a.example.org. NSEC", "a.example.org. RRSIG"]
+    assert shown(clean(denied, True)[1]) == kept
+    assert shown(clean(denied, False)[1]) == ["example.org. SOA"]
+
+
+def test_the_proof_of_a_wildcard_stands_without_a_soa() -> None:
+    expanded = reply([A_OF_WWW])
+    proofs = (proof("a.example.org."), signature("a.example.org.", RRType.NSEC, "example.org"))
+    expanded = expanded._replace(authority=proofs)
+    assert shown(clean(expanded, True)[1]) == ["a.example.org. NSEC", "a.example.org. RRSIG"]
+
+
+@pytest.mark.parametrize(
+    ("ttl", "kept"),
+    [(0, 0), (1, 1), (MAX_TTL, MAX_TTL), (MAX_TTL + 1, MAX_TTL), (2**31 - 1, MAX_TTL), (2**31, 0), (2**32 - 1, 0)],
+)
+@pytest.mark.parametrize("beside", [(), ("bank.example. 300 IN A 192.0.2.66",)], ids=["alone", "with others"])
+def test_ttls_are_cut_to_a_week(ttl: int, kept: int, beside: Lines) -> None:
+    found = reply([f"www.example.org. {ttl} IN A 192.0.2.7", *beside])
+    assert [rrset.ttl for rrset in clean(found, False)[0]] == [kept]
+
+
+def test_records_of_another_class_are_dropped() -> None:
+    found = reply(["www.example.org. 300 CH A 192.0.2.66", "www.example.org. 300 IN A 192.0.2.7"])
+    assert [(rrset.rclass, rrset.rdatas) for rrset in clean(found, False)[0]] == [(1, (b"\xc0\0\2\x07",))]
+
+
+@pytest.mark.parametrize(
+    ("data", "ede"),
+    [
+        (b"\0\x09no DNSKEY", Ede(9, "no DNSKEY")),
+        (b"\0\x09", Ede(9, "")),
+        (b"\0\x09with a NUL\0", Ede(9, "with a NUL")),
+        (b"\0\x09two\nlines \xff", Ede(9, "two?lines \ufffd")),
+        (b"\0", None),
+    ],
+)
+def test_the_upstream_s_reason_is_passed_on_in_print(data: bytes, ede: Ede | None) -> None:
+    edns = Edns(1232, 0, False, ((Option.COOKIE, b"12345678"), (Option.EXTENDED_ERROR, data)))
+    assert extended_error(edns) == ede
+
+
+def test_without_a_reason_there_is_none() -> None:
+    assert extended_error(Edns(1232, 0, False, ((Option.COOKIE, b"12345678"),))) is None

@@ -1,0 +1,42 @@
+"""What is counted of an upstream."""
+
+import pytest
+
+from tests.support.asking import ask
+from tests.support.forward_scene import ForwardScene
+from tests.support.scripted_upstream import refuses, says
+from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
+from topodns.resolve.tally import DURATION_BUCKETS
+
+
+@pytest.mark.parametrize(("seconds", "bucket"), [(0.0, 0), (0.00025, 0), (0.0003, 1), (0.1, 9), (8.192, 15), (9.0, 16)])
+def test_replies_fall_into_coredns_s_buckets(seconds: float, bucket: int) -> None:
+    counts = UpstreamCounts()
+    counts.replied(0, seconds)
+    expected = [0.0] * (len(DURATION_BUCKETS) + 1)
+    expected[bucket] = 1.0
+    assert counts.durations == {"NOERROR": [seconds, *expected]}
+
+
+@pytest.mark.parametrize(
+    ("rcode", "label"), [(0, "NOERROR"), (2, "SERVFAIL"), (3, "NXDOMAIN"), (16, "BADVERS"), (3841, "3841")]
+)
+def test_codes_are_labelled_as_in_coredns(rcode: int, label: str) -> None:
+    counts = UpstreamCounts()
+    counts.replied(rcode, 0.001)
+    assert list(counts.durations) == [label]
+
+
+def test_directives_that_forward_to_one_address_share_its_counts() -> None:
+    counts = ForwardCounts()
+    counts.upstream("192.0.2.1:53").replied(0, 0.5)
+    assert counts.upstream("192.0.2.1:53").durations["NOERROR"][0] == 0.5
+
+
+def test_only_replies_are_counted_each_by_how_long_it_took() -> None:
+    scene = ForwardScene(refuses, says(rcode=3))
+    scene.upstreams[1].delay = 0.2
+    scene.asked_and_answered(ask("www.example.org"))
+    assert scene.counts.upstream("192.0.2.1:53").durations == {}
+    seconds, *buckets = scene.counts.upstream("192.0.2.2:53").durations["NXDOMAIN"]
+    assert (round(seconds, 6), sum(buckets)) == (0.2, 1)

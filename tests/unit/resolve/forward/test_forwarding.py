@@ -1,0 +1,197 @@
+"""A question and what comes of it where upstreams work: whose it is, how it travels, what the client gets."""
+
+import pytest
+
+from tests.support.asking import ask, client
+from tests.support.forward_scene import ForwardScene
+from tests.support.messages import ECS, NODE_IDENTITY, Opt
+from tests.support.records import lines
+from tests.support.scripted_upstream import Behaviour, says
+from topodns.dns.message import Ede, Edns, Flag, Option, Query, Rcode, RRType
+from topodns.dns.names import parse_name
+from topodns.resolve.exchange import Transport
+from topodns.resolve.step import Client, Scope
+
+AA, TC, RA, AD = Flag.AA, Flag.TC, Flag.RA, Flag.AD
+UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS
+WWW = says("www.example.org. 300 IN A 192.0.2.7")
+EDNS = Edns(4096, 0, False)
+
+
+def test_the_answer_is_the_upstream_s() -> None:
+    found = ForwardScene(WWW).asked_and_answered(ask("WWW.example.org")).resolution
+    assert lines(found.response.answer, "WWW.example.org.") == ["WWW.example.org. 300 IN A 192.0.2.7"]
+    assert (found.plugin, found.scope, found.upstream) == ("forward", Scope.CLIENT, "192.0.2.1:53")
+
+
+@pytest.mark.parametrize("rcode", [Rcode.NXDOMAIN, Rcode.REFUSED, Rcode.SERVFAIL, Rcode.NOTIMP, 9])
+def test_any_rcode_of_an_upstream_is_an_answer(rcode: int) -> None:
+    scene = ForwardScene(says(rcode=rcode), WWW)
+    found = scene.asked_and_answered(ask("www.example.org"))
+    assert (found.rcode, found.resolution.upstream, scene.asked) == (rcode, "192.0.2.1:53", [1, 0])
+
+
+@pytest.mark.parametrize("flags", [0, RA, AA | RA, RA | AD, RA | TC])
+def test_the_upstream_s_aa_ra_ad_and_tc_are_passed_on(flags: int) -> None:
+    found = ForwardScene(says("www.example.org. 300 IN A 192.0.2.7", flags=flags | 0x40)).asked_and_answered(
+        ask("www.example.org")
+    )
+    assert found.resolution.response.flags == flags
+
+
+def test_the_upstream_s_edns_stays_with_us_but_for_its_reason() -> None:
+    options = [(Option.COOKIE, b"12345678"), (ECS, b"\0\1\x18\0\xc0\0\2"), (Option.EXTENDED_ERROR, b"\0\x09no DNSKEY")]
+    found = ForwardScene(says(rcode=Rcode.SERVFAIL, opt=Opt(options=options))).asked_and_answered(
+        ask("www.example.org", edns=EDNS)
+    )
+    assert (found.ede, found.resolution.response.options) == (Ede(9, "no DNSKEY"), ())
+
+
+FROM = {
+    "the root takes all": ([""], [], "www.example.org", True),
+    "FROM itself": (["example.org"], [], "example.org", True),
+    "below FROM": (["example.org"], [], "a.b.example.org", True),
+    "beside FROM": (["example.org"], [], "example.com", False),
+    "a name that only ends alike": (["example.org"], [], "an-example.org", False),
+    "one of several": (["a.example", "b.example"], [], "x.b.example", True),
+    "excepted": (["."], ["example.org"], "example.org", False),
+    "below what is excepted": (["."], ["example.com", "example.org"], "www.example.org", False),
+    "not excepted": (["."], ["example.org"], "example.com", True),
+    "FROM, although it is excepted": (["example.org"], ["example.org"], "example.org", True),
+    "below FROM that is excepted": (["example.org"], ["example.org"], "www.example.org", False),
+}
+
+
+@pytest.mark.parametrize(("origins", "excepted", "name", "taken"), FROM.values(), ids=FROM)
+def test_names_are_forwarded_that_from_covers_and_except_does_not(
+    origins: list[str], excepted: list[str], name: str, taken: bool
+) -> None:
+    scene = ForwardScene(says(), origins=tuple(map(parse_name, origins)), excepted=tuple(map(parse_name, excepted)))
+    assert scene.asked_and_answered(ask(name)).passed_on is not taken
+    assert scene.asked == [int(taken)]
+
+
+BY_UDP, BY_TCP = client(transport="udp"), client(transport="tcp")
+TRAVELS: dict[str, tuple[dict[str, bool], Client, list[Transport]]] = {
+    "as the client's": ({}, BY_UDP, [UDP]),
+    "as the client's, by TCP": ({}, BY_TCP, [TCP]),
+    "force_tcp": ({"force_tcp": True}, BY_UDP, [TCP]),
+    "prefer_udp": ({"prefer_udp": True}, BY_TCP, [UDP]),
+    "both, of which force_tcp counts": ({"force_tcp": True, "prefer_udp": True}, BY_UDP, [TCP]),
+    "to a TLS server": ({"tls": True}, BY_UDP, [TLS]),
+    "to a TLS server, whatever else is said": ({"tls": True, "prefer_udp": True}, BY_TCP, [TLS]),
+}
+
+
+@pytest.mark.parametrize(("settings", "asker", "transports"), TRAVELS.values(), ids=TRAVELS)
+def test_a_question_travels(settings: dict[str, bool], asker: Client, transports: list[Transport]) -> None:
+    scene = ForwardScene(WWW, **settings)  # type: ignore[arg-type]  # tls is one of the scene's own
+    assert scene.asked_and_answered(ask("www.example.org"), asker).rcode == Rcode.NOERROR
+    assert [asked.transport for asked in scene.upstreams[0].asked] == transports
+
+
+TRUNCATED = says("www.example.org. 300 IN A 192.0.2.6", flags=RA | TC)
+
+
+def test_with_prefer_udp_a_truncated_reply_is_asked_for_over_tcp() -> None:
+    scene = ForwardScene(TRUNCATED, prefer_udp=True)
+    scene.upstreams[0].behave(TRUNCATED, WWW)
+    found = scene.asked_and_answered(ask("www.example.org")).resolution.response
+    assert [asked.transport for asked in scene.upstreams[0].asked] == [UDP, TCP]
+    assert (found.flags, found.answer[0].rdatas) == (RA, (b"\xc0\0\2\7",))
+
+
+def test_without_it_the_client_learns_that_it_is_truncated() -> None:
+    scene = ForwardScene(TRUNCATED)
+    assert scene.asked_and_answered(ask("www.example.org")).resolution.response.flags == RA | TC
+    assert scene.asked == [1]
+
+
+def test_a_reply_truncated_over_tcp_is_not_asked_for_again() -> None:
+    scene = ForwardScene(TRUNCATED, prefer_udp=True, force_tcp=True)
+    assert scene.asked_and_answered(ask("www.example.org")).resolution.response.flags == RA | TC
+    assert scene.asked == [1]
+
+
+def bad_version(message: bytes) -> bytes:
+    reply = bytearray(says(opt=Opt())(message))
+    reply[-6] = Rcode.BADVERS >> 4
+    return bytes(reply)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [says(rcode=Rcode.FORMERR), says(rcode=Rcode.FORMERR, opt=Opt()), bad_version],
+    ids=["FORMERR", "FORMERR with EDNS", "BADVERS"],
+)
+def test_an_upstream_that_cannot_take_edns_is_asked_without(first: Behaviour) -> None:
+    scene = ForwardScene(WWW)
+    scene.upstreams[0].behave(first, WWW)
+    assert scene.asked_and_answered(ask("www.example.org", edns=EDNS)).rcode == Rcode.NOERROR
+    assert [asked.message[11] for asked in scene.upstreams[0].asked] == [1, 0]
+
+
+def test_formerr_to_a_question_without_edns_is_the_answer() -> None:
+    scene = ForwardScene(says(rcode=Rcode.FORMERR))
+    assert scene.asked_and_answered(ask("www.example.org")).rcode == Rcode.FORMERR
+    assert scene.asked == [1]
+
+
+def test_options_may_be_put_in_by_whoever_makes_the_step() -> None:
+    scene = ForwardScene(WWW, options_for=lambda asker: ((NODE_IDENTITY, asker.address),))
+    scene.asked_and_answered(ask("www.example.org"), client("10.240.0.9"))
+    assert scene.upstreams[0].asked[0].message.endswith(b"\xff\xee\0\4\x0a\xf0\0\x09")
+
+
+PASSES: dict[str, tuple[dict[str, object], Behaviour, bool]] = {
+    "next, and the code is one": ({"next_rcodes": frozenset({3})}, says(rcode=3), True),
+    "next, and another code": ({"next_rcodes": frozenset({3})}, says(rcode=2), False),
+    "next_on_nodata, and no answer": ({"next_on_nodata": True}, says(), True),
+    "next_on_nodata, and only what was not asked": (
+        {"next_on_nodata": True},
+        says("bank.example. 300 IN A 192.0.2.66"),
+        True,
+    ),
+    "next_on_nodata, and an answer": ({"next_on_nodata": True}, WWW, False),
+    "next_on_nodata, and no such name": ({"next_on_nodata": True}, says(rcode=3), False),
+    "neither": ({}, says(rcode=3), False),
+}
+
+
+@pytest.mark.parametrize(("settings", "behave", "passed"), PASSES.values(), ids=PASSES)
+def test_the_next_forward_is_asked_after_some_answers(
+    settings: dict[str, object], behave: Behaviour, passed: bool
+) -> None:
+    scene = ForwardScene(behave, followed=True, **settings)  # type: ignore[arg-type]  # only settings
+    assert scene.asked_and_answered(ask("www.example.org")).passed_on is passed
+
+
+def test_without_a_next_forward_next_means_nothing() -> None:
+    scene = ForwardScene(says(rcode=Rcode.NXDOMAIN), next_rcodes=frozenset({3}))
+    assert scene.asked_and_answered(ask("www.example.org")).rcode == Rcode.NXDOMAIN
+
+
+@pytest.mark.parametrize(
+    ("edns", "kept"), [(None, 1), (Edns(1232, 0, False), 1), (Edns(1232, 0, True), 2)], ids=["plain", "EDNS", "DO"]
+)
+def test_signatures_come_to_clients_that_want_them(edns: Edns | None, kept: int) -> None:
+    signature = "www.example.org. 300 IN RRSIG A 13 3 300 20260101000000 20250101000000 1 example.org. AAAA"
+    scene = ForwardScene(says("www.example.org. 300 IN A 192.0.2.7", signature))
+    found = scene.asked_and_answered(ask("www.example.org", edns=edns))
+    assert len(found.resolution.response.answer) == kept
+
+
+def test_any_type_is_forwarded() -> None:
+    query: Query = ask("www.example.org", 65280)
+    scene = ForwardScene(says())
+    assert scene.asked_and_answered(query).rcode == Rcode.NOERROR
+    assert scene.upstreams[0].asked[0].message[-4:-2] == b"\xff\0"
+
+
+def test_each_who_waits_gets_a_response_of_its_own() -> None:
+    scene = ForwardScene(WWW)
+    scene.upstreams[0].delay = 0.1
+    one, other = scene.ask(ask("www.example.org")), scene.ask(ask("WWW.EXAMPLE.ORG"), client("10.240.0.2"))
+    scene.timers.advance(0.1)
+    one.resolution.response.answer = ()
+    assert other.resolution.response.answer[0].rtype == RRType.A

@@ -1,0 +1,150 @@
+"""Many questions at a time: equal ones are asked once, and there is an end to how many wait."""
+
+import pytest
+
+from tests.support.asking import ask, client
+from tests.support.forward_scene import ForwardScene
+from tests.support.messages import ECS
+from tests.support.scripted_upstream import refuses, says, silent
+from topodns.dns.message import Edns, Flag, Option, Query, Rcode, RRType
+from topodns.resolve.forward import InFlight
+from topodns.resolve.step import Client, Dropped
+
+WWW = says("www.example.org. 300 IN A 192.0.2.7")
+QUERY = ask("www.example.org")
+EDNS = Edns(1232, 0, False)
+
+
+def slow_scene(**settings: object) -> ForwardScene:
+    scene = ForwardScene(WWW, **settings)  # type: ignore[arg-type]  # only settings
+    scene.upstreams[0].delay = 0.3
+    return scene
+
+
+def test_two_hundred_clients_with_one_question_are_one_upstream_query() -> None:
+    scene = slow_scene()
+    waiting = [scene.ask(QUERY, client(f"10.240.0.{n}")) for n in range(200)]
+    scene.timers.advance(0.3)
+    assert [each.rcode for each in waiting] == [Rcode.NOERROR] * 200
+    assert scene.asked == [1]
+
+
+SAME = {
+    "another spelling": (QUERY, client(), ask("WwW.example.ORG"), client("10.240.0.2")),
+    "another id": (QUERY, client(), QUERY._replace(id=1), client()),
+    "another EDNS size and options of the client's": (
+        ask("www.example.org", edns=EDNS),
+        client(),
+        ask("www.example.org", edns=Edns(4096, 0, False, ((Option.COOKIE, b"12345678"), (ECS, b"\0\1\0\0")))),
+        client("10.240.0.2"),
+    ),
+}
+DIFFERENT = {
+    "another type": (QUERY, client(), ask("www.example.org", RRType.AAAA), client()),
+    "without RD": (QUERY, client(), ask("www.example.org", flags=0), client()),
+    "with CD": (QUERY, client(), ask("www.example.org", flags=Flag.RD | Flag.CD), client()),
+    "with EDNS": (QUERY, client(), ask("www.example.org", edns=EDNS), client()),
+    "with DO": (
+        ask("www.example.org", edns=EDNS),
+        client(),
+        ask("www.example.org", edns=Edns(1232, 0, True)),
+        client(),
+    ),
+    "over TCP": (QUERY, client(), QUERY, client(transport="tcp")),
+}
+
+
+@pytest.mark.parametrize(("one", "asker", "other", "other_asker"), SAME.values(), ids=SAME)
+def test_equal_questions_share_a_flight(one: Query, asker: Client, other: Query, other_asker: Client) -> None:
+    scene = slow_scene()
+    waiting = scene.ask(one, asker), scene.ask(other, other_asker)
+    scene.timers.advance(0.3)
+    assert ([each.rcode for each in waiting], scene.asked) == ([Rcode.NOERROR] * 2, [1])
+
+
+@pytest.mark.parametrize(("one", "asker", "other", "other_asker"), DIFFERENT.values(), ids=DIFFERENT)
+def test_questions_that_may_have_different_answers_do_not(
+    one: Query, asker: Client, other: Query, other_asker: Client
+) -> None:
+    scene = slow_scene()
+    waiting = scene.ask(one, asker), scene.ask(other, other_asker)
+    scene.timers.advance(0.3)
+    assert ([each.rcode for each in waiting], scene.asked) == ([Rcode.NOERROR] * 2, [2])
+
+
+def test_over_one_transport_it_is_the_same_whatever_the_client_s_is() -> None:
+    scene = slow_scene(force_tcp=True)
+    waiting = scene.ask(QUERY), scene.ask(QUERY, client(transport="tcp"))
+    scene.timers.advance(0.3)
+    assert ([each.rcode for each in waiting], scene.asked) == ([Rcode.NOERROR] * 2, [1])
+
+
+def test_what_one_client_makes_leave_is_the_node_s_own() -> None:
+    scene = slow_scene(options_for=lambda asker: ((65518, asker.address),))
+    waiting = [scene.ask(QUERY, client(address)) for address in ("10.240.0.1", "10.240.0.2", "10.240.0.1")]
+    scene.timers.advance(0.3)
+    assert ([each.rcode for each in waiting], scene.asked) == ([Rcode.NOERROR] * 3, [2])
+
+
+def test_an_answered_question_is_asked_anew() -> None:
+    scene = ForwardScene(WWW)
+    for _ in range(3):
+        scene.asked_and_answered(QUERY)
+    assert scene.asked == [3]
+
+
+def test_those_who_join_late_wait_for_what_is_left() -> None:
+    scene = ForwardScene(silent)
+    scene.ask(QUERY)
+    scene.timers.advance(3.0)
+    assert scene.asked_and_answered(QUERY, within=1.0).rcode == Rcode.SERVFAIL
+
+
+def test_max_concurrent_refuses_what_is_beyond_it() -> None:
+    scene = slow_scene(max_concurrent=2)
+    waiting = [scene.ask(ask(f"n{n}.example.org")) for n in range(2)]
+    refused = scene.ask(ask("n3.example.org"))
+    assert (refused.rcode, refused.resolution.response.flags, refused.resolution.upstream) == (Rcode.REFUSED, 0, "")
+    scene.timers.advance(0.3)
+    assert [each.rcode for each in waiting] == [Rcode.NOERROR] * 2
+    assert scene.asked_and_answered(ask("n3.example.org")).rcode == Rcode.NOERROR
+    assert scene.counts.max_concurrent_rejects == 1
+
+
+def test_a_client_with_too_many_questions_in_flight_is_dropped_and_others_are_not() -> None:
+    scene = slow_scene(in_flight=InFlight(max_total=4, max_per_client=2))
+    for n in range(2):
+        scene.ask(ask(f"n{n}.example.org"))
+    with pytest.raises(Dropped):
+        scene.ask(ask("n3.example.org"))
+    other = scene.ask(ask("n3.example.org"), client("10.240.0.2"))
+    scene.timers.advance(0.3)
+    assert other.rcode == Rcode.NOERROR
+    assert (scene.in_flight.dropped_by_client, scene.in_flight.dropped_in_total) == (1, 0)
+
+
+def test_too_many_questions_of_all_are_dropped() -> None:
+    scene = slow_scene(in_flight=InFlight(max_total=2, max_per_client=2))
+    for n in range(2):
+        scene.ask(QUERY, client(f"10.240.0.{n}"))
+    with pytest.raises(Dropped):
+        scene.ask(QUERY, client("10.240.0.9"))
+    assert (scene.in_flight.dropped_by_client, scene.in_flight.dropped_in_total) == (0, 1)
+
+
+@pytest.mark.parametrize("behave", [WWW, silent, refuses], ids=["answered", "silent", "refused"])
+def test_who_has_an_answer_is_in_flight_no_more(behave: object) -> None:
+    scene = ForwardScene(behave)  # type: ignore[arg-type]  # one of the three
+    for n in range(5):
+        scene.ask(QUERY, client(f"10.240.0.{n % 2}"))
+    scene.timers.advance(4.0)
+    assert scene.in_flight.total == 0
+    assert scene.in_flight.enter(client("10.240.0.0").address)
+
+
+def test_the_limits_are_those_written_down() -> None:
+    limits = InFlight()
+    addresses = [bytes((10, 0, n, 1)) for n in range(17)]
+    let_in = [sum(limits.enter(address) for _ in range(300)) for address in addresses]
+    assert let_in == [256] * 16 + [0]
+    assert (limits.total, limits.dropped_by_client, limits.dropped_in_total) == (4096, 16 * 44, 300)

@@ -1,0 +1,74 @@
+"""One timer for many waits."""
+
+from weakref import ref
+
+from tests.support.virtual_timers import VirtualTimers
+from topodns.resolve.forward.impatience import SLACK, Impatience
+
+
+class Wait:
+    """Notes when it is hurried; wants it `times` times."""
+
+    def __init__(self, timers: VirtualTimers, times: int = 1) -> None:
+        self._timers = timers
+        self._times = times
+        self.over = False
+        self.hurried: list[float] = []
+
+    def hurry(self) -> bool:
+        self.hurried.append(self._timers.time() - 1000.0)
+        return len(self.hurried) < self._times
+
+
+def test_what_waits_is_hurried_when_its_time_is_up() -> None:
+    timers = VirtualTimers()
+    impatience, wait = Impatience(0.5, timers), Wait(timers)
+    impatience.watch(wait, timers.time())
+    timers.advance(0.49)
+    assert wait.hurried == []
+    timers.advance(5.0)
+    assert wait.hurried == [0.5]
+    assert timers.pending == 0
+
+
+def test_and_again_as_long_as_it_wants() -> None:
+    timers = VirtualTimers()
+    impatience, wait = Impatience(0.5, timers), Wait(timers, times=3)
+    impatience.watch(wait, timers.time())
+    timers.advance(5.0)
+    assert wait.hurried == [0.5, 1.0, 1.5]
+
+
+def test_what_is_over_is_left_alone() -> None:
+    timers = VirtualTimers()
+    impatience, wait = Impatience(0.5, timers), Wait(timers)
+    impatience.watch(wait, timers.time())
+    wait.over = True
+    timers.advance(5.0)
+    assert (wait.hurried, timers.pending) == ([], 0)
+
+
+def test_many_waits_share_a_timer_and_are_hurried_little_late() -> None:
+    timers = VirtualTimers()
+    impatience = Impatience(0.5, timers)
+    waits = []
+    for _ in range(100):
+        waits.append(Wait(timers))
+        impatience.watch(waits[-1], timers.time())
+        assert timers.pending == 1
+        timers.advance(0.001)
+    timers.advance(5.0)
+    late = [wait.hurried[0] - 0.5 - number * 0.001 for number, wait in enumerate(waits)]
+    assert all(-1e-9 < seconds < SLACK + 1e-9 for seconds in late)
+
+
+def test_waits_that_are_over_are_forgotten_as_others_come() -> None:
+    timers = VirtualTimers()
+    impatience = Impatience(0.5, timers)
+    kept = []
+    for _ in range(1000):
+        wait = Wait(timers)
+        impatience.watch(wait, timers.time())
+        wait.over = True
+        kept.append(ref(wait))
+    assert sum(each() is not None for each in kept) == 1

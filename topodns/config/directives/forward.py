@@ -1,0 +1,240 @@
+"""The `forward` directive: `forward FROM TO... { options }`, with CoreDNS's options but those for DNS over HTTPS."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Final
+
+from topodns.config.corefile import Directive
+from topodns.config.directives.context import Context
+from topodns.config.directives.destinations import EXPECTED, check_server_name, upstreams_of
+from topodns.config.errors import nearest, shown
+from topodns.config.keys import parse_origins
+from topodns.config.rcodes import RCODES, parse_rcode
+from topodns.config.values import (
+    duration,
+    flag,
+    fold_options,
+    no_body,
+    once_each,
+    only_arg,
+    only_choice,
+    some_args,
+    whole,
+    wrong,
+)
+from topodns.dns.message import Rcode
+from topodns.dns.names import BadName, Name, parse_name
+from topodns.settings.forward import Forward, ForwardTls, HealthCheck, Policy
+
+MAX_DESTINATIONS: Final = 15  # as CoreDNS; a file counts once
+
+_Reader = Callable[[Directive, Forward], Forward]
+_MOST: Final = 2**32 - 1  # what CoreDNS's counters hold
+_POLICIES: Final = {policy.value: policy for policy in Policy}
+
+
+def parse_forward(directive: Directive, context: Context) -> tuple[Forward, ...]:
+    """One `Forward`. Files are found beside the Corefile and read now."""
+    if len(directive.args) < 2:
+        raise wrong(directive, f"a zone and where to forward to: {EXPECTED}")
+    origin, *destinations = directive.args
+    if len(destinations) > MAX_DESTINATIONS:
+        raise directive.error(f"'forward' has {len(destinations)} destinations, expected at most {MAX_DESTINATIONS}")
+    once_each(directive, adding_up=("except", "next", "failover"))
+    server_name = _server_name(directive)
+    upstreams = upstreams_of(directive, destinations, context, server_name)
+    readers = {**_READERS, "tls": _tls_reader(context)}
+    settings = fold_options(directive, Forward(parse_origins(directive, (origin,)), upstreams), readers)
+    if 0 < settings.max_age < settings.expire:
+        raise directive.error(
+            f"'forward' has max_age {settings.max_age:g}s and expire {settings.expire:g}s, "
+            "expected a max_age of at least expire"
+        )
+    return (settings,)
+
+
+def _server_name(directive: Directive) -> str:
+    """What `tls_servername` says, which the destinations are read with."""
+    for option in directive.body:
+        if option.name == "tls_servername":
+            return check_server_name(option, only_arg(option, "the name in the certificates of the servers"))
+    return ""
+
+
+def _except(option: Directive, settings: Forward) -> Forward:
+    origins = parse_origins(option, some_args(option, "the zones that are not forwarded"))
+    return replace(settings, excepted=settings.excepted + origins)
+
+
+def _force_tcp(option: Directive, settings: Forward) -> Forward:
+    flag(option)
+    return replace(settings, force_tcp=True)
+
+
+def _prefer_udp(option: Directive, settings: Forward) -> Forward:
+    flag(option)
+    return replace(settings, prefer_udp=True)
+
+
+def _next_on_nodata(option: Directive, settings: Forward) -> Forward:
+    flag(option)
+    return replace(settings, next_on_nodata=True)
+
+
+def _failfast(option: Directive, settings: Forward) -> Forward:
+    flag(option)
+    return replace(settings, failfast=True)
+
+
+def _expire(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, expire=_one_duration(option))
+
+
+def _max_age(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, max_age=_one_duration(option))
+
+
+def _read_timeout(option: Directive, settings: Forward) -> Forward:
+    seconds = _one_duration(option)
+    if seconds == 0:
+        raise wrong(option, "a duration of more than 0")
+    return replace(settings, read_timeout=seconds)
+
+
+def _max_idle_conns(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, max_idle_conns=_one_number(option))
+
+
+def _max_fails(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, max_fails=_one_number(option))
+
+
+def _max_connect_attempts(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, max_connect_attempts=_one_number(option))
+
+
+def _max_concurrent(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, max_concurrent=_one_number(option))
+
+
+def _policy(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, policy=only_choice(option, _POLICIES))
+
+
+def _next(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, next_rcodes=settings.next_rcodes | _rcodes(option))
+
+
+def _failover(option: Directive, settings: Forward) -> Forward:
+    rcodes = _rcodes(option)
+    if Rcode.NOERROR in rcodes:
+        raise option.error("'failover' has NOERROR, expected response codes of answers that are not good enough")
+    return replace(settings, failover=settings.failover | rcodes)
+
+
+def _source_address(option: Directive, settings: Forward) -> Forward:
+    text = only_arg(option, "an IP address of this machine")
+    try:
+        return replace(settings, source_address=str(ip_address(text)))
+    except ValueError:
+        raise wrong(option, "an IP address of this machine") from None
+
+
+def _health_check(option: Directive, settings: Forward) -> Forward:
+    """`health_check DURATION [no_rec] [domain FQDN]`."""
+    no_body(option)
+    if not option.args:
+        raise wrong(option, "a duration, and perhaps no_rec, and domain and a name")
+    first, *rest = option.args
+    check = HealthCheck(duration(option, first))
+    while rest:
+        word = rest.pop(0)
+        if word == "no_rec":
+            check = replace(check, recursion_desired=False)
+        elif word == "domain" and rest:
+            check = replace(check, domain=_domain(option, rest.pop(0)))
+        else:
+            raise option.error(f"'health_check' has {shown(word)}, expected no_rec, or domain and a name")
+    return replace(settings, health_check=check)
+
+
+def _domain(option: Directive, text: str) -> Name:
+    try:
+        return parse_name(text)
+    except BadName as problem:
+        raise option.error(f"'health_check' has no name after domain: {problem}") from None
+
+
+def _tls_reader(context: Context) -> _Reader:
+    def tls(option: Directive, settings: Forward) -> Forward:
+        """`tls [CERT KEY] [CA]`."""
+        no_body(option)
+        paths = [context.readable_path(option, path) for path in option.args]
+        match paths:
+            case []:
+                return replace(settings, tls=ForwardTls())
+            case [ca]:
+                return replace(settings, tls=ForwardTls(ca=ca))
+            case [certificate, key, *ca] if len(ca) <= 1:
+                return replace(settings, tls=ForwardTls(certificate, key, *ca))
+        raise wrong(option, "the files of a certificate and its key, or of a CA, or of all three, or none")
+
+    return tls
+
+
+def _tls_servername(_: Directive, settings: Forward) -> Forward:
+    return settings  # the destinations have it already
+
+
+def _doh_method(option: Directive, _: Forward) -> Forward:
+    raise option.error("'doh_method' is for DNS over HTTPS, which topodns does not speak; forward to tls://ADDRESS")
+
+
+def _resolver(option: Directive, _: Forward) -> Forward:
+    raise option.error("'resolver' is for host names, which topodns does not look up; forward to their addresses")
+
+
+def _one_duration(option: Directive) -> float:
+    return duration(option, only_arg(option, "a duration"))
+
+
+def _one_number(option: Directive) -> int:
+    return whole(option, only_arg(option, f"a whole number from 0 to {_MOST}"), 0, _MOST)
+
+
+def _rcodes(option: Directive) -> frozenset[int]:
+    return frozenset(_rcode(option, word) for word in some_args(option, "response codes such as SERVFAIL"))
+
+
+def _rcode(option: Directive, word: str) -> int:
+    rcode = parse_rcode(word)
+    if rcode is None:
+        near = nearest(word, [name.lower() for name in RCODES])
+        expected = f"did you mean '{near.upper()}'?" if near else "expected a response code such as SERVFAIL"
+        raise option.error(f"'{option.name}' has {shown(word)}, {expected}")
+    return rcode
+
+
+_READERS: Final[dict[str, _Reader]] = {
+    "except": _except,
+    "force_tcp": _force_tcp,
+    "prefer_udp": _prefer_udp,
+    "expire": _expire,
+    "max_age": _max_age,
+    "max_idle_conns": _max_idle_conns,
+    "read_timeout": _read_timeout,
+    "max_fails": _max_fails,
+    "max_connect_attempts": _max_connect_attempts,
+    "tls_servername": _tls_servername,
+    "policy": _policy,
+    "health_check": _health_check,
+    "max_concurrent": _max_concurrent,
+    "next": _next,
+    "next_on_nodata": _next_on_nodata,
+    "failfast_all_unhealthy_upstreams": _failfast,
+    "failover": _failover,
+    "source_address": _source_address,
+    "doh_method": _doh_method,
+    "resolver": _resolver,
+}

@@ -1,0 +1,79 @@
+"""The `hosts` directive."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from topodns.config.corefile import Directive
+from topodns.config.directives.context import Context
+from topodns.config.errors import hint, shown
+from topodns.config.keys import parse_origins
+from topodns.config.values import duration, flag, no_body, once_each, only_arg, whole
+from topodns.dns.names import ROOT
+from topodns.resolve.host_table import BadHostsLine, parse_address, parse_hosts_line
+from topodns.settings.hosts import DEFAULT_HOSTS_FILE, Hosts
+
+_MAX_TTL: Final = 65_535  # CoreDNS's limit
+
+
+def parse_hosts(directive: Directive, context: Context) -> Hosts:
+    """`hosts [FILE [ZONES...]] { ... }`. A line that starts with an address is an entry. The file need not exist."""
+    file, *origins = directive.args or (DEFAULT_HOSTS_FILE,)
+    path = os.path.join(context.directory, file)
+    settings = Hosts(parse_origins(directive, origins) or context.origins, path)
+    once_each(replace(directive, body=tuple(line for line in directive.body if line.name in _OPTIONS)))
+    for line in directive.body:
+        reader = _OPTIONS.get(line.name)
+        settings = _entry(line, settings) if reader is None else reader(line, settings)
+    if settings.fallthrough_unsupported and not settings.fallthrough:
+        raise directive.error("'fallthrough_unsupported' widens 'fallthrough', but there is none")
+    return settings
+
+
+def _entry(line: Directive, settings: Hosts) -> Hosts:
+    no_body(line)
+    try:
+        parse_address(line.name.encode())
+    except BadHostsLine:
+        raise line.error(
+            f"found {shown(line.name)}, expected an address and its names, or an option{hint(line.name, _OPTIONS)}"
+        ) from None
+    if settings.fallthrough:
+        raise line.error("found an entry after 'fallthrough', expected it before, as CoreDNS does")
+    try:
+        entry = parse_hosts_line(" ".join((line.name, *line.args)).encode())
+    except BadHostsLine as problem:
+        raise line.error(str(problem)) from None
+    return settings if entry is None else replace(settings, inline=(*settings.inline, entry))
+
+
+def _ttl(option: Directive, settings: Hosts) -> Hosts:
+    return replace(settings, ttl=whole(option, only_arg(option, "seconds"), 1, _MAX_TTL))
+
+
+def _no_reverse(option: Directive, settings: Hosts) -> Hosts:
+    flag(option)
+    return replace(settings, reverse=False)
+
+
+def _reload(option: Directive, settings: Hosts) -> Hosts:
+    return replace(settings, reload=duration(option, only_arg(option, "a duration, 0 to switch it off")))
+
+
+def _fallthrough(option: Directive, settings: Hosts) -> Hosts:
+    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+
+
+def _fallthrough_unsupported(option: Directive, settings: Hosts) -> Hosts:
+    flag(option)
+    return replace(settings, fallthrough_unsupported=True)
+
+
+_OPTIONS: Final[Mapping[str, Callable[[Directive, Hosts], Hosts]]] = {
+    "ttl": _ttl,
+    "no_reverse": _no_reverse,
+    "reload": _reload,
+    "fallthrough": _fallthrough,
+    "fallthrough_unsupported": _fallthrough_unsupported,
+}

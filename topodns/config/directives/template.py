@@ -1,0 +1,112 @@
+"""The `template` directive."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from topodns.config.corefile import Directive
+from topodns.config.directives.context import Context
+from topodns.config.errors import nearest, shown
+from topodns.config.keys import parse_origins
+from topodns.config.qtypes import QTYPES, parse_qtype
+from topodns.config.values import choice, fold_options, only_arg, some_args, whole, wrong
+from topodns.dns.names import ROOT
+from topodns.resolve.template.pieces import BadTemplate
+from topodns.resolve.template.rule import RecordTemplate
+from topodns.settings.pattern import BadPattern, compile_pattern
+from topodns.settings.template import Template
+
+_CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4, "ANY": 255}
+_RCODE_NAMES: Final = (
+    *("NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"),
+    *("YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH", "NOTZONE", "DSOTYPENI"),
+)
+_RCODES: Final[Mapping[str, int]] = {name: number for number, name in enumerate(_RCODE_NAMES)}
+_ELSEWHERE: Final = frozenset({"var", "expr"})  # of CoreDNS after 1.14.7
+
+
+def parse_template(directive: Directive, context: Context) -> tuple[Template, ...]:
+    """`template CLASS TYPE [ZONES...] { ... }`: templates and patterns are compiled here, to find what is wrong with
+    them, and again by the step."""
+    if len(directive.args) < 2:
+        raise wrong(directive, "a class, a type, and perhaps zones, such as IN A example.org")
+    qclass, qtype, *origins = directive.args
+    settings = Template(
+        choice(directive, qclass.upper(), _CLASSES),
+        _qtype(directive, qtype),
+        parse_origins(directive, origins) or context.origins,
+    )
+    return (fold_options(directive, settings, _OPTIONS, _ELSEWHERE),)
+
+
+def _qtype(directive: Directive, word: str) -> int:
+    qtype = parse_qtype(word)
+    if qtype is None:
+        near = nearest(word, [name.lower() for name in QTYPES])
+        advice = f"did you mean '{near.upper()}'?" if near else "expected a name such as AAAA, or ANY"
+        raise directive.error(f"unknown record type {shown(word)}, {advice}")
+    return qtype
+
+
+def _match(option: Directive, settings: Template) -> Template:
+    patterns = some_args(option, "one or more regular expressions")
+    for pattern in patterns:
+        try:
+            compile_pattern(pattern)
+        except BadPattern as problem:
+            raise option.error(f"{shown(pattern)} is no regular expression: {problem}") from None
+    return replace(settings, patterns=settings.patterns + patterns)
+
+
+def _answer(option: Directive, settings: Template) -> Template:
+    return replace(settings, answer=settings.answer + _records(option))
+
+
+def _additional(option: Directive, settings: Template) -> Template:
+    return replace(settings, additional=settings.additional + _records(option))
+
+
+def _authority(option: Directive, settings: Template) -> Template:
+    return replace(settings, authority=settings.authority + _records(option))
+
+
+def _records(option: Directive) -> tuple[str, ...]:
+    texts = some_args(option, "a record, in double quotes")
+    for text in texts:
+        try:
+            RecordTemplate(option.name, text)
+        except BadTemplate as problem:
+            raise option.error(f"{shown(option.name)}: {problem}") from None
+    return texts
+
+
+def _rcode(option: Directive, settings: Template) -> Template:
+    return replace(settings, rcode=choice(option, only_arg(option, "a response code").upper(), _RCODES))
+
+
+def _ederror(option: Directive, settings: Template) -> Template:
+    code, *text = some_args(option, "a code and perhaps a text")
+    if len(text) > 1:
+        raise wrong(option, "a code and perhaps a text in double quotes")
+    return replace(settings, ede=(whole(option, code, 0, 0xFFFF), "".join(text)))
+
+
+def _fallthrough(option: Directive, settings: Template) -> Template:
+    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+
+
+def _upstream(_: Directive, settings: Template) -> Template:
+    """CoreDNS takes it and looks at nothing behind it: targets of CNAMEs are always looked up."""
+    return settings
+
+
+_OPTIONS: Final[Mapping[str, Callable[[Directive, Template], Template]]] = {
+    "match": _match,
+    "answer": _answer,
+    "additional": _additional,
+    "authority": _authority,
+    "rcode": _rcode,
+    "ederror": _ederror,
+    "fallthrough": _fallthrough,
+    "upstream": _upstream,
+}

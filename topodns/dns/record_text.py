@@ -1,0 +1,289 @@
+"""One record in zone-file text (RFC 1035 section 5.1, RFC 3597 section 5) to an RRset, spelled as written.
+
+The types that people write by hand are read here, octet by octet right; the others are dnslib's, by `presentation`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, NamedTuple
+
+from topodns.dns.message import TYPE_NAMES, RRset
+from topodns.dns.names import MAX_LABEL, MAX_WIRE, ROOT, Name, name_wire
+
+DEFAULT_TTL: Final = 3600  # seconds, where the text gives none; as CoreDNS
+
+_MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
+_MAX_RDATA: Final = 65_535
+_WORD: Final = re.compile(
+    r"""
+      (?P<blank> [ \t\r]+ | ;[^\n]* )
+    | (?P<newline> \n )
+    | (?P<parenthesis> [()] )
+    | " (?P<quoted> (?: \\. | [^"\\] )* ) "
+    | (?P<plain> (?: \\. | [^ \t\r\n;()"\\] )+ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED: Final = re.compile(r"\\([0-9]{3}|.)", re.DOTALL)
+_NAME_PART: Final = re.compile(r"\\[0-9]{3}|\\.|\.|[^\\.]+", re.DOTALL)
+_WHOLE: Final = re.compile(r"[0-9]{1,10}")
+_TIME: Final = re.compile(r"(?:[0-9]{1,10}[smhdw]?)+")
+_TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)")
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4}
+_NUMBERED_CLASS: Final = re.compile(r"CLASS([0-9]{1,5})")
+_TYPES: Final = {name: number for number, name in TYPE_NAMES.items()} | {
+    "RP": 17,
+    "AFSDB": 18,
+    "DNAME": 39,
+    "SSHFP": 44,
+    "TLSA": 52,
+    "SPF": 99,
+    "URI": 256,
+    "CAA": 257,
+}
+# How RDATA is written, one letter for each field. The last of them may take all the words that are left.
+_LAYOUTS: Final[Mapping[str, str]] = {
+    "A": "4",
+    "AAAA": "6",
+    "AFSDB": "hn",
+    "CAA": "bsv",
+    "CNAME": "n",
+    "DNAME": "n",
+    "DS": "hbbx",
+    "HINFO": "ss",
+    "MX": "hn",
+    "NAPTR": "hhsssn",
+    "NS": "n",
+    "PTR": "n",
+    "RP": "nn",
+    "SOA": "nnwtttt",
+    "SPF": "+",
+    "SRV": "hhhn",
+    "SSHFP": "bbx",
+    "TLSA": "bbbx",
+    "TXT": "+",
+    "URI": "hhv",
+}
+_GREEDY: Final = "x+"
+
+
+class BadRecord(ValueError):
+    """Text that is no record; says what was found."""
+
+
+class _Word(NamedTuple):
+    text: str  # with its escapes, without its quotes
+    quoted: bool = False
+
+
+def parse_record(text: str, origin: Name = ROOT) -> RRset:
+    """The record that this text is, in an RRset of its own that spells its owner. Raises BadRecord.
+
+    `OWNER [TTL] [CLASS] TYPE RDATA`, TTL and CLASS in any order, 3600 and IN where they are missing; names without a
+    final dot are under `origin`. Parentheses join lines; what stands on lines after the record is not looked at.
+    """
+    words = list(_words(text))
+    if len(words) < 2:
+        raise BadRecord(f"found {text.strip()[:80]!r}, expected an owner, a type and its data")
+    owner = _name(words.pop(0).text, origin)
+    ttl, rclass, type_name = _head(words)
+    rdata = _rdata(type_name, words, origin)
+    if len(rdata) > _MAX_RDATA:
+        raise BadRecord(f"found {len(rdata)} octets of data, expected at most {_MAX_RDATA}")
+    return RRset(owner, _type_number(type_name), ttl, (rdata,), rclass)
+
+
+def _words(text: str) -> Iterator[_Word]:
+    """The words of the first line that has any."""
+    at, depth, found = 0, 0, False
+    while at < len(text):
+        match = _WORD.match(text, at)
+        if match is None:
+            raise BadRecord(f"found {text[at : at + 20]!r}, a quote or an escape without its end")
+        at = match.end()
+        if match["plain"] is not None:
+            found = True
+            yield _Word(match["plain"])
+        elif match["quoted"] is not None:
+            found = True
+            yield _Word(match["quoted"], quoted=True)
+        elif match["parenthesis"] is not None:
+            depth += 1 if match[0] == "(" else -1
+        elif match["newline"] is not None and found and not depth:
+            return
+    if depth:
+        raise BadRecord("found parentheses that do not match")
+
+
+def _head(words: list[_Word]) -> tuple[int, int, str]:
+    """TTL, class and type, taken from the front of `words`."""
+    ttl: int | None = None
+    rclass: int | None = None
+    while words:
+        word = words.pop(0).text.upper()
+        if ttl is None and _TIME.fullmatch(word.lower()):
+            ttl = _time(word, _MAX_TTL)
+        elif rclass is None and (number := _class(word)) is not None:
+            rclass = number
+        else:
+            return DEFAULT_TTL if ttl is None else ttl, 1 if rclass is None else rclass, word
+    raise BadRecord("found no type")
+
+
+def _class(word: str) -> int | None:
+    numbered = _NUMBERED_CLASS.fullmatch(word)
+    if numbered is None:
+        return _CLASSES.get(word)
+    return int(numbered[1]) if int(numbered[1]) <= 0xFFFF else None
+
+
+def _type_number(name: str) -> int:
+    if name in _TYPES:
+        return _TYPES[name]
+    from topodns.dns.presentation import parse_type  # here, because dnslib takes memory that most need not spend
+
+    number = parse_type(name)
+    if number is None:
+        raise BadRecord(f"found {name[:40]!r}, expected a TTL, a class or a type")
+    return number
+
+
+def _rdata(type_name: str, words: list[_Word], origin: Name) -> bytes:
+    if words and words[0] == _Word("\\#"):
+        return _unknown(words)
+    layout = _LAYOUTS.get(type_name)
+    if layout is not None:
+        return b"".join(_fields(type_name, layout, words, origin))
+    from topodns.dns.presentation import parse_rdata
+
+    number = _type_number(type_name)
+    rdata = parse_rdata(number, [_octets(word.text).decode("latin-1") for word in words], origin)
+    if rdata is None:
+        raise BadRecord(f"found {' '.join(word.text for word in words)[:80]!r}, which is no data of type {type_name}")
+    return rdata
+
+
+def _fields(type_name: str, layout: str, words: list[_Word], origin: Name) -> Iterator[bytes]:
+    greedy = layout[-1] in _GREEDY
+    if len(words) < len(layout) or (len(words) > len(layout) and not greedy):
+        raise BadRecord(f"found {len(words)} words of data for {type_name}, expected {len(layout)}")
+    for letter, word in zip(layout, words, strict=False):
+        if letter == "n":
+            yield _name(word.text, origin)
+        elif letter == "x":
+            yield _hex("".join(each.text for each in words[len(layout) - 1 :]))
+        elif letter == "+":
+            yield b"".join(map(_string, words[len(layout) - 1 :]))
+        else:
+            yield _READERS[letter](word)
+
+
+def _unknown(words: list[_Word]) -> bytes:
+    data = _hex("".join(word.text for word in words[2:]))
+    if len(words) < 2 or not _WHOLE.fullmatch(words[1].text) or int(words[1].text) != len(data):
+        raise BadRecord("found data of another length than \\# says")
+    return data
+
+
+def _name(text: str, origin: Name) -> bytes:
+    """A name in wire form."""
+    if text == ".":
+        return b"\0"
+    if text == "@":
+        return name_wire(origin)
+    labels, open_label = [], b""
+    absolute = False
+    for part in _NAME_PART.findall(text):
+        absolute = part == "."
+        if absolute:
+            labels.append(open_label)
+            open_label = b""
+        else:
+            open_label += _octets(part)
+    wire = b"".join(map(_label, labels if absolute else [*labels, open_label]))
+    wire += b"\0" if absolute else name_wire(origin)
+    if len(wire) > MAX_WIRE:
+        raise BadRecord(f"found a name of more than {MAX_WIRE} octets: {text[:80]!r}")
+    return wire
+
+
+def _label(octets: bytes) -> bytes:
+    if not 0 < len(octets) <= MAX_LABEL:
+        raise BadRecord(f"found a label of {len(octets)} octets, expected 1 to {MAX_LABEL}")
+    return bytes((len(octets),)) + octets
+
+
+def _octets(text: str) -> bytes:
+    """Text with its escapes undone; what is not ASCII counts as UTF-8."""
+    if "\\" not in text:
+        return text.encode()
+    parts = _ESCAPED.split(text)
+    return b"".join(_escaped(part) if at % 2 else part.encode() for at, part in enumerate(parts))
+
+
+def _escaped(text: str) -> bytes:
+    if len(text) < 3:
+        return text.encode()
+    if int(text) > 255:
+        raise BadRecord(f"found \\{text}, which is no octet")
+    return bytes((int(text),))
+
+
+def _string(word: _Word) -> bytes:
+    octets = _octets(word.text)
+    if len(octets) > 255:
+        raise BadRecord(f"found a string of {len(octets)} octets, expected at most 255")
+    return bytes((len(octets),)) + octets
+
+
+def _hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise BadRecord(f"found {text[:40]!r}, expected hexadecimal digits") from None
+
+
+def _whole(octets: int) -> Callable[[_Word], bytes]:
+    def read(word: _Word) -> bytes:
+        if not _WHOLE.fullmatch(word.text) or int(word.text) >= 1 << 8 * octets:
+            raise BadRecord(f"found {word.text[:40]!r}, expected a number of {8 * octets} bits")
+        return int(word.text).to_bytes(octets, "big")
+
+    return read
+
+
+def _time(text: str, most: int) -> int:
+    seconds = sum(int(number) * _SECONDS[unit] for number, unit in _TIME_PART.findall(text.lower()))
+    if seconds > most:
+        raise BadRecord(f"found {text[:40]!r}, expected at most {most} seconds")
+    return seconds
+
+
+def _period(word: _Word) -> bytes:
+    if not _TIME.fullmatch(word.text.lower()):
+        raise BadRecord(f"found {word.text[:40]!r}, expected seconds")
+    return _time(word.text, 0xFFFFFFFF).to_bytes(4, "big")
+
+
+def _address(make: type[IPv4Address] | type[IPv6Address], version: int) -> Callable[[_Word], bytes]:
+    def read(word: _Word) -> bytes:
+        try:
+            return make(word.text.replace("%", " ")).packed  # so that a scope, which no record has, is refused
+        except ValueError:
+            raise BadRecord(f"found {word.text[:40]!r}, expected an IPv{version} address") from None
+
+    return read
+
+
+_READERS: Final[Mapping[str, Callable[[_Word], bytes]]] = {
+    "4": _address(IPv4Address, 4),
+    "6": _address(IPv6Address, 6),
+    "b": _whole(1),
+    "h": _whole(2),
+    "w": _whole(4),
+    "t": _period,
+    "s": _string,
+    "v": lambda word: _octets(word.text),
+}

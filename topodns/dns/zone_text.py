@@ -1,0 +1,173 @@
+"""The text of a zone file (RFC 1035 section 5, RFC 2308 section 4) to records, one after the other.
+
+What a single record looks like is `record_text`'s business. dnslib's own reader of zones is not used: it takes a
+missing TTL for 0, finds one only in front of the class, and cannot say on which line something is wrong.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from topodns.dns.message import RRClass, RRset, RRType
+from topodns.dns.names import BadName, Name, is_subdomain, name_text, parse_name, wire_labels
+from topodns.dns.record_text import BadRecord, parse_record
+
+_MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
+_PIECE: Final = re.compile(
+    r"""
+      (?P<text> (?: \\[^\n] | [^"();\n\\] | "(?: \\[^\n] | [^"\n\\] )*" )+ )
+    | (?P<comment> ;[^\n]* )
+    | (?P<newline> \n )
+    | (?P<parenthesis> [()] )
+    """,
+    re.VERBOSE,
+)
+_WORD: Final = re.compile(r"(?:\\.|\S)+")
+_CLASS: Final = re.compile(r"IN|CS|CH|HS|CLASS[0-9]{1,5}", re.IGNORECASE)
+_TIME: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?", re.IGNORECASE)
+_TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)", re.IGNORECASE)
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+class BadZone(ValueError):
+    """Text that is no zone, or none that can be served; says the line, where it is one line's fault."""
+
+
+def parse_zone(text: str, origin: Name) -> Iterator[RRset]:
+    """Each record of the text, in order, in an RRset of its own that spells its owner. Raises BadZone, perhaps late.
+
+    `origin` is what relative names are under until there is an $ORIGIN. A record without a TTL takes that of $TTL, else
+    the last one written, else the SOA's MINIMUM. Only class IN; $INCLUDE and $GENERATE are refused.
+    """
+    reader = _Reader(origin)
+    for line, entry in _entries(text):
+        try:
+            record = reader.read(entry)
+        except (BadRecord, BadName) as problem:
+            raise BadZone(f"line {line}: {problem}") from None
+        if record is not None:
+            yield record
+
+
+def _entries(text: str) -> Iterator[tuple[int, str]]:
+    """Each entry that says something, with the number of the line on which it begins.
+
+    Lines inside of parentheses are one; comments and the parentheses are gone. An entry that begins with a blank has no
+    owner of its own.
+    """
+    at, line, begins, depth = 0, 1, 1, 0
+    parts: list[str] = []
+    while at < len(text):
+        match = _PIECE.match(text, at)
+        if match is None:
+            raise BadZone(f"line {line}: a quote or a backslash without what belongs to it")
+        at = match.end()
+        parts.append(match["text"] or (" " if match["parenthesis"] or (match["newline"] and depth) else ""))
+        if match["parenthesis"]:
+            depth += 1 if match[0] == "(" else -1
+            if depth not in (0, 1):
+                raise BadZone(f"line {line}: parentheses that do not match")
+        if match["newline"]:
+            line += 1
+        if match["newline"] and not depth:
+            yield from _entry(begins, parts)
+            parts, begins = [], line
+    if depth:
+        raise BadZone(f"line {begins}: a parenthesis that is never closed")
+    yield from _entry(begins, parts)
+
+
+def _entry(line: int, parts: list[str]) -> Iterator[tuple[int, str]]:
+    entry = "".join(parts).rstrip()
+    if entry:
+        yield line, entry
+
+
+class _Reader:
+    """What earlier entries mean for later ones."""
+
+    def __init__(self, origin: Name) -> None:
+        self._origin = origin
+        self._owner: str | None = None  # the last one, absolute
+        self._ttl: int | None = None
+        self._ttl_is_fixed = False  # by $TTL
+        self._minimum: int | None = None
+
+    def read(self, entry: str) -> RRset | None:
+        """The record; None for a directive. Raises BadRecord or BadName."""
+        if entry.startswith("$"):
+            self._obey(*_WORD.findall(entry))
+            return None
+        owner, rest = self._split(entry)
+        record = self._record(owner, rest)
+        self._owner = name_text(wire_labels(record.owner))
+        if record.rclass != RRClass.IN:
+            raise BadRecord(f"a record of class {record.rclass}, expected IN")
+        return record
+
+    def _split(self, entry: str) -> tuple[str, str]:
+        if not entry[0].isspace():
+            match = _WORD.match(entry)
+            assert match is not None
+            return match[0], entry[match.end() :]
+        if self._owner is None:
+            raise BadRecord("a record without a name, and none above to share")
+        return self._owner, entry
+
+    def _record(self, owner: str, rest: str) -> RRset:
+        if _has_ttl(rest):
+            record = parse_record(f"{owner} {rest}", self._origin)
+            if not self._ttl_is_fixed:
+                self._ttl = record.ttl
+            return self._noted(record)
+        ttl = self._ttl if self._ttl is not None else self._minimum
+        if ttl is not None:
+            return self._noted(parse_record(f"{owner} {ttl} {rest}", self._origin))
+        record = self._noted(parse_record(f"{owner} {rest}", self._origin))
+        if self._minimum is None:
+            raise BadRecord("a record without a TTL, and neither a $TTL nor a TTL above it")
+        return record._replace(ttl=self._minimum)
+
+    def _noted(self, record: RRset) -> RRset:
+        if record.rtype == RRType.SOA:
+            self._minimum = min(int.from_bytes(record.rdatas[0][-4:], "big"), _MAX_TTL)
+        return record
+
+    def _obey(self, directive: str, *args: str) -> None:
+        match directive.upper(), args:
+            case "$ORIGIN", [name]:
+                self._origin = self._absolute(name)
+            case "$TTL", [time] if _TIME.fullmatch(time):
+                self._ttl, self._ttl_is_fixed = _seconds(time), True
+            case "$ORIGIN" | "$TTL", _:
+                raise BadRecord(f"{directive} with {' '.join(args)[:80]!r}, expected one name or one time")
+            case _:
+                raise BadRecord(f"found {directive[:20]!r}, expected a record, $ORIGIN or $TTL; topodns has no others")
+
+    def _absolute(self, text: str) -> Name:
+        if text == "@":
+            return self._origin
+        name = parse_name(text)
+        return name if text.endswith(".") else parse_name(name_text((*name, *self._origin)))
+
+
+def _has_ttl(rest: str) -> bool:
+    """Whether there is a time among what stands before the type, which at most a class and a TTL do."""
+    for match in _WORD.finditer(rest):
+        if _TIME.fullmatch(match[0]):
+            return True
+        if not _CLASS.fullmatch(match[0]):
+            return False
+    return False
+
+
+def _seconds(text: str) -> int:
+    seconds = sum(int(number) * _SECONDS[unit.lower()] for number, unit in _TIME_PART.findall(text))
+    if seconds > _MAX_TTL:
+        raise BadRecord(f"a TTL of {text[:40]!r}, expected at most {_MAX_TTL} seconds")
+    return seconds
+
+
+def is_inside(record: RRset, origin: Name) -> bool:
+    """Whether the record's owner is at or below this lower-case origin."""
+    return is_subdomain(wire_labels(record.owner.lower()), origin)

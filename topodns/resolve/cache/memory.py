@@ -1,0 +1,91 @@
+"""What one cache knows: answers and denials, each in a table of its own, and which of them counts."""
+
+from typing import Final
+
+from topodns.dns.message import Flag, Query, Response
+from topodns.resolve.cache.entry import Entry, Sort, pack
+from topodns.resolve.cache.rules import Rules, set_ttl
+from topodns.resolve.cache.table import Table
+from topodns.resolve.course import Timers
+from topodns.settings.cache import Cache
+
+# 32 MiB together, a quarter of it for denials: random names, of which a flood is made, are denied.
+SUCCESS_OCTETS: Final = 24 << 20
+DENIAL_OCTETS: Final = 8 << 20
+
+_RD: Final = int(Flag.RD)
+
+
+class Memory:
+    """The entries of one `cache` directive. Of an answer and a denial the one learned last counts.
+
+    With `prefer_positive` the answer does, as long as it may be served at all.
+    """
+
+    def __init__(self, settings: Cache, timers: Timers) -> None:
+        self.success = Table(settings.success.capacity, SUCCESS_OCTETS)
+        self.denial = Table(settings.denial.capacity, DENIAL_OCTETS)
+        self.drops = 0  # answers too large to be kept
+        self._rules = Rules(settings)
+        self._timers = timers
+        stale = settings.serve_stale
+        self._max_stale = stale.max_age if stale is not None else 0.0
+        self._prefer_positive = stale is not None and stale.prefer_positive
+
+    def find(self, key: bytes) -> Entry | None:
+        """The entry that answers: fresh, or stale but not too old. What is too old is forgotten."""
+        for table in (self.success, self.denial):
+            entry = table.peek(key)
+            if entry is None:
+                continue
+            if self._servable(entry):
+                table.touch(key)
+                return entry
+            table.remove(key)
+        return None
+
+    def learn(self, key: bytes, query: Query, response: Response) -> Entry | None:
+        """Give the records of an upstream's response their TTL; and the entry, where it is kept.
+
+        What was asked without RD is not: a server that was not to fetch anything may have left out what it would have
+        told everybody else. (CoreDNS keeps it, and tells them the same.)
+        """
+        verdict = self._rules.judge(query, response)
+        if verdict is None:
+            self._rules.cap(response)
+            return None
+        set_ttl(response, verdict.ttl)
+        if not query.flags & _RD or not self._rules.keeps(verdict.sort, query.qname):
+            return None
+        return self._insert(key, Entry(pack(response), verdict.sort, verdict.ttl, self._timers.time()))
+
+    def cap(self, response: Response) -> None:
+        """Lower the TTLs of a response that is not for keeping."""
+        self._rules.cap(response)
+
+    def forget(self, key: bytes) -> None:
+        self.success.remove(key)
+        self.denial.remove(key)
+
+    def _insert(self, key: bytes, entry: Entry) -> Entry | None:
+        if entry.sort is Sort.FAILURE and self._knows_better(key):
+            return None
+        positive = entry.sort is Sort.SUCCESS
+        table, other = (self.success, self.denial) if positive else (self.denial, self.success)
+        if not table.insert(key, entry):
+            self.drops += 1
+            return None
+        if positive or not self._prefer_positive:
+            other.remove(key)  # RFC 8767 section 4: nothing stale over a name that is known not to be there
+        return entry
+
+    def _knows_better(self, key: bytes) -> bool:
+        known = self.find(key)
+        return known is not None and known.sort is not Sort.FAILURE
+
+    def _servable(self, entry: Entry) -> bool:
+        """Failures are no data, so they are never served stale (RFC 8767 section 4); CoreDNS does."""
+        age = self._timers.time() - entry.born
+        if age < entry.ttl:
+            return True
+        return entry.sort is not Sort.FAILURE and age < entry.ttl + self._max_stale

@@ -1,0 +1,138 @@
+"""What may be kept, and for how long: RFC 2308, and CoreDNS's rule that all records of an answer get one TTL."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from topodns.dns.message import Flag, Query, Rcode, Response, RRClass, RRset, RRType
+from topodns.dns.names import Name, is_subdomain
+from topodns.resolve.cache.entry import Sort
+from topodns.settings.cache import Cache, Share
+
+_NOERROR: Final = int(Rcode.NOERROR)
+_NXDOMAIN: Final = int(Rcode.NXDOMAIN)
+_FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.NOTIMP)})  # as CoreDNS; RFC 2308 section 7.1
+_TC: Final = int(Flag.TC)
+_ANY_TYPE: Final = int(RRType.ANY)
+_ANY_CLASS: Final = int(RRClass.ANY)
+_CNAME: Final = int(RRType.CNAME)
+_SOA: Final = int(RRType.SOA)
+
+
+class Verdict(NamedTuple):
+    """What sort of answer it is, and the TTL that all its records get, 1 or more."""
+
+    sort: Sort
+    ttl: int
+
+
+class Rules:
+    """The TTLs of one `cache` directive."""
+
+    def __init__(self, settings: Cache) -> None:
+        self._success, self._denial = settings.success, settings.denial
+        self._servfail = settings.servfail
+
+    def judge(self, query: Query, response: Response) -> Verdict | None:
+        """The verdict on an upstream's response; None for one that only answers the query that brought it.
+
+        That is: one cut short, another rcode, a denial without an SOA (RFC 2308 section 5), and one with a TTL of 0,
+        which forbids to use it again (RFC 1035 section 3.2.1); CoreDNS keeps the last for MINTTL.
+        """
+        if response.flags & ~response.cleared & _TC:
+            return None
+        if response.rcode in _FAILURES:
+            return Verdict(Sort.FAILURE, self._servfail) if self._servfail else None
+        if is_positive(query, response):
+            return _verdict(Sort.SUCCESS, _smallest_ttl(response), self._success)
+        ttl = _denial_ttl(response) if response.rcode in (_NOERROR, _NXDOMAIN) else None
+        return None if ttl is None else _verdict(Sort.DENIAL, ttl, self._denial)
+
+    def keeps(self, sort: Sort, qname: Name) -> bool:
+        """Whether this sort may be kept for the name (`disable`)."""
+        share = self._success if sort is Sort.SUCCESS else self._denial
+        return not any(is_subdomain(qname, origin) for origin in share.disabled)
+
+    def cap(self, response: Response) -> None:
+        """Lower the TTLs that are above the longest, as CoreDNS does also with what it does not keep."""
+        negative = response.rcode == _NXDOMAIN or not response.answer
+        longest = self._denial.max_ttl if negative else self._success.max_ttl
+        for rrset in response.answer or response.authority:
+            if rrset.ttl > longest:
+                break
+        else:
+            return
+        response.answer = _capped(response.answer, longest)
+        response.authority = _capped(response.authority, longest)
+        response.additional = _capped(response.additional, longest)
+
+
+def set_ttl(response: Response, ttl: int) -> None:
+    """Give all records this TTL."""
+    response.answer = _with_ttl(response.answer, ttl)
+    response.authority = _with_ttl(response.authority, ttl)
+    response.additional = _with_ttl(response.additional, ttl)
+
+
+def is_positive(query: Query, response: Response) -> bool:
+    """Whether there is a record of the type asked for where the CNAMEs lead that start at the name asked for.
+
+    A chain that is a loop, or forks, leads nowhere (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
+    """
+    if response.rcode != _NOERROR:
+        return False
+    wanted = [rrset for rrset in response.answer if query.qclass == _ANY_CLASS or rrset.rclass == query.qclass]
+    qname = query.spelling.lower()
+    owner = qname if query.qtype in (_CNAME, _ANY_TYPE) else _end_of_chain(qname, wanted)
+    return any(
+        _owner(rrset, qname) == owner and (rrset.rtype == query.qtype or query.qtype == _ANY_TYPE) for rrset in wanted
+    )
+
+
+def _end_of_chain(qname: bytes, answer: list[RRset]) -> bytes | None:
+    targets: dict[bytes, set[bytes]] = {}
+    for rrset in answer:
+        if rrset.rtype == _CNAME:
+            targets.setdefault(_owner(rrset, qname), set()).update(map(bytes.lower, rrset.rdatas))
+    name = qname
+    while name in targets:
+        found = targets.pop(name)
+        if len(found) != 1:
+            return None
+        (name,) = found
+        if name == qname:
+            return None
+    return name
+
+
+def _owner(rrset: RRset, qname: bytes) -> bytes:
+    return rrset.owner.lower() or qname
+
+
+def _verdict(sort: Sort, ttl: int, share: Share) -> Verdict | None:
+    return Verdict(sort, min(max(ttl, share.min_ttl), share.max_ttl)) if ttl else None
+
+
+def _denial_ttl(response: Response) -> int | None:
+    """The smallest TTL, the SOA's MINIMUM counted as one (RFC 2308 section 5); None without an SOA."""
+    for rrset in response.authority:
+        if rrset.rtype == _SOA:
+            return min(_smallest_ttl(response), int.from_bytes(rrset.rdatas[0][-4:], "big"))
+    return None
+
+
+def _smallest_ttl(response: Response) -> int:
+    return min((rrset.ttl for rrset in _records(response)), default=0)
+
+
+def _records(response: Response) -> Iterator[RRset]:
+    yield from response.answer
+    yield from response.authority
+    yield from response.additional
+
+
+def _capped(rrsets: tuple[RRset, ...], longest: int) -> tuple[RRset, ...]:
+    return tuple(rrset if rrset.ttl <= longest else rrset._replace(ttl=longest) for rrset in rrsets)
+
+
+def _with_ttl(rrsets: tuple[RRset, ...], ttl: int) -> tuple[RRset, ...]:
+    return tuple(RRset(owner, rtype, ttl, rdatas, rclass) for owner, rtype, _, rdatas, rclass in rrsets)

@@ -1,0 +1,93 @@
+"""The upstreams of one directive: which of them are up, and which is asked next."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from topodns.resolve.course import Timers
+from topodns.resolve.exchange import Transport, Upstream
+from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
+from topodns.resolve.forward.health import Health
+from topodns.settings.forward import Forward, Policy, UpstreamTransport
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """One upstream with its health and its counts. `tls`: spoken to over nothing else."""
+
+    name: str
+    upstream: Upstream
+    tls: bool
+    health: Health
+    counts: UpstreamCounts
+
+
+Choice = Callable[[Sequence[Candidate]], Candidate]
+"""One of those given, of which there is at least one."""
+
+
+class Pool:
+    """`candidates` in the order of the directive; those that are up are kept apart, so that choosing costs little."""
+
+    def __init__(
+        self,
+        settings: Forward,
+        upstreams: Sequence[Upstream],
+        timers: Timers,
+        rng: Random,
+        counts: ForwardCounts,
+    ) -> None:
+        self._rng = rng
+        self._choose = _choice(settings.policy, rng)
+        self.candidates = tuple(
+            self._candidate(settings, address.transport is UpstreamTransport.TLS, upstream, timers, counts)
+            for address, upstream in zip(settings.upstreams, upstreams, strict=True)
+        )
+        self._up = self.candidates
+
+    def _candidate(
+        self, settings: Forward, tls: bool, upstream: Upstream, timers: Timers, counts: ForwardCounts
+    ) -> Candidate:
+        counted = counts.upstream(upstream.name)
+        transport = Transport.TLS if tls else Transport.TCP if settings.force_tcp else Transport.UDP
+        check, max_fails = settings.health_check, settings.max_fails
+        health = Health(upstream, transport, check, max_fails, timers, counted, self._health_changed)
+        return Candidate(upstream.name, upstream, tls, health, counted)
+
+    def pick(self, tried: Collection[Candidate]) -> Candidate | None:
+        """One that is up and was not tried, by the policy; None where there is none."""
+        left = [each for each in self._up if each not in tried] if tried else self._up
+        return self._choose(left) if left else None
+
+    def pick_any(self) -> Candidate:
+        """One at random, whatever is known about it: all being down may mean that the probes are what is broken."""
+        return self._rng.choice(self.candidates)
+
+    def close(self) -> None:
+        for candidate in self.candidates:
+            candidate.health.close()
+
+    def _health_changed(self) -> None:
+        self._up = tuple(each for each in self.candidates if not each.health.down)
+
+
+def _choice(policy: Policy, rng: Random) -> Choice:
+    match policy:
+        case Policy.SEQUENTIAL:
+            return lambda candidates: candidates[0]
+        case Policy.ROUND_ROBIN:
+            return _RoundRobin()
+        case Policy.RANDOM:
+            chance = rng.random  # and not rng.choice, which takes five times as long
+            return lambda candidates: candidates[int(chance() * len(candidates))]
+
+
+class _RoundRobin:
+    """Each call the one after the last call's."""
+
+    def __init__(self) -> None:
+        self._turn = 0
+
+    def __call__(self, candidates: Sequence[Candidate]) -> Candidate:
+        self._turn += 1
+        return candidates[self._turn % len(candidates)]

@@ -1,0 +1,132 @@
+"""The step of one `forward` directive: which questions it takes, how many at a time, and what comes of them."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response
+from topodns.dns.names import ROOT, Name, is_subdomain
+from topodns.resolve.course import Course, Timers
+from topodns.resolve.exchange import Upstream
+from topodns.resolve.forward.counts import ForwardCounts
+from topodns.resolve.forward.flight import Answer, Flight, Key, Plan
+from topodns.resolve.forward.impatience import Impatience
+from topodns.resolve.forward.limits import InFlight
+from topodns.resolve.forward.outgoing import OptionsFor, no_options, question_message
+from topodns.resolve.forward.pool import Pool
+from topodns.resolve.step import Client, Dropped, Resolution, Scope
+from topodns.settings.forward import Forward, Policy
+
+# Seconds without a word after which a second upstream is asked, too: longer than nearly every answer takes, and short
+# enough that a client notices nothing of an upstream that died without a sound.
+PATIENCE: Final = 0.5
+
+_CLIENT: Final = Scope.CLIENT
+_TOO_MANY: Final = Ede(EdeCode.OTHER, "as many questions wait for upstreams as max_concurrent allows")
+
+
+class Forwarding:
+    """Asks the upstreams of one directive; equal questions that are under way at the same time are asked once.
+
+    `upstreams` are those of `settings.upstreams`, in the same order. `followed`: the next step is a `forward` as
+    well, so that `next` has a meaning (as in CoreDNS). Its answers are to be kept by a cache that ages them, so their
+    scope is CLIENT.
+    """
+
+    def __init__(
+        self,
+        settings: Forward,
+        upstreams: Sequence[Upstream],
+        timers: Timers,
+        rng: Random,
+        in_flight: InFlight,
+        counts: ForwardCounts,
+        followed: bool = False,
+        options_for: OptionsFor = no_options,
+    ) -> None:
+        self._settings = settings
+        self._takes_all = ROOT in settings.origins and not settings.excepted
+        self._in_flight = in_flight
+        self._counts = counts
+        self._options_for = options_for
+        self._may_pass = followed and (bool(settings.next_rcodes) or settings.next_on_nodata)
+        self._pool = Pool(settings, upstreams, timers, rng, counts)
+        self._plan = Plan(settings, self._pool, timers, counts, _impatience(settings, timers), _max_attempts(settings))
+        self._flights: dict[Key, Flight] = {}
+        self._waiting = 0  # questions, however few flights they wait for
+
+    def __call__(self, query: Query, client: Client) -> Resolution | Course[Resolution | None] | None:
+        """None where the name is not forwarded. Raises Dropped where too many questions wait already.
+
+        REFUSED beyond `max_concurrent`. SERVFAIL where no upstream has answered in time, with the reason as EDE.
+        """
+        if not (self._takes_all or self._takes(query.qname)):
+            return None
+        settings = self._settings
+        if 0 < settings.max_concurrent <= self._waiting:
+            self._counts.max_concurrent_rejects += 1
+            return Resolution(Response(Rcode.REFUSED, flags=0, ede=_TOO_MANY), "forward", _CLIENT)
+        message = question_message(query, self._options_for(client))
+        if not self._in_flight.enter(client.address):
+            raise Dropped
+        self._waiting += 1
+        tcp = settings.force_tcp or (client.transport != "udp" and not settings.prefer_udp)
+        return self._resolve(self._join(query, client, (message, tcp)))
+
+    def close(self) -> None:
+        """Probe no more. Flights go on to their end; their upstreams are their owner's to close."""
+        self._pool.close()
+
+    def _takes(self, qname: Name) -> bool:
+        origins = self._settings.origins
+        if not any(is_subdomain(qname, origin) for origin in origins):
+            return False
+        # FROM itself is forwarded even where `except` has it, as in CoreDNS.
+        return qname in origins or not any(is_subdomain(qname, excepted) for excepted in self._settings.excepted)
+
+    def _join(self, query: Query, client: Client, key: Key) -> Flight:
+        """The flight of this question, new where none is under way (RFC 5452 section 5: never two at a time)."""
+        flight = self._flights.get(key)
+        if flight is not None:
+            flight.addresses.append(client.address)
+            return flight
+        flight = self._flights[key] = Flight(self._plan, query, key, self._landed)
+        flight.addresses.append(client.address)
+        flight.start()
+        return flight
+
+    def _landed(self, flight: Flight) -> None:
+        """Before those who wait go on."""
+        del self._flights[flight.key]
+        self._waiting -= len(flight.addresses)
+        for address in flight.addresses:
+            self._in_flight.leave(address)
+
+    async def _resolve(self, flight: Flight) -> Resolution | None:
+        answer = await flight.outcome
+        if self._may_pass and self._passes(answer):
+            return None
+        # One response for each who waits: the steps above may change theirs.
+        response = Response(
+            answer.rcode, answer.answer, answer.authority, answer.additional, answer.flags, 0, answer.ede
+        )
+        return Resolution(response, "forward", _CLIENT, upstream=answer.upstream)
+
+    def _passes(self, answer: Answer) -> bool:
+        """Whether the next `forward` is asked instead."""
+        if not answer.upstream:
+            return False
+        if answer.rcode in self._settings.next_rcodes:
+            return True
+        return self._settings.next_on_nodata and answer.rcode == Rcode.NOERROR and not answer.answer
+
+
+def _impatience(settings: Forward, timers: Timers) -> Impatience | None:
+    """None where upstreams are not alike: those of `sequential` are asked in turn because they say different things."""
+    alike = settings.policy is not Policy.SEQUENTIAL and len(settings.upstreams) > 1
+    return Impatience(PATIENCE, timers) if alike and settings.read_timeout > PATIENCE else None
+
+
+def _max_attempts(settings: Forward) -> int:
+    given = settings.max_connect_attempts
+    return 2 * len(settings.upstreams) if given is None else given

@@ -1,0 +1,186 @@
+"""The functions of templates: Go's predefined ones that records have a use for, and CoreDNS's `parseInt`.
+
+`and` and `or` are the renderer's, since they need not look at all their arguments.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from topodns.resolve.template.formatting import sprintf
+from topodns.resolve.template.values import NO_VALUE, RenderFailed, Struct, Value, is_true, kind, printed
+
+MAX_STRING: Final = 65_536  # characters of a result
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_MAX_DIGITS: Final = 64  # of what parseInt reads: 64 bits in base 2
+_PREFIXES: Final = {"0x": 16, "0b": 2, "0o": 8}
+_UNDERSCORED: Final = re.compile(r"(0[xX]_?|0[bB]_?|0[oO]_?)?[0-9a-zA-Z]+(_[0-9a-zA-Z]+)*")
+
+
+class Function(NamedTuple):
+    """`most` None: any number of arguments."""
+
+    least: int
+    most: int | None
+    call: Callable[..., Value]
+
+
+def parse_int(text: Value, base: Value, bits: Value) -> int:
+    """Go's strconv.ParseUint, which is what CoreDNS calls parseInt."""
+    if not isinstance(text, str) or type(base) is not int or type(bits) is not int:
+        raise RenderFailed("parseInt: expected a string, a base and a size in bits")
+    if not (base == 0 or 2 <= base <= 36) or not 0 <= bits <= 64:
+        raise RenderFailed(f"parseInt: base {base} or size {bits} does not exist")
+    digits, actual = _without_prefix(text) if base == 0 else (text.lower(), base)
+    if not 0 < len(digits) <= _MAX_DIGITS or any(digit not in _DIGITS[:actual] for digit in digits):
+        raise RenderFailed(f"parseInt: {text[:_MAX_DIGITS]!r} is no number of base {actual}")
+    number = int(digits, actual)
+    if number >= 1 << (bits or 64):
+        raise RenderFailed(f"parseInt: {text!r} has more than {bits or 64} bits")
+    return number
+
+
+def _without_prefix(text: str) -> tuple[str, int]:
+    lowered = text.lower()
+    if not _UNDERSCORED.fullmatch(text):
+        return "", 10
+    base = _PREFIXES.get(lowered[:2])
+    if base is not None:
+        return lowered[2:].replace("_", ""), base
+    return lowered.replace("_", ""), 8 if lowered.startswith("0") and len(lowered) > 1 else 10
+
+
+def index(value: Value, *keys: Value) -> Value:
+    """`value[key]`, and of that the next key."""
+    for key in keys:
+        value = _element(value, key)
+    return value
+
+
+def _element(value: Value, key: Value) -> Value:
+    if isinstance(value, Mapping):
+        if not isinstance(key, str):
+            raise RenderFailed(f"index: found {kind(key)} for a map, expected a string")
+        return value.get(key, "")  # the zero of its elements, which are strings
+    if isinstance(value, Struct) or not isinstance(value, str | tuple):
+        raise RenderFailed(f"index: found {kind(value)}, expected a list, a map or a string")
+    if type(key) is not int:
+        raise RenderFailed(f"index: found {kind(key)} for {kind(value)}, expected an integer")
+    octets = value.encode() if isinstance(value, str) else value
+    if not 0 <= key < len(octets):
+        raise RenderFailed(f"index out of range: {key}")
+    return octets[key]
+
+
+def length(value: Value) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, Struct) or not isinstance(value, tuple | Mapping):
+        raise RenderFailed(f"len: found {kind(value)}, expected a string, a list or a map")
+    return len(value)
+
+
+def part(value: Value, *bounds: Value) -> Value:
+    """Go's `slice`: `value[first:last]`."""
+    if isinstance(value, Struct) or not isinstance(value, str | tuple):
+        raise RenderFailed(f"slice: found {kind(value)}, expected a string or a list")
+    limits = [bound for bound in bounds if type(bound) is int]
+    whole = value.encode() if isinstance(value, str) else value
+    first, last = (*limits, len(whole))[:2] if limits else (0, len(whole))
+    if len(limits) < len(bounds) or not 0 <= first <= last <= len(whole):
+        raise RenderFailed(f"slice: bounds {', '.join(map(printed, bounds))} of {len(whole)} elements")
+    taken = whole[first:last]
+    return taken.decode(errors="replace") if isinstance(taken, bytes) else taken
+
+
+def equal(value: Value, *others: Value) -> bool:
+    """Whether `value` equals any of the others."""
+    return any(_comparable(value, other) and value == other for other in others)
+
+
+def not_equal(value: Value, other: Value) -> bool:
+    return not equal(value, other)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Value, Value], bool]:
+    def compared(value: Value, other: Value) -> bool:
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise RenderFailed(f"found {kind(value)}, expected something that has an order")
+        _comparable(value, other)
+        return compare(value, other)
+
+    return compared
+
+
+def _comparable(value: Value, other: Value) -> bool:
+    basic = (str, int, bool)
+    if not isinstance(value, basic) or not isinstance(other, basic) or type(value) is not type(other):
+        raise RenderFailed(f"{kind(value)} cannot be compared with {kind(other)}")
+    return True
+
+
+def join(*values: Value) -> str:
+    """Go's `print`: with a space between two that are both no strings."""
+    text = ""
+    for at, value in enumerate(values):
+        if at and not isinstance(value, str) and not isinstance(values[at - 1], str):
+            text += " "
+        text += printed(value)
+    return text
+
+
+def join_line(*values: Value) -> str:
+    return " ".join(map(printed, values)) + "\n"
+
+
+def _printf(pattern: Value, *arguments: Value) -> str:
+    if not isinstance(pattern, str):
+        raise RenderFailed(f"printf: found {kind(pattern)}, expected a string with verbs")
+    return sprintf(pattern, arguments)
+
+
+def _meta(name: Value) -> str:
+    """`.Meta`: what CoreDNS gives where no plugin has published this piece of metadata."""
+    if not isinstance(name, str):
+        raise RenderFailed(f"Meta: found {kind(name)}, expected a string")
+    return ""
+
+
+META: Final = ".Meta"
+AND: Final = "and"
+OR: Final = "or"
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    AND: Function(1, None, lambda *values: values[-1]),
+    OR: Function(1, None, lambda *values: values[-1]),
+    "not": Function(1, 1, lambda value: not is_true(value)),
+    "eq": Function(2, None, equal),
+    "ne": Function(2, 2, not_equal),
+    "lt": Function(2, 2, _ordered(operator.lt)),
+    "le": Function(2, 2, _ordered(operator.le)),
+    "gt": Function(2, 2, _ordered(operator.gt)),
+    "ge": Function(2, 2, _ordered(operator.ge)),
+    "index": Function(1, None, index),
+    "slice": Function(1, 3, part),
+    "len": Function(1, 1, length),
+    "print": Function(0, None, join),
+    "println": Function(0, None, join_line),
+    "printf": Function(1, None, _printf),
+    "parseInt": Function(3, 3, parse_int),
+    META: Function(1, 1, _meta),
+}
+
+GO_ONLY: Final = frozenset({"call", "html", "js", "urlquery"})
+"""Functions that Go's templates have and these have not."""
+
+
+def apply(name: str, arguments: list[Value]) -> Value:
+    """The function's result. Raises RenderFailed. A value that is not there is no argument (Go: invalid value)."""
+    if any(argument is NO_VALUE for argument in arguments):
+        raise RenderFailed(f"{name}: found no value, expected an argument")
+    result = FUNCTIONS[name].call(*arguments)
+    if isinstance(result, str) and len(result) > MAX_STRING:  # a range could double one again and again
+        raise RenderFailed(f"{name}: more than {MAX_STRING} characters")
+    return result

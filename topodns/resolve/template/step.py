@@ -1,0 +1,126 @@
+"""The step of a block's `template` directives: the first one that is about a question and matches its name answers."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRClass, RRset, RRType
+from topodns.dns.names import Name, wire_labels
+from topodns.dns.record_text import BadRecord
+from topodns.resolve.chase import Chase, follow
+from topodns.resolve.step import Answered, Client, Resolution, Scope
+from topodns.resolve.template.question import Matched, template_data
+from topodns.resolve.template.rule import RecordTemplate, Rule
+from topodns.resolve.template.values import RenderFailed, Struct
+from topodns.settings.template import Template
+
+PLUGIN: Final = "template"
+
+_SERVFAIL: Final = int(Rcode.SERVFAIL)
+_CHASED: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+
+
+class FailureKey(NamedTuple):
+    """CoreDNS's labels beside `server` and `view`."""
+
+    origin: str
+    qclass: str
+    qtype: str
+    section: str  # answer, additional or authority
+    template: str  # its text
+
+
+@dataclass(slots=True)
+class TemplateCounts:
+    """Answers that could not be given. Matches are counted with the answers: see `Resolution.note`."""
+
+    render_failures: Counter[FailureKey] = field(default_factory=Counter)
+    record_failures: Counter[FailureKey] = field(default_factory=Counter)
+
+
+class Templates:
+    """All `template` directives of one server block, in order."""
+
+    def __init__(self, directives: Sequence[Template], chase: Chase | None = None) -> None:
+        """Raises BadTemplate or BadPattern where the directives were not checked before."""
+        self._rules = [Rule(directive) for directive in directives]
+        self._chase = chase
+        self.counts = TemplateCounts()
+
+    def __call__(self, query: Query, client: Client) -> Answered | None:
+        """The answer, with AA; for an address, what stands behind a CNAME at its end, too.
+
+        SERVFAIL where a directive is about the question, none of its patterns matches and it has no `fallthrough`, and
+        where a template does not give a record.
+        """
+        for rule in self._rules:
+            origin = rule.origin_of(query)
+            if origin is None:
+                continue
+            matched = rule.match(query, origin)
+            if matched is not None:
+                return self._answer(rule, matched, query, client)
+            if not rule.falls_through(query.qname):
+                return _failed(Ede(EdeCode.OTHER, "template: no pattern matches the name, and no fallthrough"))
+        return None
+
+    def _answer(self, rule: Rule, matched: Matched, query: Query, client: Client) -> Answered:
+        ede = None if rule.ede is None else Ede(*rule.ede)
+        scope = Scope.CLIENT if rule.client_dependent else Scope.EVERYONE
+        if rule.rcode == _SERVFAIL:  # without records, as CoreDNS
+            response = Response(_SERVFAIL, flags=0, ede=ede or Ede(EdeCode.OTHER, "template: rcode SERVFAIL"))
+            return Resolution(response, PLUGIN, note=matched.note)
+        try:
+            response = self._response(rule, matched, query, template_data(matched, query, client))
+        except (RenderFailed, BadRecord) as problem:
+            return _failed(Ede(EdeCode.OTHER, f"template: {problem}"), matched.note)
+        response.ede = ede
+        resolution = Resolution(response, PLUGIN, scope, note=matched.note)
+        target = _open_end(query, response)
+        return resolution if target is None else follow(target, resolution, query, client, self._chase)
+
+    def _response(self, rule: Rule, matched: Matched, query: Query, data: Struct) -> Response:
+        sections = (
+            _gathered(query, (self._record(template, matched, data) for template in templates))
+            for templates in (rule.answer, rule.additional, rule.authority)
+        )
+        answer, additional, authority = sections
+        return Response(rule.rcode, answer, authority, additional)
+
+    def _record(self, template: RecordTemplate, matched: Matched, data: Struct) -> RRset:
+        key = FailureKey(matched.origin, matched.qclass, matched.qtype, template.section, template.text)
+        try:
+            return template.record(data)
+        except RenderFailed as problem:
+            self.counts.render_failures[key] += 1
+            raise RenderFailed(f"{template.section}: {problem}") from None
+        except BadRecord as problem:
+            self.counts.record_failures[key] += 1
+            raise BadRecord(f"{template.section}: {problem}") from None
+
+
+def _failed(ede: Ede, note: str = "") -> Resolution:
+    """For this query only, so that the `errors` directive logs each."""
+    return Resolution(Response(_SERVFAIL, flags=0, ede=ede), PLUGIN, Scope.CLIENT, note=note)
+
+
+def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:
+    """The records in order, those of one RRset that follow each other together, the question's name as it was asked."""
+    asked = query.spelling.lower()
+    rrsets: list[RRset] = []
+    for record in records:
+        rrset = record._replace(owner=b"") if record.owner.lower() == asked else record
+        if rrsets and rrsets[-1]._replace(rdatas=()) == rrset._replace(rdatas=()):
+            rrsets[-1] = rrset._replace(rdatas=tuple(dict.fromkeys(rrsets[-1].rdatas + rrset.rdatas)))
+        else:
+            rrsets.append(rrset)
+    return tuple(rrsets)
+
+
+def _open_end(query: Query, response: Response) -> Name | None:
+    """The target of a CNAME at the end of the answer, where the question was for addresses."""
+    if not response.answer or query.qtype not in _CHASED or query.qclass != RRClass.IN:
+        return None
+    last = response.answer[-1]
+    return wire_labels(last.rdatas[-1].lower()) if last.rtype == RRType.CNAME else None

@@ -1,0 +1,183 @@
+"""What a zone says about a question: RFC 1034 section 4.3.2, with wildcards by RFC 4592 and DNAME by RFC 6672.
+
+Sections and additional records are those of CoreDNS's `file`, without DNSSEC. Differences, on purpose: a name that
+exists without records is never a wildcard's; negative answers have the SOA's MINIMUM as TTL, those at the end of a
+CNAME included.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from topodns.dns.message import Flag, Query, Rcode, Response, RRset, RRType
+from topodns.dns.names import MAX_WIRE, Name, is_subdomain, wire_labels
+from topodns.resolve.zone_file.table import RRsets, ZoneTable, soa_of_absence
+
+_MAX_ALIASES: Final = 8  # followed inside of the zone, as CoreDNS
+_DNAME: Final = 39
+_YXDOMAIN: Final = 6
+_A, _AAAA, _NS, _CNAME, _SOA, _DS = (
+    int(each) for each in (RRType.A, RRType.AAAA, RRType.NS, RRType.CNAME, RRType.SOA, RRType.DS)
+)
+# Types whose RDATA names a host that is likely to be asked for next, and the octets in front of that name.
+_HOST_AT: Final = {int(RRType.MX): 2, int(RRType.SRV): 6, int(RRType.SVCB): 2, int(RRType.HTTPS): 2}
+_AA: Final = int(Flag.AA)
+
+
+@dataclass(slots=True)
+class Finding:
+    """`response` is whole, but for what is behind `elsewhere`, the target of its last CNAME outside of the zone.
+
+    `absent`: the name has no records of its own, so `fallthrough` may apply.
+    """
+
+    response: Response = field(default_factory=Response)
+    elsewhere: Name | None = None
+    absent: bool = False
+
+
+def look_up(table: ZoneTable, query: Query) -> Finding:
+    """The answer to a query for a name in the zone."""
+    walk = _Walk(table, query)
+    walk.go()
+    return walk.finding
+
+
+class _Walk:
+    """From the name that was asked along its aliases. `owner` is the name's wire form, b"" for the query's own."""
+
+    def __init__(self, table: ZoneTable, query: Query) -> None:
+        self.finding = Finding()
+        self._response = self.finding.response
+        self._table = table
+        self._qtype = query.qtype
+        self._spelling = query.spelling
+        self._name, self._owner = query.qname, b""
+        self._seen: set[Name] = set()
+
+    def go(self) -> None:
+        while (alias := self._step()) is not None:
+            self._seen.add(self._name)
+            target = wire_labels(alias.lower())
+            inside = is_subdomain(target, self._table.origin)
+            if not inside:
+                self.finding.elsewhere = target
+            if not inside or target in self._seen or len(self._seen) > _MAX_ALIASES:
+                self._response.authority = self._table.name_servers
+                return
+            self._name, self._owner = target, alias
+
+    def _step(self) -> bytes | None:
+        """Say what there is at the name; its target, in wire form, where it is an alias."""
+        cut, renaming = self._above()
+        if renaming is not None:
+            return self._rename(renaming)
+        rrsets = self._rrsets() if cut is None else None
+        if rrsets is not None and _CNAME in rrsets and self._qtype != _CNAME:
+            return self._alias(rrsets[_CNAME])
+        if cut is not None:
+            self._refer(cut)
+        elif rrsets is None:
+            self._deny(Rcode.NXDOMAIN, absent=True)
+        elif self._qtype in rrsets:
+            self._answer(rrsets[self._qtype])
+        else:
+            self._deny(Rcode.NOERROR, absent=not rrsets)
+        return None
+
+    def _alias(self, cname: RRset) -> bytes:
+        self._response.answer += (cname._replace(owner=self._owner),)
+        return cname.rdatas[0]
+
+    def _above(self) -> tuple[RRset | None, RRset | None]:
+        """The first delegation or else DNAME on the way from the apex down to the name."""
+        table, name = self._table, self._name
+        for at in range(len(name) - len(table.origin), -1, -1):
+            ancestor = name[at:]
+            rrsets = table.nodes.get(ancestor)
+            if rrsets is None:
+                break
+            if at and _DNAME in rrsets:
+                return None, rrsets[_DNAME]
+            if _NS in rrsets and ancestor != table.origin and (at or self._qtype != _DS):
+                return rrsets[_NS], None
+        return None, None
+
+    def _rrsets(self) -> RRsets | None:
+        """What is at the name, or at the wildcard that stands for it; None where neither exists."""
+        nodes, name = self._table.nodes, self._name
+        if name in nodes:
+            return nodes[name]
+        encloser = name[1:]
+        while encloser not in nodes:
+            encloser = encloser[1:]
+        return nodes.get(("*", *encloser))
+
+    def _answer(self, found: RRset) -> None:
+        """CoreDNS: the zone's name servers go with every answer but their own."""
+        response, table = self._response, self._table
+        response.answer += (found._replace(owner=self._owner),)
+        at_apex = self._name == table.origin
+        if self._qtype == _NS and at_apex:
+            response.additional = _glue(table, found)
+            return
+        response.authority = table.name_servers
+        if self._qtype in _HOST_AT:
+            response.additional = _addresses(table, _hosts(found, _HOST_AT[self._qtype]))
+
+    def _rename(self, dname: RRset) -> bytes | None:
+        """RFC 6672 section 3.1: the DNAME and the CNAME made by it; YXDOMAIN where the new name is too long."""
+        own = self._owner or self._spelling
+        prefix = own[: len(own) - len(dname.owner)]
+        target = prefix + dname.rdatas[0]
+        if len(target) > MAX_WIRE:
+            self._response.answer += (dname,)
+            self._response.rcode = _YXDOMAIN
+            return None
+        self._response.answer += (dname, RRset(self._owner, _CNAME, dname.ttl, (target,)))
+        if self._qtype == _CNAME:
+            self._response.authority = self._table.name_servers
+            return None
+        return target
+
+    def _refer(self, servers: RRset) -> None:
+        response = self._response
+        if not response.answer:
+            response.flags &= ~_AA
+        response.authority = (servers,)
+        response.additional = _glue(self._table, servers)
+
+    def _deny(self, rcode: Rcode, absent: bool) -> None:
+        """RFC 6604: at the end of a chain, the rcode is that of its last name."""
+        self._response.rcode = rcode
+        self._response.authority = (soa_of_absence(self._table),)
+        self.finding.absent = absent and not self._response.answer
+
+
+def _hosts(rrset: RRset, skip: int) -> dict[Name, bytes]:
+    """The names, once each, behind so many octets of each RDATA, with their wire form."""
+    names = (_name_at(rdata, skip) for rdata in rrset.rdatas)
+    return {wire_labels(name.lower()): name for name in names}
+
+
+def _name_at(rdata: bytes, start: int) -> bytes:
+    at = start
+    while rdata[at]:
+        at += 1 + rdata[at]
+    return rdata[start : at + 1]
+
+
+def _addresses(table: ZoneTable, hosts: dict[Name, bytes]) -> tuple[RRset, ...]:
+    """The addresses of those that are in the zone."""
+    return tuple(
+        rrset._replace(owner=owner)
+        for name, owner in hosts.items()
+        for rtype in (_A, _AAAA)
+        if (rrset := table.rrsets(name).get(rtype)) is not None
+    )
+
+
+def _glue(table: ZoneTable, servers: RRset) -> tuple[RRset, ...]:
+    """The addresses of the name servers below the name that they serve, which nobody could find otherwise."""
+    served = wire_labels(servers.owner.lower())
+    hosts = {name: owner for name, owner in _hosts(servers, 0).items() if is_subdomain(name, served)}
+    return _addresses(table, hosts)

@@ -1,0 +1,52 @@
+"""The step of one `file` directive."""
+
+from collections.abc import Callable
+from typing import Final
+
+from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRType
+from topodns.dns.names import Name, is_subdomain
+from topodns.resolve.chase import Chase, follow
+from topodns.resolve.step import Answered, Client, FellThrough, Resolution
+from topodns.resolve.zone_file.lookup import look_up
+from topodns.resolve.zone_file.table import ZoneTable, file_fact
+from topodns.settings.zone_file import ZoneFile
+
+PLUGIN: Final = "file"
+
+_TRANSFERS: Final = frozenset((int(RRType.AXFR), int(RRType.IXFR)))
+_UNREAD: Final = Ede(EdeCode.NOT_READY, "the zone file could not be read yet")
+
+
+class ZoneFileStep:
+    """`table` gives what is known of an origin; None while its file was never read.
+
+    Answers hold until the file changes: whoever reads it anew has to make that known as `file_fact`.
+    """
+
+    def __init__(
+        self, settings: ZoneFile, table: Callable[[Name], ZoneTable | None], chase: Chase | None = None
+    ) -> None:
+        self._origins = tuple(sorted(settings.origins, key=len, reverse=True))
+        self._fallthrough = settings.fallthrough
+        self._facts = (file_fact(settings.path),)
+        self._table = table
+        self._chase = chase
+
+    def __call__(self, query: Query, client: Client) -> Answered | FellThrough | None:
+        """The resolution of a query under one of the origins; None for any other."""
+        qname = query.qname
+        origin = next((each for each in self._origins if is_subdomain(qname, each)), None)
+        if origin is None:
+            return None
+        if query.qtype in _TRANSFERS:
+            return Resolution(Response(Rcode.REFUSED, flags=0), PLUGIN)
+        table = self._table(origin)
+        if table is None:
+            return Resolution(Response(Rcode.SERVFAIL, flags=0, ede=_UNREAD), PLUGIN, facts=self._facts)
+        finding = look_up(table, query)
+        if finding.absent and any(is_subdomain(qname, each) for each in self._fallthrough):
+            return FellThrough(self._facts)
+        resolution = Resolution(finding.response, PLUGIN, facts=self._facts)
+        if finding.elsewhere is None:
+            return resolution
+        return follow(finding.elsewhere, resolution, query, client, self._chase)
