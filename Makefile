@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-cluster test-all lint format bench bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-cluster test-crowd kubelab test-all lint format bench bench-scale lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,13 +23,14 @@ test-unit: $(VENV)/.dev ## run the pure tests only
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
 	@$(BIN)/python -m pytest tests/stories
 
-test-cluster: $(VENV)/.dev ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
-	@$(BIN)/python -m tests.kubelab prepare || echo 'no Kubernetes could be built here: tests/cluster will say why'
-	@$(BIN)/python -m pytest tests/cluster --ignore=tests/cluster/test_many_nodes.py
+test-cluster: kubelab ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
+	@$(BIN)/python -m pytest tests/cluster
 
-test-crowd: $(VENV)/.dev ## the same with 300 nodes and 1,000 pods that kwok plays (3 minutes more)
-	@$(BIN)/python -m tests.kubelab prepare || echo 'no Kubernetes could be built here: tests/cluster will say why'
+test-crowd: kubelab ## of these only the ones with 300 nodes and 1,000 pods, which kwok plays (2 minutes)
 	@$(BIN)/python -m pytest tests/cluster/test_many_nodes.py
+
+kubelab: $(VENV)/.dev
+	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 
 test-all: test test-cluster ## run everything
 

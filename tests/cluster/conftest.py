@@ -12,15 +12,16 @@ import pytest
 
 from tests.kubelab.lab import Lab
 from tests.kubelab.options import CLUSTER_DNS, Options, node_list
-from tests.kubelab.prepare import why_impossible
+from tests.kubelab.prepare import why_impossible, why_no_fake_nodes
 from tests.support.kube.askers import Asker, asker
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import write_topodns_image
 from tests.support.kube.objects import headless, pod_spec, sleeping_container, workload
-from tests.support.kube.servers import Server, cluster_dns_service, grant, server
+from tests.support.kube.servers import Server, cluster_dns_service, grant, permissions, server
 
 CLUSTER_DNS_IPV6: Final = "fd00:10:96::a"
 TOPOLOGY_ZONES: Final = "a,a,b,c"
+CROWDED: Final = "test_many_nodes.py"  # the tests that need kwok
 COREFILE: Final = """\
 .:53 {
     errors
@@ -40,12 +41,20 @@ Serve = Callable[..., AbstractContextManager[Server]]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where no lab can be had, one test is skipped for all, so that the reason stands in one line."""
+    """Where no lab can be had, or none with fake nodes, nothing that needs it is tried."""
     ours = [item for item in items if Path(__file__).parent in item.path.parents]
-    if not ours or not (reason := why_impossible()):
+    if ours and (reason := why_impossible()):
+        _skip(config, items, ours, f"NO KUBERNETES HERE, nothing of tests/cluster is tried: {reason}")
         return
-    first, *others = ours
-    first.add_marker(pytest.mark.skip(reason=f"NO KUBERNETES HERE, nothing of tests/cluster is tried: {reason}"))
+    crowded = [item for item in ours if item.path.name == CROWDED]
+    if crowded and (reason := why_no_fake_nodes()):
+        _skip(config, items, crowded, f"NO KWOK HERE, nothing of {CROWDED} is tried: {reason}")
+
+
+def _skip(config: pytest.Config, items: list[pytest.Item], those: list[pytest.Item], reason: str) -> None:
+    """One test for all, so that the reason stands in one line."""
+    first, *others = those
+    first.add_marker(pytest.mark.skip(reason=reason))
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
 
@@ -65,7 +74,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture(scope="session")
 def cluster(lab: Lab) -> Cluster:
     cluster = Cluster(lab)
-    grant(cluster, "rbac.yaml")
+    grant(cluster, permissions("rbac.yaml"))
     return cluster
 
 

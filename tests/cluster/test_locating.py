@@ -8,7 +8,7 @@ from tests.cluster.conftest import Askers, Serve
 from tests.support.kube.askers import Asker, asker
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.objects import pod, sleeping_container
-from tests.support.kube.servers import Server, permissions
+from tests.support.kube.servers import Server, granted, permissions
 from tests.support.kube.whereabouts import NAME, NOWHERE, node_told, whereabouts
 from tests.support.messages import Opt, node_identity, subnet
 
@@ -32,12 +32,11 @@ def topology_block(port: int, options: str) -> str:
 
 @pytest.fixture(scope="module")
 def locating(cluster: Cluster, serve: Serve) -> Iterator[Server]:
-    objects = permissions("rbac-pods.yaml")
-    cluster.create("", *objects)
-    with serve("locating", corefile(), node=SERVER_NODE) as server:
+    with (
+        granted(cluster, permissions("rbac-pods.yaml")),
+        serve("locating", corefile(), node=SERVER_NODE) as server,
+    ):
         yield server
-    for each in objects:
-        cluster.delete(each["kind"], "", each["metadata"]["name"])
 
 
 @pytest.fixture(scope="module")

@@ -1,38 +1,23 @@
 """Who may ask the API server for what: topodns's own account is enough, and what it lacks is said at /ready."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
 
 from tests.cluster.conftest import COREFILE, Askers, Serve
 from tests.support.kube.cluster import Cluster
-from tests.support.kube.objects import Object
-from tests.support.kube.servers import Server, permissions
+from tests.support.kube.servers import Server, granted, permissions
 from tests.support.kube.waiting import becomes, eventually
 
 
-@contextmanager
-def curtailed(cluster: Cluster, account: str, resource: str, verbs: list[str]) -> Iterator[None]:
+def curtailed(cluster: Cluster, account: str, resource: str, verbs: list[str]) -> AbstractContextManager[None]:
     """An account with topodns's rights, but only these verbs on one resource."""
-    objects = [_renamed(each, account) for each in permissions("rbac.yaml")]
+    objects = permissions("rbac.yaml", account=account)
     (role,) = (each for each in objects if each["kind"] == "ClusterRole")
     kept = [rule | {"resources": [name]} for rule in role["rules"] for name in rule["resources"]]
     role["rules"] = [rule | {"verbs": verbs} if rule["resources"] == [resource] else rule for rule in kept]
     role["rules"] = [rule for rule in role["rules"] if rule["verbs"]]
-    for each in objects:
-        cluster.create(each["metadata"].get("namespace", ""), each)
-    try:
-        yield
-    finally:
-        for each in objects:
-            cluster.delete(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
-
-
-def _renamed(each: Object, account: str) -> Object:
-    renamed: Object = json.loads(json.dumps(each).replace('"name": "topodns"', f'"name": "{account}"'))
-    return renamed
+    return granted(cluster, objects)
 
 
 def complaint(server: Server) -> str:

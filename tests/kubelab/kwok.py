@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.kubelab.cache import CACHE
 from tests.kubelab.machine import IN, LabError, Machine
+from tests.kubelab.programs import KWOK
 
 if TYPE_CHECKING:
     from tests.kubelab.lab import Lab
@@ -23,7 +25,7 @@ _SELECTOR: Final = "kubelab/played-by=kwok"
 _NODES: Final = "/api/v1/nodes"
 _LEASE: Final = 28  # seconds; kwok renews after a quarter of it, which must be well below NODE_GRACE
 _AT_ONCE: Final = 8  # requests
-_PATIENCE: Final = 60.0  # seconds until all are Ready
+_PATIENCE: Final = 180.0  # seconds until all are Ready
 _READY: Final = '.status.conditions.[] | select( .type == "Ready" ) | .status'
 
 _NODE_STATUS: Final = """
@@ -31,6 +33,8 @@ conditions:
 - {type: Ready, status: "True", reason: Played, lastHeartbeatTime: {{ Now | Quote }}, \
 lastTransitionTime: {{ Now | Quote }}}
 """
+# Also for a pod that was Ready once, and is not since its node was silent for a while: that has an address already, and
+# is refused a second one.
 _POD_STATUS: Final = """
 phase: Running
 startTime: {{ Now | Quote }}
@@ -38,11 +42,13 @@ conditions:
 {{ range $type := list "Initialized" "PodScheduled" "ContainersReady" "Ready" }}
 - {type: {{ $type }}, status: "True", lastTransitionTime: {{ Now | Quote }}}
 {{ end }}
+{{ if not .status.podIP }}
 {{ $ips := PodIPsWith .spec.nodeName false .metadata.uid .metadata.name .metadata.namespace }}
 podIP: {{ index $ips 0 | Quote }}
 podIPs:
 {{ range $ips }}
 - ip: {{ . | Quote }}
+{{ end }}
 {{ end }}
 """
 
@@ -124,6 +130,8 @@ def add_fake_nodes(lab: "Lab", nodes: Sequence[FakeNode]) -> None:
     """Returns when they are Ready: a pod that is put on a node before kwok has taken it over may stay Pending for good.
     Raises LabError.
     """
+    if KWOK.missing:
+        raise LabError(f"{CACHE} lacks kwok: run kubelab prepare")
     if not _runs(lab):
         lab.control.start(SERVICE)
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -11,7 +11,7 @@ POD_CIDRS: Final = ("10.244.0.0/16", "fd00:10:244::/48")
 SERVICE_CIDRS: Final = ("10.96.0.0/16", "fd00:10:96::/112")
 FIRST_SERVICES: Final = ("10.96.0.1", "fd00:10:96::1")  # Service `kubernetes`
 CLUSTER_DNS: Final = "10.96.0.10"
-NODE_LEASE, NODE_GRACE = 8, 12  # seconds: a kubelet's lease, and silence until its node counts as NotReady
+NODE_LEASE, NODE_GRACE = 8, 20  # seconds: a kubelet's lease, and silence until its node counts as NotReady
 
 
 @dataclass(frozen=True, slots=True)

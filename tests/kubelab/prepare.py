@@ -8,20 +8,24 @@ import subprocess
 from tests.kubelab.cache import CACHE, filling
 from tests.kubelab.images import lab_images
 from tests.kubelab.machine import LabError
-from tests.kubelab.programs import make_programs, missing_programs
+from tests.kubelab.programs import KWOK, make_build, make_programs, missing_programs
 
 _TOOLS = ("unshare", "nsenter", "mount", "ip", "nft", "openssl", "dpkg-deb")
 _NAMESPACES = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork")
 
 
 def prepare() -> None:
-    """Make what the cache lacks: half an hour when that is everything, no time when it is nothing. Raises LabError."""
+    """Make what the cache lacks: half an hour when that is everything, no time when it is nothing. Raises LabError.
+
+    kwok comes last: where all but that could be made, there can be a lab.
+    """
     if reason := why_never():
         raise LabError(reason)
     with filling():
         try:
             make_programs()
             lab_images()
+            make_build(KWOK)
         except (OSError, subprocess.CalledProcessError) as problem:
             raise LabError(f"could not fill {CACHE}: {problem}") from None
 
@@ -30,8 +34,13 @@ def why_impossible() -> str:
     """Why no lab can be started now; "" if one can."""
     reason = why_never()
     if not reason and (missing := missing_programs()):
-        reason = f"{CACHE} lacks {' '.join(missing)}: run `make test-cluster`, which builds them"
+        reason = f"{CACHE} lacks {' '.join(missing)}: run `make test-cluster`, which builds them or says why it cannot"
     return reason
+
+
+def why_no_fake_nodes() -> str:
+    """Why a lab that can be started cannot have nodes that kwok plays; "" if it can."""
+    return f"{CACHE} lacks kwok: run `make test-cluster`, which builds it or says why it cannot" if KWOK.missing else ""
 
 
 def why_never() -> str:

@@ -85,31 +85,38 @@ def _containerd() -> Build:
 PAUSE: Final = Build("pause", "", {"pause": "."})
 COREDNS: Final = Build("coredns", "github.com/coredns/coredns", {"coredns": "github.com/coredns/coredns"})
 KWOK: Final = Build("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
-BUILDS: Final = (PAUSE, _kubernetes(), _containerd(), COREDNS, KWOK)
+BUILDS: Final = (PAUSE, _kubernetes(), _containerd(), COREDNS)  # without which there is no lab; KWOK may be missing
 
 
 def programs() -> dict[str, Path]:
     """Where in the cache each program is, or will be."""
-    built = {program: build.folder / program for build in BUILDS for program in build.packages}
+    built = {program: build.folder / program for build in (*BUILDS, KWOK) for program in build.packages}
     return built | {"runc": PROGRAMS / RELEASE / "runc"}
 
 
 def missing_programs() -> list[str]:
+    """What no lab can be without."""
     plugins = {f"cni/{name}": CNI / name for name in _CNI_PLUGINS}
-    return [name for name, path in (programs() | plugins).items() if not path.exists()]
+    missing = [name for name, path in (programs() | plugins).items() if not path.exists()]
+    return [name for name in missing if name not in KWOK.packages]
 
 
 def make_programs() -> None:
-    """Make what is missing."""
-    if any(build.missing for build in BUILDS):
-        go = go_command()
-        for build in BUILDS:
-            for program in build.missing:
-                build.make(program, go)
+    """Make what of these is missing."""
+    for build in BUILDS:
+        make_build(build)
     if not programs()["runc"].exists():
         _place("runc", {"usr/sbin/runc": programs()["runc"]})
     if any(name.startswith("cni/") for name in missing_programs()):
         _place("containernetworking-plugins", {f"usr/lib/cni/{name}": CNI / name for name in _CNI_PLUGINS})
+
+
+def make_build(build: Build) -> None:
+    """Its programs that are missing."""
+    if build.missing:
+        go = go_command()
+        for program in build.missing:
+            build.make(program, go)
 
 
 def _place(package: str, files: Mapping[str, Path]) -> None:
