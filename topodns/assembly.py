@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from topodns.clusters import Cluster, ClusterMaker, Feed
+from topodns.counted import ServerLabels, cache_labels, view_label
 from topodns.dns.message import Query, RRClass
-from topodns.dns.names import name_text
+from topodns.dns.names import ROOT, name_text
 from topodns.edge.manifests import ManifestSource
 from topodns.edge.timers import LoopTimers
 from topodns.resolve.blocks import Block, BlockTable
@@ -18,9 +19,12 @@ from topodns.resolve.chain import Host, Parts, build_chain
 from topodns.resolve.chase import Chaser
 from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.query_log import QueryLog
+from topodns.resolve.relay import Road, ends_of, is_road
 from topodns.resolve.rewrite import Rewriter
-from topodns.resolve.template.step import Templates
 from topodns.resolve.step import Client
+from topodns.resolve.tally import server_label
+from topodns.resolve.template.step import Templates
+from topodns.resolve.view.filter import ViewFilter
 from topodns.settings.rewrite import ClassRule
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
 from topodns.workings import Workings, Workshop
@@ -53,7 +57,7 @@ class Generation:
 
     def match_at(self, at: ListenAt) -> Callable[[Query, Client], Block | None]:
         """Which block of this listener a question is for; asked only when all of them are built."""
-        return lambda query, client: self.tables[at].match(query.qname, query.qtype)
+        return lambda query, client: self.tables[at].match(query, client)
 
     def view_name(self, address: bytes) -> Hashable:
         """Where a client with this address is, in every cluster that asks."""
@@ -94,9 +98,8 @@ class Assembly:
             generation.workings.append(workings)
             for key in block.keys:
                 for host in block.bind or ("",):
-                    at = (host, key.port)
-                    chaser = Chaser(generation.match_at(at))
-                    rows.setdefault(at, []).append(self._block(workings, key, host, cluster, chaser))
+                    made = self._block(workings, key, host, cluster, generation)
+                    rows.setdefault((host, key.port), []).append(made)
         classes = _classes(settings)
         generation.tables = {at: BlockTable(blocks, classes) for at, blocks in rows.items()}
         return generation
@@ -108,21 +111,28 @@ class Assembly:
         generation.clusters.append(cluster)
         return cluster
 
-    def _block(self, workings: Workings, key: BlockKey, host: str, cluster: Cluster | None, chaser: Chaser) -> Block:
-        block = workings.settings
+    def _block(
+        self, workings: Workings, key: BlockKey, host: str, cluster: Cluster | None, generation: Generation
+    ) -> Block:
+        block, at = workings.settings, (host, key.port)
+        parts = self._parts(workings, at, cluster, Chaser(generation.match_at(at)))
         return Block(
             origin=key.origin,
             label=name_text(key.origin),
-            chain=build_chain(block, self._machine.host, self._parts(workings, host, cluster, chaser)),
+            chain=build_chain(block, self._machine.host, parts),
             payload_size=block.bufsize or DEFAULT_UDP_SIZE,
             rotate=workings.balancer is not None,
             log=QueryLog(block.log, self._write_line, host) if block.log else None,
             errors=workings.errors,
+            view=ViewFilter(block.view, host) if block.view is not None else None,
+            view_name=view_label(block),
+            road=_road(workings, parts, generation.settings) if key.origin == ROOT and is_road(block) else None,
         )
 
-    def _parts(self, workings: Workings, host: str, cluster: Cluster | None, chaser: Chaser) -> Parts:
+    def _parts(self, workings: Workings, at: ListenAt, cluster: Cluster | None, chaser: Chaser) -> Parts:
         """The workings of a block, and what depends on where the block listens."""
-        block = workings.settings
+        block, cache, host, counted = workings.settings, workings.cache, at[0], self.workshop.counted
+        labels = ServerLabels(server_label(at), view_label(block))
         server_address = ip_address(host.partition("%")[0]).packed if host else b""
         zone = None
         if cluster is not None:
@@ -137,8 +147,8 @@ class Assembly:
         return Parts(
             balancer=workings.balancer,
             rewrite=Rewriter(block.rewrite, chaser, server_address) if block.rewrite else None,
-            cache=workings.cache,
-            templates=(Templates(block.template, chaser),) if block.template else (),
+            cache=cache.counting(counted.caches[cache_labels(block, labels.server)]) if cache is not None else None,
+            templates=(Templates(block.template, chaser, counted.templates[labels]),) if block.template else (),
             hosts=workings.hosts,
             cluster=zone,
             loop=workings.guard,
@@ -149,6 +159,21 @@ class Assembly:
         """The addresses that endpoints of our own Service would have."""
         bound = (ip_address(host).packed,) if host else sorted(self._machine.addresses)
         return tuple(address for address in bound if not ip_address(address).is_loopback)
+
+
+def _road(workings: Workings, parts: Parts, settings: Settings) -> Road:
+    block = workings.settings
+    known = block.kubernetes.origins if block.kubernetes is not None else ()
+    others = tuple(key.origin for other in settings.blocks for key in other.keys if key.origin != ROOT)
+    return Road(
+        forwarding=workings.forwards[0],
+        cache=parts.cache,
+        guard=workings.guard,
+        balancer=workings.balancer,
+        elsewhere=ends_of((*known, *others)),
+        label=name_text(ROOT),
+        payload_size=block.bufsize or DEFAULT_UDP_SIZE,
+    )
 
 
 def _classes(settings: Settings) -> frozenset[int]:

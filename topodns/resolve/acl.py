@@ -32,7 +32,7 @@ class AccessControl:
         if action is AclAction.ALLOW:
             return None
         if action is AclAction.DROP:
-            raise Dropped
+            raise Dropped("acl")
         rcode, ede = _REFUSALS[action]
         return Resolution(Response(rcode, flags=0, ede=ede), "acl", self._scope)
 

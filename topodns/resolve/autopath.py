@@ -18,7 +18,7 @@ Service, it matters who asks: clients that a watch of Pods shows to be in that n
 all others NXDOMAIN.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -39,11 +39,15 @@ from topodns.settings.kubernetes import KubernetesSettings
 _NXDOMAIN, _SERVFAIL, _IN = int(Rcode.NXDOMAIN), int(Rcode.SERVFAIL), int(RRClass.IN)
 
 
+Domains = tuple[tuple[Name, bytes], ...]
+"""Names with their wire form, in the order in which they are tried; the root stands for the bare name."""
+
+
 class SearchList(NamedTuple):
     """Where else to look for a name that does not exist. `facts` and `scope`: why there, and for whom that is so."""
 
-    first: Name  # the domain that the name is under
-    others: tuple[Name, ...]  # in order, the root for the bare name; none: nowhere
+    labels: int  # how many of the name's are the client's own, in front of the list's first domain
+    others: Domains  # none: nowhere
     facts: Facts = ()
     scope: Scope = Scope.EVERYONE
 
@@ -61,13 +65,13 @@ class FixedSearch:
 
     def __init__(self, domains: tuple[Name, ...]) -> None:
         self._first = domains[0]
-        self._list = SearchList(self._first, _once_each(*domains[1:], ROOT))
+        self._others = _once_each(*domains[1:], ROOT)
 
     def covers(self, qname: Name) -> bool:
         return len(qname) > len(self._first) and is_subdomain(qname, self._first)
 
     def search_list(self, qname: Name, client: Client) -> SearchList:
-        return self._list
+        return SearchList(len(qname) - len(self._first), self._others)
 
 
 class ClusterSearch:
@@ -77,7 +81,9 @@ class ClusterSearch:
         self._origins = Origins(settings.origins, settings.multicluster)
         self._exposure = Exposure(settings, state)
         self._state = state
-        self._host_domains = host_domains
+        self._others: Mapping[Name, Domains] = {
+            origin: _once_each(("svc", *origin), origin, *host_domains, ROOT) for origin in settings.origins
+        }
         self._knows_pods = "Pod" in state.needed
 
     def covers(self, qname: Name) -> bool:
@@ -93,12 +99,12 @@ class ClusterSearch:
         at = len(qname) - len(origin.name) - 2  # of the namespace
         namespace, nearest = qname[at], qname[at - 1]
         facts = (namespace_fact(namespace), service_fact(namespace, nearest))
-        others = _once_each(("svc", *origin.name), origin.name, *self._host_domains, ROOT)
+        others = self._others[origin.name]
         if at >= 2 and self._exposure.exposes(namespace) and self._state.service(ObjectKey(namespace, nearest)) is None:
-            return SearchList(qname[at:], others, facts)
+            return SearchList(at, others, facts)
         if not self._knows_pods:
-            return SearchList(qname[at:], (), facts)
-        return SearchList(qname[at:], others if self._is_in(client, namespace) else (), facts, Scope.CLIENT)
+            return SearchList(at, (), facts)
+        return SearchList(at, others if self._is_in(client, namespace) else (), facts, Scope.CLIENT)
 
     def _is_in(self, client: Client, namespace: str) -> bool:
         """Whether all Pods at the client's address, which are none on the host's network, are in this namespace."""
@@ -106,8 +112,8 @@ class ClusterSearch:
         return {pod.namespace for pod in pods} == {namespace} and not any(pod.host_network for pod in pods)
 
 
-def _once_each(*domains: Name) -> tuple[Name, ...]:
-    return tuple(dict.fromkeys(domains))
+def _once_each(*domains: Name) -> Domains:
+    return tuple((domain, name_wire(domain)) for domain in dict.fromkeys(domains))
 
 
 @dataclass(slots=True)
@@ -118,8 +124,8 @@ class AutopathCounts:
 class SearchPath:
     """The around of one `autopath` directive."""
 
-    def __init__(self, settings: Autopath, searcher: Searcher) -> None:
-        self.counts = AutopathCounts()
+    def __init__(self, settings: Autopath, searcher: Searcher, counts: AutopathCounts | None = None) -> None:
+        self.counts = counts or AutopathCounts()
         self._origins = settings.origins
         self._everywhere = ROOT in settings.origins
         self._searcher = searcher
@@ -149,12 +155,12 @@ class SearchPath:
 
 def _tries(query: Query, search: SearchList) -> Iterator[Query]:
     """The query under each of the other domains; the client's labels as it spelled them."""
-    labels = query.qname[: len(query.qname) - len(search.first)]
-    spelled = query.spelling[: -len(name_wire(search.first))]
-    for domain in search.others:
-        spelling = spelled + name_wire(domain)
-        if len(spelling) <= MAX_WIRE:
-            yield query._replace(qname=labels + domain, spelling=spelling)
+    labels = query.qname[: search.labels]
+    spelled = query.spelling[: sum(map(len, labels)) + len(labels)]
+    _, _, _, _, qtype, qclass, edns, size = query
+    for domain, wire in search.others:
+        if len(spelled) + len(wire) <= MAX_WIRE:
+            yield Query(query.id, query.flags, labels + domain, spelled + wire, qtype, qclass, edns, size)
 
 
 class _Search:

@@ -134,10 +134,17 @@ class ClusterZone:
         if name is Fixed.DNS_VERSION:
             return found((), (_VERSION,)) if qtype == RRType.TXT else name_error()
         if name is Fixed.NS_DNS:
-            return self._servers.addresses(question) if qtype in FAMILY_OF_TYPE else no_data()
+            return self._primary(question)
         if name is Fixed.APEX and qtype == RRType.NS:
             return self._servers.name_servers(question)
         return _bare(qtype)
+
+    def _primary(self, question: Question) -> Resolution:
+        """`ns.dns`, which CoreDNS denies where it looks for the name among Services and Pods."""
+        qtype = question.query.qtype
+        if qtype in FAMILY_OF_TYPE:
+            return self._servers.addresses(question)
+        return name_error() if qtype in (RRType.TXT, _PTR) else no_data()
 
     def _namespace(self, node: NamespaceNode, qtype: int) -> Resolution:
         exists = self._pods.serves(node) if node.pods else self._exposure.exposes(node.namespace)

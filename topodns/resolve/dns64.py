@@ -30,8 +30,8 @@ class Dns64Counts:
 class Translator:
     """The around of a `dns64` directive."""
 
-    def __init__(self, settings: Dns64) -> None:
-        self.counts = Dns64Counts()
+    def __init__(self, settings: Dns64, counts: Dns64Counts | None = None) -> None:
+        self.counts = counts or Dns64Counts()
         self._prefix = settings.prefix
         self._translate_all = settings.translate_all
         self._allow_ipv4 = settings.allow_ipv4

@@ -14,8 +14,10 @@ from topodns.dns.wire import HEADER_SIZE, WireError, read_query
 from topodns.dns.wire_write import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
 from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.course import Course, Outcome, pursue
+from topodns.resolve.forward import Answer
 from topodns.resolve.hot import HotTable
 from topodns.resolve.identity import BadOption
+from topodns.resolve.relay import Plain, Relay
 from topodns.resolve.step import Answered, Client, Dropped, Resolution, Scope
 from topodns.resolve.tally import Cell, Kind, Tally, type_label
 from topodns.settings.server import DEFAULT_UDP_SIZE
@@ -29,7 +31,7 @@ _SERVFAIL: Final = int(Rcode.SERVFAIL)
 _TRANSFERS: Final = frozenset({int(RRType.AXFR), int(RRType.IXFR)})
 _DROPPED: Final = "dropped"  # CoreDNS's label for what no block was asked
 
-Answer = bytes | None | Outcome[bytes | None]
+Replied = bytes | None | Outcome[bytes | None]
 """The reply, None for silence, or the outcome that will be one of them."""
 
 
@@ -60,18 +62,23 @@ class Handler:
         self._clock = clock
         self.local_port = local_port
         self._udp = tally.transport == "udp"
+        self._relay: Relay | None = None
+        if blocks.root is not None and blocks.root.road is not None:
+            self._relay = Relay(blocks.root.road, tally, clock, self._conclude_relayed)
 
     def succeeded_by(self, blocks: BlockTable, table: HotTable) -> "Handler":
         """A handler of the same socket for other blocks: a reload."""
         return Handler(blocks, table, self.tally, self._clock, self.local_port)
 
-    def answer(self, data: bytes, address: bytes, port: int) -> Answer:
+    def answer(self, data: bytes, address: bytes, port: int) -> Replied:
         """The reply to a message from this packed address, or its outcome. Over TCP, a ready-made one if there is."""
         if len(data) < HEADER_SIZE or data[2] & 0x80 or port == 0:
             return None  # RFC 8906 asks for answers, but not to fragments, to answers (CVE-2024-2169), or to nobody
         ready = None if self._udp else self._lookup(data, address)
         if ready is not None:
             return ready
+        if self._relay is not None and (relayed := self._relay(data, address, port)) is not None:
+            return relayed
         started = self._clock()
         try:
             return self._answer_anew(data, address, port, started)
@@ -95,7 +102,7 @@ class Handler:
         self.tally.count(cell, 0.0)
         return data[:2] + tail
 
-    def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> Answer:
+    def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> Replied:
         if data[2] & _OPCODE:
             return self._refuse_unread(data, Rcode.NOTIMP, started)
         try:
@@ -103,7 +110,7 @@ class Handler:
         except WireError as unreadable:
             return self._refuse_unread(data, unreadable.rcode, started)
         client = Client(address, port, self.tally.transport, self.local_port)
-        asked = Asked(data, query, client, self.blocks.match(query.qname, query.qtype), started)
+        asked = Asked(data, query, client, self.blocks.match(query, client), started)
         try:
             answered = self._resolve(asked)
         except Exception as problem:
@@ -125,7 +132,7 @@ class Handler:
 
     async def _conclude_later(self, asked: Asked, course: Course[Resolution]) -> bytes | None:
         try:
-            resolution: Resolution | None = await course
+            resolution: Resolution | Dropped = await course
         except Exception as problem:
             resolution = self._instead(asked, problem)
         try:
@@ -134,21 +141,35 @@ class Handler:
             self._note_bug(f"a message of {len(asked.data)} octets")
             return self._refuse_unread(asked.data, Rcode.SERVFAIL, asked.started)
 
-    def _instead(self, asked: Asked, problem: Exception) -> Resolution | None:
-        """What becomes of a query whose steps raised this; None: no reply."""
+    def _conclude_relayed(self, plain: Plain, answer: Answer) -> bytes | None:
+        """The long way back of a question that went the short way there."""
+        data, block = plain.data, self.blocks.root
+        assert block is not None
+        assert block.road is not None
+        try:
+            query = read_query(data)
+            client = Client(plain.address, plain.port, self.tally.transport, self.local_port)
+            asked = Asked(data, query, client, block, plain.started)
+            return self._conclude(asked, block.road.resolution(answer, query, client))
+        except Exception:
+            self._note_bug(f"a message of {len(data)} octets")
+            return self._refuse_unread(data, Rcode.SERVFAIL, plain.started)
+
+    def _instead(self, asked: Asked, problem: Exception) -> Resolution | Dropped:
+        """What becomes of a query whose steps raised this."""
         if isinstance(problem, Dropped):
-            return None
+            return problem
         if isinstance(problem, BadOption):
             return _decided(Rcode.FORMERR)
         self._note_bug(f"{name_text(asked.query.qname)} {type_label(asked.query.qtype)}", problem)
         return _decided(Rcode.SERVFAIL)
 
-    def _conclude(self, asked: Asked, resolution: Resolution | None) -> bytes | None:
+    def _conclude(self, asked: Asked, resolution: Resolution | Dropped) -> bytes | None:
         """The reply, written, counted, and kept where it may be."""
-        _, query, _, block, started = asked
-        if resolution is None:
+        _, query, _, block, _ = asked
+        if isinstance(resolution, Dropped):
             if block is not None:
-                self._finish_dropped(block, query, asked.client, started)
+                self._finish_dropped(asked, block, resolution.plugin)
             return None
         try:
             reply = self._write(query, resolution.response, block)
@@ -182,13 +203,16 @@ class Handler:
         self.tally.count(cell, seconds)
         if block is None:
             return
+        if block.client_dependent:
+            resolution.scope = Scope.CLIENT
         if not self._report(block, query, client, resolution, reply, seconds):
             self.table.offer(data, query, client.address, reply, resolution, cell, block.rotate)
 
-    def _finish_dropped(self, block: Block, query: Query, client: Client, started: float) -> None:
+    def _finish_dropped(self, asked: Asked, block: Block, plugin: str) -> None:
+        _, query, client, _, started = asked
         seconds = self._clock() - started
         dnssec_ok = query.edns is not None and query.edns.dnssec_ok
-        kind = Kind(block.label, type_label(query.qtype), "", "acl", dnssec_ok, "", "", query.size, 0)
+        kind = Kind(block.label, type_label(query.qtype), "", plugin, dnssec_ok, "", "", query.size, 0, block.view_name)
         self.tally.count(self.tally.cell(kind), seconds)
         self._report(block, query, client, None, None, seconds)
 
@@ -205,6 +229,7 @@ class Handler:
                 selection.key if selection is not None else "",
                 query.size,
                 size,
+                block.view_name if block is not None else "",
             )
         )
 
@@ -217,7 +242,7 @@ class Handler:
         reply: bytes | None,
         seconds: float,
     ) -> bool:
-        if block.errors is not None and resolution is not None and resolution.response.rcode == _SERVFAIL:
+        if block.errors is not None and resolution is not None and _is_failure(resolution):
             block.errors(query, resolution.response.ede.text if resolution.response.ede else "see the log")
         return block.log is not None and block.log(query, client, resolution, reply, seconds)
 
@@ -226,6 +251,11 @@ class Handler:
         kind = Kind(_DROPPED, "other", rcode.name, "", False, "", "", len(data), len(reply))
         self.tally.count(self.tally.cell(kind), self._clock() - started)
         return reply
+
+
+def _is_failure(resolution: Resolution) -> bool:
+    """A failure that the cache repeats was told of when it came."""
+    return resolution.response.rcode == _SERVFAIL and resolution.plugin != "cache"
 
 
 def _decided(rcode: Rcode) -> Resolution:

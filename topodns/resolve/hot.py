@@ -5,7 +5,6 @@ question and OPT whole, so a hit cannot be wrong about RD, CD, class, size or sp
 visible at once: each entry is filed under the facts it rests on, and `forget` takes those entries out.
 """
 
-import time
 from collections.abc import Callable, Hashable, Iterable
 from random import Random
 from typing import Final
@@ -37,9 +36,7 @@ class HotTable:
     when it is asked a second time, so a flood of random names fills nothing.
     """
 
-    def __init__(
-        self, view_name: Callable[[bytes], Hashable], rng: Random, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, view_name: Callable[[bytes], Hashable], rng: Random, clock: Callable[[], float]) -> None:
         self.common: View = {}
         self.views: dict[bytes, View] = {}  # by packed client address: the view of the node it is on
         self.started_over = 0

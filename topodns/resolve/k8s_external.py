@@ -3,10 +3,10 @@
 The addresses are those at which the outside reaches the Service: spec.externalIPs and its load balancer's; with
 `headless`, endpoints. Topology has no part in it, since who asks from outside is on no node.
 
-As CoreDNS's plugin, labels of one kind in front of a Service with external addresses included, which it ignores. What
-differs: where a load balancer has only a hostname, that is one CNAME for A, AAAA and CNAME questions (CoreDNS writes
-several where there are several, and none for CNAME); SRV answers with such a hostname come without its addresses; names
-of Services are SERVFAIL instead of NXDOMAIN while the watches are incomplete.
+As CoreDNS's plugin, to which one label in front of a Service with external addresses means nothing. What differs: where
+a load balancer has only a hostname, that is one CNAME for A, AAAA and CNAME questions (CoreDNS writes several where
+there are several, and none for CNAME); SRV answers with such a hostname come without its addresses; names of Services
+are SERVFAIL instead of NXDOMAIN while the watches are incomplete.
 """
 
 from collections.abc import Sequence
@@ -196,22 +196,18 @@ class ExternalZone:
 
     def _of_service(self, service: Service, part: _Part, name: bytes, qtype: int, facts: Facts) -> Resolution:
         ports = [port.number for port in service.ports if part.means(port.name, port.protocol)]
-        hosts = [name_wire(target) for text in service.external_hostnames if (target := target_of(text)) is not None]
+        hosts = [target for text in service.external_hostnames if (target := target_of(text)) is not None]
         if not ports or not (service.external_ips or hosts):
             return name_error(facts)
         ttl = self._settings.ttl
         if qtype == _SRV:
             return found(facts, *_service_srv(service.external_ips, hosts, ports, name, ttl))
         if hosts and not service.external_ips and qtype in _ALIASED:
-            return self._alias(hosts[0], service, qtype, facts)
+            resolution = found(facts, (RRset(b"", _CNAME, ttl, (name_wire(hosts[0]),)),))
+            resolution.chase = hosts[0] if qtype != _CNAME else None
+            return resolution
         addresses = tuple(dict.fromkeys(each for each in service.external_ips if address_type(each) == qtype))
         return found(facts, address_records(qtype, ttl, addresses))
-
-    def _alias(self, host: bytes, service: Service, qtype: int, facts: Facts) -> Resolution:
-        resolution = found(facts, (RRset(b"", _CNAME, self._settings.ttl, (host,)),))
-        if qtype != _CNAME:
-            resolution.chase = target_of(service.external_hostnames[0])
-        return resolution
 
     def _of_endpoints(self, service: Service, part: _Part, name: bytes, qtype: int, facts: Facts) -> Resolution:
         offers = self._offers(service, part, name)
@@ -225,14 +221,18 @@ class ExternalZone:
     def _offers(self, service: Service, part: _Part, name: bytes) -> list[Offer]:
         """Each ready endpoint that the name means, once for each port that it means."""
         backends = self._state.backends(service.key)
-        offers = []
-        for port in backends.ports:
-            for family in _FAMILIES if part.means(port.name, port.protocol) else ():
-                for endpoint in backends.pool_for_port(family, port).everyone.endpoints:
-                    label = endpoint_label(endpoint, self._pod_names)
-                    if part.endpoint in ("", label.lower()):
-                        offers.append(Offer(label_wire(label) + name, endpoint.address, port.number))
-        return offers
+        meant = [port for port in backends.ports if part.means(port.name, port.protocol)]
+        labelled = (
+            (endpoint_label(endpoint, self._pod_names), endpoint.address, port.number)
+            for port in meant
+            for family in _FAMILIES
+            for endpoint in backends.pool_for_port(family, port).everyone.endpoints
+        )
+        return [
+            Offer(label_wire(label) + name, address, port)
+            for label, address, port in labelled
+            if part.endpoint in ("", label.lower())
+        ]
 
     def _soa(self, question: _Question) -> RRset:
         origin, apex, ttl = question.origin_wire, label_wire(self._settings.apex), self._settings.ttl
@@ -255,10 +255,10 @@ def _part(labels: Name) -> _Part | None:
 
 
 def _service_srv(
-    addresses: Sequence[bytes], hosts: Sequence[bytes], ports: Sequence[int], name: bytes, ttl: int
+    addresses: Sequence[bytes], hosts: Sequence[Name], ports: Sequence[int], name: bytes, ttl: int
 ) -> tuple[tuple[RRset, ...], tuple[RRset, ...]]:
     """The SRV records of a Service: of its own name where it has addresses, and of each host; and those addresses."""
     offers = [Offer(name, address, port) for address in addresses for port in ports]
-    offers += [Offer(host, b"", port) for host in hosts for port in ports]
+    offers += [Offer(name_wire(host), b"", port) for host in hosts for port in ports]
     answer, _ = srv_records(offers, ttl)
     return answer, glue(((name, address) for address in addresses), ttl)

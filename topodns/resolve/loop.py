@@ -18,7 +18,7 @@ from topodns.resolve.step import Client, Dropped, Resolution, Scope, Step, Stepp
 log = logging.getLogger(__name__)
 
 FIRST_PROBE: Final = 1.0  # seconds after the start: the sockets have to be open
-RECHECK: Final = 30.0  # seconds between probes while there is a loop
+RECHECK: Final = 5.0  # seconds between probes while there is a loop: nothing is forwarded for as long after it is gone
 
 _HINFO: Final = int(RRType.HINFO)
 _PROBER: Final = Client(b"", 0, "udp")  # nobody else has no address
@@ -46,6 +46,11 @@ class LoopGuard:
         self._came_back = False
         self._looping = False
         self._next: Timer | None = None
+
+    @property
+    def looping(self) -> bool:
+        """Whether nothing is forwarded now."""
+        return self._looping
 
     def start(self) -> None:
         """Send the first probe soon."""

@@ -2,17 +2,22 @@
 
 from ipaddress import IPv6Address
 from socket import AF_INET, AF_INET6, inet_pton
+from typing import Final
 
 from topodns.cluster.model import address_fact, namespace_fact
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import RRset
+from topodns.dns.message import RRset, RRType
+from topodns.dns.names import label_wire
 from topodns.resolve.exposure import Exposure
 from topodns.resolve.origins import Question
 from topodns.resolve.schema import NamespaceNode, PodName
-from topodns.resolve.srv import address_type
+from topodns.resolve.srv import Offer, address_type, srv_records
 from topodns.resolve.step import Resolution
 from topodns.resolve.verdict import Facts, found, name_error, no_data, not_ready
 from topodns.settings.kubernetes import KubernetesSettings, PodMode
+
+_POD: Final = label_wire("pod")
+_NO_PORT: Final = 0
 
 
 class PodNames:
@@ -27,20 +32,33 @@ class PodNames:
         return self._mode is not PodMode.DISABLED and self._exposure.exposes(node.namespace)
 
     def respond(self, name: PodName, question: Question) -> Resolution:
-        """The address that the name spells; in mode `verified` only where a Pod of the namespace has it."""
+        """The address that the name spells; in mode `verified` only where a Pod of the namespace has it.
+
+        SRV offers that address at port 0, as CoreDNS.
+        """
         facts: Facts = (namespace_fact(name.namespace),)
         if self._mode is PodMode.DISABLED or not self._exposure.exposes(name.namespace):
             return name_error(facts)
         address = pod_address(name.label)
         if address is None:
             return name_error(facts)
+        pods = 1
         if self._mode is PodMode.VERIFIED:
             facts = (*facts, address_fact(address))
-            if all(pod.namespace != name.namespace for pod in self._state.pods_with_address(address)):
+            pods = sum(pod.namespace == name.namespace for pod in self._state.pods_with_address(address))
+            if not pods:
                 return name_error(facts) if "Pod" not in self._state.denied else not_ready(facts)
+        if question.query.qtype == RRType.SRV:
+            offer = Offer(_pod_wire(name, question), address, _NO_PORT)
+            return found(facts, *srv_records([offer] * pods, self._ttl))
         if question.query.qtype != address_type(address):
             return no_data(facts)
         return found(facts, (RRset(b"", question.query.qtype, self._ttl, (address,)),))
+
+
+def _pod_wire(name: PodName, question: Question) -> bytes:
+    """The Pod's own name, the origin in the query's spelling."""
+    return label_wire(name.label) + label_wire(name.namespace) + _POD + question.origin_wire
 
 
 def pod_address(label: str) -> bytes | None:

@@ -89,4 +89,8 @@ async def settled(answered: Answered) -> Resolution:
 
 
 class Dropped(Exception):
-    """Raised by a step that wants no reply to be sent (acl drop)."""
+    """Raised by a step that wants no reply to be sent. `plugin`: the directive, as of a Resolution."""
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(plugin)
+        self.plugin = plugin

@@ -45,11 +45,18 @@ class Kind(NamedTuple):
     topology_key: str
     query_size: int
     response_size: int
+    view: str = ""  # of the server block
 
 
 def type_label(qtype: int) -> str:
     """CoreDNS's label value for a query type."""
     return _NAMED_TYPES.get(qtype, "other")
+
+
+def server_label(at: tuple[str, int]) -> str:
+    """CoreDNS's label value for what listens at (host, port); host "" is every address."""
+    host, port = at
+    return f"dns://[{host}]:{port}" if ":" in host else f"dns://{host}:{port}"
 
 
 class Tally:
@@ -59,7 +66,7 @@ class Tally:
         self.server = server
         self.transport = transport
         self.family = family
-        self.durations: dict[str, Durations] = {}
+        self.durations: dict[tuple[str, str], Durations] = {}  # by (origin, view) of the kinds
         self.panics = 0
         self._cells: dict[Kind, Cell] = {}
 
@@ -70,8 +77,8 @@ class Tally:
             return found
         if len(self._cells) >= MAX_CELLS:
             rounded = kind._replace(query_size=_round_up(kind.query_size), response_size=_round_up(kind.response_size))
-            return self._cells.setdefault(rounded, [0, self._durations_of(kind.origin)])
-        return self._cells.setdefault(kind, [0, self._durations_of(kind.origin)])
+            return self._cells.setdefault(rounded, [0, self._durations_of(kind)])
+        return self._cells.setdefault(kind, [0, self._durations_of(kind)])
 
     def count(self, cell: Cell, seconds: float) -> None:
         """One answer of this kind took so long to make."""
@@ -91,8 +98,8 @@ class Tally:
         for kind, cell in self._cells.items():
             yield kind, cell[0]  # type: ignore[misc]
 
-    def _durations_of(self, origin: str) -> Durations:
-        return self.durations.setdefault(origin, [0.0] * (len(DURATION_BUCKETS) + 2))
+    def _durations_of(self, kind: Kind) -> Durations:
+        return self.durations.setdefault((kind.origin, kind.view), [0.0] * (len(DURATION_BUCKETS) + 2))
 
 
 def _book(durations: Durations, count: int, seconds: float) -> None:

@@ -1,18 +1,26 @@
+from dataclasses import replace
+
 import pytest
 
-from tests.support.server import block
-from topodns.dns.message import RRType
-from topodns.dns.names import parse_name
-from topodns.resolve.blocks import BlockTable
+from tests.support.objects import packed
+from tests.support.server import block, dig
+from topodns.dns.wire import read_query
+from topodns.resolve.blocks import Block, BlockTable
+from topodns.resolve.step import Client
+from topodns.resolve.view.filter import ViewFilter
+from topodns.settings.view import View
 
 ALL = (".", "local.", "cluster.local.", "east.cluster.local.", "10.in-addr.arpa.")
 NO_ROOT = ("local.", "cluster.local.")
 
 
+def find(table: BlockTable, question: str, address: str = "10.0.0.1") -> Block | None:
+    """The block that is asked about `NAME TYPE`."""
+    return table.match(read_query(dig(question)), Client(packed(address), 40212, "udp"))
+
+
 def origin_for(origins: tuple[str, ...], question: str) -> str | None:
-    """The origin whose block is asked about `NAME TYPE`."""
-    name, qtype = question.split()
-    found = BlockTable([block(origin) for origin in origins]).match(parse_name(name), RRType[qtype])
+    found = find(BlockTable([block(origin) for origin in origins]), question)
     return found.label if found is not None else None
 
 
@@ -24,7 +32,6 @@ def origin_for(origins: tuple[str, ...], question: str) -> str | None:
         (ALL, "west.cluster.local. A", "cluster.local."),
         (ALL, "x.east.cluster.local. A", "east.cluster.local."),
         (ALL, "xcluster.local. A", "local."),
-        (ALL, r"x\.cluster.local. A", "local."),
         (ALL, "1.0.0.10.in-addr.arpa. PTR", "10.in-addr.arpa."),
         (ALL, "1.0.0.110.in-addr.arpa. PTR", "."),
         (ALL, "example. A", "."),
@@ -41,6 +48,13 @@ def test_the_longest_origin_above_a_name_has_its_block(
     assert origin_for(origins, question) == origin
 
 
+def test_a_dot_inside_a_label_parts_nothing() -> None:
+    query = read_query(dig("x.local. A"))._replace(qname=("x.cluster", "local"))
+    found = BlockTable([block(origin) for origin in ALL]).match(query, Client(packed("10.0.0.1"), 40212, "udp"))
+    assert found is not None
+    assert found.label == "local."
+
+
 @pytest.mark.parametrize(
     ("origins", "question", "origin"),
     [
@@ -54,3 +68,94 @@ def test_the_longest_origin_above_a_name_has_its_block(
 )
 def test_ds_is_asked_of_the_parents_side(origins: tuple[str, ...], question: str, origin: str | None) -> None:
     assert origin_for(origins, question) == origin
+
+
+def viewed(origin: str, name: str, *expressions: str) -> Block:
+    return replace(block(origin), view=ViewFilter(View(name, expressions), ""), view_name=name)
+
+
+INSIDE = "incidr(client_ip(), '10.0.0.0/8')"
+LAB = "incidr(client_ip(), '10.9.0.0/16')"
+SPLIT = BlockTable(
+    [
+        viewed("example.", "lab", LAB),
+        viewed("example.", "inside", INSIDE),
+        viewed(".", "texts", "type() == 'TXT'"),
+        viewed("corp.example.", "lab", LAB),
+        block("example."),
+        viewed("example.", "never asked"),
+        block("open.example."),
+        viewed("open.example.", "never asked"),
+        block("."),
+    ]
+)
+
+
+def views(table: BlockTable, question: str, address: str) -> str | None:
+    """`ORIGIN VIEW` of the block for this client."""
+    found = find(table, question, address)
+    return None if found is None else f"{found.label} {found.view_name}".strip()
+
+
+@pytest.mark.parametrize(
+    ("question", "address", "found"),
+    [
+        ("www.example. A", "10.9.0.1", "example. lab"),  # in the order of the Corefile
+        ("www.example. A", "10.1.0.1", "example. inside"),
+        ("www.example. A", "192.0.2.1", "example."),
+        ("www.example. A", "2001:db8::1", "example."),
+        ("example. A", "10.1.0.1", "example. inside"),
+        ("www.corp.example. A", "10.9.0.1", "corp.example. lab"),
+        ("www.corp.example. A", "10.1.0.1", "example. inside"),  # where no view holds, the next origin up is asked
+        ("www.corp.example. A", "192.0.2.1", "example."),
+        ("www.open.example. A", "10.9.0.1", "open.example."),  # without a view, it shadows those behind it
+        ("other. A", "10.9.0.1", "."),
+        ("other. TXT", "192.0.2.1", ". texts"),
+        (". TXT", "192.0.2.1", ". texts"),
+        (". A", "192.0.2.1", "."),
+        ("www.corp.example. DS", "10.9.0.1", "example. lab"),
+        ("www.corp.example. DS", "192.0.2.1", "example."),
+        ("other. DS", "192.0.2.1", "."),
+    ],
+)
+def test_the_first_block_whose_view_takes_the_query_has_it(question: str, address: str, found: str) -> None:
+    assert views(SPLIT, question, address) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "address", "found"),
+    [
+        ("www.example. A", "10.1.0.1", "example. inside"),
+        ("www.example. A", "192.0.2.1", None),
+        ("www.example. DS", "192.0.2.1", None),
+        ("other. A", "10.1.0.1", None),
+    ],
+)
+def test_a_query_that_no_view_takes_has_no_block(question: str, address: str, found: str | None) -> None:
+    assert views(BlockTable([viewed("example.", "inside", INSIDE)]), question, address) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "address", "dependent"),
+    [
+        ("www.example. A", "10.9.0.1", True),
+        ("www.example. A", "192.0.2.1", True),  # by a block without a view, since others were asked before it
+        ("www.corp.example. A", "192.0.2.1", True),
+        ("www.open.example. A", "10.9.0.1", False),  # no view was asked
+        ("other. A", "10.9.0.1", False),  # nor one that rests on more than the message says
+        ("other. TXT", "10.9.0.1", False),
+    ],
+)
+def test_a_block_is_client_dependent_where_another_client_might_have_another(
+    question: str, address: str, dependent: bool
+) -> None:
+    found = find(SPLIT, question, address)
+    assert found is not None
+    assert found.client_dependent is dependent
+
+
+def test_a_table_says_which_block_is_the_roots_only_where_nobody_has_a_view() -> None:
+    plain, elsewhere = block("."), viewed("example.", "inside", INSIDE)
+    assert BlockTable([plain]).root is plain
+    assert BlockTable([block("example.")]).root is None
+    assert BlockTable([plain, elsewhere]).root is None

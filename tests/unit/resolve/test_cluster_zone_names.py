@@ -66,6 +66,9 @@ NODES: Cases = {
     "dns-version A": ("dns-version.cluster.local. A", "NXDOMAIN cluster.local. 5"),
     "svc": ("svc.cluster.local. A", "NODATA cluster.local. 5"),
     "svc NS": ("svc.cluster.local. NS", "NODATA cluster.local. 5"),
+    "ns.dns TXT, a quirk of CoreDNS": ("ns.dns.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "ns.dns PTR, a quirk of CoreDNS": ("ns.dns.cluster.local. PTR", "NXDOMAIN cluster.local. 5"),
+    "ns.dns MX": ("ns.dns.cluster.local. MX", "NODATA cluster.local. 5"),
     "svc TXT, a quirk of CoreDNS": ("svc.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
     "pod": ("pod.cluster.local. A", "NODATA cluster.local. 5"),
     "a namespace": ("testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
@@ -152,6 +155,10 @@ POD_MODES = {
             "172-0-0-2.podns.pod.cluster.local. A": "172-0-0-2.podns.pod.cluster.local. 5 IN A 172.0.0.2",
             "172-0-0-2.podns.pod.cluster.local. AAAA": "NODATA cluster.local. 5",
             "172-0-0-2.podns.pod.cluster.local. TXT": "NODATA cluster.local. 5",
+            "172-0-0-2.podns.pod.ClusTer.local. SRV": (
+                "172-0-0-2.podns.pod.ClusTer.local. 5 IN SRV 0 100 0 172-0-0-2.podns.pod.ClusTer.local.\n"
+                "+ 172-0-0-2.podns.pod.ClusTer.local. 5 IN A 172.0.0.2"
+            ),
             "fd00--5.podns.pod.cluster.local. AAAA": "fd00--5.podns.pod.cluster.local. 5 IN AAAA fd00::5",
             "fd00--5.podns.pod.cluster.local. A": "NODATA cluster.local. 5",
             "1-2-3-4-5-6-7-8.podns.pod.cluster.local. AAAA": (
@@ -177,6 +184,7 @@ POD_MODES = {
         {
             "10-240-0-1.podns.pod.cluster.local. A": "10-240-0-1.podns.pod.cluster.local. 5 IN A 10.240.0.1",
             "10-240-0-1.testns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
+            "10-240-0-1.testns.pod.cluster.local. SRV": "NXDOMAIN cluster.local. 5",
             "172-0-0-2.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
             "fd00--5.podns.pod.cluster.local. AAAA": "fd00--5.podns.pod.cluster.local. 5 IN AAAA fd00::5",
             "podns.pod.cluster.local. A": "NODATA cluster.local. 5",
@@ -196,6 +204,13 @@ POD_MODES = {
 )
 def test_pod_names_are_answered_in_each_mode(mode: PodMode, question: str, answer: str) -> None:
     assert ClusterDig(cluster(), settings(pods=mode))(question) == answer
+
+
+def test_the_weight_of_a_verified_pod_name_is_shared_by_the_pods_that_have_its_address() -> None:
+    host = tuple(pod(name, ["192.0.2.1"], namespace="podns") for name in ("host-1", "host-2"))
+    dig = ClusterDig((*cluster(), *host), settings(pods=PodMode.VERIFIED))
+    answer, *_ = dig("192-0-2-1.podns.pod.cluster.local. SRV").splitlines()
+    assert answer.endswith("SRV 0 50 0 192-0-2-1.podns.pod.cluster.local.")
 
 
 def test_a_verified_pod_name_rests_on_who_has_the_address() -> None:

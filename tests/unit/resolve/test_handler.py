@@ -1,6 +1,7 @@
 """How large replies are, what they carry, and what is counted, kept and logged of them."""
 
 import logging
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -22,7 +23,7 @@ def fails(query: Query, client: Client) -> Resolution:
 
 
 def drops(query: Query, client: Client) -> Resolution:
-    raise Dropped
+    raise Dropped("acl")
 
 
 @pytest.mark.parametrize(
@@ -89,8 +90,8 @@ def test_every_answer_is_counted_by_kind_with_its_duration() -> None:
     # The clock goes on by a second between start and end of each.
     bucket = 1 + next(at for at, bound in enumerate(DURATION_BUCKETS) if bound >= 1.0)
     durations = answering.tally.durations
-    assert (durations["cluster.local."][0], durations["cluster.local."][bucket]) == (3.0, 3)
-    assert (durations["."][0], durations["."][bucket]) == (1.0, 1)
+    assert (durations[("cluster.local.", "")][0], durations[("cluster.local.", "")][bucket]) == (3.0, 3)
+    assert (durations[(".", "")][0], durations[(".", "")][bucket]) == (1.0, 1)
 
 
 def test_a_steps_note_is_counted_where_topology_decided_nothing() -> None:
@@ -180,10 +181,30 @@ def test_errors_logs_each_servfail(errors: bool, logged: list[str], caplog: pyte
     assert [record.getMessage() for record in caplog.records] == logged
 
 
+def fails_from_the_cache(query: Query, client: Client) -> Resolution:
+    return Resolution(Response(Rcode.SERVFAIL), "cache", Scope.CLIENT, note="denial .")
+
+
+def test_errors_says_nothing_of_a_failure_that_the_cache_repeats(caplog: pytest.LogCaptureFixture) -> None:
+    answering = handler(block(".", fails_from_the_cache, errors=ErrorLog(Errors(), VirtualTimers())))
+    assert send(answering, dig("example. A")).rcode == "SERVFAIL"
+    assert caplog.records == []
+
+
+def test_answers_and_silence_are_counted_under_the_view_of_their_block() -> None:
+    inside = replace(block("example.", whoami), view_name="inside")
+    answering = handler(inside, replace(block("silent.", drops), view_name="outside"), block("plain.", whoami))
+    for name in ("a.example.", "b.silent.", "c.plain.", "d.nowhere."):
+        answering.answer(dig(f"{name} A"), CLIENT, PORT)
+    views = {kind.origin: kind.view for kind in counted(answering)}
+    assert views == {"example.": "inside", "silent.": "outside", "plain.": "", "dropped": ""}
+
+
 def test_a_reload_keeps_the_socket_and_its_counts() -> None:
     old = handler(block(".", whoami), transport="tcp")
     send(old, dig("example. A"))
-    new = old.succeeded_by(handler(block("cluster.local.", whoami)).blocks, HotTable(lambda address: "", Random(1)))
+    table = HotTable(lambda address: "", Random(1), lambda: 0.0)
+    new = old.succeeded_by(handler(block("cluster.local.", whoami)).blocks, table)
     assert send(new, dig("example. A")).rcode == "REFUSED"
     assert (new.tally, new.local_port) == (old.tally, old.local_port)
     assert len(send(new, dig("cluster.local. A")).wire) > 12

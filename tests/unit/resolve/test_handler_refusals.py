@@ -10,8 +10,9 @@ from tests.support.courses import at_once
 from tests.support.messages import DO, RD, Opt
 from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
 from topodns.dns.message import Flag, Query, Rcode, Response, RRClass, RRset, RRType
+from topodns.resolve.course import Course
 from topodns.resolve.identity import BadOption
-from topodns.resolve.step import Client, Dropped, Resolution, Step
+from topodns.resolve.step import Client, Dropped, Resolution, Step, Stepped
 from topodns.resolve.tally import Kind
 from topodns.resolve.whoami import whoami
 
@@ -21,7 +22,7 @@ def fails(query: Query, client: Client) -> Resolution:
 
 
 def drops(query: Query, client: Client) -> Resolution:
-    raise Dropped
+    raise Dropped("acl")
 
 
 def finds_a_bad_option(query: Query, client: Client) -> Resolution:
@@ -209,11 +210,19 @@ def test_a_malformed_claim_is_formerr_and_no_bug() -> None:
     assert answering.tally.panics == 0
 
 
-def test_a_dropped_query_meets_silence_and_is_counted_without_rcode() -> None:
-    answering = handler(block("example.", drops))
+def drops_later(query: Query, client: Client) -> Course[Stepped]:
+    async def give_up() -> Stepped:
+        raise Dropped("forward")
+
+    return give_up()
+
+
+@pytest.mark.parametrize(("step", "plugin"), [(drops, "acl"), (drops_later, "forward")])
+def test_a_dropped_query_meets_silence_and_is_counted_without_rcode(step: Step, plugin: str) -> None:
+    answering = handler(block("example.", step))
     data = dig("www.example. A", Opt(flags=DO))
-    assert answering.answer(data, CLIENT, PORT) is None
-    assert counted(answering) == {Kind("example.", "A", "", "acl", True, "", "", len(data), 0): 1}
+    assert at_once(answering.answer(data, CLIENT, PORT)) is None
+    assert counted(answering) == {Kind("example.", "A", "", plugin, True, "", "", len(data), 0): 1}
 
 
 @given(st.binary(max_size=300), st.booleans())

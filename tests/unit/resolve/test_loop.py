@@ -12,7 +12,7 @@ from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query, Rcode, Response, RRType
 from topodns.dns.names import name_text, parse_name
 from topodns.resolve.course import Outcome
-from topodns.resolve.loop import LoopCounts, LoopGuard
+from topodns.resolve.loop import RECHECK, LoopCounts, LoopGuard
 from topodns.resolve.step import Client, Dropped, Resolution
 
 
@@ -28,7 +28,7 @@ class Upstream:
     async def __call__(self, query: Query, client: Client) -> Resolution:
         self.asked.append(f"{name_text(query.qname)} {RRType(query.qtype).name}")
         if self.drops:
-            raise Dropped
+            raise Dropped("forward")
         if self.circular:
             back = self.guard(query, client_at("127.0.0.53"))
             if back is not None:
@@ -70,10 +70,10 @@ def test_a_probe_that_comes_back_stops_the_forwarding(caplog: pytest.LogCaptureF
 def test_forwarding_goes_on_when_a_probe_does_not_come_back() -> None:
     made, upstream, timers = guard()
     timers.advance(1)
-    timers.advance(30)
+    timers.advance(RECHECK)
     assert rcode(made) == "SERVFAIL"
     upstream.circular = False
-    timers.advance(30)
+    timers.advance(RECHECK)
     assert rcode(made) == "passed"
     assert len(upstream.asked) == 3
     assert timers.pending == 0

@@ -35,7 +35,7 @@ def test_a_cell_is_counted_on_by_incrementing_its_slot() -> None:
 def slots(counts: Tally, origin: str = "cluster.local.") -> dict[float, float]:
     """The buckets of an origin that are not empty, by their upper bound."""
     bounds = (*DURATION_BUCKETS, float("inf"))
-    return {bound: number for bound, number in zip(bounds, counts.durations[origin][1:], strict=True) if number}
+    return {bound: number for bound, number in zip(bounds, counts.durations[(origin, "")][1:], strict=True) if number}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_duration_falls_into_the_bucket_that_bounds_it(seconds: float, bound: 
     counts = tally()
     counts.count(counts.cell(PLAIN), seconds)
     assert slots(counts) == {bound: 1}
-    assert counts.durations["cluster.local."][0] == seconds
+    assert counts.durations[("cluster.local.", "")][0] == seconds
 
 
 def test_durations_are_kept_by_origin() -> None:
@@ -70,7 +70,7 @@ def test_a_batch_is_booked_with_its_mean_on_the_origin_of_its_last_answer() -> N
     counts = tally()
     counts.batch_done(64, 0.128, counts.cell(PLAIN))
     assert slots(counts) == {0.002: 64}
-    assert counts.durations["cluster.local."][0] == 0.128
+    assert counts.durations[("cluster.local.", "")][0] == 0.128
     assert dict(counts.kinds()) == {PLAIN: 0}  # the loop has counted them
 
 

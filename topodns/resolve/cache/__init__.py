@@ -5,6 +5,7 @@ time; and some were chosen for where their client is, so that one kept here coul
 pass through, whatever they were decided by, and no two locations ever share one.
 """
 
-from topodns.resolve.cache.around import CacheCounts, ResponseCache
+from topodns.resolve.cache.around import ResponseCache
+from topodns.resolve.cache.counts import CacheCounts, zones_label
 
-__all__ = ["CacheCounts", "ResponseCache"]
+__all__ = ["CacheCounts", "ResponseCache", "zones_label"]

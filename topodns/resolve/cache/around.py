@@ -1,11 +1,13 @@
 """The cache as an around: an answer that is kept, or what the steps below it say, kept where it may be."""
 
 import logging
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from topodns.dns.message import Ede, Flag, Query, Rcode, Response
+from topodns.dns.message import Ede, Flag, Query, Rcode, Response, RRset
 from topodns.dns.names import ROOT, Name, is_subdomain, name_text
+from topodns.resolve.cache.counts import CacheCounts, zones_label
 from topodns.resolve.cache.entry import Entry, Sort, key_of
 from topodns.resolve.cache.memory import Memory
 from topodns.resolve.cache.prefetching import Prefetching
@@ -22,15 +24,6 @@ _TC: Final = int(Flag.TC)
 _REFRESHING: Final = frozenset({int(Rcode.NOERROR), int(Rcode.NXDOMAIN)})  # RFC 8767 section 4
 _STALE_ANSWER: Final = 3  # RFC 8914 section 4.4
 _STALE_NXDOMAIN: Final = 19  # and 4.20
-
-
-@dataclass(slots=True)
-class CacheCounts:
-    """What no tally can tell. Hits are not here: each is in a tally, ready-made copies too, as plugin "cache"."""
-
-    misses: int = 0  # answers that came from an upstream, or had to be waited for
-    prefetches: int = 0  # refreshes that nobody waited for
-    served_stale: int = 0
 
 
 class _Asked(NamedTuple):
@@ -50,15 +43,18 @@ class _Refresh(NamedTuple):
 
 
 class ResponseCache:
-    """The cache of one server block. Hits are a `Resolution` of plugin "cache" whose note says of which sort.
+    """The cache of one server block. Hits are a `Resolution` of plugin "cache" with the note `[stale ]TYPE ZONES`.
 
-    Ready-made copies of a hit may be given out until its `valid_until`, which is a whole number of seconds after the
-    TTLs began to count down. Stale answers have none, and are this client's only.
+    These are CoreDNS's labels of a hit that no tally has. Ready-made copies of it may be given out until its
+    `valid_until`, which is a whole number of seconds after the TTLs began to count down. Stale answers have none, and
+    are this client's only.
     """
 
-    def __init__(self, settings: Cache, timers: Timers) -> None:
-        self.counts = CacheCounts()
-        self.memory = Memory(settings, timers)
+    def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts | None = None) -> None:
+        self.counts = counts or CacheCounts()
+        self.memory = Memory(settings, timers, self.counts)
+        zones = zones_label(settings)
+        self._success, self._denial = f"success {zones}", f"denial {zones}"  # notes
         self._origins = settings.origins
         self._everywhere = ROOT in settings.origins
         self._keepttl = settings.keepttl
@@ -66,6 +62,12 @@ class ResponseCache:
         self._prefetching = Prefetching(settings.prefetch) if settings.prefetch is not None else None
         self._timers = timers
         self._refreshing: dict[bytes, _Refresh] = {}
+
+    def counting(self, counts: CacheCounts) -> "ResponseCache":
+        """The same cache for another server, whose misses, refreshes and stale answers are counted apart."""
+        same = copy(self)
+        same.counts = counts
+        return same
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The answer kept for the question, or what `below` answers."""
@@ -77,6 +79,15 @@ class ResponseCache:
             return self._ask(key, query, client, below)
         asked, now = _Asked(key, query, client, below), self._timers.time()
         return self._fresh(entry, asked, now) if entry.left(now) > 0 else self._stale(entry, asked, now)
+
+    def arrived(self, query: Query, resolution: Resolution) -> Resolution:
+        """What an upstream answered to a question that was not kept: kept from now on, and as its asker is to see it."""
+        return self._arrived(key_of(query), query, resolution)
+
+    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool) -> int:
+        """Keep an upstream's answer that is one RRset, the question's own; the TTL that it gets."""
+        self.counts.misses += 1
+        return self.memory.learn_plain(key, rrset, flags, recursion_desired)
 
     def _covers(self, qname: Name) -> bool:
         return any(is_subdomain(qname, origin) for origin in self._origins)
@@ -110,7 +121,7 @@ class ResponseCache:
         until: int | None = entry.ttl
         if self._prefetching is not None:
             until = self._look_ahead(self._prefetching, entry, asked, now)
-        note = "success" if entry.sort is Sort.SUCCESS else "denial"
+        note = self._note(entry)
         if until is None or self._keepttl:  # copies would not be noted, or would count the TTLs down
             ttl = entry.ttl if self._keepttl else entry.left(now)
             return _given(entry, asked.query, ttl, note, Scope.CLIENT)
@@ -153,10 +164,13 @@ class ResponseCache:
     def _stale_answer(self, entry: Entry, query: Query) -> Resolution:
         self.counts.served_stale += 1
         ttl = self._serve_stale.ttl or (entry.ttl if self._keepttl else 0)
-        resolution = _given(entry, query, ttl, "stale", Scope.CLIENT)
+        resolution = _given(entry, query, ttl, f"stale {self._note(entry)}", Scope.CLIENT)
         nxdomain = resolution.response.rcode == Rcode.NXDOMAIN
         resolution.response.ede = Ede(_STALE_NXDOMAIN if nxdomain else _STALE_ANSWER, "")
         return resolution
+
+    def _note(self, entry: Entry) -> str:
+        return self._success if entry.sort is Sort.SUCCESS else self._denial
 
     def _refresh_behind(self, entry: Entry, asked: _Asked, now: float) -> None:
         if asked.key not in self._refreshing and self._refresh(entry, asked, now) is not None:

@@ -84,6 +84,12 @@ def pack(response: Response) -> bytes:
     return marshal.dumps((int(response.rcode), flags, *sections))
 
 
+def pack_plain(rrset: RRset, flags: int) -> bytes:
+    """`pack` of a response that is nothing but this RRset."""
+    owner, rtype, _, rdatas, rclass = rrset
+    return marshal.dumps((0, flags & _KEPT_FLAGS, ((owner, rtype, rclass, rdatas),), (), ()))
+
+
 def _pack(section: tuple[RRset, ...]) -> _PackedSection:
     return tuple((rrset.owner, int(rrset.rtype), int(rrset.rclass), tuple(rrset.rdatas)) for rrset in section)
 

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from topodns.dns.message import Flag, Query, Response
-from topodns.resolve.cache.entry import Entry, Sort, pack
+from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.resolve.cache.counts import CacheCounts
+from topodns.resolve.cache.entry import Entry, Sort, pack, pack_plain
 from topodns.resolve.cache.rules import Rules, set_ttl
 from topodns.resolve.cache.table import Table
 from topodns.resolve.course import Timers
@@ -22,10 +23,10 @@ class Memory:
     With `prefer_positive` the answer does, as long as it may be served at all.
     """
 
-    def __init__(self, settings: Cache, timers: Timers) -> None:
-        self.success = Table(settings.success.capacity, SUCCESS_OCTETS)
-        self.denial = Table(settings.denial.capacity, DENIAL_OCTETS)
-        self.drops = 0  # answers too large to be kept
+    def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts) -> None:
+        self.success = Table(settings.success.capacity, SUCCESS_OCTETS, counts.success)
+        self.denial = Table(settings.denial.capacity, DENIAL_OCTETS, counts.denial)
+        self._counts = counts
         self._rules = Rules(settings)
         self._timers = timers
         stale = settings.serve_stale
@@ -59,6 +60,19 @@ class Memory:
             return None
         return self._insert(key, Entry(pack(response), verdict.sort, verdict.ttl, self._timers.time()))
 
+    def knows(self, key: bytes) -> bool:
+        """Whether there is anything about this question, fresh or not."""
+        return self.success.peek(key) is not None or self.denial.peek(key) is not None
+
+    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool) -> int:
+        """`learn` for one RRset that is the question's own, under no origin that is not kept; its TTL."""
+        verdict = self._rules.judge_positive(rrset.ttl)
+        if verdict is None:
+            return rrset.ttl
+        if recursion_desired:
+            self._insert(key, Entry(pack_plain(rrset, flags), verdict.sort, verdict.ttl, self._timers.time()))
+        return verdict.ttl
+
     def cap(self, response: Response) -> None:
         """Lower the TTLs of a response that is not for keeping."""
         self._rules.cap(response)
@@ -73,7 +87,7 @@ class Memory:
         positive = entry.sort is Sort.SUCCESS
         table, other = (self.success, self.denial) if positive else (self.denial, self.success)
         if not table.insert(key, entry):
-            self.drops += 1
+            self._counts.drops += 1
             return None
         if positive or not self._prefer_positive:
             other.remove(key)  # RFC 8767 section 4: nothing stale over a name that is known not to be there

@@ -43,9 +43,13 @@ class Rules:
         if response.rcode in _FAILURES:
             return Verdict(Sort.FAILURE, self._servfail) if self._servfail else None
         if is_positive(query, response):
-            return _verdict(Sort.SUCCESS, _smallest_ttl(response), self._success)
+            return self.judge_positive(_smallest_ttl(response))
         ttl = _denial_ttl(response) if response.rcode in (_NOERROR, _NXDOMAIN) else None
         return None if ttl is None else _verdict(Sort.DENIAL, ttl, self._denial)
+
+    def judge_positive(self, ttl: int) -> Verdict | None:
+        """The same for an answer whose smallest TTL this is."""
+        return _verdict(Sort.SUCCESS, ttl, self._success)
 
     def keeps(self, sort: Sort, qname: Name) -> bool:
         """Whether this sort may be kept for the name (`disable`)."""

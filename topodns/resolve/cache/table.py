@@ -7,6 +7,7 @@ pushes out nothing but itself and others that were asked for once. (Karedla, Lov
 from itertools import islice
 from typing import Final
 
+from topodns.resolve.cache.counts import TableCounts
 from topodns.resolve.cache.entry import Entry
 
 MAX_ENTRY: Final = 65_535  # octets: a whole message; names in it are kept uncompressed, so a hostile one can be more
@@ -23,14 +24,14 @@ Segment = dict[bytes, Entry]
 class Table:
     """At most `capacity` entries, in at most `octets` together, keys and Python's own overhead counted."""
 
-    def __init__(self, capacity: int, octets: int) -> None:
+    def __init__(self, capacity: int, octets: int, counts: TableCounts | None = None) -> None:
+        self.counts = counts or TableCounts()
         self._capacity, self._max_octets = capacity, octets
         self._probation: Segment = {}  # both from the one that was asked for longest ago
         self._protected: Segment = {}
         self._max_protected = int(capacity * _PROTECTED_SHARE)
         self._batch = max(1, capacity // _BATCH_SHARE)
         self.octets = 0
-        self.evictions = 0
 
     def __repr__(self) -> str:
         return f"<Table {len(self._probation)}+{len(self._protected)} entries, {self.octets} octets>"
@@ -78,7 +79,7 @@ class Table:
                 if len(self) <= few and self.octets <= light:
                     return
                 self.octets -= _size(key, segment.pop(key))
-                self.evictions += 1
+                self.counts.evictions += 1
 
 
 def _size(key: bytes, entry: Entry) -> int:

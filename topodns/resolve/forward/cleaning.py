@@ -46,7 +46,10 @@ def clean(reply: Reply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
         return reply.answer, (), ()
     cleaning = _Cleaning(reply, dnssec_ok)
     answer = cleaning.answer()
-    authority = cleaning.authority()
+    # The name servers of what is answered help nobody behind a forwarder. Proofs do, and the SOA of a denial, which an
+    # alias may end in (RFC 2308 section 2.1).
+    answered = any(rrset.rtype == reply.qtype for rrset in answer)
+    authority = () if answered and not dnssec_ok else cleaning.authority()
     return answer, authority, cleaning.additional((*answer, *authority))
 
 
@@ -58,6 +61,13 @@ def extended_error(edns: Edns) -> Ede | None:
     text = data[2:].rstrip(b"\0").decode(errors="replace")
     # It goes to the log as well, where a stranger's line ends would be forged lines.
     return Ede(int.from_bytes(data[:2], "big"), "".join(char if char.isprintable() else "?" for char in text))
+
+
+def sane_ttl(ttl: int) -> int:
+    """Between 0 and MAX_TTL; one whose highest bit is set means 0 (RFC 2181 section 8)."""
+    if ttl <= MAX_TTL:
+        return ttl
+    return MAX_TTL if ttl < _SIGN_BIT else 0
 
 
 def _is_plain(reply: Reply) -> bool:
@@ -174,8 +184,4 @@ def _name_in(rdata: bytes, start: int) -> bytes:
 
 
 def _aged(rrsets: Iterable[RRset]) -> Records:
-    """With TTLs between 0 and MAX_TTL; one whose highest bit is set means 0 (RFC 2181 section 8)."""
-    return tuple(
-        rrset if rrset.ttl <= MAX_TTL else rrset._replace(ttl=MAX_TTL if rrset.ttl < _SIGN_BIT else 0)
-        for rrset in rrsets
-    )
+    return tuple(rrset if rrset.ttl <= MAX_TTL else rrset._replace(ttl=sane_ttl(rrset.ttl)) for rrset in rrsets)

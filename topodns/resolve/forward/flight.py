@@ -1,18 +1,20 @@
 """One question on its way: from upstream to upstream until one of them gives an answer, or time is up."""
 
 import logging
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Flag, Query, Rcode, RRset
-from topodns.dns.names import name_text
+from topodns.dns.message import Ede, EdeCode, Flag, Rcode, RRset
+from topodns.dns.names import name_text, wire_labels
+from topodns.dns.plain_reply import PlainReply, read_plain
 from topodns.dns.reply import Reply, read_reply
 from topodns.dns.wire import WireError
 from topodns.resolve.course import Outcome, Timers
 from topodns.resolve.exchange import Failure, Transport
-from topodns.resolve.forward.cleaning import clean, extended_error
+from topodns.resolve.forward.cleaning import clean, extended_error, sane_ttl
 from topodns.resolve.forward.counts import ForwardCounts
 from topodns.resolve.forward.impatience import Impatience
 from topodns.resolve.forward.outgoing import without_edns
@@ -29,6 +31,7 @@ PAUSE: Final = 0.1
 _PASSED_ON: Final = int(Flag.AA | Flag.TC | Flag.RA | Flag.AD)
 _TC: Final = int(Flag.TC)
 _WITHOUT_EDNS: Final = frozenset({int(Rcode.FORMERR), int(Rcode.BADVERS)})
+_question_tail: Final = struct.Struct("!HH")
 _UDP, _TCP, _TLS = Transport.UDP, Transport.TCP, Transport.TLS  # members of an enum are slow to get at
 
 
@@ -69,18 +72,21 @@ class Flight:
     """
 
     __slots__ = (
-        *("_deadline", "_failed", "_landed", "_pending", "_plan", "_problems", "_query", "_reached", "_second_best"),
-        *("_tried", "addresses", "key", "outcome", "over"),
+        *("_deadline", "_dnssec_ok", "_failed", "_landed", "_pending", "_plan", "_problems", "_question", "_reached"),
+        *("_second_best", "_tried", "addresses", "key", "outcome", "over"),
     )
 
-    def __init__(self, plan: Plan, query: Query, key: Key, landed: Callable[["Flight"], object]) -> None:
-        """The message of `key` is made of `query`."""
+    def __init__(
+        self, plan: Plan, key: Key, question: bytes, dnssec_ok: bool, landed: Callable[["Flight"], object]
+    ) -> None:
+        """`question` is the question section of the message of `key`; `dnssec_ok` is its DO bit."""
         self.key = key
         self.over = False
         self.outcome: Outcome[Answer] = Outcome()
         self.addresses: list[bytes] = []
         self._plan = plan
-        self._query = query
+        self._question = question
+        self._dnssec_ok = dnssec_ok
         self._landed = landed
         self._deadline = 0.0
         self._tried: list[Candidate] = []  # in this round
@@ -168,10 +174,15 @@ class Flight:
             else:
                 self._miss(candidate, result.problem, result.timed_out)
         except Exception:  # the clients that wait get an answer all the same
-            log.exception("bug: what %s said of %s", candidate.name, name_text(self._query.qname))
+            log.exception("bug: what %s said of %s", candidate.name, name_text(wire_labels(self._question)))
             self._give_up()
 
     def _read(self, candidate: Candidate, transport: Transport, message: bytes, started: float, data: bytes) -> None:
+        # What DNSSEC proves stands behind the answer.
+        plain = None if self.over or self._dnssec_ok else read_plain(data, self._question)
+        if plain is not None and not self._plan.settings.failover:
+            self._take_plain(candidate, started, plain)
+            return
         try:
             reply = read_reply(data)
         except WireError as unreadable:
@@ -186,19 +197,24 @@ class Flight:
         elif reply.flags & _TC and transport is _UDP and self._plan.settings.prefer_udp:
             self._ask(candidate, _TCP, message)
         elif reply.rcode in _WITHOUT_EDNS and message[11]:  # ARCOUNT: it had EDNS (RFC 6891 sections 6.1.3 and 7)
-            self._ask(candidate, transport, without_edns(message, self._query))
+            self._ask(candidate, transport, without_edns(message, self._question))
         else:
             self._weigh(candidate, reply)
 
+    def _take_plain(self, candidate: Candidate, started: float, plain: PlainReply) -> None:
+        """Most replies: nothing to clean, and nothing to weigh."""
+        candidate.counts.replied(0, self._plan.timers.time() - started)
+        candidate.health.answered()
+        qtype, qclass = _question_tail.unpack_from(self._question, len(self._question) - _question_tail.size)
+        rrset = RRset(b"", qtype, sane_ttl(plain.ttl), plain.rdatas, qclass)
+        self._finish(Answer(0, plain.flags & _PASSED_ON, (rrset,), upstream=candidate.name))
+
     def _is_mine(self, reply: Reply) -> bool:
-        query = self._query
-        if reply.qtype != query.qtype or reply.qclass != query.qclass:
-            return False
-        return reply.qname.lower() == query.spelling.lower()
+        """The message has the name in lower case."""
+        return reply.qname.lower() + _question_tail.pack(reply.qtype, reply.qclass) == self._question
 
     def _weigh(self, candidate: Candidate, reply: Reply) -> None:
-        edns = self._query.edns
-        records, authority, additional = clean(reply, edns is not None and edns.dnssec_ok)
+        records, authority, additional = clean(reply, self._dnssec_ok)
         ede = None if reply.edns is None else extended_error(reply.edns)
         flags = reply.flags & _PASSED_ON
         answer = Answer(reply.rcode, flags, records, authority, additional, ede, candidate.name)

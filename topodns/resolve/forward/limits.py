@@ -22,6 +22,10 @@ class InFlight:
         self.dropped_in_total = 0  # because of all that wait
         self.dropped_by_client = 0  # because of those of the same client
 
+    def admits(self, address: bytes) -> bool:
+        """Whether one more question of this client may wait."""
+        return self.total < self._max_total and self._by_client.get(address, 0) < self._max_per_client
+
     def enter(self, address: bytes) -> bool:
         """Whether one more question of this client may wait; if so, `leave` has to follow."""
         waiting = self._by_client.get(address, 0)

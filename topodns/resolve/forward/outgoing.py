@@ -6,7 +6,6 @@ from typing import Final
 
 from topodns.dns.message import Flag, Query, RRClass, RRType
 from topodns.dns.names import name_wire
-from topodns.dns.wire import HEADER_SIZE
 from topodns.resolve.step import Client
 from topodns.settings.forward import HealthCheck
 
@@ -44,20 +43,23 @@ def question_message(query: Query, options: Options = ()) -> bytes:
     where the client sent one or there are options. Equal messages are the same question.
     """
     edns = query.edns
-    opt = b""
-    if options:
-        opt = _opt_record(edns is not None and edns.dnssec_ok, options)
-    elif edns is not None:
-        opt = _PLAIN_OPT_DO if edns.dnssec_ok else _PLAIN_OPT
-    header = _HEADERS[query.flags & _COPIED][opt != b""]
     # Length octets are below 64, so bytes.lower leaves them alone.
-    return header + query.spelling.lower() + _question_tail.pack(query.qtype, query.qclass) + opt
+    question = query.spelling.lower() + _question_tail.pack(query.qtype, query.qclass)
+    dnssec_ok = edns is not None and edns.dnssec_ok
+    if options:
+        return _HEADERS[query.flags & _COPIED][1] + question + _opt_record(dnssec_ok, options)
+    return plain_message(query.flags, question, edns is not None, dnssec_ok)
 
 
-def without_edns(message: bytes, query: Query) -> bytes:
-    """`message`, made of `query`, without its OPT record; the same message where it has none."""
-    end = HEADER_SIZE + len(query.spelling) + _question_tail.size
-    return message[:10] + b"\0\0" + message[HEADER_SIZE:end]
+def plain_message(flags: int, question: bytes, edns: bool, dnssec_ok: bool) -> bytes:
+    """The same of this question section in lower case, without options."""
+    header = _HEADERS[flags & _COPIED][edns]
+    return header + question + (_PLAIN_OPT_DO if dnssec_ok else _PLAIN_OPT) if edns else header + question
+
+
+def without_edns(message: bytes, question: bytes) -> bytes:
+    """`message`, whose question section this is, without its OPT record; the same message where it has none."""
+    return message[:10] + b"\0\0" + question
 
 
 def probe_message(check: HealthCheck) -> bytes:

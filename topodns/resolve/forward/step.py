@@ -6,6 +6,7 @@ from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response
 from topodns.dns.names import ROOT, Name, is_subdomain
+from topodns.dns.wire import HEADER_SIZE
 from topodns.resolve.course import Course, Timers
 from topodns.resolve.exchange import Upstream
 from topodns.resolve.forward.counts import ForwardCounts
@@ -22,6 +23,7 @@ from topodns.settings.forward import Forward, Policy
 PATIENCE: Final = 0.5
 
 _CLIENT: Final = Scope.CLIENT
+_QUESTION_TAIL: Final = 4  # octets of type and class
 _TOO_MANY: Final = Ede(EdeCode.OTHER, "as many questions wait for upstreams as max_concurrent allows")
 
 
@@ -67,11 +69,32 @@ class Forwarding:
             self._counts.max_concurrent_rejects += 1
             return Resolution(Response(Rcode.REFUSED, flags=0, ede=_TOO_MANY), "forward", _CLIENT)
         message = question_message(query, self._options_for(client))
-        if not self._in_flight.enter(client.address):
-            raise Dropped
+        question = message[HEADER_SIZE : HEADER_SIZE + len(query.spelling) + _QUESTION_TAIL]
+        dnssec_ok = query.edns is not None and query.edns.dnssec_ok
+        return self._resolve(self.board(message, question, dnssec_ok, client.transport == "udp", client.address))
+
+    def has_room(self, address: bytes) -> bool:
+        """Whether a question of this client would be forwarded now, rather than refused or dropped."""
+        return self._in_flight.admits(address) and not 0 < self._settings.max_concurrent <= self._waiting
+
+    def board(self, message: bytes, question: bytes, dnssec_ok: bool, udp: bool, address: bytes) -> Flight:
+        """The flight of this message, new where none is under way (RFC 5452 section 5: never two at a time).
+
+        Raises Dropped where too many questions wait, of all or of this client. See `Flight` for what is what.
+        """
+        if not self._in_flight.enter(address):
+            raise Dropped("forward")
         self._waiting += 1
-        tcp = settings.force_tcp or (client.transport != "udp" and not settings.prefer_udp)
-        return self._resolve(self._join(query, client, (message, tcp)))
+        settings = self._settings
+        key = (message, settings.force_tcp or not (udp or settings.prefer_udp))
+        flight = self._flights.get(key)
+        if flight is not None:
+            flight.addresses.append(address)
+            return flight
+        flight = self._flights[key] = Flight(self._plan, key, question, dnssec_ok, self._landed)
+        flight.addresses.append(address)
+        flight.start()
+        return flight
 
     def close(self) -> None:
         """Probe no more. Flights go on to their end; their upstreams are their owner's to close."""
@@ -84,17 +107,6 @@ class Forwarding:
         # FROM itself is forwarded even where `except` has it, as in CoreDNS.
         return qname in origins or not any(is_subdomain(qname, excepted) for excepted in self._settings.excepted)
 
-    def _join(self, query: Query, client: Client, key: Key) -> Flight:
-        """The flight of this question, new where none is under way (RFC 5452 section 5: never two at a time)."""
-        flight = self._flights.get(key)
-        if flight is not None:
-            flight.addresses.append(client.address)
-            return flight
-        flight = self._flights[key] = Flight(self._plan, query, key, self._landed)
-        flight.addresses.append(client.address)
-        flight.start()
-        return flight
-
     def _landed(self, flight: Flight) -> None:
         """Before those who wait go on."""
         del self._flights[flight.key]
@@ -106,7 +118,10 @@ class Forwarding:
         answer = await flight.outcome
         if self._may_pass and self._passes(answer):
             return None
-        # One response for each who waits: the steps above may change theirs.
+        return self.resolution(answer)
+
+    def resolution(self, answer: Answer) -> Resolution:
+        """For one of those who wait: a response of its own, which the steps above may change."""
         response = Response(
             answer.rcode, answer.answer, answer.authority, answer.additional, answer.flags, 0, answer.ede
         )

@@ -33,7 +33,10 @@ class FailureKey(NamedTuple):
 
 @dataclass(slots=True)
 class TemplateCounts:
-    """Answers that could not be given. Matches are counted with the answers: see `Resolution.note`."""
+    """Answers that could not be given. Matches are counted with the answers: see `Resolution.note`.
+
+    May be handed to steps that come one after the other, so that a reload keeps the counts.
+    """
 
     render_failures: Counter[FailureKey] = field(default_factory=Counter)
     record_failures: Counter[FailureKey] = field(default_factory=Counter)
@@ -42,11 +45,13 @@ class TemplateCounts:
 class Templates:
     """All `template` directives of one server block, in order."""
 
-    def __init__(self, directives: Sequence[Template], chase: Chase | None = None) -> None:
+    def __init__(
+        self, directives: Sequence[Template], chase: Chase | None = None, counts: TemplateCounts | None = None
+    ) -> None:
         """Raises BadTemplate or BadPattern where the directives were not checked before."""
         self._rules = [Rule(directive) for directive in directives]
         self._chase = chase
-        self.counts = TemplateCounts()
+        self.counts = counts or TemplateCounts()
 
     def __call__(self, query: Query, client: Client) -> Answered | None:
         """The answer, with AA; for an address, what stands behind a CNAME at its end, too.

@@ -96,13 +96,10 @@ class _Compiler:
         texts = [self.compile(argument) for argument in node.arguments]
         for kind, _ in texts:
             if kind is not Kind.STRING:
-                raise BadExpression(
-                    f"'incidr'{_at(node)} has {kind.value}, expected an address and a network as strings"
-                )
+                raise BadExpression(f"'incidr'{_at(node)} has {kind.value}, expected an address and a network: strings")
         address, cidr = node.arguments
-        addressed = (
-            _packed_client if isinstance(address, Call) and address.name == "client_ip" else _packed(texts[0].run)
-        )
+        of_client = isinstance(address, Call) and address.name == "client_ip"
+        addressed = _packed_client if of_client else _packed(texts[0].run)
         network = _fixed_network(cidr) if isinstance(cidr, Literal) else _network(texts[1].run)
         return _Compiled(Kind.BOOLEAN, lambda question: network(question).holds(addressed(question)))
 

@@ -8,13 +8,14 @@ MAX_TEXT: Final = 10_000  # characters
 
 _TOKEN: Final = re.compile(
     r"""
-      (?P<space> \s+ | //.* | /\*.*?\*/ )
+      (?P<space> \s+ | //[^\n]* | /\*.*?\*/ )
     | (?P<string> ' (?: \\. | [^'\\] )* ' | " (?: \\. | [^"\\] )* " )
     | (?P<raw> `[^`]*` )
     | (?P<float> (?: [0-9][0-9_]* )? \.[0-9][0-9_]* (?: [eE][+-]?[0-9]+ )? | [0-9][0-9_]* [eE][+-]?[0-9]+ )
     | (?P<integer> 0[xX][0-9a-fA-F_]+ | 0[oO][0-7_]+ | 0[bB][01_]+ | [0-9][0-9_]* )
     | (?P<word> [^\W\d]\w* )
     | (?P<mark> == | != | <= | >= | && | \|\| | [-+*/%<>!?:,()\[\]] )
+    | (?P<stray> . )
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
@@ -32,7 +33,10 @@ class BadExpression(ValueError):
 
 
 class Token(NamedTuple):
-    """`kind` is a group's name of the expression above, "end" after the last. Strings are unquoted."""
+    """`kind` is a group's name of the expression above, "end" after the last; no expression has a "stray" one.
+
+    Strings are unquoted.
+    """
 
     kind: str
     text: str
@@ -49,15 +53,10 @@ def tokenize(text: str) -> Iterator[Token]:
     """The tokens of an expression and the end. Raises BadExpression."""
     if len(text) > MAX_TEXT:
         raise BadExpression(f"found {len(text)} characters, expected at most {MAX_TEXT}")
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise _unknown(text, at)
+    for match in _TOKEN.finditer(text):
         if match.lastgroup != "space":
             yield _token(match)
-        at = match.end()
-    yield Token("end", "", at)
+    yield Token("end", "", len(text))
 
 
 def _token(match: re.Match[str]) -> Token:
@@ -66,6 +65,8 @@ def _token(match: re.Match[str]) -> Token:
         return Token("string", text[1:-1], at)
     if kind == "string":
         return Token("string", _ESCAPE.sub(_unescape, text[1:-1]), at)
+    if kind == "stray" and text in "'\"`":
+        raise BadExpression(f"found {text!r} at character {at + 1}, a quote that is never closed")
     return Token(kind, text, at)
 
 
@@ -79,10 +80,3 @@ def _unescape(match: re.Match[str]) -> str:
     if code > _LAST_CHARACTER or code in _SURROGATES:
         raise BadExpression(f"found the escape {match[0]}, which is no character")
     return chr(code)
-
-
-def _unknown(text: str, at: int) -> BadExpression:
-    found = f"{text[at]!r} at character {at + 1}"
-    if text[at] in "'\"`":
-        return BadExpression(f"found {found}, a quote that is never closed")
-    return BadExpression(f"found {found}, which no expression has here")

@@ -9,7 +9,7 @@ from tests.support.messages import RD
 from topodns.cluster.model import service_fact
 from topodns.dns.message import Ede, Flag, Query, Rcode, Response, RRset, RRType
 from topodns.dns.names import parse_name
-from topodns.resolve.cache import ResponseCache
+from topodns.resolve.cache import CacheCounts, ResponseCache
 from topodns.resolve.step import Client, Resolution, Scope
 from topodns.settings.cache import Cache, Share
 
@@ -181,7 +181,7 @@ def test_a_hit_says_what_it_is_and_how_long_copies_of_it_are_good() -> None:
     story.ask()
     assert (story.last.plugin, story.last.valid_until) == ("forward", None)
     story.after(20.5)
-    assert (story.last.plugin, story.last.note, story.last.scope) == ("cache", "success", Scope.EVERYONE)
+    assert (story.last.plugin, story.last.note, story.last.scope) == ("cache", "success .", Scope.EVERYONE)
     assert story.last.valid_until == began + 60
 
 
@@ -193,12 +193,29 @@ def test_an_upstream_is_counted_as_a_miss() -> None:
     assert (len(story.cache.memory.success), len(story.cache.memory.denial)) == (2, 0)
 
 
+def test_the_servers_of_a_block_share_its_cache_and_count_apart() -> None:
+    story, other = Story(says=positive()), CacheCounts()
+    story.ask("a. A")
+    story.cache = story.cache.counting(other)
+    story.ask("a. A")
+    assert (story.last.plugin, story.times_asked, other.misses) == ("cache", 1, 0)
+    story.ask("b. A")
+    assert (other.misses, len(story.cache.memory.success)) == (1, 2)
+
+
+def test_a_hit_names_what_the_cache_is_for() -> None:
+    story = Story(Cache((parse_name("example."), parse_name("b.test."))), positive())
+    story.ask()
+    story.ask()
+    assert story.last.note == "success example.,b.test."
+
+
 def test_a_message_larger_than_any_is_dropped() -> None:
     texts = tuple(b"\xff" + b"%255d" % number for number in range(300))
     story = Story(says=Response(answer=(RRset(b"", RRType.TXT, 60, texts),)))
     for _ in range(2):
         story.ask("www.example. TXT")
-    assert (story.times_asked, story.cache.memory.drops, len(story.cache.memory.success)) == (2, 2, 0)
+    assert (story.times_asked, story.cache.counts.drops, len(story.cache.memory.success)) == (2, 2, 0)
 
 
 @pytest.mark.parametrize("said", [denied(), positive()])

@@ -36,7 +36,7 @@ def test_at_once_and_refreshed_behind() -> None:
 def test_a_stale_answer_is_for_one_client_and_says_so() -> None:
     story = stale(IMMEDIATE)
     story.ask()
-    assert (story.last.plugin, story.last.note, story.last.scope) == ("cache", "stale", Scope.CLIENT)
+    assert (story.last.plugin, story.last.note, story.last.scope) == ("cache", "stale success .", Scope.CLIENT)
     assert story.last.valid_until is None
     assert story.last.response.ede is not None
     assert story.last.response.ede.code == 3  # RFC 8914 section 4.4
@@ -208,7 +208,7 @@ def test_with_prefer_positive_a_denial_alone_is_refreshed_as_ever() -> None:
 
 
 @pytest.mark.parametrize("settings", [IMMEDIATE, VERIFY])
-@pytest.mark.parametrize("raised", [Dropped(), KeyError("a bug")])
+@pytest.mark.parametrize("raised", [Dropped("forward"), KeyError("a bug")])
 def test_whatever_becomes_of_a_refresh_the_stale_answer_goes_out(
     settings: Cache, raised: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:

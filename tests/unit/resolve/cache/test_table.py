@@ -32,7 +32,7 @@ def test_no_more_entries_than_its_capacity() -> None:
         assert table.peek(key(number)) is not None  # what has just come in stays
         assert len(table) <= 1024
     assert len(table) >= 1000
-    assert table.evictions == 5000 - len(table)
+    assert table.counts.evictions == 5000 - len(table)
 
 
 @pytest.mark.parametrize("octets", [0, 500, 20_000, MAX_ENTRY])
@@ -89,7 +89,7 @@ def test_what_is_removed_gives_its_room_back() -> None:
     table.touch(key(3))
     for number in range(12):
         table.remove(key(number))
-    assert (len(table), table.octets, table.evictions) == (0, 0, 0)
+    assert (len(table), table.octets, table.counts.evictions) == (0, 0, 0)
 
 
 def test_an_entry_larger_than_any_message_is_refused() -> None:

@@ -156,7 +156,8 @@ AUTHORITIES: dict[str, tuple[Lines, Lines, Lines]] = {
         [f"example.net. {SOA}", f"example.com. {SOA}"],
         ["example.net. SOA"],
     ),
-    "name servers": ([A_OF_WWW], ["org. 300 IN NS ns.example.", "com. 300 IN NS ns.example."], ["org. NS"]),
+    "name servers": ([], ["org. 300 IN NS ns.example.", "com. 300 IN NS ns.example."], ["org. NS"]),
+    "the name servers of what is answered": ([A_OF_WWW], ["org. 300 IN NS ns.example."], []),
     "anything else": ([], ["example.org. 300 IN A 192.0.2.66", 'www.example.org. 300 IN TXT "x"'], []),
 }
 

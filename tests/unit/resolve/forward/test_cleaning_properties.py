@@ -79,4 +79,4 @@ def test_what_is_believed_of_a_real_reply_is_all_of_it() -> None:
     reply = read_reply(
         says(*lines, authority=["example. 60 IN NS ns.example."])(question_message(ask("www.example.org")))
     )
-    assert clean(reply, False) == (reply.answer, reply.authority, reply.additional)
+    assert clean(reply, True) == (reply.answer, reply.authority, reply.additional)

@@ -205,10 +205,10 @@ def test_a_reply_that_comes_too_late_is_counted_and_goes_nowhere() -> None:
 def test_what_breaks_our_own_code_is_servfail(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(_: object, __: bool) -> None:
+    def broken(_: bytes, __: bytes) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("topodns.resolve.forward.flight.clean", broken)
+    monkeypatch.setattr("topodns.resolve.forward.flight.read_plain", broken)
     scene = ForwardScene(WWW)
     assert scene.asked_and_answered(QUERY).rcode == Rcode.SERVFAIL
     assert [record.message for record in caplog.records] == ["bug: what 192.0.2.1:53 said of www.example.org."]

@@ -166,7 +166,7 @@ def test_without_anything_to_turn_back_the_course_below_is_the_answer() -> None:
 def test_a_query_that_is_dropped_below_stays_so() -> None:
     def below(query: Query, client: Client) -> Resolution:
         assert query.qname == parse_name("b.org")
-        raise Dropped
+        raise Dropped("acl")
 
     with pytest.raises(Dropped):
         Rewriter(rules("rewrite name a.com b.org"))(question("a.com. A"), client(), below)

@@ -95,7 +95,7 @@ def test_without_a_listener_cnames_are_left_alone() -> None:
 
 def test_a_target_that_the_acl_drops_changes_nothing() -> None:
     def dropped(target: tuple[str, ...], qtype: int, who: Client) -> Resolution:
-        raise Dropped
+        raise Dropped("acl")
 
     resolution = resolve("rewrite cname my.example b", question("a. A"), World(response(OLD)), chase=dropped)
     assert list(map(line, resolution.response.answer)) == list(OLD)

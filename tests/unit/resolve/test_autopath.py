@@ -1,0 +1,281 @@
+"""A client's search list, gone through for it. Questions are asked of a whole server block, so `acl` has its say."""
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
+from random import Random
+
+import pytest
+
+from tests.support.asking import client
+from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
+from tests.support.courses import at_once
+from tests.support.objects import namespace, packed, pod, service
+from tests.support.records import lines
+from topodns.cluster.model import ClusterObject, Kind, Replaced, kind_of, namespace_fact, service_fact
+from topodns.cluster.state import ClusterState
+from topodns.dns.message import Query, Rcode, Response, RRset, RRType
+from topodns.dns.names import Name, name_text, parse_name
+from topodns.resolve.autopath import ClusterSearch, FixedSearch, Searcher, SearchPath
+from topodns.resolve.chain import Chain, Host, Parts, build_chain
+from topodns.resolve.cluster_zone import ClusterZone
+from topodns.resolve.course import Outcome
+from topodns.resolve.step import Around, Client, Resolution, Scope, Step
+from topodns.settings.autopath import Autopath
+from topodns.settings.kubernetes import PodMode
+from topodns.settings.server import BlockKey, ServerBlock
+from topodns.settings.steps import Acl, AclAction, AclRule
+
+HOST = Host("ns-1", Random(1))
+CORP = ("corp.example",)
+OUTSIDE = {
+    "example.com.": "192.0.2.1",
+    "db.prod.corp.example.": "192.0.2.2",
+    "x.y.corp.example.": "192.0.2.3",
+    "files.corp.example.": "192.0.2.4",
+}
+OBJECTS = (
+    namespace("shop"),
+    namespace("prod"),
+    service("web", "shop", ["10.96.0.1"], ["http:80"]),
+    service("api", "prod", ["10.96.0.2"], ["http:80"]),
+    pod("p1", ["10.0.0.1"], "shop"),
+    pod("p2", ["10.0.0.2"], "prod"),
+    pod("on-the-host", ["10.0.0.3"], "shop", host_network=True),
+    pod("old", ["10.0.0.4"], "prod", terminating=True),
+    pod("new", ["10.0.0.4"], "shop"),
+)
+STRANGER = "10.9.9.9"
+
+
+class Upstream:
+    """A step that knows some addresses, and of every other name that it does not exist."""
+
+    def __init__(self, records: Mapping[str, str], asked: list[str]) -> None:
+        self._records = records
+        self._asked = asked
+
+    def __call__(self, query: Query, client: Client) -> Resolution:
+        name = name_text(query.qname)
+        self._asked.append(name)
+        address = self._records.get(name)
+        if address is None:
+            return Resolution(Response(Rcode.NXDOMAIN, flags=0), "forward", valid_until=1030.0)
+        if query.qtype != RRType.A:
+            return Resolution(Response(flags=0), "forward", valid_until=1020.0)
+        answer = (RRset(b"", RRType.A, 60, (packed(address),)),)
+        return Resolution(Response(answer=answer, flags=0), "forward", valid_until=1020.0)
+
+    async def later(self, query: Query, client: Client) -> Resolution:
+        """The same, after a wait."""
+        outcome: Outcome[Resolution] = Outcome()
+        outcome.settle(self(query, client))
+        return await outcome
+
+
+class Dig:
+    """A server block with `autopath @kubernetes`, `kubernetes` and `forward`."""
+
+    def __init__(
+        self,
+        objects: Iterable[ClusterObject] = OBJECTS,
+        pods: PodMode = PodMode.DISABLED,
+        acl: tuple[Acl, ...] = (),
+        late: bool = False,
+        origins: tuple[str, ...] = (".",),
+    ) -> None:
+        kinds: frozenset[Kind] = frozenset(("Namespace", "Service", "EndpointSlice"))
+        state = ClusterState(kinds | {"Pod"} if pods is PodMode.VERIFIED else kinds)
+        for kind in sorted(state.needed):
+            state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
+        self.asked: list[str] = []
+        search = ClusterSearch(settings(pods=pods), state, tuple(map(parse_name, CORP)))
+        self.around = SearchPath(Autopath(tuple(map(parse_name, origins))), search)
+        upstream = Upstream(OUTSIDE, self.asked)
+        forward: Step = upstream.later if late else upstream
+        block = ServerBlock((BlockKey((), 53),), "Corefile", 1, acl=acl)
+        cluster = ClusterZone(settings(pods=pods), None, state, None)
+        parts = Parts(autopath=self.around, cluster=cluster, forwards=(forward,))
+        self.chain: Chain = build_chain(block, HOST, parts)
+
+    def resolve(self, question: str, source: str = STRANGER) -> Resolution:
+        return at_once(self.chain.resolve(query_of(question), client(source)))
+
+    def __call__(self, question: str, source: str = STRANGER) -> str:
+        return told(self.resolve(question, source), question.split()[0])
+
+
+def told(resolution: Resolution, qname: str) -> str:
+    response = resolution.response
+    return "\n".join(lines(response.answer, qname)) or Rcode(response.rcode).name
+
+
+FOUND = {
+    "a name outside": (
+        "example.com.shop.svc.cluster.local. A",
+        """
+        example.com.shop.svc.cluster.local. 60 IN CNAME example.com.
+        example.com. 60 IN A 192.0.2.1
+        """,
+    ),
+    "a Service of another namespace": (
+        "api.prod.shop.svc.cluster.local. A",
+        """
+        api.prod.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.
+        api.prod.svc.cluster.local. 5 IN A 10.96.0.2
+        """,
+    ),
+    "a Service of another namespace, with svc": (
+        "api.prod.svc.shop.svc.cluster.local. A",
+        """
+        api.prod.svc.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.
+        api.prod.svc.cluster.local. 5 IN A 10.96.0.2
+        """,
+    ),
+    "a name in a domain of the host": (
+        "x.y.shop.svc.cluster.local. A",
+        """
+        x.y.shop.svc.cluster.local. 60 IN CNAME x.y.corp.example.
+        x.y.corp.example. 60 IN A 192.0.2.3
+        """,
+    ),
+    "the client's spelling": (
+        "Example.COM.shop.svc.cluster.local. A",
+        """
+        Example.COM.shop.svc.cluster.local. 60 IN CNAME Example.COM.
+        Example.COM. 60 IN A 192.0.2.1
+        """,
+    ),
+    "a name that is there itself": (
+        "web.shop.svc.cluster.local. A",
+        "web.shop.svc.cluster.local. 5 IN A 10.96.0.1",
+    ),
+    "a name without records of the type": ("example.com.shop.svc.cluster.local. TXT", "NOERROR"),
+    "a name that is nowhere": ("example.net.shop.svc.cluster.local. A", "NXDOMAIN"),
+    "one label, from who knows where": ("web.prod.svc.cluster.local. A", "NXDOMAIN"),
+    "what would be an endpoint of a Service": ("example.web.shop.svc.cluster.local. A", "NXDOMAIN"),
+    "a namespace that does not exist": ("example.com.nowhere.svc.cluster.local. A", "NXDOMAIN"),
+    "no namespace": ("example.com.svc.cluster.local. A", "NXDOMAIN"),
+    "no search list at all": ("example.com.cluster.local. A", "NXDOMAIN"),
+    "a name that is no one's": ("example.net. A", "NXDOMAIN"),
+}
+
+
+@pytest.mark.parametrize(("question", "answer"), FOUND.values(), ids=FOUND)
+def test_without_a_watch_of_pods_the_name_says_whose_search_list_it_is(question: str, answer: str) -> None:
+    assert Dig()(question) == expected(answer)
+    assert Dig(late=True)(question) == expected(answer)
+
+
+def test_the_domains_are_tried_in_the_order_of_a_pod_s_resolv_conf() -> None:
+    dig = Dig()
+    dig("example.net.shop.svc.cluster.local. A")
+    assert dig.asked == ["example.net.corp.example.", "example.net."]  # the cluster's are not the upstream's
+
+
+WHO = {
+    "a Pod there": ("10.0.0.1", True),
+    "a Pod of another namespace": ("10.0.0.2", False),
+    "an address that no Pod has": (STRANGER, False),
+    "a Pod on the host's network, whose address others share": ("10.0.0.3", False),
+    "an address that goes from one Pod to another": ("10.0.0.4", False),
+}
+
+
+@pytest.mark.parametrize(("source", "searched"), WHO.values(), ids=WHO)
+def test_one_label_is_searched_for_the_pods_of_the_namespace_alone(source: str, searched: bool) -> None:
+    answer = Dig(pods=PodMode.VERIFIED)("files.shop.svc.cluster.local. A", source)
+    assert answer.endswith("192.0.2.4") if searched else answer == "NXDOMAIN"
+
+
+def test_without_a_watch_of_pods_one_label_is_searched_for_nobody() -> None:
+    assert Dig()("files.shop.svc.cluster.local. A", "10.0.0.1") == "NXDOMAIN"
+
+
+def test_an_answer_to_everyone_rests_on_all_that_was_tried() -> None:
+    resolution = Dig().resolve("db.prod.shop.svc.cluster.local. A")
+    assert resolution.scope is Scope.EVERYONE
+    assert {namespace_fact("shop"), service_fact("shop", "prod")} <= set(resolution.facts)
+    assert {namespace_fact("prod"), service_fact("prod", "db")} <= set(resolution.facts)
+    assert resolution.valid_until == 1020.0
+
+
+def test_an_answer_is_valid_no_longer_than_what_was_not_found_before_it() -> None:
+    resolution = Dig().resolve("example.net.shop.svc.cluster.local. A")
+    assert resolution.response.rcode == Rcode.NXDOMAIN
+    assert resolution.valid_until == 1030.0
+    assert service_fact("shop", "net") in resolution.facts
+
+
+def test_a_namespace_that_comes_to_be_is_among_the_facts_of_the_denial() -> None:
+    assert namespace_fact("nowhere") in Dig().resolve("example.com.nowhere.svc.cluster.local. A").facts
+
+
+def test_what_depends_on_the_asking_pod_is_kept_for_nobody() -> None:
+    dig = Dig(pods=PodMode.VERIFIED)
+    assert dig.resolve("other.shop.svc.cluster.local. A", "10.0.0.1").scope is Scope.CLIENT
+    assert dig.resolve("other.shop.svc.cluster.local. A", STRANGER).scope is Scope.CLIENT
+    assert dig.resolve("web.shop.svc.cluster.local. A", STRANGER).scope is Scope.EVERYONE
+    assert dig.resolve("example.com.shop.svc.cluster.local. A", STRANGER).scope is Scope.EVERYONE
+
+
+def test_acl_is_asked_about_each_name_that_is_tried() -> None:
+    blocked = Acl((parse_name("example.com"),), (AclRule(AclAction.BLOCK, networks=(ip_network("10.0.0.0/8"),)),))
+    dig = Dig(acl=(blocked,))
+    assert dig("example.com.shop.svc.cluster.local. A", "10.0.0.1") == "REFUSED"
+    assert dig.asked == ["example.com.corp.example."]
+    assert "192.0.2.1" in dig("example.com.shop.svc.cluster.local. A", "192.168.0.1")
+
+
+def test_names_outside_of_the_directive_s_zones_are_left_alone() -> None:
+    assert Dig(origins=("example.org.",))("example.com.shop.svc.cluster.local. A") == "NXDOMAIN"
+    assert "192.0.2.1" in Dig(origins=("cluster.local.",))("example.com.shop.svc.cluster.local. A")
+
+
+def test_successes_are_counted() -> None:
+    dig = Dig()
+    for question in ("example.com.shop.svc.cluster.local. A", "web.shop.svc.cluster.local. A", "example.com. A"):
+        dig(question)
+    assert dig.around.counts.successes == 1
+
+
+def through(searcher: Searcher, records: Mapping[str, str], asked: list[str], question: str) -> str:
+    around: Around = SearchPath(Autopath(((),)), searcher)
+    step = Upstream(records, asked)
+    return told(at_once(around(query_of(question), client(), step)), question.split()[0])
+
+
+def domains(*texts: str) -> tuple[Name, ...]:
+    return tuple(map(parse_name, texts))
+
+
+def test_a_file_s_list_is_everyone_s() -> None:
+    searcher = FixedSearch(domains("example.org", "example.com", "com"))
+    records = {"b.com.": "127.0.0.53", "a.example.com.": "127.0.0.54"}
+    asked: list[str] = []
+    assert through(searcher, records, asked, "b.example.org. A") == expected(
+        """
+        b.example.org. 60 IN CNAME b.com.
+        b.com. 60 IN A 127.0.0.53
+        """
+    )
+    assert asked == ["b.example.org.", "b.example.com.", "b.com."]
+    assert through(searcher, records, asked, "a.example.com. A") == "a.example.com. 60 IN A 127.0.0.54"
+    assert through(searcher, records, asked, "c.example.com. A") == "NXDOMAIN"
+
+
+def test_a_domain_under_which_the_name_is_too_long_is_passed_over() -> None:
+    long = ".".join(["a" * 63] * 3)
+    searcher = FixedSearch(domains("o", "b" * 63 + ".org", "c"))
+    asked: list[str] = []
+    question = f"{long}.o. A"
+    through(searcher, {}, asked, question)
+    assert asked == [f"{long}.o.", f"{long}.c.", f"{long}."]
+
+
+def test_a_name_that_no_step_of_the_block_answers_for_is_not_found() -> None:
+    dig = Dig()
+    block = ServerBlock((BlockKey(("cluster", "local"), 53),), "Corefile", 1)
+    cluster = ClusterDig(OBJECTS, settings())
+    chain = build_chain(block, HOST, Parts(autopath=dig.around, cluster=cluster.step))
+    answered = at_once(chain.resolve(query_of("example.com.shop.svc.cluster.local. A"), client()))
+    assert answered.response.rcode == Rcode.NXDOMAIN

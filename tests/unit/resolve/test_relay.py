@@ -1,0 +1,193 @@
+"""The short way of plain questions: to the octet what the long way makes of them, and closed to all others."""
+
+import struct
+from random import Random
+
+import hypothesis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.corefiles import only_block
+from tests.support.courses import at_once
+from tests.support.messages import DO, KEEPALIVE, RD, Opt, query
+from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses, says
+from tests.support.virtual_timers import VirtualTimers
+from topodns.dns.message import Flag, Rcode
+from topodns.dns.names import ROOT
+from topodns.resolve.blocks import Block, BlockTable
+from topodns.resolve.cache import ResponseCache
+from topodns.resolve.chain import Host, Parts, build_chain
+from topodns.resolve.forward import ForwardCounts, Forwarding, InFlight
+from topodns.resolve.handler import Handler
+from topodns.resolve.hot import HotTable
+from topodns.resolve.loadbalance import LoadBalancer
+from topodns.resolve.loop import LoopCounts, LoopGuard
+from topodns.resolve.relay import Relay, Road, ends_of, is_road
+from topodns.resolve.tally import Tally
+
+CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
+AD, CD = int(Flag.AD), int(Flag.CD)
+
+
+class Resolver:
+    """The handler of one socket before one upstream, with or without the short way; `cache` and `loadbalance` too."""
+
+    def __init__(
+        self, short: bool, behave: Behaviour, directives: str = "cache 30\nloadbalance", udp: bool = True
+    ) -> None:
+        self.timers = VirtualTimers()
+        block = only_block(f"forward . 192.0.2.1\n{directives}")
+        self.upstream = ScriptedUpstream("192.0.2.1:53", self.timers, behave)
+        counts = ForwardCounts()
+        self.in_flight = InFlight(max_per_client=2)
+        forward = Forwarding(block.forward[0], [self.upstream], self.timers, Random(1), self.in_flight, counts)
+        self.guard = LoopGuard(ROOT, [forward], self.timers, lambda: "secret", LoopCounts())
+        balancer = LoadBalancer(block.loadbalance, Random(1)) if block.loadbalance is not None else None
+        self.cache = ResponseCache(block.cache, self.timers) if block.cache is not None else None
+        parts = Parts(balancer=balancer, cache=self.cache, loop=self.guard, forwards=(forward,))
+        elsewhere = ends_of((("cluster", "local"),))
+        self.road = Road(forward, self.cache, self.guard, balancer, elsewhere, ".", 1232)
+        chain = build_chain(block, Host("host-1", Random(1)), parts)
+        table = HotTable(lambda address: "", Random(1), self.timers.time)
+        self.tally = Tally("dns://:53", "udp" if udp else "tcp", "1")
+        blocks = BlockTable([Block(ROOT, ".", chain, 1232, balancer is not None, road=self.road if short else None)])
+        self.handler = Handler(blocks, table, self.tally, self.timers.time, 53)
+
+    def ask(self, data: bytes) -> bytes | None:
+        reply = self.handler.answer(data, CLIENT, PORT)
+        self.timers.advance(5)
+        return at_once(reply)
+
+    @property
+    def counted(self) -> dict[object, int]:
+        return dict(self.tally.kinds())
+
+
+WWW = says("www.example. 300 IN A 192.0.2.7")
+ANSWERS: dict[str, Behaviour] = {
+    "an address": WWW,
+    "a long TTL": says("www.example. 4000000000 IN A 192.0.2.7"),
+    "a TTL of 0": says("www.example. 0 IN A 192.0.2.7"),
+    "two TTLs": says("www.example. 300 IN A 192.0.2.7", "www.example. 60 IN A 192.0.2.8"),
+    "authoritative": says("www.example. 300 IN A 192.0.2.7", flags=Flag.AA | Flag.RA | Flag.AD),
+    "more than was asked for": says(
+        "www.example. 300 IN A 192.0.2.7",
+        authority=["example. 300 IN NS ns.example."],
+        additional=["ns.example. 300 IN A 192.0.2.1"],
+    ),
+    "EDNS": says("www.example. 300 IN A 192.0.2.7", opt=Opt()),
+    "an alias": says("www.example. 300 IN CNAME a.example.", "a.example. 30 IN A 192.0.2.7"),
+    "nothing": says(authority=["example. 300 IN SOA ns.example. root.example. 1 2 3 4 5"]),
+    "no such name": says(rcode=Rcode.NXDOMAIN, authority=["example. 300 IN SOA ns.example. root.example. 1 2 3 4 5"]),
+    "a failure": says(rcode=Rcode.SERVFAIL),
+    "cut short": says("www.example. 300 IN A 192.0.2.7", flags=Flag.TC),
+    "more than fits": says(*[f"www.example. 300 IN A 192.0.2.{n}" for n in range(1, 90)]),
+    "no answer": refuses,
+}
+OPTS = st.sampled_from([None, Opt(), Opt(size=0), Opt(size=4096), Opt(flags=DO), Opt(size=700, flags=DO)])
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@hypothesis.settings(max_examples=25)
+@given(
+    opt=OPTS,
+    flags=st.sampled_from([0, RD, RD | AD, RD | CD, RD | AD | CD]),
+    directives=st.sampled_from(["cache 30", "", "cache 30 {\nkeepttl\n}"]),
+    udp=st.booleans(),
+)
+def test_both_ways_give_the_same_octets_and_counts(
+    answer: str, opt: Opt | None, flags: int, directives: str, udp: bool
+) -> None:
+    data = query("www.example. A", opt, flags)
+    short, long = (Resolver(way, ANSWERS[answer], directives, udp) for way in (True, False))
+    for _ in range(3):  # the second time from the cache
+        replies = [resolver.ask(data) for resolver in (short, long)]
+        assert replies[0] == replies[1]
+    assert short.counted == long.counted
+    assert short.upstream.asked == long.upstream.asked
+
+
+@given(st.binary(max_size=80), st.booleans())
+def test_whatever_octets_come_both_ways_say_the_same(tail: bytes, framed: bool) -> None:
+    data = (struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) if framed else b"") + tail
+    short, long = (Resolver(way, WWW) for way in (True, False))
+    assert short.ask(data) == long.ask(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        query("WWW.example. A"),
+        query("www.example. TXT"),
+        query("web.default.svc.cluster.local. A"),
+        query("www.example. A", Opt(options=((KEEPALIVE, b""),))),
+        query("www.example. A", Opt(version=1)),
+        query("www.example. A") + b"\0",
+        query("www.example. A")[:-1],
+    ],
+    ids=["mixed case", "no address", "an origin of the cluster", "an option", "EDNS 1", "more", "less"],
+)
+def test_what_is_not_plain_goes_the_long_way(data: bytes) -> None:
+    """With the same result: seen by the upstream, which is not even asked on the short way."""
+    short, long = Resolver(True, WWW), Resolver(False, WWW)
+    assert short.ask(data) == long.ask(data)
+    road = Resolver(True, WWW)
+    relay = Relay(road.road, road.tally, road.timers.time, lambda plain, answer: b"")
+    assert relay(data, CLIENT, PORT) is None
+
+
+def test_equal_questions_on_both_ways_are_one_question_upstream() -> None:
+    resolver = Resolver(True, WWW)
+    resolver.upstream.delay = 0.1
+    outcomes = [resolver.handler.answer(query(text), CLIENT, PORT) for text in ("www.example. A", "wwW.example. A")]
+    resolver.timers.advance(0.2)
+    assert [at_once(outcome) is not None for outcome in outcomes] == [True, True]
+    assert len(resolver.upstream.asked) == 1
+
+
+def test_a_client_with_too_many_questions_is_dropped_on_the_long_way() -> None:
+    resolver = Resolver(True, WWW)
+    resolver.upstream.delay = 0.1
+    for text in ("a.example. A", "b.example. A"):
+        resolver.handler.answer(query(text), CLIENT, PORT)
+    assert resolver.ask(query("c.example. A")) is None
+    assert resolver.in_flight.dropped_by_client == 1
+
+
+@pytest.mark.parametrize(
+    ("directives", "open_"),
+    [
+        ("", True),
+        ("errors\nhealth\nready\nprometheus\nreload\nloop\nloadbalance\ncache 30", True),
+        ("log", False),
+        ("acl {\nblock net 10.0.0.0/8\n}", False),
+        ("rewrite name a.example b.example", False),
+        ("hosts {\n192.0.2.1 a.example\nfallthrough\n}", False),
+        ("template IN AAAA . {\nrcode NXDOMAIN\n}", False),
+        ("forward example 192.0.2.9", False),
+        ("nsid", False),
+        ("minimal", False),
+        ("header {\nresponse set ra\n}", False),
+        ("cache 30 example", False),
+        ("cache 30 {\ndisable success example\n}", False),
+        ("whoami", False),
+        ("any", False),
+        ("local", False),
+        ("chaos", False),
+    ],
+)
+def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, open_: bool) -> None:
+    assert is_road(only_block(f"forward . 192.0.2.1\n{directives}")) is open_
+
+
+@pytest.mark.parametrize(
+    ("forward", "open_"),
+    [
+        ("forward . 192.0.2.1 192.0.2.2 {\npolicy sequential\nmax_concurrent 5\n}", True),
+        ("forward example 192.0.2.1", False),
+        ("forward . 192.0.2.1 {\nexcept example\n}", False),
+    ],
+)
+def test_the_short_way_is_for_a_forward_of_everything(forward: str, open_: bool) -> None:
+    assert is_road(only_block(forward)) is open_

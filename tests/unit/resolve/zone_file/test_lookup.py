@@ -1,0 +1,325 @@
+"""What a zone says: questions and answers as dig shows them, sections behind `;; AUTHORITY` and `;; ADDITIONAL`."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.cluster_dig import expected, query_of
+from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
+from topodns.dns.names import name_text, parse_name, wire_labels
+from topodns.dns.presentation import record_lines
+from topodns.dns.zone_text import parse_zone
+from topodns.resolve.zone_file.lookup import Finding, look_up
+from topodns.resolve.zone_file.table import TableBuilder, ZoneTable
+
+DNAME = 39
+TEXT = """
+$TTL 300
+@            SOA  ns host 2017042745 7200 3600 1209600 60
+             NS   ns
+             NS   ns.Elsewhere.net.
+             MX   10 mail
+             MX   20 MAIL
+             MX   30 mx.elsewhere.net.
+ns           A    192.0.2.1
+             AAAA 2001:db8::1
+mail         A    192.0.2.2
+www          A    192.0.2.3
+             A    192.0.2.4
+alias        CNAME www
+alias2       CNAME alias
+out          CNAME www.elsewhere.net.
+to-nowhere   CNAME nowhere
+to-text      CNAME www
+round        CNAME about
+about        CNAME round
+to-sub       CNAME a.sub
+to-wild      CNAME some.wild
+a.b.c        TXT  deep
+*.wild       A    192.0.2.9
+             MX   10 mail
+named.wild   TXT  own
+x.ent.wild   TXT  deep
+*.aliases    CNAME www
+sub          NS   ns.sub
+             NS   ns2.sub
+             NS   ns
+             DS   1 8 2 ABCD
+ns.sub       A    192.0.2.20
+_web._tcp    SRV  0 100 80 www
+_out._tcp    SRV  0 100 80 www.elsewhere.net.
+old          DNAME new
+www.new      A    192.0.2.30
+gone         DNAME gone.elsewhere.net.
+y.*.star     TXT  under
+"""
+NS = """
+;; AUTHORITY
+example.org. 300 IN NS ns.example.org.
+example.org. 300 IN NS ns.Elsewhere.net.
+"""
+SOA = """
+;; AUTHORITY
+example.org. 60 IN SOA ns.example.org. host.example.org. 2017042745 7200 3600 1209600 60
+"""
+REFERRAL = """
+;; AUTHORITY
+sub.example.org. 300 IN NS ns.sub.example.org.
+sub.example.org. 300 IN NS ns2.sub.example.org.
+sub.example.org. 300 IN NS ns.example.org.
+;; ADDITIONAL
+ns.sub.example.org. 300 IN A 192.0.2.20
+"""
+
+
+def table(text: str = TEXT, origin: str = "example.org") -> ZoneTable:
+    builder = TableBuilder(parse_name(origin))
+    for record in parse_zone(text, parse_name(origin)):
+        builder.add(record)
+    return builder.done()
+
+
+TABLE = table()
+
+
+def find(question: str) -> Finding:
+    return look_up(TABLE, query_of(question))
+
+
+def told(question: str) -> str:
+    finding = find(question)
+    response, spelling = finding.response, query_of(question).spelling
+    words = [Rcode(response.rcode).name] if response.rcode else []
+    if not response.flags & Flag.AA:
+        words.append("referral")
+    lines = [*words, *answer_lines(response.answer, spelling)]
+    lines += section("AUTHORITY", response.authority, spelling) + section("ADDITIONAL", response.additional, spelling)
+    if finding.elsewhere is not None:
+        lines.append(f"-> {name_text(finding.elsewhere)}")
+    return "\n".join(lines)
+
+
+def answer_lines(rrsets: tuple[RRset, ...], spelling: bytes) -> Iterator[str]:
+    """DNAME, which dnslib does not know, has the RDATA of a CNAME."""
+    for rrset in rrsets:
+        if rrset.rtype == DNAME:
+            rewritten = record_lines([rrset._replace(rtype=RRType.CNAME)], spelling)
+            yield from (line.replace(" CNAME ", " DNAME ") for line in rewritten)
+        else:
+            yield from record_lines([rrset], spelling)
+
+
+def section(title: str, rrsets: tuple[RRset, ...], spelling: bytes) -> list[str]:
+    return [f";; {title}", *record_lines(rrsets, spelling)] if rrsets else []
+
+
+ANSWERS = {
+    "an RRset": (
+        "www.example.org. A",
+        "www.example.org. 300 IN A 192.0.2.3\nwww.example.org. 300 IN A 192.0.2.4" + NS,
+    ),
+    "in the query's spelling": (
+        "WWW.Example.org. A",
+        "WWW.Example.org. 300 IN A 192.0.2.3\nWWW.Example.org. 300 IN A 192.0.2.4" + NS,
+    ),
+    "the SOA": (
+        "example.org. SOA",
+        "example.org. 300 IN SOA ns.example.org. host.example.org. 2017042745 7200 3600 1209600 60" + NS,
+    ),
+    "the name servers, with the addresses of those inside": (
+        "example.org. NS",
+        """
+        example.org. 300 IN NS ns.example.org.
+        example.org. 300 IN NS ns.Elsewhere.net.
+        ;; ADDITIONAL
+        ns.example.org. 300 IN A 192.0.2.1
+        ns.example.org. 300 IN AAAA 2001:db8::1
+        """,
+    ),
+    "hosts inside bring their addresses, once": (
+        "example.org. MX",
+        f"""
+        example.org. 300 IN MX 10 mail.example.org.
+        example.org. 300 IN MX 20 MAIL.example.org.
+        example.org. 300 IN MX 30 mx.elsewhere.net.
+        {NS.strip()}
+        ;; ADDITIONAL
+        MAIL.example.org. 300 IN A 192.0.2.2
+        """,
+    ),
+    "an SRV record, with its host": (
+        "_web._tcp.example.org. SRV",
+        f"""
+        _web._tcp.example.org. 300 IN SRV 0 100 80 www.example.org.
+        {NS.strip()}
+        ;; ADDITIONAL
+        www.example.org. 300 IN A 192.0.2.3
+        www.example.org. 300 IN A 192.0.2.4
+        """,
+    ),
+    "an SRV record of a host elsewhere": (
+        "_out._tcp.example.org. SRV",
+        "_out._tcp.example.org. 300 IN SRV 0 100 80 www.elsewhere.net." + NS,
+    ),
+    "another type": ("www.example.org. AAAA", SOA),
+    "another type at the apex": ("example.org. A", SOA),
+    "no such name": ("nowhere.example.org. A", "NXDOMAIN" + SOA),
+    "no such name, below one that is": ("a.www.example.org. A", "NXDOMAIN" + SOA),
+    "an empty non-terminal": ("b.c.example.org. A", SOA),
+    "a type by which all are meant": ("www.example.org. ANY", SOA),
+}
+WILDCARDS = {
+    "a name for which it stands": ("some.wild.example.org. A", "some.wild.example.org. 300 IN A 192.0.2.9" + NS),
+    "a name further down": ("x.y.wild.example.org. A", "x.y.wild.example.org. 300 IN A 192.0.2.9" + NS),
+    "another type": ("some.wild.example.org. TXT", SOA),
+    "a name that is there": ("named.wild.example.org. A", SOA),
+    "a name below one that is there": ("x.named.wild.example.org. A", "NXDOMAIN" + SOA),
+    "an empty non-terminal": ("ent.wild.example.org. A", SOA),
+    "a name below an empty non-terminal": ("y.ent.wild.example.org. A", "NXDOMAIN" + SOA),
+    "itself": ("*.wild.example.org. A", "*.wild.example.org. 300 IN A 192.0.2.9" + NS),
+    "the name above it": ("wild.example.org. A", SOA),
+    "one without records": ("x.star.example.org. TXT", SOA),
+    "a CNAME": (
+        "any.aliases.example.org. A",
+        f"""
+        any.aliases.example.org. 300 IN CNAME www.example.org.
+        www.example.org. 300 IN A 192.0.2.3
+        www.example.org. 300 IN A 192.0.2.4
+        {NS.strip()}
+        """,
+    ),
+    "with hosts": (
+        "some.wild.example.org. MX",
+        f"""
+        some.wild.example.org. 300 IN MX 10 mail.example.org.
+        {NS.strip()}
+        ;; ADDITIONAL
+        mail.example.org. 300 IN A 192.0.2.2
+        """,
+    ),
+}
+ALIASES = {
+    "inside, one after the other": (
+        "Alias2.example.org. A",
+        f"""
+        Alias2.example.org. 300 IN CNAME alias.example.org.
+        alias.example.org. 300 IN CNAME www.example.org.
+        www.example.org. 300 IN A 192.0.2.3
+        www.example.org. 300 IN A 192.0.2.4
+        {NS.strip()}
+        """,
+    ),
+    "asked for": ("alias2.example.org. CNAME", "alias2.example.org. 300 IN CNAME alias.example.org." + NS),
+    "to another type": ("to-text.example.org. TXT", "to-text.example.org. 300 IN CNAME www.example.org." + SOA),
+    "to nowhere": (
+        "to-nowhere.example.org. A",
+        "NXDOMAIN\nto-nowhere.example.org. 300 IN CNAME nowhere.example.org." + SOA,
+    ),
+    "outside": (
+        "out.example.org. A",
+        "out.example.org. 300 IN CNAME www.elsewhere.net." + NS + "-> www.elsewhere.net.",
+    ),
+    "in a circle": (
+        "round.example.org. A",
+        f"""
+        round.example.org. 300 IN CNAME about.example.org.
+        about.example.org. 300 IN CNAME round.example.org.
+        {NS.strip()}
+        """,
+    ),
+    "to a wildcard": (
+        "to-wild.example.org. A",
+        f"""
+        to-wild.example.org. 300 IN CNAME some.wild.example.org.
+        some.wild.example.org. 300 IN A 192.0.2.9
+        {NS.strip()}
+        """,
+    ),
+    "to a delegated name": ("to-sub.example.org. A", "to-sub.example.org. 300 IN CNAME a.sub.example.org." + REFERRAL),
+    "a DNAME": (
+        "www.old.example.org. A",
+        f"""
+        old.example.org. 300 IN DNAME new.example.org.
+        www.old.example.org. 300 IN CNAME www.new.example.org.
+        www.new.example.org. 300 IN A 192.0.2.30
+        {NS.strip()}
+        """,
+    ),
+    "a DNAME to outside": (
+        "a.gone.example.org. A",
+        "gone.example.org. 300 IN DNAME gone.elsewhere.net.\n"
+        "a.gone.example.org. 300 IN CNAME a.gone.elsewhere.net." + NS + "-> a.gone.elsewhere.net.",
+    ),
+    "the owner of a DNAME": ("old.example.org. A", SOA),
+    "the CNAME that a DNAME makes": (
+        "www.old.example.org. CNAME",
+        f"""
+        old.example.org. 300 IN DNAME new.example.org.
+        www.old.example.org. 300 IN CNAME www.new.example.org.
+        {NS.strip()}
+        """,
+    ),
+}
+DELEGATIONS = {
+    "a name below": ("a.b.sub.example.org. A", "referral" + REFERRAL),
+    "the name itself": ("sub.example.org. A", "referral" + REFERRAL),
+    "its name servers": ("sub.example.org. NS", "referral" + REFERRAL),
+    "its glue": ("ns.sub.example.org. A", "referral" + REFERRAL),
+    "its DS, which is the parent's": ("sub.example.org. DS", "sub.example.org. 300 IN DS 1 8 2 ABCD" + NS),
+    "the DS of a name below": ("a.sub.example.org. DS", "referral" + REFERRAL),
+}
+
+
+@pytest.mark.parametrize(("question", "answer"), ANSWERS.values(), ids=ANSWERS)
+def test_answers(question: str, answer: str) -> None:
+    assert told(question) == expected(answer)
+
+
+@pytest.mark.parametrize(("question", "answer"), WILDCARDS.values(), ids=WILDCARDS)
+def test_a_wildcard_stands_for_names_that_do_not_exist(question: str, answer: str) -> None:
+    assert told(question) == expected(answer)
+
+
+@pytest.mark.parametrize(("question", "answer"), ALIASES.values(), ids=ALIASES)
+def test_aliases_are_followed(question: str, answer: str) -> None:
+    assert told(question) == expected(answer)
+
+
+@pytest.mark.parametrize(("question", "answer"), DELEGATIONS.values(), ids=DELEGATIONS)
+def test_names_of_others_are_referred_to_them(question: str, answer: str) -> None:
+    assert told(question) == expected(answer)
+
+
+def test_a_name_that_a_dname_makes_too_long_does_not_exist() -> None:
+    long = ".".join(["a" * 63] * 3)
+    served = table(f"@ 5 SOA ns host 1 1 1 1 1\nd 5 DNAME {'b' * 60}.example.net.")
+    response = look_up(served, query_of(f"{long}.d.example.org. A")).response
+    assert response.rcode == 6  # YXDOMAIN, RFC 6672 section 2.2
+
+
+def test_a_long_chain_is_not_followed_to_its_end() -> None:
+    chain = "\n".join(f"c{n} 5 CNAME c{n + 1}" for n in range(20))
+    response: Response = look_up(table(f"@ 5 SOA ns host 1 1 1 1 1\n{chain}"), query_of("c0.example.org. A")).response
+    assert len(response.answer) == 9
+    assert response.rcode == Rcode.NOERROR
+
+
+@pytest.mark.parametrize(
+    ("question", "absent"),
+    [
+        ("nowhere.example.org. A", True),
+        ("b.c.example.org. A", True),
+        ("www.example.org. AAAA", False),
+        ("to-nowhere.example.org. A", False),
+        ("sub.example.org. A", False),
+    ],
+)
+def test_only_a_name_without_records_is_absent(question: str, absent: bool) -> None:
+    assert find(question).absent is absent
+
+
+def test_the_root_may_be_served() -> None:
+    root = table("@ 5 SOA ns host 1 1 1 1 1\norg 5 NS ns.org\nnet 5 A 192.0.2.1", ".")
+    assert not look_up(root, query_of("example.org. A")).response.flags & Flag.AA
+    answer = look_up(root, query_of("net. A")).response.answer
+    assert [wire_labels(rrset.owner or b"\0") for rrset in answer] == [()]

@@ -1,0 +1,97 @@
+"""The `file` step among others: whose names are its own, what goes on, where aliases lead."""
+
+from tests.support.asking import client
+from tests.support.cluster_dig import query_of
+from tests.support.courses import at_once
+from tests.support.records import lines
+from topodns.dns.message import Query, Rcode, Response, RRset, RRType
+from topodns.dns.names import Name, name_text, parse_name
+from topodns.dns.zone_text import parse_zone
+from topodns.resolve.chase import Chase
+from topodns.resolve.step import Answered, Client, FellThrough, Resolution, Scope, Stepped
+from topodns.resolve.zone_file import TableBuilder, ZoneFileStep, ZoneTable, file_fact
+from topodns.settings.zone_file import ZoneFile
+
+TEXT = """
+@      5 SOA ns host 1 1 1 1 1
+www    5 A 192.0.2.1
+out    5 CNAME www.elsewhere.net.
+a.b    5 TXT x
+"""
+PATH = "/etc/zones/db"
+ORIGINS = ("example.org", "sub.example.org")
+
+
+def table(origin: Name) -> ZoneTable:
+    builder = TableBuilder(origin)
+    for record in parse_zone(TEXT, origin):
+        builder.add(record)
+    return builder.done()
+
+
+def elsewhere(target: Name, qtype: int, client: Client) -> Answered | None:
+    assert (name_text(target), qtype) == ("www.elsewhere.net.", RRType.A)
+    return Resolution(Response(answer=(RRset(b"", RRType.A, 9, (bytes((192, 0, 2, 9)),)),)), "forward")
+
+
+def step(*fallthrough: str, chase: Chase | None = None) -> ZoneFileStep:
+    origins = tuple(map(parse_name, ORIGINS))
+    tables = {origin: table(origin) for origin in origins}
+    return ZoneFileStep(ZoneFile(PATH, origins, fallthrough=tuple(map(parse_name, fallthrough))), tables.get, chase)
+
+
+def stepped(question: str, of: ZoneFileStep) -> Stepped:
+    asked: Query = query_of(question)
+    given = of(asked, client())
+    return given if given is None or isinstance(given, FellThrough) else at_once(given)
+
+
+def resolved(question: str, of: ZoneFileStep) -> Resolution:
+    found = stepped(question, of)
+    assert isinstance(found, Resolution)
+    return found
+
+
+def test_answers_are_everyone_s_until_the_file_changes() -> None:
+    resolution = resolved("www.example.org. A", step())
+    assert (resolution.plugin, resolution.scope, resolution.facts) == ("file", Scope.EVERYONE, (file_fact(PATH),))
+
+
+def test_names_of_others_are_passed_on() -> None:
+    assert stepped("www.example.net. A", step()) is None
+
+
+def test_the_longest_origin_is_the_one() -> None:
+    authority = resolved("nowhere.sub.example.org. A", step()).response.authority
+    assert lines(authority, "")[0].startswith("sub.example.org. 1 IN SOA")
+
+
+def test_an_alias_to_outside_is_followed_there_and_kept_for_nobody() -> None:
+    resolution = resolved("out.example.org. A", step(chase=elsewhere))
+    assert lines(resolution.response.answer, "out.example.org.") == [
+        "out.example.org. 5 IN CNAME www.elsewhere.net.",
+        "www.elsewhere.net. 9 IN A 192.0.2.9",
+    ]
+    assert resolution.scope is Scope.CLIENT
+
+
+def test_an_alias_to_outside_stands_alone_where_nobody_knows_more() -> None:
+    assert len(resolved("out.example.org. A", step()).response.answer) == 1
+
+
+def test_names_without_records_fall_through_where_they_may() -> None:
+    of = step("example.org")
+    assert stepped("nowhere.example.org. A", of) == FellThrough((file_fact(PATH),))
+    assert stepped("b.example.org. A", of) == FellThrough((file_fact(PATH),))
+    assert resolved("www.example.org. AAAA", of).response.rcode == Rcode.NOERROR
+    assert resolved("nowhere.example.org. A", step("example.net")).response.rcode == Rcode.NXDOMAIN
+
+
+def test_nobody_gets_the_whole_zone() -> None:
+    assert resolved("example.org. AXFR", step()).response.rcode == Rcode.REFUSED
+
+
+def test_before_the_file_could_be_read_nothing_is_known() -> None:
+    of = ZoneFileStep(ZoneFile(PATH, (parse_name("example.org"),)), lambda origin: None)
+    resolution = resolved("www.example.org. A", of)
+    assert (resolution.response.rcode, resolution.facts) == (Rcode.SERVFAIL, (file_fact(PATH),))
