@@ -75,7 +75,8 @@ class Server:
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
         self._assembly = Assembly(machine, self._lines)
         self._listeners = Listeners(self._rng)
-        self._events = Events(self._assembly.clusters.requests, self._assembly.clusters.service_events)
+        clusters, counted = self._assembly.clusters, self._assembly.workshop.counted
+        self._events = Events(clusters.requests, clusters.service_events, counted)
         self._admin = Admin(Metrics(self._listeners.tallies, readings(self._listeners, self._events)))
         self._feeding = Feeding(self._start)
         self._tasks: set[asyncio.Task[None]] = set()  # those of the generation in charge alone
@@ -139,6 +140,7 @@ class Server:
         self._schedule_audit()
         for line in unready(generation.clusters):
             log.warning("plugin/%s", line)
+        _heed(generation.settings)
 
     def _keep_what_is_known(self, fresh: Iterable[Cluster]) -> None:
         """Refuse to take over without what is known of a cluster now: its API server may be gone for a day."""
@@ -300,6 +302,16 @@ class Server:
         if self._announcement.pid_file:
             with suppress(FileNotFoundError):
                 os.unlink(self._announcement.pid_file)
+
+
+def _heed(settings: Settings) -> None:
+    """Do what concerns the whole process, and say what is read and then has no effect."""
+    debug = any(block.debug for block in settings.blocks)
+    logging.getLogger("topodns").setLevel(logging.DEBUG if debug else logging.INFO)
+    if any(block.multisocket != 1 and block.multisocket is not None for block in settings.blocks):
+        log.warning("plugin/multisocket: One socket for each address is what there is; more replicas take more cores")
+    if any(block.pprof is not None for block in settings.blocks):
+        log.warning("plugin/pprof: There are no profiles of Go here, and nothing listens for them")
 
 
 def _settle_memory() -> None:

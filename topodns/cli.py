@@ -14,7 +14,9 @@ from typing import Final
 from topodns import __version__
 from topodns.config.directives import DIRECTIVES
 from topodns.config.errors import ConfigError
+from topodns.config.files import load_corefile
 from topodns.config.load import load_settings, settings_from_text
+from topodns.config.migration import examine
 from topodns.settings.server import Settings
 
 DEFAULT_COREFILE: Final = ". {\n    whoami\n    log\n}\n"  # CoreDNS's, where there is no file at all
@@ -81,10 +83,16 @@ def _check(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns check",
         description="Say whether a Corefile and its manifests can be served; API servers are not asked.",
+        epilog="Exit status: 0 yes (with --from: CoreDNS's image can be swapped), 1 no, 2 wrong usage.",
         allow_abbrev=False,
     )
     _add_corefile_flags(parser)
+    parser.add_argument(
+        "--from", dest="server", choices=["coredns"], help="say line by line what becomes of that server's Corefile"
+    )
     flags = parser.parse_args(arguments)
+    if flags.server is not None:
+        return _examine(flags)
     settings = _load(flags.conf, flags.port, _stdin_text(flags.conf))
     from topodns.edge.log_lines import warnings_to
     from topodns.manifest_check import check_manifests
@@ -99,8 +107,17 @@ def _check(arguments: Sequence[str]) -> int:
     if not whole:
         return 1
     blocks = "1 server block" if len(settings.blocks) == 1 else f"{len(settings.blocks)} server blocks"
-    print(f"{settings.blocks[0].file}: good: {blocks}")
+    print(f"{settings.blocks[0].source}: good: {blocks}")
     return 0
+
+
+def _examine(flags: argparse.Namespace) -> int:
+    """Print what becomes of CoreDNS's Corefile."""
+    path = flags.conf or "Corefile"
+    text = _stdin_text(path)
+    migration = examine(load_corefile(path) if text is None else text, path, flags.port, os.environ)
+    print(migration)
+    return 0 if migration.possible else 1
 
 
 def _explain(arguments: Sequence[str]) -> int:

@@ -15,11 +15,12 @@ from topodns.assembly import Generation, ListenAt
 from topodns.cluster.model import Fact
 from topodns.edge.mmsg import DatagramCounts, open_batch
 from topodns.edge.sockets import ListenError, open_tcp, open_udp
-from topodns.edge.tcp import TcpCounts, TcpListener
+from topodns.edge.tcp import TcpCounts, TcpLimits, TcpListener
 from topodns.edge.udp import UdpListener
 from topodns.resolve.handler import Handler
 from topodns.resolve.hot import HotTable
-from topodns.resolve.tally import Tally
+from topodns.resolve.tally import Tally, server_label
+from topodns.settings.server import Settings
 
 _ATTEMPTS: Final = 8  # at a port that the kernel chose for UDP and that TCP may not have
 
@@ -113,8 +114,11 @@ class Listeners:
         family = "1" if sock.family == socket.AF_INET else "2"  # CoreDNS's label values
         key = (server_label(at), transport, family)
         tally = self._tallies.setdefault(key, Tally(*key))
-        hot = HotTable(generation.view_name, self._rng)
-        return Handler(generation.tables[at], hot, tally, time.perf_counter, sock.getsockname()[1])
+        return Handler(generation.tables[at], self._table(generation), tally, time.perf_counter, sock.getsockname()[1])
+
+    def _table(self, generation: Generation) -> HotTable:
+        # By the clock of `LoopTimers`, which is that of each `valid_until`.
+        return HotTable(generation.view_name, self._rng, time.monotonic)
 
     async def _start(self, sock: socket.socket, generation: Generation, at: ListenAt) -> _Site:
         handler = self._handler(sock, generation, at)
@@ -124,24 +128,28 @@ class Listeners:
             udp = UdpListener(batch, handler.table, handler.answer, handler.tally.batch_done)
             udp.start(loop)
             return _Site(handler, udp, batch.counts)
-        tcp = TcpListener(sock, handler.answer)
+        tcp = TcpListener(sock, handler.answer, _tcp_limits(generation.settings, at))
         await tcp.start(loop)
         return _Site(handler, tcp, tcp.counts)
 
     def _swap(self, site: _Site, generation: Generation, at: ListenAt) -> None:
-        handler = site.handler = site.handler.succeeded_by(
-            generation.tables[at], HotTable(generation.view_name, self._rng)
-        )
+        handler = site.handler = site.handler.succeeded_by(generation.tables[at], self._table(generation))
         if isinstance(site.listener, UdpListener):
             site.listener.swap(handler.table, handler.answer, handler.tally.batch_done)
         else:
-            site.listener.swap(handler.answer)
+            site.listener.swap(handler.answer, _tcp_limits(generation.settings, at))
 
 
-def server_label(at: ListenAt) -> str:
-    """CoreDNS's metric label `server`."""
+def _tcp_limits(settings: Settings, at: ListenAt) -> TcpLimits:
+    """By the `timeouts` of the first block that listens there and has any."""
     host, port = at
-    return f"dns://[{host}]:{port}" if ":" in host else f"dns://{host}:{port}"
+    for block in settings.blocks:
+        here = host in (block.bind or ("",)) and any(key.port == port for key in block.keys)
+        if here and (timeouts := block.timeouts) is not None:
+            return TcpLimits(
+                message=timeouts.read, write=timeouts.write, idle=timeouts.idle, queries=timeouts.max_queries
+            )
+    return TcpLimits()
 
 
 def _open_both(at: ListenAt, opened: list[socket.socket]) -> None:

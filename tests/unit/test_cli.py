@@ -44,6 +44,7 @@ def test_the_directives_are_listed_in_order_as_coredns_lists_its_plugins(capsys:
         ["-dns.port", "-1"],
         ["serve"],
         ["check", "Corefile"],
+        ["check", "--from", "bind9"],
         ["explain"],
         ["explain", CACHE],
         ["explain", "--client", "127.0.0.1", "--node", "node-a1", CACHE],
@@ -69,7 +70,11 @@ FAULTS = [
     ("an unknown option", ". {\n    health {\n        lameduk 5s\n    }\n}", "Corefile:3: "),
     ("a wrong argument", ". {\n    whoami\n    bufsize tiny\n}", "Corefile:3: "),
     ("a directive twice", ". {\n    errors\n    errors\n}", "Corefile:3: found 'errors' again, first at "),
-    ("what only CoreDNS has", ". {\n    etcd\n}", "Corefile:2: CoreDNS has the directive 'etcd', topodns does not"),
+    (
+        "what only CoreDNS has",
+        ". {\n    etcd\n}",
+        "Corefile:2: CoreDNS has the directive 'etcd', topodns does not: `forward` the",
+    ),
     ("no such path", ". {\n    kubernetes {\n        manifests nowhere\n    }\n}", "Corefile:3: "),
     ("a block without an end", ". {\n    whoami\n", "Corefile:1: "),
     ("no server block", "", "Corefile: found no server block"),
@@ -108,6 +113,34 @@ def test_check_reads_the_manifests_too(tmp_path: Path, text: str, status: int, p
     (tmp_path / "a.yaml").write_text(text)
     assert cli.main(["check", "-conf", str(tmp_path / "Corefile")]) == status
     assert problem in capsys.readouterr().err
+
+
+FROM_COREDNS = ["check", "--from", "coredns"]
+
+
+def test_check_from_coredns_prints_what_becomes_of_each_line(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(". {\n    whoami\n    metadata\n}\n")
+    assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 0
+    assert capsys.readouterr() == (
+        f"{path}:1: block .: same\n"
+        f"{path}:2: whoami: same\n"
+        f"{path}:3: metadata: differs: "
+        "nothing is published: {/LABEL} of `log` is - and .Meta of `template` is empty\n"
+        f"{path}: the image can be swapped: 2 same, 1 different\n",
+        "",
+    )
+
+
+def test_check_from_coredns_is_1_where_something_is_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    etcd\n    whoami\n}\n"))
+    assert cli.main([*FROM_COREDNS, "-conf", "stdin"]) == 1
+    assert capsys.readouterr().out.endswith("stdin: not as it is: 2 same, 1 not supported\n")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(FROM_COREDNS) == 1
+    assert capsys.readouterr() == ("", "Corefile: cannot be read: No such file or directory\n")
 
 
 def test_check_reads_a_corefile_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

@@ -5,17 +5,24 @@ from random import Random
 
 import pytest
 
+from tests.support import distributions
 from topodns.assembly import Assembly, Machine, load_manifests
 from topodns.cluster.model import Change, Replaced
-from topodns.config.load import load_settings
+from topodns.config.load import load_settings, settings_from_text
 from topodns.edge.manifests import SUFFIXES, ManifestSource
 from topodns.resolve.audit import audit
 from topodns.resolve.chain import Host
+from topodns.settings.forward import UpstreamAddress
+from topodns.settings.kubernetes import ApiSettings
 
 CONFIG = Path(__file__).parents[2] / "config"
-COREFILES = sorted(CONFIG.rglob("Corefile"))
+COREFILES = sorted(set(CONFIG.rglob("Corefile")) - set(distributions.COREFILES.values()))
 APPLIED = CONFIG / "kubernetes"  # for kubectl, not for the server: see test_permissions.py
 MANIFEST_DIRECTORIES = sorted({path.parent for path in CONFIG.rglob("*") if path.suffix in SUFFIXES} - {APPLIED})
+
+
+def assembly() -> Assembly:
+    return Assembly(Machine(Host("", Random(0)), "", frozenset()), lambda line: None)
 
 
 def loaded(directory: Path) -> tuple[ManifestSource, dict[str, Replaced]]:
@@ -47,9 +54,28 @@ def test_every_file_is_a_corefile_or_a_manifest() -> None:
 
 @pytest.mark.parametrize("corefile", COREFILES, ids=lambda path: str(path.relative_to(CONFIG)))
 def test_corefiles_can_be_served_and_their_clusters_leave_nothing_to_complain_about(corefile: Path) -> None:
-    machine = Machine(Host("", Random(0)), "", frozenset())
-    generation = load_manifests(Assembly(machine, lambda line: None).build(load_settings(str(corefile), 53, {})))
+    generation = load_manifests(assembly().build(load_settings(str(corefile), 53, {})))
     assert generation.tables
     for cluster in generation.clusters:
         assert cluster.state.synced
         assert list(audit(cluster.state, ignored=True)) == []
+
+
+@pytest.mark.parametrize("name", distributions.COREFILES)
+def test_corefiles_of_distributions_can_be_served_by_a_pod_and_follow_its_resolv_conf(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "resolv.conf").write_text("search example.org\nnameserver 192.0.2.53\noptions ndots:1\n")
+    text = distributions.corefile(name, {distributions.RESOLV_CONF: str(tmp_path / "resolv.conf")})
+    settings = settings_from_text(text, str(distributions.COREFILES[name]), 5300, {})
+    assert list(assembly().build(settings).tables) == [("", 53)]
+    assert settings.blocks[0].forward[0].upstreams == (UpstreamAddress("192.0.2.53", 53),)
+    assert settings.blocks[0].kubernetes is not None
+    assert settings.blocks[0].kubernetes.api == ApiSettings()
+
+
+def test_there_is_a_corefile_for_each_distribution_that_the_guide_is_about() -> None:
+    guide = (CONFIG.parent / "docs" / "migrate-from-coredns.md").read_text(encoding="utf-8")
+    assert len(distributions.COREFILES) == 8
+    for name in distributions.COREFILES:
+        assert f"(../config/corefiles/{name}/Corefile)" in guide

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
+from topodns.config.coredns_directives import DIRECTIVES as ROWS
+from topodns.config.coredns_directives import ELSEWHERE
 from topodns.config.corefile import Block, Directive
 from topodns.config.directives import COREDNS_ONLY, DIRECTIVES, Context
 from topodns.config.errors import ConfigError, nearest, shown
@@ -38,7 +40,10 @@ def _value(directive: Directive, first: dict[str, Directive], context: Context) 
 
 def _unknown(directive: Directive) -> ConfigError:
     if directive.name in COREDNS_ONLY:
-        return directive.error(f"CoreDNS has the directive '{directive.name}', topodns does not")
+        instead = ROWS[directive.name].text
+        return directive.error(f"CoreDNS has the directive '{directive.name}', topodns does not: {instead}")
+    if directive.name in ELSEWHERE:
+        return directive.error(f"topodns has no directive '{directive.name}': {ELSEWHERE[directive.name]}")
     near = nearest(directive.name, (*DIRECTIVES, *COREDNS_ONLY))
     guess = f", did you mean '{near}'?" if near else ", expected one of those that 'topodns -plugins' lists"
     return directive.error(f"unknown directive {shown(directive.name)}{guess}")
@@ -50,7 +55,7 @@ def _check_topology(directives: dict[str, Directive]) -> None:
 
 
 def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> None:
-    """Refuses two keys of one zone and port, unless `bind` sets them apart: one without `bind` has every address.
+    """Refuses two keys of one zone and port, unless `bind` or `view` sets them apart.
 
     Raises ConfigError at the later of the two.
     """
@@ -59,6 +64,20 @@ def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> Non
         by_key.setdefault(key, []).append((token, block))
     for key, users in by_key.items():
         for (earlier, one), (later, other) in combinations(users, 2):
-            if one is other or not one.bind or not other.bind or set(one.bind) & set(other.bind):
+            if _overlap(one, other):
                 where = f"{earlier.file}:{earlier.line}"
                 raise later.error(f"found {name_text(key.origin)}:{key.port} again, first at {where}")
+
+
+def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
+    """Whether a block must not follow another of its zone and port. One without `bind` has every address.
+
+    A view sets them apart; only behind a block without one, `bind` has to stand in both or in neither, as in CoreDNS.
+    """
+    if one is other:
+        return True
+    if one.view is not None:
+        return False
+    if other.view is not None:
+        return bool(one.bind) != bool(other.bind)
+    return not one.bind or not other.bind or not set(one.bind).isdisjoint(other.bind)

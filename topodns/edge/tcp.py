@@ -8,7 +8,7 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
 from itertools import islice
 from typing import Final, cast
@@ -33,6 +33,7 @@ class TcpLimits:
     write: float = 10.0  # seconds without the client reading on
     queries: int = 0  # of one connection, which is closed when they are answered; 0: no limit
     message: float = 3.0  # seconds for a whole message once begun, however its octets arrive
+    awaited: float = 5.0  # seconds that closing waits for what upstreams have been asked
     write_buffer: int = 256 << 10  # octets of unread replies of one connection, then it is not read either
     read_size: int = 16 << 10  # octets read at once, and what each connection may keep of an unfinished message
     unfinished: int = 4 << 20  # octets that all connections together may keep beyond that
@@ -75,9 +76,14 @@ class TcpListener:
         self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self._sock, backlog=BACKLOG)
         self._schedule_sweep(loop)
 
-    def swap(self, answer: Answer) -> None:
-        """Answer from this from the next message on: a reload, without a connection lost."""
+    def swap(self, answer: Answer, limits: TcpLimits | None = None) -> None:
+        """Answer from this from the next message on: a reload, without a connection lost. New limits are for new ones.
+
+        The read buffer keeps its size.
+        """
         self.answer = answer
+        if limits is not None:
+            self.limits = replace(limits, read_size=self.limits.read_size)
 
     async def close(self) -> None:
         """Stop accepting, answer what has arrived, give begun messages the rest of their time, and close."""
@@ -217,8 +223,9 @@ class _Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def finish(self) -> None:
-        """Close once what was begun is done, at the latest when a message's time is over."""
-        self._extend(min(self._limits.message, self.deadline - self._loop.time()))
+        """Close once what was begun is done, at the latest when a message's time is over, or an awaited answer's."""
+        longest = self._limits.awaited if self._awaited else self._limits.message
+        self._extend(min(longest, self.deadline - self._loop.time()))
         self._finishing = True
         self._close_if_done()
 

@@ -56,7 +56,7 @@ def test_the_default_port_is_the_caller_s(tmp_path: Path) -> None:
     corefile.write_bytes(b"\xef\xbb\xbf. {\r\n whoami\r\n}\r\na.org:54 {\r\n}\r\n")
     found = load_settings(str(corefile), 5300, {})
     assert [key.port for block in found.blocks for key in block.keys] == [5300, 54]
-    assert [(block.file, block.line) for block in found.blocks] == [(str(corefile), 1), (str(corefile), 4)]
+    assert [(block.source, block.line) for block in found.blocks] == [(str(corefile), 1), (str(corefile), 4)]
     assert found.files == (str(corefile),)
     assert found.digest == hashlib.sha512(corefile.read_bytes()).hexdigest()
 
@@ -85,7 +85,6 @@ def test_a_corefile_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ("forwad . 1.1.1.1", "unknown directive 'forwad', did you mean 'forward'?"),
         ("xyzzy", "unknown directive 'xyzzy', expected one of those that 'topodns -plugins' lists"),
         ("{$UNSET}", "unknown directive '', expected one of those that 'topodns -plugins' lists"),
-        ("forward . 1.1.1.1", "CoreDNS has the directive 'forward', topodns does not"),
         ("topology", "found 'topology' in a server block without 'kubernetes', expected both"),
     ],
 )
@@ -95,15 +94,17 @@ def test_a_directive_that_cannot_be_is_refused(lines: str, expected: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(COREDNS_ONLY))
 def test_a_directive_of_coredns_alone_is_called_that(name: str) -> None:
-    assert (
-        block_problem(f"{name} a b {{\n c\n}}") == f"Corefile:2: CoreDNS has the directive '{name}', topodns does not"
-    )
+    said = block_problem(f"{name} a b {{\n c\n}}")
+    assert said.startswith(f"Corefile:2: CoreDNS has the directive '{name}', topodns does not: ")
 
 
 LINES = {
     "kubernetes": "kubernetes a.org {\nmanifests .\n}",
     "topology": "topology",
     "header": "header {\n query set rd\n}",
+    "timeouts": "timeouts {\n idle 5s\n}",
+    "autopath": "autopath @kubernetes",
+    "view": "view inside",
 }
 
 

@@ -25,7 +25,13 @@ from topodns.config.directives.forward import parse_forward
 from topodns.config.directives.hosts import parse_hosts
 from topodns.config.directives.kubernetes import parse_kubernetes
 from topodns.config.directives.observing import parse_errors, parse_health, parse_log, parse_prometheus, parse_ready
-from topodns.config.directives.operating import parse_cancel, parse_multisocket, parse_pprof, parse_timeouts
+from topodns.config.directives.operating import (
+    parse_cancel,
+    parse_metadata,
+    parse_multisocket,
+    parse_pprof,
+    parse_timeouts,
+)
 from topodns.config.directives.rewrite import parse_rewrite
 from topodns.config.directives.serving import parse_bind, parse_reload
 from topodns.config.directives.template import parse_template
@@ -48,7 +54,7 @@ class Kind:
 
 
 DIRECTIVES: Final[Mapping[str, Kind]] = {  # in the order of CoreDNS's plugin.cfg, topology with kubernetes
-    "metadata": Kind(parse_flag),
+    "metadata": Kind(parse_metadata),
     "cancel": Kind(parse_cancel),
     "timeouts": Kind(parse_timeouts),
     "multisocket": Kind(parse_multisocket),

@@ -68,9 +68,7 @@ def _prefix(option: Directive, settings: Dns64) -> Dns64:
     text = only_arg(option, "one IPv6 prefix")
     network = parse_network(text)
     if not isinstance(network, IPv6Network) or network.prefixlen not in _PREFIX_LENGTHS or "/" not in text:
-        raise option.error(
-            f"'dns64' has the prefix {shown(text)}, expected an IPv6 one: /32, 40, 48, 56, 64 or 96"
-        )
+        raise option.error(f"'dns64' has the prefix {shown(text)}, expected an IPv6 one: /32, 40, 48, 56, 64 or 96")
     return replace(settings, prefix=network.network_address.packed[: network.prefixlen // 8])
 
 

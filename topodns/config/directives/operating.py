@@ -1,4 +1,4 @@
-"""How a server block's sockets and queries are treated: `timeouts`, `cancel`, `multisocket`; and `debug`, `pprof`."""
+"""How sockets and queries are treated: `timeouts`, `cancel`, `multisocket`; and what has little meaning here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -6,6 +6,7 @@ from typing import Final
 
 from topodns.config.corefile import Directive
 from topodns.config.directives.context import Context
+from topodns.config.keys import parse_origins
 from topodns.config.values import (
     duration,
     fold_options,
@@ -69,6 +70,13 @@ def parse_cancel(directive: Directive, _: Context) -> float:
     if seconds <= 0:
         raise directive.error(f"'cancel' has {directive.args[0]}, expected a duration above 0")
     return seconds
+
+
+def parse_metadata(directive: Directive, _: Context) -> bool:
+    """`metadata [ZONES...]`: what it gathers in CoreDNS is known here without it. Read, checked, and without effect."""
+    no_body(directive)
+    parse_origins(directive, directive.args)
+    return True
 
 
 def parse_multisocket(directive: Directive, _: Context) -> int:

@@ -5,12 +5,13 @@ and `cleaning` are what leaves and what comes in.
 """
 
 from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
-from topodns.resolve.forward.flight import Answer, Flight
+from topodns.resolve.forward.flight import DEADLINE, Answer, Flight
 from topodns.resolve.forward.limits import InFlight
 from topodns.resolve.forward.outgoing import Options, OptionsFor, plain_message
 from topodns.resolve.forward.step import Forwarding
 
 __all__ = [
+    "DEADLINE",
     "Answer",
     "Flight",
     "ForwardCounts",

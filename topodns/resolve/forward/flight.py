@@ -58,6 +58,7 @@ class Plan:
     counts: ForwardCounts
     impatience: Impatience | None
     max_attempts: int  # that fail; 0: no limit
+    deadline: float = DEADLINE  # seconds for each flight
 
 
 Key = tuple[bytes, bool]
@@ -67,8 +68,8 @@ Key = tuple[bytes, bool]
 class Flight:
     """Asks one upstream after the other; and one more beside it when that one takes long, where they are all alike.
 
-    `outcome` is settled within DEADLINE, whatever upstreams do, and `landed` is called just before. `addresses` are
-    those of the clients that wait for it.
+    `outcome` is settled within the plan's deadline, whatever upstreams do, and `landed` is called just before.
+    `addresses` are those of the clients that wait for it.
     """
 
     __slots__ = (
@@ -99,7 +100,7 @@ class Flight:
     def start(self) -> None:
         plan = self._plan
         now = plan.timers.time()
-        self._deadline = now + DEADLINE
+        self._deadline = now + plan.deadline
         self._ask_next()
         if plan.impatience is not None and not self.over:
             plan.impatience.watch(self, now)

@@ -10,7 +10,7 @@ from topodns.dns.wire import HEADER_SIZE
 from topodns.resolve.course import Course, Timers
 from topodns.resolve.exchange import Upstream
 from topodns.resolve.forward.counts import ForwardCounts
-from topodns.resolve.forward.flight import Answer, Flight, Key, Plan
+from topodns.resolve.forward.flight import DEADLINE, Answer, Flight, Key, Plan
 from topodns.resolve.forward.impatience import Impatience
 from topodns.resolve.forward.limits import InFlight
 from topodns.resolve.forward.outgoing import OptionsFor, no_options, question_message
@@ -45,7 +45,9 @@ class Forwarding:
         counts: ForwardCounts,
         followed: bool = False,
         options_for: OptionsFor = no_options,
+        deadline: float = DEADLINE,
     ) -> None:
+        """`deadline`: seconds in which a question is answered, by SERVFAIL if need be."""
         self._settings = settings
         self._takes_all = ROOT in settings.origins and not settings.excepted
         self._in_flight = in_flight
@@ -53,7 +55,8 @@ class Forwarding:
         self._options_for = options_for
         self._may_pass = followed and (bool(settings.next_rcodes) or settings.next_on_nodata)
         self._pool = Pool(settings, upstreams, timers, rng, counts)
-        self._plan = Plan(settings, self._pool, timers, counts, _impatience(settings, timers), _max_attempts(settings))
+        impatience = _impatience(settings, timers)
+        self._plan = Plan(settings, self._pool, timers, counts, impatience, _max_attempts(settings), deadline)
         self._flights: dict[Key, Flight] = {}
         self._waiting = 0  # questions, however few flights they wait for
 

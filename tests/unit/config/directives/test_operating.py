@@ -36,7 +36,7 @@ def test_timeouts_of_tcp_connections(lines: str, timeouts: Timeouts) -> None:
         ("pprof 6053", "'pprof' has the arguments '6053', expected one address HOST:PORT or :PORT at most"),
         ("pprof {\nblock often\n}", "'block' has 'often', expected a whole number from 0 to 2147483647"),
         ("debug on", "'debug' has the arguments 'on', expected none"),
-        ("metadata on", "'metadata' has the arguments 'on', expected none"),
+        ("metadata a..b", "found no zone's name: empty label in 'a..b'"),
         ("loop 5s", "'loop' has the arguments '5s', expected none"),
     ],
 )
@@ -55,4 +55,4 @@ def test_sockets_profiles_and_words_that_stand_alone() -> None:
     assert block.debug
     assert block.metadata
     assert block.loop
-    assert only_block("multisocket\npprof").multisocket == 0
+    assert only_block("multisocket\npprof\nmetadata example.org").multisocket == 0

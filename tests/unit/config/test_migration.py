@@ -1,0 +1,223 @@
+"""`topodns check --from coredns`: the table of verdicts, and how it is applied to a Corefile."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.corefiles import block_problem
+from tests.support.distributions import COREFILES, RESOLV_CONF, ROOT, corefile
+from topodns.config.coredns_directives import DIRECTIVES as ROWS
+from topodns.config.coredns_directives import ELSEWHERE, Verdict
+from topodns.config.directives import COREDNS_ONLY, DIRECTIVES
+from topodns.config.migration import Migration, examine
+
+# CoreDNS 1.14.7's, in its order.
+PLUGIN_CFG = """
+    root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload nsid bufsize bind
+    debug trace ready health pprof shed prometheus errors log dnstap local dns64 any chaos loadbalance tsig rewrite
+    autopath acl cache header dnssec tls minimal template transfer hosts route53 azure clouddns k8s_external kubernetes
+    file auto secondary etcd loop forward grpc erratic whoami on sign view nomad
+"""
+
+
+def examined(text: str, directory: str = "") -> Migration:
+    return examine(text, f"{directory}/Corefile" if directory else "Corefile", 53, {"PORT": "9153"})
+
+
+def lines(text: str, directory: str = "") -> list[str]:
+    """The findings without the file, up to the verdict."""
+    return [
+        f"{finding.line}: {finding.subject}: {finding.verdict.value}" for finding in examined(text, directory).findings
+    ]
+
+
+def test_every_directive_of_coredns_has_a_row_in_its_order() -> None:
+    assert [name for name in ROWS if name != "topology"] == PLUGIN_CFG.split()
+
+
+def test_every_directive_of_topodns_has_a_row_and_is_supported() -> None:
+    assert {name for name, row in ROWS.items() if row.verdict is not Verdict.UNSUPPORTED} == set(DIRECTIVES)
+
+
+def test_every_directive_that_only_coredns_has_says_what_to_do_instead() -> None:
+    unsupported = {name for name, row in ROWS.items() if row.verdict is Verdict.UNSUPPORTED}
+    assert unsupported == COREDNS_ONLY
+    for name in unsupported:
+        assert block_problem(f"    {name}") == (
+            f"Corefile:2: CoreDNS has the directive '{name}', topodns does not: {ROWS[name].text}"
+        )
+
+
+def test_a_plugin_that_is_not_coredns_s_own_says_it_too() -> None:
+    assert block_problem("    proxy . 10.0.0.1") == (
+        "Corefile:2: topodns has no directive 'proxy': CoreDNS dropped it in 1.5; write `forward`"
+    )
+
+
+def test_no_row_says_that_it_differs_without_saying_how() -> None:
+    rows = [row for directive in ROWS.values() for row in (directive, *directive.options.values())]
+    assert [row for row in rows if (row.verdict is Verdict.SAME) is bool(row.text)] == []
+    assert not ELSEWHERE.keys() & ROWS.keys()
+
+
+WHOLE = """(watched) {
+    errors
+    prometheus localhost:{$PORT}
+}
+example.org:1053 10.0.0.0/8 {
+    import watched
+    health {
+        lameduck 5s
+    }
+    hosts {
+        10.0.0.1 www.example.org
+        fallthrough
+    }
+    rewrite {
+        name exact a.example.org www.example.org
+    }
+    whoami
+}
+"""
+
+
+def test_imports_are_reported_where_the_words_stand_that_they_bring() -> None:
+    assert lines(WHOLE) == [
+        "5: block example.org:1053: same",
+        "5: block 10.0.0.0/8: same",
+        "2: errors: differs",
+        "3: prometheus: same",
+        "7: health: same",
+        "8: health lameduck: same",
+        "10: hosts: differs",
+        "11: hosts 10.0.0.1: same",
+        "12: hosts fallthrough: same",
+        "14: rewrite: differs",
+        "17: whoami: same",
+    ]
+    assert examined(WHOLE).possible
+
+
+CASES = [
+    (
+        "a directive that is not there, with its options",
+        "etcd {\n path x\n}",
+        "etcd: not supported, etcd path: not supported",
+    ),
+    ("an external plugin that is known", "fanout . 10.0.0.1", "fanout: not supported"),
+    ("a misspelt directive", "whoamy", "whoamy: not supported"),
+    ("a directive twice", "whoami\nwhoami", "whoami: same, whoami: refused"),
+    ("and its options", "cache\ncache {\n keepttl\n}", "cache: differs, cache: refused, cache keepttl: not looked at"),
+    ("directives that add up", "log\nlog", "log: differs, log: differs"),
+    ("a wrong argument", "bufsize 1", "bufsize: refused"),
+    (
+        "one wrong option of two",
+        "ready {\n x\n monitor continuously\n}",
+        "ready: same, ready x: refused, ready monitor: same",
+    ),
+    (
+        "two of three",
+        "cache {\n x\n y\n keepttl\n}",
+        "cache: differs, cache x: refused, cache y: refused, cache keepttl: same",
+    ),
+    ("only wrong ones", "timeouts {\n read 0s\n}", "timeouts: same, timeouts read: refused"),
+    ("options of a wrong line", "health x {\n lameduck 5s\n}", "health: refused, health lameduck: not looked at"),
+    ("an option that is not there", "prometheus {\n tls a b\n}", "prometheus: same, prometheus tls: not supported"),
+    ("an option that differs", "cache {\n serve_stale\n}", "cache: differs, cache serve_stale: differs"),
+    ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: refused"),
+    ("an upstream with a host name", "forward . dns.example.net", "forward: refused"),
+    ("a wrong word in the body of a rule", "rewrite {\n name exact\n}", "rewrite: refused"),
+    ("what is topodns's own", "kubernetes cluster.local\ntopology", "kubernetes: differs, topology: differs"),
+    ("what lacks something beside it", "topology", "topology: differs, : refused"),
+    ("a word that would break the line", '"a\nb"', "'a\\nb': not supported"),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_each_directive_and_option_gets_its_verdict(body: str, expected: str) -> None:
+    found = examined(f". {{\n{body}\n}}\n").findings[1:]
+    assert ", ".join(f"{finding.subject}: {finding.verdict.value}" for finding in found) == expected
+
+
+def test_a_refusal_says_what_check_alone_would_say() -> None:
+    (*_, found) = examined(". {\n    forward . https://192.0.2.1\n}\n").findings
+    assert f"{found.file}:{found.line}: {found.text}" == block_problem("    forward . https://192.0.2.1")
+
+
+def test_a_misspelt_directive_comes_with_the_nearest_word() -> None:
+    (*_, found) = examined(". {\n    whoamy\n}\n").findings
+    assert found.text.endswith("; did you mean 'whoami'?")
+
+
+KEYS = [
+    ("tls://.:853", "1: block tls://.:853: not supported"),
+    ("grpc://example.org", "1: block grpc://example.org: not supported"),
+    ("example..org", "1: block example..org: refused"),
+    (".:99999", "1: block .:99999: refused"),
+]
+
+
+@pytest.mark.parametrize(("key", "expected"), KEYS)
+def test_a_key_that_cannot_be_served_does_not_hide_its_block(key: str, expected: str) -> None:
+    assert lines(f"{key} {{\n    whoami\n}}\n") == [expected, "2: whoami: same"]
+
+
+def test_an_import_that_cannot_be_done_does_not_hide_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "good.server").write_text("example.org {\n    import nowhere\n    whoami\n}\n")
+    text = "import missing.server\nimport *.server\n. {\n    whoami\n}\n"
+    assert lines(text, str(tmp_path)) == [
+        "1: : refused",
+        "2: : refused",
+        "1: block example.org: same",
+        "3: whoami: same",
+        "3: block .: same",
+        "4: whoami: same",
+    ]
+
+
+@pytest.mark.parametrize("text", [". {\n    whoami\n", ". {\n    }\n}\n", '. {\n    nsid "x\n}\n'])
+def test_a_fault_of_the_language_is_the_only_finding(text: str) -> None:
+    (found,) = examined(text).findings
+    assert found.verdict is Verdict.REFUSED
+
+
+def test_an_empty_corefile_and_two_blocks_for_the_same_names_are_refused() -> None:
+    for text in ("", ". {\n    whoami\n}\n. {\n    whoami\n}\n"):
+        found = examined(text)
+        assert not found.possible
+        assert found.findings[-1].verdict is Verdict.REFUSED
+
+
+WORDS = st.sampled_from(
+    ["{", "}", "\n", "import", "(x)", '"a b"', "{$PORT}", "10s", "-1", "127.0.0.1", "(", ".", "a..b", "\0", *DIRECTIVES]
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(WORDS, max_size=12), st.sampled_from(sorted(DIRECTIVES)))
+def test_whatever_it_is_given_it_reports(words: list[str], name: str) -> None:
+    assert str(examined(f". {{\n{name} {' '.join(words)}\n}}\n")).startswith("Corefile:")
+
+
+def test_the_sum_stands_in_the_last_line() -> None:
+    report = str(examined(". {\n    whoami\n    errors\n    etcd\n    bufsize 1\n}\n"))
+    assert report.splitlines()[-1] == "Corefile: not as it is: 2 same, 1 different, 1 not supported, 1 refused"
+
+
+@pytest.mark.parametrize("name", COREFILES)
+@pytest.mark.parametrize("line", ["loop", "loop\n    topology"], ids=["as it is", "with topology"])
+def test_what_installers_write_can_be_swapped(name: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")
+    text = corefile(name, {RESOLV_CONF: str(tmp_path / "resolv.conf"), "    loop\n": f"    {line}\n"})
+    assert examined(text, str(tmp_path)).possible
+
+
+def test_the_guide_shows_what_is_printed(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "migrate-from-coredns.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(Corefile:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")
+    text = corefile("eks", {RESOLV_CONF: str(tmp_path / "resolv.conf")})
+    assert [line for line in shown.splitlines() if line not in str(examined(text)).splitlines()] == []
