@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-cluster test-crowd kubelab test-all lint format bench bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-cluster test-crowd test-differential kubelab test-all lint format bench bench-scale lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.runtime ## create .venv with .venv/bin/topodns from requirements.lock
 
@@ -29,10 +29,14 @@ test-cluster: kubelab ## run the tests against a real Kubernetes (root; the firs
 test-crowd: kubelab ## of these only the ones with 300 nodes and 1,000 pods, which kwok plays (2 minutes)
 	@$(BIN)/python -m pytest tests/cluster/test_many_nodes.py
 
+test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 30,000 questions (the first run builds CoreDNS with Go)
+	@$(BIN)/python -m tests.support.coredns
+	@$(BIN)/python -m pytest tests/differential
+
 kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 
-test-all: test test-cluster ## run everything
+test-all: test test-differential test-cluster ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

@@ -31,8 +31,8 @@ from topodns.listeners import Listeners, Prepared
 from topodns.published import Events, readings
 from topodns.resolve.audit import audit
 from topodns.resolve.chain import Host
-from topodns.resolve.weight_file import BadWeights
 from topodns.settings.server import Reload, Settings
+from topodns.workings import FILE_ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class NotKnown(Exception):
     """A new Corefile's clusters could not be read in time; says what is waited for."""
 
 
-STOP_ERRORS: Final = (NotKnown, ApiError, ConfigError, ListenError, BadWeights, OSError)
+STOP_ERRORS: Final = (NotKnown, ApiError, ConfigError, ListenError, *FILE_ERRORS)
 """What keeps a Corefile from being served: at the start the program ends, later the old one stays."""
 
 

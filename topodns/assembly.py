@@ -6,24 +6,20 @@ that a Corefile that cannot be built changes nothing.
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 
+from topodns.block_parts import Site, make_parts, make_road
 from topodns.clusters import Cluster, ClusterMaker, Feed
-from topodns.counted import ServerLabels, cache_labels, view_label
+from topodns.counted import view_label
 from topodns.dns.message import Query, RRClass
 from topodns.dns.names import ROOT, name_text
 from topodns.edge.manifests import ManifestSource
 from topodns.edge.timers import LoopTimers
 from topodns.resolve.blocks import Block, BlockTable
-from topodns.resolve.chain import Host, Parts, build_chain
+from topodns.resolve.chain import Host, build_chain
 from topodns.resolve.chase import Chaser
-from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.query_log import QueryLog
-from topodns.resolve.relay import Road, ends_of, is_road
-from topodns.resolve.rewrite import Rewriter
+from topodns.resolve.relay import is_road
 from topodns.resolve.step import Client
-from topodns.resolve.tally import server_label
-from topodns.resolve.template.step import Templates
 from topodns.resolve.view.filter import ViewFilter
 from topodns.settings.rewrite import ClassRule
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
@@ -88,7 +84,7 @@ class Assembly:
         """A generation whose clusters go on with those of `feeds` that are as they need them.
 
         The other clusters are not known yet: `load_manifests`, or `cluster_sources`, makes them so. No feed is changed.
-        Raises what its files raise: OSError, BadWeights.
+        Raises one of `workings.FILE_ERRORS`.
         """
         generation, spare = Generation(settings), list(feeds)
         rows: dict[ListenAt, list[Block]] = {}
@@ -115,7 +111,12 @@ class Assembly:
         self, workings: Workings, key: BlockKey, host: str, cluster: Cluster | None, generation: Generation
     ) -> Block:
         block, at = workings.settings, (host, key.port)
-        parts = self._parts(workings, at, cluster, Chaser(generation.match_at(at)))
+        site = Site(host, key.port, Chaser(generation.match_at(at)), self._machine.addresses)
+        counted = self.workshop.counted
+        parts = make_parts(workings, cluster, site, counted)
+        road = None
+        if key.origin == ROOT and is_road(block):
+            road = make_road(workings, site, counted, generation.settings)
         return Block(
             origin=key.origin,
             label=name_text(key.origin),
@@ -126,54 +127,8 @@ class Assembly:
             errors=workings.errors,
             view=ViewFilter(block.view, host) if block.view is not None else None,
             view_name=view_label(block),
-            road=_road(workings, parts, generation.settings) if key.origin == ROOT and is_road(block) else None,
+            road=road,
         )
-
-    def _parts(self, workings: Workings, at: ListenAt, cluster: Cluster | None, chaser: Chaser) -> Parts:
-        """The workings of a block, and what depends on where the block listens."""
-        block, cache, host, counted = workings.settings, workings.cache, at[0], self.workshop.counted
-        labels = ServerLabels(server_label(at), view_label(block))
-        server_address = ip_address(host.partition("%")[0]).packed if host else b""
-        zone = None
-        if cluster is not None:
-            zone = ClusterZone(
-                cluster.kubernetes,
-                cluster.topology,
-                cluster.state,
-                cluster.locator,
-                self._bound_addresses(host),
-                chaser,
-            )
-        return Parts(
-            balancer=workings.balancer,
-            rewrite=Rewriter(block.rewrite, chaser, server_address) if block.rewrite else None,
-            cache=cache.counting(counted.caches[cache_labels(block, labels.server)]) if cache is not None else None,
-            templates=(Templates(block.template, chaser, counted.templates[labels]),) if block.template else (),
-            hosts=workings.hosts,
-            cluster=zone,
-            loop=workings.guard,
-            forwards=workings.forwards,
-        )
-
-    def _bound_addresses(self, host: str) -> tuple[bytes, ...]:
-        """The addresses that endpoints of our own Service would have."""
-        bound = (ip_address(host).packed,) if host else sorted(self._machine.addresses)
-        return tuple(address for address in bound if not ip_address(address).is_loopback)
-
-
-def _road(workings: Workings, parts: Parts, settings: Settings) -> Road:
-    block = workings.settings
-    known = block.kubernetes.origins if block.kubernetes is not None else ()
-    others = tuple(key.origin for other in settings.blocks for key in other.keys if key.origin != ROOT)
-    return Road(
-        forwarding=workings.forwards[0],
-        cache=parts.cache,
-        guard=workings.guard,
-        balancer=workings.balancer,
-        elsewhere=ends_of((*known, *others)),
-        label=name_text(ROOT),
-        payload_size=block.bufsize or DEFAULT_UDP_SIZE,
-    )
 
 
 def _classes(settings: Settings) -> frozenset[int]:

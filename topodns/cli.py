@@ -96,12 +96,12 @@ def _check(arguments: Sequence[str]) -> int:
     settings = _load(flags.conf, flags.port, _stdin_text(flags.conf))
     from topodns.edge.log_lines import warnings_to
     from topodns.manifest_check import check_manifests
-    from topodns.resolve.weight_file import BadWeights
+    from topodns.workings import FILE_ERRORS
 
     try:
         with warnings_to(sys.stderr):
             whole = check_manifests(settings)
-    except (BadWeights, OSError) as problem:
+    except FILE_ERRORS as problem:
         print(problem, file=sys.stderr)
         return 1
     if not whole:
@@ -146,7 +146,7 @@ def _explain(arguments: Sequence[str]) -> int:
 def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
     from topodns.edge.admin_client import AdminError, fetch
     from topodns.explain import Unexplained, explain_offline, explanation_text
-    from topodns.resolve.weight_file import BadWeights
+    from topodns.workings import FILE_ERRORS
 
     try:
         if flags.conf:
@@ -154,7 +154,7 @@ def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -
             explained = explain_offline(settings, question).as_dict()
         else:
             explained = _read_explanation(fetch(flags.server, "/explain", question), flags.server)
-    except (AdminError, Unexplained, BadWeights, OSError) as problem:
+    except (AdminError, Unexplained, *FILE_ERRORS) as problem:
         print(problem, file=sys.stderr)
         return 1
     print(json.dumps(explained, indent=2) if flags.json else explanation_text(explained))

@@ -11,6 +11,7 @@ from topodns import __version__
 from topodns.assembly import Generation
 from topodns.cluster.policy import InvalidPolicy
 from topodns.clusters import Cluster
+from topodns.counted import Counted, view_label
 from topodns.dns.names import name_text
 from topodns.edge.health_probe import BUCKETS, HealthProbe
 from topodns.edge.kube_api import RequestTally
@@ -18,8 +19,12 @@ from topodns.edge.manifests import ManifestSource
 from topodns.edge.metrics import Distribution, Published, Reading
 from topodns.edge.mmsg import DatagramCounts
 from topodns.edge.tcp import TcpCounts
-from topodns.listeners import Listeners, server_label
+from topodns.listeners import Listeners
 from topodns.published_api import api_readings, request_readings
+from topodns.published_forward import forward_readings
+from topodns.published_resolver import resolver_readings
+from topodns.resolve.tally import server_label
+from topodns.workings import Workings
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +39,7 @@ class Events:
 
     requests: RequestTally = field(default_factory=RequestTally)
     service_events: Counter[str] = field(default_factory=Counter)
+    counted: Counted = field(default_factory=Counted)
     generation: Generation | None = None
     failed_reloads: int = 0
     health: HealthProbe = field(default_factory=HealthProbe)
@@ -46,11 +52,18 @@ class Events:
     def clusters(self) -> list[Cluster]:
         return self.generation.clusters if self.generation is not None else []
 
+    def workings(self) -> list[Workings]:
+        return self.generation.workings if self.generation is not None else []
+
 
 def readings(listeners: Listeners, events: Events) -> list[Published]:
     """Everything that is read at scrape time."""
     sources = [*_clusters(events), *api_readings(events.clusters), *request_readings(events.requests)]
-    return [*_process(events), *_health(events.health), *sources, *_sockets(listeners, events)]
+    resolver = [
+        *forward_readings(events.counted),
+        *resolver_readings(events.counted, events.workings, listeners.tallies),
+    ]
+    return [*_process(events), *_health(events.health), *sources, *_sockets(listeners, events), *resolver]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -100,12 +113,12 @@ def _health(probe: HealthProbe) -> Iterator[Published]:
 def _allowed(listeners: Listeners, events: Events) -> Rows:
     """Queries that `acl` let through: all of the blocks that have it, but those that it answered itself."""
     blocks = events.generation.settings.blocks if events.generation is not None else ()
-    guarded = {name_text(key.origin) for block in blocks if block.acl for key in block.keys}
+    guarded = {(name_text(key.origin), view_label(block)) for block in blocks if block.acl for key in block.keys}
     counts: Counter[tuple[str, ...]] = Counter()
     for tally in listeners.tallies():
         for kind, times in tally.kinds():
-            if kind.origin in guarded and kind.plugin != "acl":
-                counts[(tally.server, "")] += times
+            if (kind.origin, kind.view) in guarded and kind.plugin != "acl":
+                counts[(tally.server, kind.view)] += times
     return counts.items()
 
 
@@ -115,7 +128,7 @@ def _enabled(events: Events) -> Rows:
         for key in block.keys:
             for host in block.bind or ("",):
                 for name in block.directives:
-                    rows[(server_label((host, key.port)), name_text(key.origin), "", name)] = 1
+                    rows[(server_label((host, key.port)), name_text(key.origin), view_label(block), name)] = 1
     return rows.items()
 
 

@@ -12,35 +12,33 @@ from random import Random
 from typing import Final
 
 from topodns.cluster.model import Fact
+from topodns.counted import Connections, Counted, cache_labels, servers_of
+from topodns.dns.zone_text import BadZone
 from topodns.edge.hosts_source import HostsSource
 from topodns.edge.upstream import DnsUpstream, UpstreamLimits, open_upstream
 from topodns.edge.weight_source import WeightSource
+from topodns.edge.zone_file_source import ZoneFileSource
 from topodns.resolve.cache import ResponseCache
 from topodns.resolve.course import Outcome, Timers
 from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.exchange import Failure, Transport
-from topodns.resolve.forward import ForwardCounts, Forwarding, InFlight
+from topodns.resolve.forward import DEADLINE, Forwarding
 from topodns.resolve.hosts import HostNames
 from topodns.resolve.loadbalance import LoadBalancer
-from topodns.resolve.loop import LoopCounts, LoopGuard
+from topodns.resolve.loop import LoopGuard
+from topodns.resolve.weight_file import BadWeights
 from topodns.settings.forward import Forward, UpstreamAddress, UpstreamTransport
 from topodns.settings.server import ServerBlock
 from topodns.settings.steps import LoadbalancePolicy
 
 _SECRET: Final = 8  # octets of a label that nobody can guess
+_LINGER: Final = 10.0  # seconds: twice as long as a question is asked anew, and autopath and dns64 ask two in a row
 _DEFAULTS: Final = UpstreamLimits()
 
+FILE_ERRORS: Final = (OSError, BadWeights, BadZone)
+"""What files raise that cannot be used; ssl.SSLError is an OSError."""
 
-@dataclass(eq=False)
-class Counted:
-    """The counts of the whole process, so that a reload keeps them."""
-
-    forward: ForwardCounts = field(default_factory=ForwardCounts)
-    in_flight: InFlight = field(default_factory=InFlight)
-    loop: LoopCounts = field(default_factory=LoopCounts)
-
-
-Source = HostsSource | WeightSource
+Source = HostsSource | WeightSource | ZoneFileSource
 
 
 @dataclass(eq=False)
@@ -51,6 +49,7 @@ class Workings:
     balancer: LoadBalancer | None = None
     cache: ResponseCache | None = None
     hosts: HostNames | None = None
+    zone_files: tuple[ZoneFileSource, ...] = ()
     forwards: tuple[Forwarding, ...] = ()
     guard: LoopGuard | None = None
     errors: ErrorLog | None = None
@@ -60,7 +59,7 @@ class Workings:
     def start(self, changed: Callable[[frozenset[Fact]], None]) -> None:
         """Its generation is in charge from now on; `changed` is told what a file changed."""
         for source in self.sources:
-            if isinstance(source, HostsSource):
+            if not isinstance(source, WeightSource):
                 source.changed = changed
         if self.guard is not None:
             self.guard.start()
@@ -78,7 +77,7 @@ class Workings:
 
 
 class Workshop:
-    """Makes workings. Raises what their files raise: OSError, BadWeights, ssl.SSLError."""
+    """Makes workings. Raises one of FILE_ERRORS."""
 
     def __init__(self, timers: Timers, rng: Random) -> None:
         self.counted = Counted()
@@ -90,11 +89,19 @@ class Workshop:
         workings = Workings(block)
         workings.balancer = self._balancer(block, workings)
         workings.errors = ErrorLog(block.errors, self._timers) if block.errors is not None else None
-        workings.cache = ResponseCache(block.cache, self._timers) if block.cache is not None else None
+        workings.cache = self._cache(block)
         workings.hosts = self._hosts(block, workings)
+        workings.zone_files = tuple(self._zone_files(block, workings))
         workings.forwards = tuple(self._forwards(block, workings))
         workings.guard = self._guard(block, workings)
         return workings
+
+    def _cache(self, block: ServerBlock) -> ResponseCache | None:
+        """One for all servers of the block; what does not fit into it is counted under the first of them."""
+        if block.cache is None:
+            return None
+        labels = cache_labels(block, servers_of(block)[0])
+        return ResponseCache(block.cache, self._timers, self.counted.caches[labels])
 
     def _balancer(self, block: ServerBlock, workings: Workings) -> LoadBalancer | None:
         settings = block.loadbalance
@@ -115,9 +122,19 @@ class Workshop:
         workings.sources.append(source)
         return HostNames(block.hosts, source.table)
 
+    def _zone_files(self, block: ServerBlock, workings: Workings) -> Iterator[ZoneFileSource]:
+        for settings in block.file:
+            source = ZoneFileSource(settings)
+            source.load()
+            workings.sources.append(source)
+            yield source
+
     def _forwards(self, block: ServerBlock, workings: Workings) -> Iterator[Forwarding]:
         for number, settings in enumerate(block.forward, 1):
-            upstreams = [LateUpstream(settings, address) for address in settings.upstreams]
+            upstreams = [
+                LateUpstream(settings, address, self.counted.connections[address.name])
+                for address in settings.upstreams
+            ]
             workings.upstreams += upstreams
             yield Forwarding(
                 settings,
@@ -127,6 +144,7 @@ class Workshop:
                 self.counted.in_flight,
                 self.counted.forward,
                 followed=number < len(block.forward),
+                deadline=min(DEADLINE, block.cancel or DEADLINE),
             )
 
     def _guard(self, block: ServerBlock, workings: Workings) -> LoopGuard | None:
@@ -139,10 +157,11 @@ class Workshop:
 class LateUpstream:
     """An `Upstream` that is opened when it is first asked: only then is there a loop."""
 
-    def __init__(self, settings: Forward, address: UpstreamAddress) -> None:
+    def __init__(self, settings: Forward, address: UpstreamAddress, counts: Connections) -> None:
         self.name = address.name
         self._settings = settings
         self._address = address
+        self._counts = counts
         # Made now, so that a certificate that cannot be read is a problem of the Corefile.
         self._tls = _tls_context(settings) if address.transport is UpstreamTransport.TLS else None
         self.opened: DnsUpstream | None = None
@@ -151,6 +170,10 @@ class LateUpstream:
         return (self.opened or self._open()).exchange(message, transport, timeout)
 
     def close(self) -> None:
+        """Later: what is on its way may have to ask again, also one that nobody has asked so far."""
+        asyncio.get_running_loop().call_later(_LINGER, self._close)
+
+    def _close(self) -> None:
         if self.opened is not None:
             self.opened.close()
 
@@ -165,9 +188,10 @@ class LateUpstream:
             source_address=settings.source_address,
             limits=UpstreamLimits(
                 expire=settings.expire,
-                max_age=settings.max_age or _DEFAULTS.max_age,
+                max_age=_DEFAULTS.max_age if settings.max_age is None else settings.max_age,
                 max_idle_conns=settings.max_idle_conns,
             ),
+            counts=self._counts,
         )
         return self.opened
 

@@ -428,6 +428,7 @@ def test_no_more_questions_of_a_connection_are_looked_at_than_may_be_in_flight(l
             for outcome in server.seen.awaited[1:]:
                 outcome.settle(None)
             assert await client.reply() == b"cba"
+            server.seen.awaited[4].settle(None)
 
     run(loop_name, story())
 
@@ -465,6 +466,22 @@ def test_a_close_waits_for_the_answers_that_are_on_their_way(loop_name: str) -> 
             client.writer.write(frame(b"later"))
             await eventually(lambda: len(server.seen.awaited) == 1)
             closing = asyncio.create_task(server.listener.close())
+            server.seen.awaited[0].settle(b"there")
+            assert await client.reply() == b"there"
+            await closing
+
+    run(loop_name, story())
+
+
+def test_a_close_waits_longer_for_an_answer_than_for_the_rest_of_a_message(loop_name: str) -> None:
+    async def story() -> None:
+        limits = replace(QUICK, idle=60.0)
+        async with serving(limits) as server, client_of(server) as client:
+            client.writer.write(frame(b"later"))
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            loop = asyncio.get_running_loop()
+            closing, began = asyncio.create_task(server.listener.close()), loop.time()
+            await eventually(lambda: loop.time() - began > 2 * limits.message)
             server.seen.awaited[0].settle(b"there")
             assert await client.reply() == b"there"
             await closing

@@ -108,7 +108,7 @@ async def replies(sock: socket.socket, count: int) -> list[bytes]:
     return [await asyncio.wait_for(loop.sock_recv(sock, 65535), PATIENCE) for _ in range(count)]
 
 
-def entry(tail: bytes | None, rotate: Callable[[], bytes] | None = None) -> Entry:
+def entry(tail: bytes | None, rotate: Callable[[], bytes | None] | None = None) -> Entry:
     return tail, [0], rotate
 
 
@@ -145,6 +145,20 @@ def test_an_answer_that_rotates_is_made_anew_for_each_asking(loop_name: str, kin
             server.table.common[b"q"] = entry(None, lambda: next(orders))
             with client_of(server) as sock:
                 assert await ask(sock, b"01q", b"02q") == [b"01ab", b"02ba"]
+
+    run(loop_name, story())
+
+
+def test_an_answer_that_is_outlived_is_a_miss(loop_name: str, kind: str) -> None:
+    async def story() -> None:
+        tails = iter([b"young", None, None])
+        async with serving(kind) as server:
+            server.table.common[b"q"] = outlived = entry(None, lambda: next(tails))
+            with client_of(server) as sock:
+                assert await ask(sock, b"01q") == [b"01young"]
+                assert await ask(sock, b"02q", b"03q") == [b"02q", b"03q"]  # reversed, as misses are answered here
+            assert [data for data, _, _ in server.seen.misses] == [b"02q", b"03q"]
+            assert (outlived[1], [hits for hits, _, _ in server.seen.batches]) == ([1], [1])
 
     run(loop_name, story())
 
@@ -428,6 +442,22 @@ def test_a_close_waits_for_the_answers_that_are_on_their_way(loop_name: str, kin
                 await eventually(lambda: len(server.seen.awaited) == 1)
                 closing = asyncio.create_task(server.listener.close())
                 await asyncio.sleep(0)
+                server.seen.awaited[0].settle(b"01there")
+                await closing
+                assert sock.recv(100) == b"01there"
+
+    run(loop_name, story())
+
+
+def test_what_arrives_while_a_close_waits_is_answered(loop_name: str, kind: str) -> None:
+    async def story() -> None:
+        async with serving(kind) as server:
+            with client_of(server) as sock:
+                sock.send(b"01later")
+                await eventually(lambda: len(server.seen.awaited) == 1)
+                closing = asyncio.create_task(server.listener.close())
+                await asyncio.sleep(0)
+                assert await ask(sock, b"02q") == [b"02q"]
                 server.seen.awaited[0].settle(b"01there")
                 await closing
                 assert sock.recv(100) == b"01there"

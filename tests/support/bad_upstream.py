@@ -130,12 +130,19 @@ async def _listening(server: BadUpstream, port: int, context: ssl.SSLContext | N
     try:
         yield
     finally:
+        loop.remove_reader(tcp_socket)  # asyncio leaks the connections that it is accepting when it is told to close
+        await _turns()
         tcp.close()
         if udp is not None:
             udp.close()
         for stream in tuple(streams):
             stream.transport.abort()
-        await asyncio.sleep(0)  # aborted transports close their sockets in the loop's next turn
+        await _turns()
+
+
+async def _turns() -> None:
+    """The turns of the loop that a connection needs from accept to connection_made, or a socket from abort to close."""
+    for _ in range(5):
         await asyncio.sleep(0)
 
 
@@ -143,7 +150,11 @@ def _sockets(host: str, port: int) -> tuple[socket.socket, socket.socket]:
     """Both on the same port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     while True:
-        tcp, udp = socket.socket(family, socket.SOCK_STREAM), socket.socket(family, socket.SOCK_DGRAM)
+        # Only where the protocol is named does asyncio switch Nagle's delay off.
+        tcp, udp = (
+            socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP),
+            socket.socket(family, socket.SOCK_DGRAM),
+        )
         try:
             tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tcp.bind((host, port))

@@ -128,6 +128,6 @@ def shown(resolution: Resolution) -> str:
     data = [str(ip_address(rdata)) for rrset in response.answer if rrset.rtype in ADDRESSES for rdata in rrset.rdatas]
     ttls = {rrset.ttl for rrset in rrsets}
     ttl = "mixed" if len(ttls) > 1 else str(*ttls)
-    source = resolution.note if resolution.plugin == "cache" else "upstream"
+    source = resolution.note.split()[0] if resolution.plugin == "cache" else "upstream"
     words = [*(data or [RCODE_NAMES[response.rcode] if response.rcode else "NODATA"]), ttl, source]
     return " ".join(word for word in words if word)

@@ -27,7 +27,7 @@ class Demo:
         machine = Machine(Host("demo", Random(0)), "", frozenset())
         self.generation: Generation = load_manifests(Assembly(machine, lambda line: None).build(settings))
         self.tally = Tally(f"dns://127.0.0.1:{PORT}", "udp", "1")
-        table = HotTable(self.generation.view_name, Random(0))
+        table = HotTable(self.generation.view_name, Random(0), lambda: 0.0)
         blocks = self.generation.tables[("127.0.0.1", PORT)]
         self._handler = Handler(blocks, table, self.tally, _ticking().__next__, PORT)
 

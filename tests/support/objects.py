@@ -59,6 +59,8 @@ def service(
     ports: Sequence[str] = (),
     external_name: str | None = None,
     imported: bool = False,
+    external_ips: Sequence[str] = (),
+    external_hostnames: Sequence[str] = (),
     **topology: str | tuple[str, ...] | None,
 ) -> Service:
     """A Service: headless unless it has `cluster_ips` or an `external_name`. `topology` is TopologyInputs' fields."""
@@ -71,6 +73,8 @@ def service(
         ports=tuple(ServicePort(*_port(text)) for text in ports),
         topology=TopologyInputs(**topology),  # type: ignore[arg-type]  # the fields' own types
         imported=imported,
+        external_ips=tuple(map(packed, external_ips)),
+        external_hostnames=tuple(external_hostnames),
     )
 
 

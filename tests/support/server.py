@@ -72,7 +72,7 @@ def handler(
 ) -> Handler:
     """The handler of a socket on port 53, with a clock that goes on by one second each time it is read."""
     seconds = count()
-    table = HotTable(view_name, Random(seed))
+    table = HotTable(view_name, Random(seed), lambda: 0.0)
     tally = Tally("dns://:53", transport, "1")
     return Handler(BlockTable(blocks, classes), table, tally, lambda: float(next(seconds)), 53)
 

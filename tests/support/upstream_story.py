@@ -20,13 +20,13 @@ BRIEF: Final = 0.15  # seconds, for what is to time out
 TIMED_OUT: Final = Failure("i/o timeout", timed_out=True)
 REFUSED: Final = Failure("connection refused", timed_out=False)
 
-_QUICK: Final = UpstreamLimits(sweep=0.01)
+QUICK: Final = UpstreamLimits(connect=BRIEF, sweep=0.01)
 
 
 @contextlib.asynccontextmanager
 async def upstream_at(
     port: int,
-    limits: UpstreamLimits = _QUICK,
+    limits: UpstreamLimits = QUICK,
     host: str = "127.0.0.1",
     tls: ssl.SSLContext | None = None,
     server_name: str = "",
@@ -49,8 +49,10 @@ def ask(upstream: DnsUpstream, transport: Transport, question: str = "www.Exampl
     return upstream.exchange(query(question, Opt(), ident=0), transport, PATIENCE)
 
 
-def ask_briefly(upstream: DnsUpstream, transport: Transport) -> Outcome[bytes | Failure]:
-    return upstream.exchange(query("www.example.org A", Opt(), ident=0), transport, BRIEF)
+def ask_briefly(
+    upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
+) -> Outcome[bytes | Failure]:
+    return upstream.exchange(query(question, Opt(), ident=0), transport, BRIEF)
 
 
 async def result(outcome: Outcome[bytes | Failure]) -> bytes | Failure:

@@ -15,7 +15,7 @@ from tests.support.demo import PORT, ROOT, Demo
 from topodns.cli import main
 from topodns.cluster.topology import Reason
 from topodns.config.load import settings_from_text
-from topodns.edge.metrics import Metrics
+from topodns.edge.metrics import Distribution, Metrics, Reading
 from topodns.listeners import Listeners
 from topodns.published import Events, readings
 from topodns.settings.kubernetes import ApiSettings
@@ -156,6 +156,14 @@ def test_metrics_have_the_labels_that_are_documented(exposition: str) -> None:
         name = f"{family.name}_total" if family.type == "counter" else family.name
         for sample in family.samples:
             assert sample.labels.keys() - {"le"} == documented[name][1], sample.name
+
+
+def test_metrics_without_samples_would_have_the_labels_that_are_documented() -> None:
+    documented = documented_metrics()
+    for published in readings(Listeners(Random(0)), Events()):
+        is_counter = isinstance(published, Reading) and published.kind == "counter"
+        labels = set() if isinstance(published, Distribution) else set(published.labels)
+        assert labels == documented[f"{published.name}_total" if is_counter else published.name][1], published.name
 
 
 def test_every_outcome_of_a_selection_is_documented() -> None:

@@ -75,14 +75,29 @@ class ApiServiceSpec(ApiStruct):
     external_name: str | None = None
     cluster_ip: str | None = msgspec.field(name="clusterIP", default=None)
     cluster_ips: list[str] | None = msgspec.field(name="clusterIPs", default=None)
+    external_ips: list[str] | None = msgspec.field(name="externalIPs", default=None)
     ports: list[ApiPort] | None = None
     topology_keys: list[str] | None = None
     traffic_distribution: str | None = None
     internal_traffic_policy: str | None = None
 
 
+class ApiIngress(ApiStruct):
+    ip: str | None = None
+    hostname: str | None = None
+
+
+class ApiLoadBalancer(ApiStruct):
+    ingress: list[ApiIngress] | None = None
+
+
+class ApiServiceStatus(ApiStruct):
+    load_balancer: ApiLoadBalancer | None = None
+
+
 class ApiService(ApiObject):
     spec: ApiServiceSpec | None = None
+    status: ApiServiceStatus | None = None
 
 
 class ApiServiceImportSpec(ApiStruct):

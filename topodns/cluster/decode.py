@@ -12,6 +12,7 @@ from topodns.cluster.api_objects import (
     UNREADABLE,
     ApiEndpoints,
     ApiEndpointSlice,
+    ApiIngress,
     ApiMetadata,
     ApiNode,
     ApiNodeSpec,
@@ -153,6 +154,7 @@ def _legible(texts: Iterable[str | None]) -> tuple[bytes, ...]:
 def _decode_service(source: ApiService) -> Iterator[Service]:
     spec = source.spec or ApiServiceSpec()
     external = spec.type == "ExternalName"
+    ingress = _ingress(source)
     ips = [] if external else [ip for ip in spec.cluster_ips or (spec.cluster_ip,) if ip]
     headless = ips[:1] == ["None"]
     yield Service(
@@ -163,8 +165,16 @@ def _decode_service(source: ApiService) -> Iterator[Service]:
         external_name=(spec.external_name or "") if external else None,
         ports=_service_ports(spec.ports),
         topology=_topology_inputs(spec, source.metadata.annotations or {}),
+        external_ips=_legible((*(spec.external_ips or ()), *(each.ip for each in ingress))),
+        external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip),
         version=version_of(source.metadata),
     )
+
+
+def _ingress(source: ApiService) -> Sequence[ApiIngress]:
+    """Where the Service's load balancer takes traffic."""
+    balancer = source.status.load_balancer if source.status is not None else None
+    return (balancer.ingress if balancer is not None else None) or ()
 
 
 def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, str]) -> TopologyInputs:

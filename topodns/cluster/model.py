@@ -84,6 +84,8 @@ class Service:
     ports: tuple[ServicePort, ...] = ()
     topology: TopologyInputs = TopologyInputs()
     imported: bool = False  # a ServiceImport (KEP-1645): its ips are cluster_ips, type Headless is headless
+    external_ips: tuple[bytes, ...] = ()  # spec.externalIPs, then those of status.loadBalancer
+    external_hostnames: tuple[str, ...] = ()  # of load balancers that have no address of their own; as written
     version: int = field(default=0, compare=False)
 
     @property

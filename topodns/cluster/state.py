@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.backends import Backends
+from topodns.cluster.external_index import ExternalIndex
 from topodns.cluster.model import (
     EVERYTHING,
     Change,
@@ -53,6 +54,7 @@ class ClusterState:
 
     serial: int  # Unix seconds of the last change that CoreDNS would count; 0 before any
     nodes: NodeIndex
+    external: ExternalIndex
     revision: int  # grows with every change: what was found out about one revision holds as long as it lasts
 
     def __init__(
@@ -64,6 +66,7 @@ class ClusterState:
     ) -> None:
         self.serial = 0
         self.nodes = NodeIndex()
+        self.external = ExternalIndex()
         self.revision = 0
         self.needed = needed
         self._awaited = set(needed)
@@ -261,6 +264,7 @@ class ClusterState:
         facts: set[Fact] = set()
         for old, new in differences:
             facts.update(self._take(kind_of(_one_of((old, new))), old, new))
+            facts.update(self.external.take(old, new, wall_seconds))
             if counts_in_serial(old, new):
                 self.serial = wall_seconds
         moved = EVERYTHING in facts or verified != self.nodes.pod_cidrs_verified

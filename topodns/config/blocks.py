@@ -22,7 +22,7 @@ def build_block(block: Block, keys: Iterable[BlockKey], context: Context) -> Ser
         value = _value(directive, first, context)
         values[directive.name] = values[directive.name] + value if directive.name in first else value
         first.setdefault(directive.name, directive)
-    _check_topology(first)
+    _check_companions(first, values)
     if "bind" in values:
         values["bind"] = tuple(dict.fromkeys(values["bind"]))
     names = tuple(name for name in DIRECTIVES if name in first)
@@ -49,9 +49,16 @@ def _unknown(directive: Directive) -> ConfigError:
     return directive.error(f"unknown directive {shown(directive.name)}{guess}")
 
 
-def _check_topology(directives: dict[str, Directive]) -> None:
-    if "topology" in directives and "kubernetes" not in directives:
-        raise directives["topology"].error("found 'topology' in a server block without 'kubernetes', expected both")
+def _check_companions(directives: dict[str, Directive], values: dict[str, Any]) -> None:
+    """Refuse what means nothing without `kubernetes` in the same block."""
+    if "kubernetes" in directives:
+        return
+    needing = {"topology", "k8s_external"}
+    if "autopath" in directives and values["autopath"].kubernetes:
+        needing.add("autopath")
+    for name, directive in directives.items():
+        if name in needing:
+            raise directive.error(f"found '{name}' in a server block without 'kubernetes', expected both")
 
 
 def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> None:

@@ -1,27 +1,49 @@
-"""Files in the format of resolv.conf(5): the servers that they name when the configuration is read."""
+"""Files in the format of resolv.conf(5), as they are when the configuration is read. All raise ConfigError.
 
+A problem has its place in that file.
+"""
+
+from collections.abc import Iterator
 from ipaddress import ip_address
 
 from topodns.config.errors import ConfigError, shown
 from topodns.config.files import read_text, reason
+from topodns.dns.names import BadName, Name, parse_name
 
 
 def load_nameservers(path: str) -> tuple[str, ...]:
     """The addresses on the file's `nameserver` lines, in order; IPv6 ones perhaps with `%interface`.
 
-    All of them, where the C library takes three; other lines are for stub resolvers. Raises ConfigError, with the
-    place in that file.
+    All of them, where the C library takes three; other lines are for stub resolvers.
     """
+    found = []
+    for number, words in _lines(path):
+        match words:
+            case ["nameserver", address, *_]:
+                found.append(_address(path, number, address))
+    return tuple(found)
+
+
+def load_search_list(path: str) -> tuple[Name, ...]:
+    """The domains of the last `search` or `domain` line, in order; the root, which names no domain, left out."""
+    found: tuple[Name, ...] = ()
+    for number, words in _lines(path):
+        match words:
+            case ["search", *domains]:
+                found = tuple(_domain(path, number, domain) for domain in domains)
+            case ["domain", domain, *_]:
+                found = (_domain(path, number, domain),)
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _lines(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and words."""
     try:
         text = read_text(path)
     except (OSError, ValueError) as problem:
         raise ConfigError(path, 0, f"cannot be read: {reason(problem)}") from None
-    found = []
     for number, line in enumerate(text.splitlines(), start=1):
-        match line.split():
-            case ["nameserver", address, *_]:
-                found.append(_address(path, number, address))
-    return tuple(found)
+        yield number, line.split()
 
 
 def _address(path: str, line: int, text: str) -> str:
@@ -29,3 +51,10 @@ def _address(path: str, line: int, text: str) -> str:
         return str(ip_address(text))
     except ValueError:
         raise ConfigError(path, line, f"'nameserver' has {shown(text)}, expected an IP address") from None
+
+
+def _domain(path: str, line: int, text: str) -> Name:
+    try:
+        return parse_name(text)
+    except BadName as problem:
+        raise ConfigError(path, line, f"found the search domain {shown(text)}, which is none: {problem}") from None

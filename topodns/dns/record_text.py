@@ -28,7 +28,7 @@ _WORD: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\([0-9]{3}|.)", re.DOTALL)
 _NAME_PART: Final = re.compile(r"\\[0-9]{3}|\\.|\.|[^\\.]+", re.DOTALL)
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
-_TIME: Final = re.compile(r"(?:[0-9]{1,10}[smhdw]?)+")
+_TIME: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?")  # in linear time
 _TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4}

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from topodns.dns.message import RRClass, RRset, RRType
-from topodns.dns.names import BadName, Name, is_subdomain, name_text, parse_name, wire_labels
+from topodns.dns.names import BadName, Name, name_text, parse_name, wire_labels
 from topodns.dns.record_text import BadRecord, parse_record
 
 _MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
 _PIECE: Final = re.compile(
     r"""
-      (?P<text> (?: \\[^\n] | [^"();\n\\] | "(?: \\[^\n] | [^"\n\\] )*" )+ )
+      (?P<text> (?: \\[^\n] | [^"();\n\\]++ | "(?: \\[^\n] | [^"\n\\] )*" )+ )
     | (?P<comment> ;[^\n]* )
     | (?P<newline> \n )
     | (?P<parenthesis> [()] )
@@ -166,8 +166,3 @@ def _seconds(text: str) -> int:
     if seconds > _MAX_TTL:
         raise BadRecord(f"a TTL of {text[:40]!r}, expected at most {_MAX_TTL} seconds")
     return seconds
-
-
-def is_inside(record: RRset, origin: Name) -> bool:
-    """Whether the record's owner is at or below this lower-case origin."""
-    return is_subdomain(wire_labels(record.owner.lower()), origin)

@@ -19,7 +19,6 @@ from topodns.resolve.tally import DURATION_BUCKETS, SIZE_BUCKETS, Kind, Tally
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
-_VIEW = ""  # CoreDNS's label `view`, empty without the view directive
 _INFINITY = "+Inf"
 
 
@@ -128,7 +127,7 @@ def _counters(counted: Counted) -> Iterator[Metric]:
     refused: Counter[tuple[str, ...]] = Counter()
     selections: Counter[tuple[str, ...]] = Counter()
     for tally, kind, times in counted:
-        place = (tally.server, kind.origin, _VIEW)
+        place = (tally.server, kind.origin, kind.view)
         requests[(*place, tally.transport, tally.family, kind.qtype)] += times
         if kind.rcode:
             responses[(*place, kind.rcode, kind.plugin)] += times
@@ -148,9 +147,21 @@ def _counters(counted: Counted) -> Iterator[Metric]:
     localhost: Counter[tuple[str, ...]] = Counter()
     localhost[()] = sum(times for _, kind, times in counted if kind.outcome == LOCALHOST_NOTE)
     yield _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)
+    yield _template_matches(counted)
     for rcode, verdict in (("REFUSED", "blocked"), ("NOERROR", "filtered"), ("", "dropped")):
         verdicts = Counter({place[1:]: times for place, times in refused.items() if place[0] == rcode})
         yield _family(f"coredns_acl_{verdict}_requests", f"Queries {verdict} by acl.", _OURS, verdicts)
+
+
+def _template_matches(counted: Counted) -> Metric:
+    """The note of a template that matched is `ORIGIN CLASS TYPE`; the origin is the directive's, not the block's."""
+    matches: Counter[tuple[str, ...]] = Counter()
+    for tally, kind, times in counted:
+        if kind.plugin == "template" and kind.outcome:
+            origin, qclass, qtype = kind.outcome.split(" ")
+            matches[(tally.server, origin, kind.view, qclass, qtype)] += times
+    labels = (*_OURS, "class", "type")
+    return _family("coredns_template_matches", "Queries that a template was for.", labels, matches)
 
 
 def _family(name: str, documentation: str, labels: Sequence[str], counts: Counter[tuple[str, ...]]) -> Metric:
@@ -167,7 +178,7 @@ def _sizes(name: str, documentation: str, counted: Counted, which: Literal["quer
         size = kind.query_size if which == "query_size" else kind.response_size
         if not size:
             continue  # nothing was sent
-        labels = (tally.server, kind.origin, _VIEW, tally.transport)
+        labels = (tally.server, kind.origin, kind.view, tally.transport)
         slots = buckets.setdefault(labels, [0] * (len(SIZE_BUCKETS) + 1))
         slots[_slot(size)] += times
         sums[labels] += times * size
@@ -184,9 +195,9 @@ def _slot(size: int) -> int:
 def _durations(tallies: Iterable[Tally]) -> Metric:
     totals: dict[tuple[str, ...], list[float]] = {}
     for tally in tallies:
-        for origin, durations in tally.durations.items():
-            total = totals.setdefault((tally.server, origin, _VIEW), [0.0] * len(durations))
-            totals[(tally.server, origin, _VIEW)] = [a + b for a, b in zip(total, durations, strict=True)]
+        for labels, durations in tally.durations.items():
+            total = totals.setdefault((tally.server, *labels), [0.0] * len(durations))
+            totals[(tally.server, *labels)] = [a + b for a, b in zip(total, durations, strict=True)]
     family = HistogramMetricFamily(
         "coredns_dns_request_duration_seconds", "Time from query read to response written.", labels=_OURS
     )

@@ -15,7 +15,7 @@ from topodns.resolve.course import Outcome
 from topodns.resolve.hot import Entry
 from topodns.resolve.tally import Cell
 
-DRAIN_LIMIT: Final = 1.0  # seconds that closing may take under a load that never stops
+DRAIN_LIMIT: Final = 1.0  # seconds that closing may read on under a load that never stops
 
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291 section 2.5.5.2
 
@@ -116,7 +116,7 @@ class UdpListener:
         self._table, self._miss, self._batch_done = table, miss, batch_done
 
     async def close(self) -> None:
-        """Answer all that has arrived, then close the socket.
+        """Answer all that has arrived, and what arrives while upstreams are waited for; then close the socket.
 
         What is queued in a socket when it closes is lost, also where another process shares the port; so nothing
         waits between the look that finds it empty and the close.
@@ -124,19 +124,25 @@ class UdpListener:
         if self._loop is None:
             self._batch.close()
             return
-        self._loop.remove_reader(self._batch.fileno())
-        deadline = self._clock() + DRAIN_LIMIT
-        while self._clock() < deadline:
-            if not self._serve_batch():
-                break
-            await asyncio.sleep(0)
-        if self._awaited:
+        deadline = self._clock() + LATE_LIMIT
+        await self._drain()
+        while self._awaited and (left := deadline - self._clock()) > 0:
             self._none_awaited.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._none_awaited.wait(), LATE_LIMIT)
+                await asyncio.wait_for(self._none_awaited.wait(), left)
+            await self._drain()
+        self._loop.remove_reader(self._batch.fileno())
         self._loop = None
         self._send_late()
         self._batch.close()
+
+    async def _drain(self) -> None:
+        """Answer all that has arrived."""
+        deadline = self._clock() + DRAIN_LIMIT
+        while self._clock() < deadline:
+            if not self._serve_batch():
+                return
+            await asyncio.sleep(0)
 
     def _serve_batch(self) -> bool:
         """Whether anything had arrived."""

@@ -11,7 +11,6 @@ from topodns.cluster.model import Fact
 from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response
 from topodns.resolve.acl import AccessControl
 from topodns.resolve.any_query import answer_any
-from topodns.resolve.cache import ResponseCache
 from topodns.resolve.chaos import ChaosText
 from topodns.resolve.course import Course
 from topodns.resolve.header import HeaderFlags
@@ -65,7 +64,7 @@ class Parts:
     balancer: LoadBalancer | None = None
     rewrite: Around | None = None
     autopath: Around | None = None
-    cache: ResponseCache | None = None
+    cache: Around | None = None
     templates: tuple[Step, ...] = ()
     hosts: Step | None = None
     external: Step | None = None  # k8s_external

@@ -31,8 +31,9 @@ class Upstream(Protocol):
 
         `message` has the id 0; on the wire it gets one of its own, and the reply comes back with whatever id. A reply
         with another id, question, source or with QR clear is not there: the wait goes on (RFC 5452 section 9.1). The
-        question is compared without case. Over TCP and TLS, a query whose connection was closed while it waited is
-        sent once more over a new one within the same time. Never raises; the outcome is always settled.
+        question is compared without case; an error may come without one, as a bare header. Over TCP and TLS, a query
+        whose connection was closed while it waited is sent again over the other one, then over a new one, within the
+        same time. Never raises; the outcome is always settled.
         """
 
     def close(self) -> None:

@@ -236,6 +236,35 @@ def test_a_service_is_headless_external_or_has_addresses(
     assert service.external_name == external_name
 
 
+OUTSIDE = {
+    "nothing": ({}, {}, (), ()),
+    "addresses of its own, then those of its load balancer": (
+        {"externalIPs": ["192.0.2.1"]},
+        {"loadBalancer": {"ingress": [{"ip": "2001:db8::1"}, {"ip": "192.0.2.2", "hostname": "lb.example"}]}},
+        ("192.0.2.1", "2001:db8::1", "192.0.2.2"),
+        (),
+    ),
+    "a load balancer with a name only": (
+        {},
+        {"loadBalancer": {"ingress": [{"hostname": "lb.example", "ipMode": "VIP"}]}},
+        (),
+        ("lb.example",),
+    ),
+    "a load balancer that is not there yet": ({}, {"loadBalancer": {}}, (), ()),
+    "nulls": ({"externalIPs": None}, {"loadBalancer": {"ingress": None}}, (), ()),
+    "an address that is none": ({"externalIPs": ["192.0.2.1", "x"]}, {}, ("192.0.2.1",), ()),
+}
+
+
+@pytest.mark.parametrize(("spec", "status", "ips", "hostnames"), OUTSIDE.values(), ids=OUTSIDE)
+def test_a_service_is_reached_from_outside_at(
+    spec: Document, status: Document, ips: tuple[str, ...], hostnames: tuple[str, ...]
+) -> None:
+    service = decoded(document("Service", spec={"clusterIP": "10.96.0.1", **spec}, status=status))
+    assert isinstance(service, Service)
+    assert (service.external_ips, service.external_hostnames) == (tuple(map(packed, ips)), hostnames)
+
+
 def test_whatever_a_service_says_about_topology_is_taken_over_unread() -> None:
     annotations = {
         "topodns.io/topology-keys": " a,b",

@@ -1,11 +1,12 @@
 """What a scrape shows of known counts, read back by Prometheus's own parser."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from topodns.edge.metrics import Distribution, Metrics, Published, Reading
+from tests.support.scraping import counted, only, scraped
+from topodns.edge.metrics import Distribution, Metrics, Reading
 from topodns.resolve.tally import DURATION_BUCKETS, SIZE_BUCKETS, Kind, Tally
 
 CLUSTER = Kind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 45, 61)
@@ -14,36 +15,6 @@ PLACE = 'server="dns://:53",view="",zone="cluster.local."'
 
 def tally(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> Tally:
     return Tally(server, transport, family)
-
-
-def counted(kinds: Iterable[tuple[Kind, int]], seconds: float = 0.001, into: Tally | None = None) -> Tally:
-    """A tally of answers of these kinds, so many of each, that took so long."""
-    counts = into or tally()
-    for kind, times in kinds:
-        for _ in range(times):
-            counts.count(counts.cell(kind), seconds)
-    return counts
-
-
-def scraped(*tallies: Tally, readings: Iterable[Published] = ()) -> dict[str, float]:
-    """Every sample but those of the process, as `name{label="value",...}` with sorted labels."""
-    text = Metrics(lambda: tallies, list(readings)).exposition().decode()
-    return {
-        _line(sample.name, sample.labels): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if not sample.name.startswith("process_")
-    }
-
-
-def _line(name: str, labels: dict[str, str]) -> str:
-    inside = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
-    return f"{name}{{{inside}}}" if inside else name
-
-
-def only(samples: dict[str, float], name: str) -> dict[str, float]:
-    """The samples of this name, by their labels alone."""
-    return {line[len(name) :]: value for line, value in samples.items() if line == name or line.startswith(name + "{")}
 
 
 def test_every_family_has_coredns_s_name_and_type() -> None:
@@ -61,6 +32,7 @@ def test_every_family_has_coredns_s_name_and_type() -> None:
         "coredns_acl_filtered_requests_total": "counter",
         "coredns_acl_dropped_requests_total": "counter",
         "coredns_local_localhost_requests_total": "counter",
+        "coredns_template_matches_total": "counter",
         "topodns_selections_total": "counter",
         "topodns_unlocated_queries_total": "counter",
     }
@@ -164,6 +136,12 @@ def test_a_dropped_query_is_a_request_without_response() -> None:
     assert only(samples, "coredns_acl_dropped_requests_total") == {f"{{{PLACE}}}": 4}
 
 
+def test_what_forward_dropped_is_not_acl_s() -> None:
+    samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="forward", response_size=0), 4)]))
+    assert list(only(samples, "coredns_dns_requests_total").values()) == [4]
+    assert only(samples, "coredns_acl_dropped_requests_total") == {}
+
+
 def test_what_acl_did_is_counted_by_verdict() -> None:
     blocked, filtered = (CLUSTER._replace(rcode=rcode, plugin="acl") for rcode in ("REFUSED", "NOERROR"))
     refused_by_policy = CLUSTER._replace(rcode="REFUSED")
@@ -196,6 +174,26 @@ def test_names_that_became_localhost_are_counted_and_are_no_decision_of_topology
     samples = scraped(counted([(CLUSTER._replace(plugin="local", outcome="localhost"), 2)]))
     assert only(samples, "coredns_local_localhost_requests_total") == {"": 2}
     assert only(samples, "topodns_selections_total") == {}
+
+
+def test_matches_of_templates_are_counted_by_the_zone_of_the_template() -> None:
+    matched = CLUSTER._replace(origin=".", plugin="template", outcome="example. IN A")
+    failed = matched._replace(rcode="SERVFAIL")
+    of_a_type_without_name = matched._replace(outcome=". IN ")
+    without_a_match = failed._replace(outcome="")
+    kinds = [(matched, 3), (failed, 1), (of_a_type_without_name, 1), (without_a_match, 5), (CLUSTER, 9)]
+    assert only(scraped(counted(kinds)), "coredns_template_matches_total") == {
+        '{class="IN",server="dns://:53",type="A",view="",zone="example."}': 4,
+        '{class="IN",server="dns://:53",type="",view="",zone="."}': 1,
+    }
+
+
+def test_the_views_of_an_origin_are_told_apart() -> None:
+    samples = scraped(counted([(CLUSTER._replace(view="inside"), 2), (CLUSTER, 1)]))
+    inside = '{server="dns://:53",view="inside",zone="cluster.local."}'
+    assert only(samples, "coredns_dns_request_duration_seconds_count") == {inside: 2, f"{{{PLACE}}}": 1}
+    assert list(only(samples, "coredns_dns_requests_total").values()) == [2, 1]
+    assert list(only(samples, "coredns_dns_request_size_bytes_count").values()) == [2, 1]
 
 
 def test_panics_of_all_sockets_are_summed() -> None:

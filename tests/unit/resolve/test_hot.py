@@ -36,7 +36,7 @@ class Table(HotTable):
             self.located.append(address)
             return nodes.get(address, "")
 
-        super().__init__(view_name, Random(1))
+        super().__init__(view_name, Random(1), lambda: 0.0)
 
     def asked(
         self,

@@ -1,6 +1,5 @@
 """Directives that work beside `kubernetes`: `autopath`, `dns64`, `k8s_external`, option by option as CoreDNS's."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from ipaddress import IPv6Network
@@ -10,7 +9,7 @@ from topodns.config.corefile import Directive
 from topodns.config.directives.context import Context
 from topodns.config.errors import ConfigError, shown
 from topodns.config.keys import parse_origins
-from topodns.config.search_list import load_search_list
+from topodns.config.resolv_conf import load_search_list
 from topodns.config.values import (
     flag,
     fold_options,
@@ -41,7 +40,7 @@ def parse_autopath(directive: Directive, context: Context, resolv_conf: str = _R
         return Autopath(origins, _host_search_list(resolv_conf), kubernetes=True)
     if source.startswith("@"):
         raise directive.error(f"'autopath' has {shown(source)}, expected a file or {_KUBERNETES}")
-    path = os.path.join(context.directory, source)
+    path = context.readable_path(directive, source)
     search = load_search_list(path)
     if not search:
         raise directive.error(f"'autopath' has {shown(source)}, but that file has no 'search' line")

@@ -46,7 +46,7 @@ def parse_forward(directive: Directive, context: Context) -> tuple[Forward, ...]
     upstreams = upstreams_of(directive, destinations, context, server_name)
     readers = {**_READERS, "tls": _tls_reader(context)}
     settings = fold_options(directive, Forward(parse_origins(directive, (origin,)), upstreams), readers)
-    if 0 < settings.max_age < settings.expire:
+    if settings.max_age and settings.max_age < settings.expire:
         raise directive.error(
             f"'forward' has max_age {settings.max_age:g}s and expire {settings.expire:g}s, "
             "expected a max_age of at least expire"

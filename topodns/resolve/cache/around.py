@@ -81,7 +81,7 @@ class ResponseCache:
         return self._fresh(entry, asked, now) if entry.left(now) > 0 else self._stale(entry, asked, now)
 
     def arrived(self, query: Query, resolution: Resolution) -> Resolution:
-        """What an upstream answered to a question that was not kept: kept from now on, and as its asker is to see it."""
+        """What an upstream answered to a question that was not kept: kept now, and as its asker is to see it."""
         return self._arrived(key_of(query), query, resolution)
 
     def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool) -> int:

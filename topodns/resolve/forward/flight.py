@@ -11,11 +11,11 @@ from topodns.dns.message import Ede, EdeCode, Flag, Rcode, RRset
 from topodns.dns.names import name_text, wire_labels
 from topodns.dns.plain_reply import PlainReply, read_plain
 from topodns.dns.reply import Reply, read_reply
-from topodns.dns.wire import WireError
+from topodns.dns.wire import HEADER_SIZE, WireError
 from topodns.resolve.course import Outcome, Timers
 from topodns.resolve.exchange import Failure, Transport
 from topodns.resolve.forward.cleaning import clean, extended_error, sane_ttl
-from topodns.resolve.forward.counts import ForwardCounts
+from topodns.resolve.forward.counts import ForwardCounts, rcode_label
 from topodns.resolve.forward.impatience import Impatience
 from topodns.resolve.forward.outgoing import without_edns
 from topodns.resolve.forward.pool import Candidate, Pool
@@ -30,7 +30,7 @@ PAUSE: Final = 0.1
 
 _PASSED_ON: Final = int(Flag.AA | Flag.TC | Flag.RA | Flag.AD)
 _TC: Final = int(Flag.TC)
-_WITHOUT_EDNS: Final = frozenset({int(Rcode.FORMERR), int(Rcode.BADVERS)})
+_WITHOUT_EDNS: Final = frozenset({int(Rcode.FORMERR), int(Rcode.NOTIMP), int(Rcode.BADVERS)})
 _question_tail: Final = struct.Struct("!HH")
 _UDP, _TCP, _TLS = Transport.UDP, Transport.TCP, Transport.TLS  # members of an enum are slow to get at
 
@@ -179,6 +179,9 @@ class Flight:
             self._give_up()
 
     def _read(self, candidate: Candidate, transport: Transport, message: bytes, started: float, data: bytes) -> None:
+        if len(data) == HEADER_SIZE:
+            self._read_bare(candidate, transport, message, data[3] & 0x0F)
+            return
         # What DNSSEC proves stands behind the answer.
         plain = None if self.over or self._dnssec_ok else read_plain(data, self._question)
         if plain is not None and not self._plan.settings.failover:
@@ -201,6 +204,16 @@ class Flight:
             self._ask(candidate, transport, without_edns(message, self._question))
         else:
             self._weigh(candidate, reply)
+
+    def _read_bare(self, candidate: Candidate, transport: Transport, message: bytes, rcode: int) -> None:
+        """An error without a question: often of a server that knows no EDNS."""
+        candidate.health.answered()
+        if self.over:
+            return
+        if rcode in _WITHOUT_EDNS and message[11]:
+            self._ask(candidate, transport, without_edns(message, self._question))
+        else:
+            self._miss(candidate, f"{rcode_label(rcode)} without a question", False)
 
     def _take_plain(self, candidate: Candidate, started: float, plain: PlainReply) -> None:
         """Most replies: nothing to clean, and nothing to weigh."""

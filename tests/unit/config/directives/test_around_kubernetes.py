@@ -10,7 +10,7 @@ from topodns.config.directives.around_kubernetes import parse_autopath, parse_dn
 from topodns.config.directives.context import Context
 from topodns.config.errors import ConfigError
 from topodns.config.lexer import tokenize
-from topodns.config.search_list import load_search_list
+from topodns.config.resolv_conf import load_search_list
 from topodns.settings.autopath import Autopath
 from topodns.settings.dns64 import WELL_KNOWN_PREFIX, Dns64
 from topodns.settings.k8s_external import K8sExternal
@@ -66,7 +66,7 @@ def test_what_is_wrong_with_a_search_list_is_said_where_it_is(directory: Path) -
     with pytest.raises(ConfigError) as refused:
         autopath("autopath broken", directory)
     assert str(refused.value).startswith(f"{directory}/broken:2: found the search domain 'a..b', which is none")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read"):
         autopath("autopath missing", directory)
 
 

@@ -119,10 +119,14 @@ def bad_version(message: bytes) -> bytes:
     return bytes(reply)
 
 
+def bare_header(message: bytes) -> bytes:
+    return message[:2] + b"\x81\x81" + bytes(8)
+
+
 @pytest.mark.parametrize(
     "first",
-    [says(rcode=Rcode.FORMERR), says(rcode=Rcode.FORMERR, opt=Opt()), bad_version],
-    ids=["FORMERR", "FORMERR with EDNS", "BADVERS"],
+    [says(rcode=Rcode.FORMERR), says(rcode=Rcode.FORMERR, opt=Opt()), bad_version, bare_header],
+    ids=["FORMERR", "FORMERR with EDNS", "BADVERS", "FORMERR without a question"],
 )
 def test_an_upstream_that_cannot_take_edns_is_asked_without(first: Behaviour) -> None:
     scene = ForwardScene(WWW)

@@ -1,0 +1,327 @@
+"""Every difference between CoreDNS 1.14.7 and topodns that these questions show and that is meant, with its reason.
+
+docs/differences-from-coredns.md lists the same names and reasons. One that no question shows any more is obsolete.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.differential.comparison import (
+    AA,
+    AD,
+    ADDITIONAL,
+    ANSWER,
+    ASPECTS,
+    AUTHORITY,
+    EDNS,
+    OPTIONS,
+    QUESTION,
+    RA,
+    RCODE,
+    REPLY,
+    SECTIONS,
+    SIZE,
+    TC,
+    TTL,
+    Case,
+)
+from tests.differential.names import CLUSTER
+from tests.differential.replies import Record, Reply
+from tests.differential.upstream import MINIMUM
+from tests.support.messages import DO, EDE, KEEPALIVE
+
+_ECHOED: Final = {3, 9, 10, KEEPALIVE, 12}  # NSID, EXPIRE, COOKIE, keepalive, PADDING
+_FORMERR, _SERVFAIL, _NXDOMAIN, _NOTIMP, _REFUSED, _BADVERS = 1, 2, 3, 4, 5, 16
+_CNAME, _PTR, _AAAA, _SRV, _TRANSFERS = 5, 12, 28, 33, (251, 252)
+_RA: Final = 0x0080
+_NOTIFY: Final = 4
+_SEARCHED: Final = (b"red", b"svc", *CLUSTER)  # the search list's first domain of the Pod that asks
+_UNASKED: Final = b"\x04bank\x07example\x03com\0"  # who is in upstream.py's lie
+_CHAOTIC: Final = ("refinements", "rewrite")  # Corefiles in which CH is asked for
+_RESPELLING: Final = ("hosts", "rewrite", "template", "file", "forward", "cache", "dns64", "autopath", "external")
+_MOMENT: Final = 10  # seconds that a trial of the cache may take
+_IP6_LABELS: Final = 34  # of a whole address's reverse name
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """In a case where `holds`, the replies may differ in `aspects`."""
+
+    name: str
+    reason: str
+    aspects: frozenset[str]
+    holds: Callable[[Case], bool]
+
+    def explains(self, case: Case) -> frozenset[str]:
+        """The aspects in which the replies differ because of this."""
+        aspects = self.aspects & case.aspects
+        return aspects if aspects and self.holds(case) else frozenset()
+
+
+def unexplained(case: Case) -> frozenset[str]:
+    return case.aspects.difference(*(difference.explains(case) for difference in DIFFERENCES))
+
+
+_Both = Callable[[Case, Reply, Reply], bool]
+
+
+def _difference(name: str, reason: str, *aspects: str) -> Callable[[_Both], Difference]:
+    """Of two replies; the function is told theirs, then ours."""
+
+    def made(both: _Both) -> Difference:
+        def holds(case: Case) -> bool:
+            return case.theirs is not None and case.ours is not None and both(case, case.theirs, case.ours)
+
+        return Difference(name, reason, frozenset(aspects), holds)
+
+    return made
+
+
+@_difference("UDP size", "RFC 6891 section 6.2.3: an OPT record says what its sender takes", SIZE)
+def _size(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return ours.size in (512, 1232, 4096)  # as `bufsize` says, or without it
+
+
+@_difference("echoed options", "a COOKIE or keepalive that is repeated says what is not so", OPTIONS)
+def _options(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return bool(case.question.options & _ECHOED)
+
+
+@_difference("extended errors", "RFC 8914: a reply that fails says why", OPTIONS)
+def _extended_errors(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return ours.rcode in (_SERVFAIL, _REFUSED) and any(code == EDE for code, _ in ours.options)
+
+
+@_difference("EDNS flags", "RFC 6891 section 6.1.4: flags that nobody has defined are 0", EDNS)
+def _flags(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.question.opt is not None and bool(case.question.opt.flags & 0x7FFF)
+
+
+@_difference("BADVERS", "RFC 3225 section 3: DO is copied, in this reply too", EDNS, OPTIONS)
+def _badvers(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return theirs.rcode == ours.rcode == _BADVERS
+
+
+@_difference("broken queries", "RFC 6891 section 6.1.1: a second OPT is FORMERR; so are octets left over", *ASPECTS)
+def _broken(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return ours.rcode == _FORMERR and (bool(case.question.tail) or len(case.question.opts) > 1)
+
+
+@_difference("transfers", "nobody gets a zone from here, and no upstream is to be asked for one", *ASPECTS)
+def _transfers(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.question.qtype in _TRANSFERS and ours.rcode == _REFUSED
+
+
+@_difference("copies of an endpoint", "an endpoint in two slices is one, also for the weight of SRV", ANSWER)
+def _copies(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.question.qtype == _SRV and list(map(_weightless, theirs.answer)) == list(map(_weightless, ours.answer))
+
+
+def _weightless(record: Record) -> Record:
+    return record._replace(rdata=record.rdata[:2] + record.rdata[4:])
+
+
+@_difference(
+    "slices of imported Services", "they are their ServiceImport's alone", AA, RA, RCODE, ANSWER, AUTHORITY, OPTIONS
+)
+def _imported(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.question.qtype == _PTR and any(b"\x07derived" in record.rdata for record in theirs.answer)
+
+
+@_difference(
+    "reverse names with labels before", "they are no address's name", AA, RA, RCODE, ANSWER, AUTHORITY, OPTIONS
+)
+def _long_reverse(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.question.is_below((b"ip6", b"arpa")) and len(case.question.labels) > _IP6_LABELS
+
+
+@_difference(
+    "truncation", "what is left of a reply that is too long depends on chance and compression", ANSWER, ADDITIONAL
+)
+def _truncated(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return theirs.truncated and ours.truncated and bool(ours.answer)
+
+
+@_difference("large UDP replies", "RFC 9715: larger ones are lost on the way", TC, ANSWER, ADDITIONAL)
+def _fragments(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return ours.truncated and theirs.octets > 1232
+
+
+@_difference("classes", "records here are of class IN, whatever was asked for", *ASPECTS)
+def _classes(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.question.qclass != 1 and (ours.rcode in (_REFUSED, _BADVERS) or case.corefile in _CHAOTIC)
+
+
+@_difference("DO that nobody set", "RFC 3225 section 3: DO is copied from the query, also by `nsid` and `acl`", EDNS)
+def _dnssec_ok(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return theirs.edns is not None and bool(theirs.edns[1] & DO) and ours.edns == (0, 0)
+
+
+@_difference("EDNS that nobody sent", "RFC 6891 section 6.1.1: no OPT without one, also of `acl`", EDNS, SIZE, OPTIONS)
+def _unasked(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return not case.question.opts and ours.edns is None
+
+
+@_difference(
+    "spelling",
+    "RFC 4343 section 4.1: the case of names is kept, and resolvers that mix it want it back",
+    QUESTION,
+    *SECTIONS,
+)
+def _spelling(case: Case, theirs: Reply, ours: Reply) -> bool:
+    same = (_lowered(getattr(theirs, name)) == _lowered(getattr(ours, name)) for name in SECTIONS)
+    return case.corefile in _RESPELLING and theirs.question.lower() == ours.question.lower() and all(same)
+
+
+def _lowered(records: Sequence[Record]) -> list[Record]:
+    """Sorted, without TTLs, which are looked at by themselves."""
+    return sorted(each._replace(owner=each.owner.lower(), ttl=0, rdata=each.rdata.lower()) for each in records)
+
+
+@_difference("spelling of ns.dns", "RFC 4343: it is there in any case", AA, RCODE, AUTHORITY, OPTIONS)
+def _primary(case: Case, theirs: Reply, ours: Reply) -> bool:
+    labels = case.question.labels
+    return case.question.lowered[:2] == (b"ns", b"dns") and labels != case.question.lowered
+
+
+@_difference("authority of answers", "name servers help nobody behind a forwarder", *SECTIONS)
+def _name_servers(case: Case, theirs: Reply, ours: Reply) -> bool:
+    same = _lowered(theirs.answer) == _lowered(ours.answer)
+    return case.question.lowered[:1] == (b"delegated",) and not ours.authority and same
+
+
+@_difference("Pods by all their addresses", "a Pod with two addresses has two", RCODE, *SECTIONS)
+def _pod_ips(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return any(label.endswith(b"--88") for label in case.question.labels) and theirs.rcode == _NXDOMAIN
+
+
+@_difference("cleaned answers", "RFC 5452 section 6: what nobody asked for is not to be believed", ANSWER)
+def _cleaned(case: Case, theirs: Reply, ours: Reply) -> bool:
+    kept = _lowered(ours.answer)
+    return {record.owner for record in _lowered(theirs.answer) if record not in kept} == {_UNASKED}
+
+
+@_difference("negative TTLs", "RFC 2308 section 5: not above the SOA's MINIMUM", TTL)
+def _negative_ttl(case: Case, theirs: Reply, ours: Reply) -> bool:
+    denied = case.corefile in ("cache", "file") and bool(ours.authority) and bool(theirs.authority)
+    return denied and ours.authority[0].ttl <= MINIMUM < theirs.authority[0].ttl
+
+
+@_difference(
+    "denials behind a CNAME", "RFC 2308 section 2.1: they have a SOA and are cached like others", TTL, ANSWER, AUTHORITY
+)
+def _dangling(case: Case, theirs: Reply, ours: Reply) -> bool:
+    behind = bool(theirs.answer) and all(record.rtype == _CNAME for record in theirs.answer)
+    same = theirs.rcode == ours.rcode and _lowered(theirs.answer) == _lowered(ours.answer)
+    return case.corefile in ("cache", "file") and behind and same
+
+
+@_difference(
+    "rcode behind an alias of `file`", "as of an ExternalName; RFC 6604 has the target's", RCODE, QUESTION, *SECTIONS
+)
+def _alias_rcode(case: Case, theirs: Reply, ours: Reply) -> bool:
+    behind = case.corefile == "file" and bool(theirs.answer) and _lowered(theirs.answer) == _lowered(ours.answer)
+    return behind and theirs.rcode == _NXDOMAIN and ours.rcode == 0
+
+
+@_difference("flags of `dns64`", "a reply that is made of another has its flags", AA, RA)
+def _dns64_flags(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.corefile == "dns64" and case.question.qtype == _AAAA
+
+
+@_difference(
+    "`dns64` without an A", "RFC 6147 section 5.1: AAAA that are there, and failures, stay", RCODE, ANSWER, AUTHORITY
+)
+def _dns64_without(case: Case, theirs: Reply, ours: Reply) -> bool:
+    found = any(record.rtype == _AAAA for record in theirs.answer)
+    return case.corefile == "dns64" and case.question.qtype == _AAAA and not found
+
+
+@_difference(
+    "`autopath` by name",
+    "a name tells whose search list it is from, without a watch of Pods",
+    *(AA, RA, AD, RCODE, *SECTIONS, OPTIONS),
+)
+def _autopath(case: Case, theirs: Reply, ours: Reply) -> bool:
+    elsewhere = not case.question.is_below(_SEARCHED)
+    return case.corefile == "autopath" and theirs.rcode == _NXDOMAIN and elsewhere
+
+
+@_difference("`autopath` at the domain itself", "it is a name like any other", AA, RCODE, AUTHORITY, OPTIONS)
+def _autopath_apex(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.corefile == "autopath" and case.question.lowered == _SEARCHED and theirs.rcode == _SERVFAIL
+
+
+@_difference("repeated records", "RFC 2181 section 5: a record is there once", ANSWER)
+def _repeated(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return set(_lowered(theirs.answer)) == set(_lowered(ours.answer)) and len(theirs.answer) > len(ours.answer)
+
+
+@_difference("TTL of SRV in `k8s_external`", "the option `ttl` is for all records", TTL, ANSWER)
+def _external_ttl(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.corefile == "external" and case.question.qtype == _SRV
+
+
+@_difference("AA of cached replies", "it says that a reply was at hand, and that is a matter of the moment", AA)
+def _cached(case: Case, theirs: Reply, ours: Reply) -> bool:
+    return case.corefile == "cache" and _is_forwarded(ours)
+
+
+@_difference("cached cluster names", "what is known needs no cache", TTL)
+def _cluster_ttl(case: Case, theirs: Reply, ours: Reply) -> bool:
+    later = _MOMENT if _is_forwarded(ours) else 0
+    return case.corefile == "cache" and bool(_ttls(ours)) and _ttls(theirs)[-1] <= _ttls(ours)[-1] + later
+
+
+def _is_forwarded(ours: Reply) -> bool:
+    return bool(ours.flags & _RA)  # which replies about the cluster do not have
+
+
+def _ttls(reply: Reply) -> list[int]:
+    return sorted(record.ttl for record in (*reply.answer, *reply.authority, *reply.additional))
+
+
+def _notify(case: Case) -> bool:
+    return case.question.opcode == _NOTIFY and case.ours is not None and case.ours.rcode == _NOTIMP
+
+
+def _silent(case: Case) -> bool:
+    return case.theirs is None and case.question.qtype == _PTR
+
+
+DIFFERENCES: Final = (
+    _size,
+    _options,
+    _extended_errors,
+    _flags,
+    _badvers,
+    _broken,
+    _transfers,
+    _copies,
+    _imported,
+    _long_reverse,
+    _truncated,
+    _fragments,
+    _classes,
+    _dnssec_ok,
+    _unasked,
+    _spelling,
+    _primary,
+    _name_servers,
+    _pod_ips,
+    _cleaned,
+    _negative_ttl,
+    _dangling,
+    _alias_rcode,
+    _cached,
+    _cluster_ttl,
+    _dns64_flags,
+    _dns64_without,
+    _autopath,
+    _autopath_apex,
+    _repeated,
+    _external_ttl,
+    Difference("NOTIFY", "nothing here is a secondary", frozenset((REPLY, *ASPECTS)), _notify),
+    Difference("slices of no Service", "a PTR needs a Service's name", frozenset((REPLY,)), _silent),
+)

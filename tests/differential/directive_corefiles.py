@@ -1,0 +1,251 @@
+"""The Corefiles in which other directives stand around `kubernetes`; see corefiles.py."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.differential.corefiles import Corefile, names_of
+from tests.differential.upstream import LIES, WORDS
+
+_OUTSIDE: Final = names_of(*(f"{word}.example.org" for word in (*WORDS, *LIES)), "a.missing.example.org", "example.com")
+_ZONE: Final = names_of(
+    *("example.org", "www.example.org", "alias.example.org", "x.wild.example.org", "a.b.wild.example.org"),
+    *("wild.example.org", "deep.down.example.org", "down.example.org", "sub.example.org", "x.sub.example.org"),
+    *("chain.example.org", "outside.example.org", "mail.example.org", "_http._tcp.example.org", "no-such.example.org"),
+)
+_SEARCHED: Final = names_of(  # by a Pod of namespace `red`
+    *(f"{word}.example.org.red.svc.cluster.local" for word in WORDS),
+    *("web-4.red.svc.cluster.local", "web-4.default.red.svc.cluster.local", "db.blue.svc.red.svc.cluster.local"),
+    *("no-such.red.svc.cluster.local", "www.example.org.svc.cluster.local", "www.example.org.blue.svc.cluster.local"),
+)
+_EXTERNAL: Final = names_of(
+    *("k8s.example.org", "public.red.k8s.example.org", "_http._tcp.public.red.k8s.example.org"),
+    *("web-4.red.k8s.example.org", "db.red.k8s.example.org", "red.k8s.example.org", "x.y.z.k8s.example.org"),
+    *("dns.k8s.example.org", "ns1.dns.k8s.example.org", "_udp.public.red.k8s.example.org"),
+)
+
+DIRECTIVES: Final[Mapping[str, Corefile]] = {
+    "refinements": Corefile(
+        """\
+. {
+    BLOCK
+    nsid here-i-am
+    local
+    any
+    chaos "some version" someone
+    loadbalance round_robin
+    header {
+        response set ra
+        response clear aa
+    }
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+    }
+}
+""",
+        2000,
+        {"local": names_of("localhost", "1.0.0.127.in-addr.arpa", "a.localhost", "127.in-addr.arpa")},
+    ),
+    "acl": Corefile(
+        """\
+. {
+    BLOCK
+    acl svc.cluster.local {
+        block type TXT
+        filter type SRV CNAME
+        allow net 127.0.0.0/8 type A
+        block
+    }
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+    }
+}
+"""
+    ),
+    "hosts": Corefile(
+        """\
+. {
+    BLOCK
+    hosts {
+        192.0.2.1 one.example.org one
+        2001:db8::1 one.example.org
+        192.0.2.2 web-4.default.svc.cluster.local
+        ttl 60
+        fallthrough
+    }
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+    }
+}
+""",
+        names={
+            "hosts": names_of("one.example.org", "one", "two.example.org", "web-4.default.svc.cluster.local"),
+            "hosts reversed": names_of("1.2.0.192.in-addr.arpa", "2.2.0.192.in-addr.arpa"),
+        },
+    ),
+    "rewrite": Corefile(
+        """\
+. {
+    BLOCK
+    rewrite stop name exact web.example.org web-46.default.svc.cluster.local
+    rewrite stop name suffix .in.example.org .default.svc.cluster.local answer auto
+    rewrite continue name regex (.*)[.](red|blue)[.]local {1}.{2}.svc.cluster.local answer auto
+    rewrite type ANY A
+    rewrite class CH IN
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+    }
+}
+""",
+        names={
+            "rewritten": names_of(
+                *("web.example.org", "db.in.example.org", "_http._tcp.db.in.example.org", "no-such.in.example.org"),
+                *("web-4.red.local", "cache.blue.local", "_http._tcp.cache.blue.local", "out.red.local"),
+            )
+        },
+    ),
+    "template": Corefile(
+        """\
+. {
+    BLOCK
+    template IN A example.org {
+        match "^ip-(?P<a>[0-9]+)-(?P<b>[0-9]+)[.]example[.]org[.]$"
+        answer "{{ .Name }} 60 IN A 10.0.{{ .Group.a }}.{{ .Group.b }}"
+        fallthrough
+    }
+    template IN AAAA example.org {
+        rcode NOERROR
+        authority "example.org. 60 IN SOA ns.example.org. root.example.org. (1 60 60 60 60)"
+    }
+    template ANY ANY nothing.example.net {
+        rcode NXDOMAIN
+    }
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+    }
+}
+""",
+        names={
+            "template": names_of("ip-1-2.example.org", "ip-300-2.example.org", "x.example.org", "nothing.example.net")
+        },
+    ),
+    "forward": Corefile(
+        """\
+. {
+    BLOCK
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    forward . UPSTREAM
+}
+""",
+        2500,
+        {"outside": _OUTSIDE, "outside too": _OUTSIDE},
+    ),
+    "cache": Corefile(
+        """\
+. {
+    BLOCK
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+        ttl 30
+    }
+    cache 3600
+    forward . UPSTREAM
+}
+""",
+        2500,
+        {"outside": _OUTSIDE, "outside too": _OUTSIDE},
+    ),
+    "view": Corefile(
+        """\
+. {
+    view tcp {
+        expr proto() == 'tcp'
+    }
+    BLOCK
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+    }
+}
+. {
+    bind HERE
+    header {
+        response set ra
+    }
+    kubernetes ALL {
+        endpoint API
+        ttl 7
+    }
+}
+"""
+    ),
+    "file": Corefile(
+        """\
+. {
+    BLOCK
+    kubernetes ALL {
+        endpoint API
+        pods insecure
+    }
+    file FILE example.org
+    forward . UPSTREAM
+}
+""",
+        names={"zone": _ZONE, "zone too": _ZONE},
+    ),
+    "dns64": Corefile(
+        """\
+. {
+    BLOCK
+    dns64 {
+        allow_ipv4
+        translate_all
+    }
+    kubernetes ALL {
+        endpoint API
+    }
+    forward . UPSTREAM
+}
+""",
+        names={"outside": _OUTSIDE},
+    ),
+    "autopath": Corefile(
+        """\
+. {
+    BLOCK
+    autopath @kubernetes
+    kubernetes ALL {
+        endpoint API
+        pods verified
+    }
+    forward . UPSTREAM
+}
+""",
+        names={"searched": _SEARCHED, "searched too": _SEARCHED},
+    ),
+    "external": Corefile(
+        """\
+. {
+    BLOCK
+    k8s_external k8s.example.org {
+        ttl 7
+    }
+    kubernetes ALL {
+        endpoint API
+        fallthrough
+    }
+}
+""",
+        names={"external": _EXTERNAL, "external too": _EXTERNAL},
+    ),
+}

@@ -1,0 +1,284 @@
+"""Whatever an upstream does, each stub is told something before it gives up, and never anything wrong.
+
+There is one server, and every kind of upstream has origins of its own there: `alone`, `beside` a good upstream, and
+`known`, where a cache may serve what has gone stale. All questions are asked at once and the tests look at what came.
+"""
+
+import socket
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple
+
+import pytest
+
+from tests.support import reply_faults as faulty
+from tests.support.bad_upstream import ANSWER, Act, Asked, BadUpstream, Behaviour, bad_upstream
+from tests.support.messages import EDE, Opt
+from tests.support.process import METRICS, Server, serving, until
+from tests.support.stubs import Stub, Told, ask_together
+from tests.support.upstream_faults import (
+    answers,
+    as_large_as_can_be,
+    closes,
+    garbage,
+    half_a_reply,
+    longer_name,
+    no_question,
+    other_case,
+    resets,
+    says,
+    says_first,
+    says_from,
+    shorter_name,
+    silent,
+    slow,
+    the_query_itself,
+    truncated,
+    wrong_id,
+    wrong_name,
+    wrong_type,
+)
+
+IN_TIME = 4.5  # seconds; a stub waits for 5
+AT_ONCE = 1.0  # where another upstream is there
+
+RIGHT = f"NOERROR {ANSWER}"
+FAILED = "SERVFAIL"
+STALE_ANSWER = b"\0\3"  # RFC 8914 section 4.4
+
+
+class Kind(NamedTuple):
+    """What an upstream does, and what a stub is told if there is no other one: over UDP, over TCP."""
+
+    behaviour: Behaviour
+    udp: str
+    tcp: str
+
+
+LIES = [wrong_id, wrong_name, wrong_type, longer_name, shorter_name, no_question, the_query_itself, garbage]
+BROKEN = [
+    faulty.alias_with_two_opts,
+    faulty.name_pointing_to_itself,
+    faulty.more_records_than_there_are,
+    faulty.address_of_five_octets,
+    faulty.half_a_message,
+]
+
+
+def dashed(function: object) -> str:
+    return getattr(function, "__name__", "").replace("_", "-")
+
+
+# Those that fail a question, so that another upstream or stale data helps.
+FAILING = {
+    "down": Kind(silent, FAILED, FAILED),  # nobody listens at its port
+    "silent": Kind(silent, FAILED, FAILED),
+    "resetting": Kind(resets, FAILED, FAILED),
+    "closing": Kind(closes, FAILED, FAILED),
+    "closing-half-way": Kind(faulty.by_transport(silent, half_a_reply), FAILED, FAILED),
+    "half-and-silence": Kind(faulty.by_transport(silent, faulty.half_and_silence), FAILED, FAILED),
+    "not-dns": Kind(faulty.not_dns, FAILED, FAILED),
+    "too-slow": Kind(slow(9), FAILED, FAILED),
+    **{dashed(lie): Kind(says(lie), FAILED, FAILED) for lie in LIES},
+    **{dashed(broken): Kind(says(broken), FAILED, FAILED) for broken in BROKEN},
+}
+# Those whose answers are taken, as they are or mended.
+ANSWERING = {
+    "good": Kind(answers, RIGHT, RIGHT),
+    "slow": Kind(slow(0.7), RIGHT, RIGHT),
+    "resetting-once": Kind(faulty.by_transport(answers, faulty.at_first(resets)), RIGHT, RIGHT),
+    "closing-once": Kind(faulty.by_transport(answers, faulty.at_first(closes)), RIGHT, RIGHT),
+    "closing-half-way-once": Kind(faulty.by_transport(answers, faulty.at_first(half_a_reply)), RIGHT, RIGHT),
+    "silent-once": Kind(faulty.at_first(silent), RIGHT, RIGHT),
+    "other-port-first": Kind(faulty.by_transport(says_from("127.0.0.1"), answers), RIGHT, RIGHT),
+    "other-address-first": Kind(faulty.by_transport(says_from("127.0.0.2"), answers), RIGHT, RIGHT),
+    **{f"{dashed(lie)}-first": Kind(says_first(lie), RIGHT, RIGHT) for lie in LIES},
+    "other-case": Kind(says(other_case), RIGHT, RIGHT),
+    "with-edns-1": Kind(says(faulty.with_edns_1), RIGHT, RIGHT),
+    "with-two-opts": Kind(says(faulty.with_two_opts), RIGHT, RIGHT),
+    "with-an-option-cut-short": Kind(says(faulty.with_an_option_cut_short), RIGHT, RIGHT),
+    "formerr-to-edns": Kind(says(faulty.formerr_to_edns), RIGHT, RIGHT),
+    "badvers-to-edns": Kind(says(faulty.badvers_to_edns), RIGHT, RIGHT),
+    "octets-after-the-end": Kind(says(faulty.octets_after_the_end), RIGHT, RIGHT),
+    "truncating": Kind(faulty.by_transport(says(truncated), answers), "NOERROR tc", RIGHT),
+    "always-truncating": Kind(says(truncated), "NOERROR tc", "NOERROR tc"),
+    "servfail": Kind(says(faulty.servfail), FAILED, FAILED),
+    "alias-of-itself": Kind(says(faulty.alias_of_itself), "NOERROR {name}.", "NOERROR {name}."),
+    "aliases-in-a-circle": Kind(
+        says(faulty.aliases_in_a_circle), "NOERROR {name}. other.test.", "NOERROR {name}. other.test."
+    ),
+}
+
+
+LARGE = Kind(faulty.by_transport(says(faulty.as_large_as_a_datagram), says(as_large_as_can_be)), "", "")
+LONG_CHAIN = Kind(says(faulty.long_chain(100)), "", "")
+KINDS = {**FAILING, **ANSWERING, "large": LARGE, "long-chain": LONG_CHAIN}
+
+TRANSPORTS = ("udp", "tcp")
+CANARY = "canary.good-udp.known.test"  # asked for last of those that are to go stale
+
+COREFILE = """
+alone.test beside.test {{
+    bind HERE
+    prometheus HERE:{metrics}
+    {forwards}
+}}
+known.test {{
+    bind HERE
+    cache 1 {{
+        success 9984 1 1
+        serve_stale 1h verify
+    }}
+    {forwards_of_known}
+}}
+"""
+
+
+@dataclass
+class World:
+    """The upstreams' side. While all is `well`, those of the `known` origins answer."""
+
+    well: bool = True
+    asked: Counter[str] = field(default_factory=Counter)  # names
+
+    def behave(self, asked: Asked) -> Sequence[Act]:
+        labels = labels_of(asked.message)
+        if len(labels) < 4:
+            return silent(asked)  # a probe: who fails questions fails these
+        self.asked[".".join(labels)] += 1
+        _, kind, variant, _ = labels
+        if self.well and variant == "known":
+            return answers(asked)
+        return KINDS[kind.rpartition("-")[0]].behaviour(asked)
+
+
+def labels_of(message: bytes) -> list[str]:
+    """The labels of the name that is asked for."""
+    labels, at = [], 12
+    while message[at]:
+        labels.append(message[at + 1 : at + 1 + message[at]].decode().lower())
+        at += 1 + message[at]
+    return labels
+
+
+def name_of(kind: str, transport: str, variant: str, host: str = "first") -> str:
+    return f"{host}.{kind}-{transport}.{variant}.test"
+
+
+def forwards(variant: str, kinds: Iterable[str], bad: BadUpstream, nobody: int, others: str = "") -> str:
+    """A line for each kind and transport: upstreams have connections, and a health, for each of them."""
+    lines = []
+    for kind, transport in product(kinds, TRANSPORTS):
+        port = nobody if kind == "down" else bad.port
+        options = "{\n policy round_robin\n }" if others else ""
+        lines.append(f"forward {kind}-{transport}.{variant}.test 127.0.0.1:{port} {others} {options}")
+    return "\n    ".join(lines)
+
+
+def stub(kind: str, transport: str, variant: str, host: str = "first") -> Stub:
+    qtype = "TXT" if kind == "large" else "A"
+    opt = None if kind == "large" else Opt()
+    return Stub(f"{name_of(kind, transport, variant, host)} {qtype}", transport == "tcp", opt)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Told]]:
+    """What the stubs were told, by the name that they asked for."""
+    world = World()
+    with bad_upstream(world.behave) as bad, bad_upstream(answers) as good, free_port() as nobody:
+        corefile = COREFILE.format(
+            metrics=METRICS,
+            forwards="\n    ".join(
+                (
+                    forwards("alone", KINDS, bad, nobody),
+                    forwards("beside", FAILING, bad, nobody, f"127.0.0.1:{good.port}"),
+                )
+            ),
+            forwards_of_known=forwards("known", ["good", *FAILING], bad, nobody),
+        )
+        with serving(tmp_path_factory.mktemp("faults"), corefile) as server:
+            yield ask_everything(server, world)
+            assert server.metric("coredns_panics_total") == 0
+            assert "bug" not in server.output()
+
+
+def ask_everything(server: Server, world: World) -> dict[str, Told]:
+    known = [stub(kind, transport, "known") for kind, transport in product(FAILING, TRANSPORTS) if kind != "down"]
+    learn(server, world, known)
+    beside = [stub(*each, "beside", host) for each in product(FAILING, TRANSPORTS) for host in ("first", "second")]
+    alone = [stub(*each, "alone") for each in product(KINDS, TRANSPORTS)]
+    answered = {}
+    for stubs in (beside, [*alone, *known]):
+        answered.update({stub.name: told for stub, told in zip(stubs, ask_together(server, stubs), strict=True)})
+    return answered
+
+
+def learn(server: Server, world: World, known: Sequence[Stub]) -> None:
+    """Have these names in the cache, and past their TTL of a second."""
+    assert {str(told) for told in ask_together(server, known)} == {RIGHT}
+    server.ask(f"{CANARY} A")
+    until(lambda: server.ask(f"{CANARY} A") and world.asked[CANARY] > 1, "the end of the TTL")
+    world.well = False
+
+
+@contextmanager
+def free_port() -> Iterator[int]:
+    """A port at which nobody listens while this lasts."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as bound:  # and not listening
+        bound.bind(("127.0.0.1", 0))
+        yield int(bound.getsockname()[1])
+
+
+each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
+
+
+@each_transport
+@pytest.mark.parametrize("kind", FAILING | ANSWERING)
+def test_a_stub_is_told_what_is_right_or_servfail_in_time(told: dict[str, Told], kind: str, transport: str) -> None:
+    name = name_of(kind, transport, "alone")
+    expected = KINDS[kind].udp if transport == "udp" else KINDS[kind].tcp
+    assert str(told[name]) == expected.format(name=name)
+    assert told[name].seconds < IN_TIME
+
+
+@each_transport
+@pytest.mark.parametrize("kind", FAILING)
+def test_where_another_upstream_is_good_nobody_notices(told: dict[str, Told], kind: str, transport: str) -> None:
+    for host in ("first", "second"):
+        answer = told[name_of(kind, transport, "beside", host)]
+        assert str(answer) == RIGHT
+        assert answer.seconds < AT_ONCE
+
+
+@each_transport
+@pytest.mark.parametrize("kind", [kind for kind in FAILING if kind != "down"])
+def test_what_was_known_is_served_stale(told: dict[str, Told], kind: str, transport: str) -> None:
+    answer = told[name_of(kind, transport, "known")]
+    assert str(answer) == RIGHT
+    assert answer.reply is not None
+    assert (answer.reply.options or {})[EDE][:2] == STALE_ANSWER
+    assert answer.seconds < IN_TIME
+
+
+def test_a_message_of_64_kib_reaches_a_client_over_tcp_whole(told: dict[str, Told]) -> None:
+    reply = told[name_of("large", "tcp", "alone")].reply
+    assert reply is not None
+    assert (reply.rcode, len(reply.wire), len(reply.answer)) == ("NOERROR", 0xFFFF, 245)
+
+
+def test_a_message_of_64_kib_is_cut_short_for_a_client_over_udp(told: dict[str, Told]) -> None:
+    reply = told[name_of("large", "udp", "alone")].reply
+    assert reply is not None
+    assert (reply.rcode, reply.flag_names) == ("NOERROR", {"qr", "rd", "ra", "tc"})
+    assert len(reply.wire) <= 512
+
+
+@each_transport
+def test_a_chain_of_aliases_ends_after_sixteen(told: dict[str, Told], transport: str) -> None:
+    reply = told[name_of("long-chain", transport, "alone")].reply
+    assert reply is not None
+    assert (reply.rcode, len(reply.answer)) == ("NOERROR", 16)
+    assert all(" CNAME " in line for line in reply.answer)

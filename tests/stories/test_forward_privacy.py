@@ -1,0 +1,134 @@
+"""What leaves the cluster with a question, and what comes back in with its answer: nothing that was not asked for."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import pytest
+
+from tests.support import reply_faults as faulty
+from tests.support.bad_upstream import ANSWER, BadUpstream, bad_upstream
+from tests.support.messages import DO, KEEPALIVE, RD, Opt, Options, node_identity, query, subnet
+from tests.support.process import Server, serving
+from tests.support.reply_faults import CNAME, NS, A, compose, opt_record, packed, record, wire_name
+from tests.support.stubs import Stub, ask_together
+from tests.support.upstream_faults import answers, backwards, says
+
+COREFILE = """
+.:0 {{
+    bind HERE
+    cache 30
+    forward . 127.0.0.1:{port}
+}}
+"""
+NSID, COOKIE, PADDING, LOCAL = 3, 10, 12, 65001
+PERSONAL: Options = [
+    subnet("10.1.2.0/24"),
+    node_identity("node-a1"),
+    (COOKIE, b"12345678"),
+    (KEEPALIVE, b""),
+    (NSID, b""),
+    (PADDING, bytes(20)),
+    (LOCAL, b"secret"),
+]
+AD = 0x0020  # the cache asks for all of its clients, and tells those of AD who want it (RFC 6840 section 5.7)
+EVIL = "192.0.2.66"
+
+each_transport = pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[BadUpstream]:
+    with bad_upstream(answers) as upstream:
+        yield upstream
+
+
+@pytest.fixture(scope="module")
+def server(upstream: BadUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("privacy"), COREFILE.format(port=upstream.port)) as server:
+        yield server
+
+
+@each_transport
+@pytest.mark.parametrize("flags", [0, DO], ids=["", "do"])
+def test_nothing_but_the_question_leaves(server: Server, upstream: BadUpstream, tcp: bool, flags: int) -> None:
+    name = f"private-{flags}-{tcp:d}.example.org"
+    reply = server.ask(f"{name.title()} A", opt=Opt(4096, PERSONAL, flags=flags), tcp=tcp)
+    assert reply.answer == [f"{name.title()}. 30 IN A {ANSWER}"]
+    assert upstream.asked[-1].transport == ("tcp" if tcp else "udp")
+    assert upstream.asked[-1].message[2:] == query(f"{name} A", Opt(1232, flags=flags), RD | AD)[2:]
+
+
+@each_transport
+def test_who_speaks_no_edns_is_asked_for_without_it(server: Server, upstream: BadUpstream, tcp: bool) -> None:
+    reply = server.ask(f"plain-{tcp:d}.example.org A", tcp=tcp)
+    assert (reply.data, reply.options) == ([ANSWER], None)
+    assert upstream.asked[-1].message[2:] == query(f"plain-{tcp:d}.example.org A", flags=RD | AD)[2:]
+
+
+@each_transport
+def test_the_edns_of_the_upstream_is_for_us_alone(server: Server, upstream: BadUpstream, tcp: bool) -> None:
+    said = b"".join(code.to_bytes(2, "big") + b"\0\4them" for code in (NSID, COOKIE, KEEPALIVE, PADDING, LOCAL))
+    with_options = record(b"\0", faulty.OPT, said, ttl=DO, rclass=4096)
+    upstream.behaviour = says(
+        lambda message: compose(message, [record(b"\xc0\x0c", A, packed(ANSWER))], additional=[with_options])
+    )
+    for _ in ("from the upstream", "from the cache"):
+        reply = server.ask(f"hop-{tcp:d}.example.org A", opt=Opt(), tcp=tcp)
+        assert (reply.data, reply.options) == ([ANSWER], {})
+        assert (reply.edns_size, reply.edns_version, reply.edns_flags) == (1232, 0, 0)
+
+
+def poisoned(message: bytes) -> bytes:
+    """The answer, and in each section something about names that nobody asked for."""
+    victim, server = wire_name("www.bank.example"), wire_name("ns.evil.example")
+    evil = record(victim, A, packed(EVIL))
+    return compose(
+        message,
+        [record(b"\xc0\x0c", A, packed(ANSWER)), evil, record(wire_name("bank.example"), CNAME, server)],
+        [record(wire_name("bank.example"), NS, server), record(wire_name("victim.example.org"), NS, server)],
+        [evil, record(server, A, packed(EVIL)), record(wire_name("poison.example.org"), A, packed(EVIL)), opt_record()],
+    )
+
+
+@each_transport
+def test_what_was_not_asked_for_reaches_nobody(server: Server, upstream: BadUpstream, tcp: bool) -> None:
+    upstream.behaviour = says(poisoned)
+    for _ in ("from the upstream", "from the cache"):
+        reply = server.ask(f"poisoned-{tcp:d}.example.org A", opt=Opt(), tcp=tcp)
+        assert (reply.data, reply.authority, reply.additional) == ([ANSWER], [], [])
+    upstream.behaviour = answers
+    for victim in ("www.bank.example", "bank.example", "ns.evil.example", "victim.example.org", "poison.example.org"):
+        asked = len(upstream.asked)
+        assert server.ask(f"{victim} A", opt=Opt(flags=DO if tcp else 0), tcp=tcp).data == [ANSWER]
+        assert len(upstream.asked) == asked + 1, f"{victim} came from a cache"
+
+
+TOGETHER = 200
+
+
+def looks_random(numbers: Sequence[int], bits: int) -> bool:
+    """Each bit is set about half of the time (7 sigma), and neighbours are far apart."""
+    ones = [sum(number >> bit & 1 for number in numbers) / len(numbers) for bit in range(bits)]
+    near = sum(abs(one - other) < 16 for one, other in pairwise(numbers))
+    return all(0.25 < share < 0.75 for share in ones) and near < len(numbers) / 10
+
+
+def test_over_udp_each_query_has_a_port_and_an_id_that_nobody_can_guess(server: Server, upstream: BadUpstream) -> None:
+    upstream.behaviour = backwards(TOGETHER)  # answers when all are there
+    asked = len(upstream.asked)
+    told = ask_together(server, [Stub(f"guess-{number}.example.org A", tcp=False) for number in range(TOGETHER)])
+    assert {str(each) for each in told} == {f"NOERROR {ANSWER}"}
+    came = upstream.asked[asked:]
+    assert len({each.port for each in came}) == TOGETHER
+    assert looks_random([each.port for each in came], bits=12)  # the kernel's range is no power of two
+    assert looks_random([int.from_bytes(each.message[:2], "big") for each in came], bits=16)
+
+
+def test_over_tcp_each_query_has_an_id_that_nobody_can_guess(server: Server, upstream: BadUpstream) -> None:
+    upstream.behaviour = backwards(TOGETHER)
+    asked = len(upstream.asked)
+    told = ask_together(server, [Stub(f"pipelined-{number}.example.org A", tcp=True) for number in range(TOGETHER)])
+    assert {str(each) for each in told} == {f"NOERROR {ANSWER}"}
+    came = upstream.asked[asked:]
+    assert len({each.connection for each in came}) <= 2
+    assert looks_random([int.from_bytes(each.message[:2], "big") for each in came], bits=16)

@@ -1,0 +1,174 @@
+"""Asking an upstream over TLS (RFC 7858): whom it trusts, and what it does about the others."""
+
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_upstream import ANSWER, bad_upstream
+from tests.support.certificates import SERVER_NAME, Certificates, make_certificates, needs_openssl
+from tests.support.https_server import server_side
+from tests.support.loops import either_loop, eventually, run
+from tests.support.upstream_faults import (
+    answers,
+    as_large_as_can_be,
+    backwards,
+    one_after_another,
+    resets,
+    says,
+    silent,
+)
+from tests.support.upstream_story import (
+    TCP,
+    TIMED_OUT,
+    TLS,
+    addresses,
+    ask,
+    ask_briefly,
+    open_files,
+    result,
+    upstream_at,
+)
+from topodns.dns.framing import MAX_MESSAGE
+from topodns.resolve.exchange import Failure
+
+pytestmark = [either_loop, needs_openssl]
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def trusting(ca: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=ca)
+
+
+@pytest.mark.parametrize("server_name", [SERVER_NAME, "", "127.0.0.1"])
+def test_the_certificate_is_for_the_server_name_or_the_address(
+    loop_name: str, certificates: Certificates, server_name: str
+) -> None:
+    async def story() -> None:
+        with bad_upstream(answers, context=server_side(certificates)) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.ca), server_name=server_name) as upstream:
+                assert await addresses(ask(upstream, TLS)) == [ANSWER]
+
+    run(loop_name, story())
+
+
+def test_one_session_carries_many_queries(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        with bad_upstream(backwards(20), context=server_side(certificates)) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+                for outcome in [ask(upstream, TLS) for _ in range(20)]:
+                    assert await addresses(outcome) == [ANSWER]
+            await eventually(lambda: server.open_connections == 0)
+            assert server.connections == 1
+
+    run(loop_name, story())
+
+
+def test_a_certificate_for_another_name_is_not_accepted(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        with bad_upstream(answers, context=server_side(certificates)) as server:
+            tls = trusting(certificates.ca)
+            async with upstream_at(server.port, tls=tls, server_name="dns.example") as upstream:
+                came = await result(ask(upstream, TLS))
+                assert isinstance(came, Failure)
+                assert came.problem.startswith("certificate not accepted: Hostname mismatch")
+                assert upstream.open_sockets == 0
+            assert server.asked == []
+
+    run(loop_name, story())
+
+
+def test_a_certificate_of_another_authority_is_not_accepted(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        with bad_upstream(answers, context=server_side(certificates)) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.other_ca)) as upstream:
+                came = await result(ask(upstream, TLS))
+                assert isinstance(came, Failure)
+                assert came.problem.startswith("certificate not accepted: ")
+                assert not came.timed_out
+
+    run(loop_name, story())
+
+
+def test_a_context_may_check_nothing(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        tls = trusting(certificates.other_ca)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        with bad_upstream(answers, context=server_side(certificates)) as server:
+            async with upstream_at(server.port, tls=tls) as upstream:
+                assert await addresses(ask(upstream, TLS)) == [ANSWER]
+
+    run(loop_name, story())
+
+
+def test_who_does_not_speak_tls_is_not_asked(loop_name: str, certificates: Certificates) -> None:
+    def plain(message: bytes) -> bytes:
+        return b"no TLS is spoken here, whatever comes"
+
+    async def story() -> None:
+        with bad_upstream(says(plain)) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+                came = await result(ask_briefly(upstream, TLS))
+                assert isinstance(came, Failure)
+                await eventually(lambda: upstream.open_sockets == 0)
+
+    run(loop_name, story())
+
+
+def test_a_handshake_that_nobody_answers_ends_with_the_query(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            before = open_files()
+            async with upstream_at(listener.getsockname()[1], tls=trusting(certificates.ca)) as upstream:
+                assert await result(ask_briefly(upstream, TLS)) == TIMED_OUT
+                await eventually(lambda: upstream.open_sockets == 0)
+            await eventually(lambda: open_files() == before)
+
+    run(loop_name, story())
+
+
+def test_a_query_whose_session_is_lost_is_sent_again(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        behaviour = one_after_another(answers, resets, answers)
+        with bad_upstream(behaviour, context=server_side(certificates)) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+                for _ in range(2):
+                    assert await addresses(ask(upstream, TLS)) == [ANSWER]
+            assert server.connections == 2
+
+    run(loop_name, story())
+
+
+def test_the_largest_message_there_is_comes_whole(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        with bad_upstream(says(as_large_as_can_be), context=server_side(certificates)) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+                came = await result(ask(upstream, TLS))
+                assert isinstance(came, bytes)
+                assert len(came) == MAX_MESSAGE
+
+    run(loop_name, story())
+
+
+def test_silence_times_out(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        with bad_upstream(silent, context=server_side(certificates)) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+                assert await result(ask_briefly(upstream, TLS)) == TIMED_OUT
+
+    run(loop_name, story())
+
+
+def test_with_a_context_nothing_leaves_in_the_clear(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        with bad_upstream(answers) as server:
+            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+                assert await result(ask(upstream, TCP)) == Failure("not to be asked over tcp", timed_out=False)
+            assert server.connections == 0
+
+    run(loop_name, story())

@@ -1,0 +1,281 @@
+"""Asking an upstream over UDP, whatever it does, on both event loops."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.bad_upstream import ANSWER, Behaviour, bad_upstream
+from tests.support.loops import either_loop, eventually, needs_ipv6, run
+from tests.support.upstream_faults import (
+    answers,
+    as_large_as_can_be,
+    backwards,
+    garbage,
+    longer_name,
+    no_question,
+    one_after_another,
+    other_case,
+    says,
+    says_first,
+    says_from,
+    shorter_name,
+    silent,
+    slow,
+    the_query_itself,
+    truncated,
+    wrong_id,
+    wrong_name,
+    wrong_type,
+)
+from tests.support.upstream_story import (
+    BRIEF,
+    REFUSED,
+    TIMED_OUT,
+    UDP,
+    addresses,
+    ask,
+    ask_briefly,
+    open_files,
+    reply,
+    result,
+    upstream_at,
+)
+from topodns.edge.upstream import UpstreamLimits
+from topodns.resolve.exchange import Failure
+
+pytestmark = either_loop
+
+LIES = [wrong_id, wrong_name, wrong_type, longer_name, shorter_name, no_question, the_query_itself, garbage]
+
+
+def unused_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def test_every_query_has_a_port_and_an_id_of_its_own(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(backwards(200)) as server:
+            async with upstream_at(server.port) as upstream:
+                outcomes = [ask(upstream, UDP) for _ in range(200)]
+                assert upstream.in_flight == upstream.open_sockets == 200
+                for outcome in outcomes:
+                    assert await addresses(outcome) == [ANSWER]
+            ids, ports = ([asked.message[:2] for asked in server.asked], [asked.port for asked in server.asked])
+            assert len(set(ports)) == 200
+            assert len(set(ids)) > 190  # of 65,536: a few of 200 may well be equal
+            assert sorted(ids) != ids
+            assert sorted(ports) != ports
+
+    run(loop_name, story())
+
+
+def test_a_port_is_not_kept_for_the_next_query(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(answers) as server:
+            async with upstream_at(server.port) as upstream:
+                for _ in range(50):
+                    await addresses(ask(upstream, UDP))
+                assert len({asked.port for asked in server.asked}) > 45
+                assert upstream.counts[UDP].misses == 50
+                assert upstream.counts[UDP].hits == 0
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_is_no_reply_is_ignored_and_the_wait_goes_on(loop_name: str, lie: Callable[[bytes], bytes]) -> None:
+    async def story() -> None:
+        with bad_upstream(says_first(lie)) as server:
+            async with upstream_at(server.port) as upstream:
+                assert await addresses(ask(upstream, UDP)) == [ANSWER]
+                assert upstream.counts[UDP].strays == 1
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(silent, id="silent"), *(pytest.param(says(lie), id=lie.__name__) for lie in LIES)]
+)
+def test_without_a_reply_the_time_is_used_to_its_end(loop_name: str, behaviour: Behaviour) -> None:
+    async def story() -> None:
+        with bad_upstream(behaviour) as server:
+            async with upstream_at(server.port) as upstream:
+                assert await result(ask_briefly(upstream, UDP)) == TIMED_OUT
+                assert upstream.open_sockets == 0
+                assert upstream.counts[UDP].timed_out == 1
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.66"])
+def test_a_reply_from_another_port_or_address_is_not_there(loop_name: str, host: str) -> None:
+    async def story() -> None:
+        with bad_upstream(says_from(host)) as server:
+            async with upstream_at(server.port) as upstream:
+                assert await addresses(ask(upstream, UDP)) == [ANSWER]
+
+    run(loop_name, story())
+
+
+def test_a_reply_may_spell_the_name_as_it_likes(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(says(other_case)) as server:
+            async with upstream_at(server.port) as upstream:
+                assert (await reply(ask(upstream, UDP, "www.Example.org A"))).answer == [
+                    f"WWW.eXAMPLE.ORG. 60 IN A {ANSWER}"
+                ]
+
+    run(loop_name, story())
+
+
+def test_a_truncated_reply_is_a_reply(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(says(truncated)) as server:
+            async with upstream_at(server.port) as upstream:
+                assert "tc" in (await reply(ask(upstream, UDP))).flag_names
+
+    run(loop_name, story())
+
+
+def test_a_large_datagram_comes_whole(loop_name: str) -> None:
+    def most_of_it(message: bytes) -> bytes:
+        return as_large_as_can_be(message)[:65_000]  # a datagram over IPv4 has room for 65,507
+
+    async def story() -> None:
+        with bad_upstream(says(most_of_it)) as server:
+            async with upstream_at(server.port) as upstream:
+                came = await result(ask(upstream, UDP))
+                assert isinstance(came, bytes)
+                assert len(came) == 65_000
+
+    run(loop_name, story())
+
+
+def test_a_port_that_nobody_listens_on_fails_at_once(loop_name: str) -> None:
+    async def story() -> None:
+        async with upstream_at(unused_port()) as upstream:
+            assert await result(ask(upstream, UDP)) == REFUSED
+            assert upstream.open_sockets == 0
+
+    run(loop_name, story())
+
+
+def test_a_source_address_that_is_not_here_fails_at_once(loop_name: str) -> None:
+    async def story() -> None:
+        async with upstream_at(53, source_address="192.0.2.9") as upstream:
+            assert await result(ask(upstream, UDP)) == Failure("cannot assign requested address", timed_out=False)
+            assert upstream.in_flight == 0
+
+    run(loop_name, story())
+
+
+def test_a_late_reply_reaches_nobody(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(one_after_another(slow(2 * BRIEF), slow(2 * BRIEF))) as server:
+            async with upstream_at(server.port) as upstream:
+                assert await result(ask_briefly(upstream, UDP)) == TIMED_OUT
+                asked_again = ask(upstream, UDP, "other.example.org A")
+                assert (await reply(asked_again)).answer == [f"other.example.org. 60 IN A {ANSWER}"]
+
+    run(loop_name, story())
+
+
+def test_several_replies_at_once_count_once(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(lambda asked: [act for _ in range(5) for act in answers(asked)]) as server:
+            async with upstream_at(server.port) as upstream:
+                settled: list[bytes | Failure] = []
+                outcomes = [ask(upstream, UDP) for _ in range(20)]
+                for outcome in outcomes:
+                    outcome.then(settled.append)
+                    await result(outcome)
+                assert len(settled) == 20
+
+    run(loop_name, story())
+
+
+def test_more_queries_than_there_may_be_sockets_fail_at_once(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(silent) as server:
+            async with upstream_at(server.port, UpstreamLimits(udp_sockets=10, sweep=0.01)) as upstream:
+                outcomes = [ask_briefly(upstream, UDP) for _ in range(12)]
+                assert [outcome.settled for outcome in outcomes] == [False] * 10 + [True] * 2
+                assert await result(outcomes[-1]) == Failure("too many queries in flight", timed_out=False)
+                await eventually(lambda: upstream.open_sockets == 0)
+                server.behaviour = answers
+                assert await addresses(ask(upstream, UDP)) == [ANSWER]
+
+    run(loop_name, story())
+
+
+def test_it_asks_from_the_source_address(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(answers) as server:
+            async with upstream_at(server.port, source_address="127.0.0.77") as upstream:
+                assert await addresses(ask(upstream, UDP)) == [ANSWER]
+            assert [asked.host for asked in server.asked] == ["127.0.0.77"]
+
+    run(loop_name, story())
+
+
+@needs_ipv6
+def test_it_asks_over_ipv6(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(answers, host="::1") as server:
+            async with upstream_at(server.port, host="::1") as upstream:
+                assert upstream.name == f"[::1]:{server.port}"
+                assert await addresses(ask(upstream, UDP)) == [ANSWER]
+
+    run(loop_name, story())
+
+
+def test_a_thousand_exchanges_leave_nothing_open(loop_name: str) -> None:
+    behaviours: list[Behaviour] = [answers, says(wrong_id), says_first(wrong_name), slow(0.001)]
+
+    async def story() -> None:
+        with bad_upstream(one_after_another(*behaviours * 250)) as server:
+            before = open_files()
+            async with upstream_at(server.port) as upstream:
+                for _ in range(2):
+                    results = [await result(each) for each in [ask_briefly(upstream, UDP) for _ in range(500)]]
+                    assert TIMED_OUT in results
+                    assert any(isinstance(each, bytes) for each in results)
+            await eventually(lambda: open_files() == before)
+
+    run(loop_name, story())
+
+
+def test_what_is_in_flight_at_a_close_is_waited_for(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(slow(BRIEF)) as server:
+            before = open_files()
+            async with upstream_at(server.port) as upstream:
+                outcome = ask(upstream, UDP)
+                upstream.close()
+                assert await result(ask(upstream, UDP)) == Failure("no longer in use", timed_out=False)
+                assert await addresses(outcome) == [ANSWER]
+            await eventually(lambda: open_files() == before)
+
+    run(loop_name, story())
+
+
+def test_a_query_may_be_asked_because_another_is_settled(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(answers) as server:
+            async with upstream_at(server.port) as upstream:
+                done: list[bytes | Failure] = []
+
+                def go_on(came: bytes | Failure) -> None:
+                    done.append(came)
+                    if len(done) < 300:
+                        ask(upstream, UDP).then(go_on)
+
+                for _ in range(5):
+                    ask(upstream, UDP).then(go_on)
+                await eventually(lambda: len(done) == 304)
+                assert all(isinstance(came, bytes) for came in done)
+
+    run(loop_name, story())

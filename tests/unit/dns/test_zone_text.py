@@ -1,0 +1,140 @@
+"""The text of a zone file, read record by record."""
+
+import pytest
+
+from tests.support.cluster_dig import expected
+from topodns.dns.names import parse_name
+from topodns.dns.presentation import record_lines
+from topodns.dns.zone_text import BadZone, parse_zone
+
+SOA = "@ 300 IN SOA ns host 1 7200 1800 86400 30\n"
+
+
+def records(text: str, origin: str = "example.org") -> str:
+    return "\n".join(record_lines(parse_zone(text, parse_name(origin)), b"\0"))
+
+
+READ = {
+    "names relative and not": (
+        "@ 5 IN NS ns\nns 5 IN A 192.0.2.1\nNS2.example.net. 5 IN A 192.0.2.2",
+        """
+        example.org. 5 IN NS ns.example.org.
+        ns.example.org. 5 IN A 192.0.2.1
+        NS2.example.net. 5 IN A 192.0.2.2
+        """,
+    ),
+    "the owner of the line above": (
+        "www 5 A 192.0.2.1\n    AAAA ::1\n\n ; nothing\n\tTXT x",
+        """
+        www.example.org. 5 IN A 192.0.2.1
+        www.example.org. 5 IN AAAA ::1
+        www.example.org. 5 IN TXT "x"
+        """,
+    ),
+    "the owner of the line above, when the origin has changed": (
+        "www 5 A 192.0.2.1\n$ORIGIN net.\n A 192.0.2.2",
+        """
+        www.example.org. 5 IN A 192.0.2.1
+        www.example.org. 5 IN A 192.0.2.2
+        """,
+    ),
+    "lines in parentheses": (
+        "@ 5 SOA ns host ( ; serial\n  2017 ; first (\n  1h 30m\n  1w 5 )\nns A 192.0.2.1",
+        """
+        example.org. 5 IN SOA ns.example.org. host.example.org. 2017 3600 1800 604800 5
+        ns.example.org. 5 IN A 192.0.2.1
+        """,
+    ),
+    "$ORIGIN, relative and not": (
+        "$ORIGIN sub\na 5 A 192.0.2.1\n$ORIGIN net.\nb 5 A 192.0.2.2\n$ORIGIN @\nc 5 A 192.0.2.3",
+        """
+        a.sub.example.org. 5 IN A 192.0.2.1
+        b.net. 5 IN A 192.0.2.2
+        c.net. 5 IN A 192.0.2.3
+        """,
+    ),
+    "$TTL, for records that have none": (
+        "$TTL 1h\na A 192.0.2.1\nb 5 A 192.0.2.2\nc IN A 192.0.2.3\n$ttl 2\nd A 192.0.2.4",
+        """
+        a.example.org. 3600 IN A 192.0.2.1
+        b.example.org. 5 IN A 192.0.2.2
+        c.example.org. 3600 IN A 192.0.2.3
+        d.example.org. 2 IN A 192.0.2.4
+        """,
+    ),
+    "without $TTL, the TTL before": (
+        "a 5 A 192.0.2.1\nb A 192.0.2.2\nc IN 1m A 192.0.2.3\nd in A 192.0.2.4",
+        """
+        a.example.org. 5 IN A 192.0.2.1
+        b.example.org. 5 IN A 192.0.2.2
+        c.example.org. 60 IN A 192.0.2.3
+        d.example.org. 60 IN A 192.0.2.4
+        """,
+    ),
+    "without any TTL, the SOA's minimum": (
+        "@ IN SOA ns host 1 2 3 4 30\nwww IN A 192.0.2.1",
+        """
+        example.org. 30 IN SOA ns.example.org. host.example.org. 1 2 3 4 30
+        www.example.org. 30 IN A 192.0.2.1
+        """,
+    ),
+    "quotes hide what else would mean something": (
+        'a 5 TXT "one; (two" three;four\r\nb 5 TXT \\;',
+        """
+        a.example.org. 5 IN TXT "one; (two","three"
+        b.example.org. 5 IN TXT ";"
+        """,
+    ),
+    "owners with escapes": (
+        r"a\.b 5 A 192.0.2.1" + "\n A 192.0.2.2\n" + r"\$x 5 A 192.0.2.3",
+        r"""
+        a\.b.example.org. 5 IN A 192.0.2.1
+        a\.b.example.org. 5 IN A 192.0.2.2
+        \$x.example.org. 5 IN A 192.0.2.3
+        """,
+    ),
+    "types without a name": (r"a 5 TYPE65280 \# 2 ab cd", r"a.example.org. 5 IN TYPE65280 \# 2 abcd"),
+    "nothing": ("; nothing\n\n", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "lines"), READ.values(), ids=READ)
+def test_reads(text: str, lines: str) -> None:
+    assert records(text) == expected(lines)
+
+
+REFUSED = {
+    "a record without a TTL": ("a A 192.0.2.1", "line 1: a record without a TTL"),
+    "no owner above": (" 5 A 192.0.2.1", "line 1: a record without a name"),
+    "another class": ("\na 5 CH TXT x", "line 2: a record of class 3, expected IN"),
+    "an open parenthesis": ("a 5 A 192.0.2.1\nb 5 SOA (\n1", "line 2: a parenthesis that is never closed"),
+    "a closed one": ("a 5 A 192.0.2.1 )", "line 1: parentheses that do not match"),
+    "one inside another": ("a 5 A ( ( 192.0.2.1 ) )", "line 1: parentheses that do not match"),
+    "an open quote": ('\n\na 5 TXT "x', "line 3: a quote or a backslash"),
+    "an include": ("$INCLUDE other", "line 1: found '$INCLUDE', expected a record, $ORIGIN or $TTL"),
+    "a generation": ("$GENERATE 1-9 a$ A 192.0.2.$", "line 1: found '$GENERATE'"),
+    "an origin that is none": ("$ORIGIN a..b", "line 1: empty label in 'a..b'"),
+    "two origins": ("$ORIGIN a b", "line 1: $ORIGIN with 'a b', expected one name"),
+    "a time that is none": ("$TTL soon", "line 1: $TTL with 'soon'"),
+    "a time that is too long": ("$TTL 9999w", "line 1: a TTL of '9999w'"),
+    "digits without end": ("$TTL " + "1" * 60 + "x", "line 1: $TTL with '111"),
+    "data that is none": ("a 5 A 192.0.2.1\n\nb 5 A 192.0.2.256", "line 3: found '192.0.2.256'"),
+    "a mistake on a later line of a record": ("\na 5 SOA ns host (\n1 2 3 4 x )", "line 2: "),
+    "a type that is none": ("a 5 IN NONSENSE 1", "line 1: found 'NONSENSE'"),
+    "a name that is too long": ("a 5 CNAME " + "a." * 130, "line 1: "),
+    "a label that is too long": ("a" * 64 + " 5 A 192.0.2.1", "line 1: "),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), REFUSED.values(), ids=REFUSED)
+def test_refuses_and_says_where(text: str, problem: str) -> None:
+    with pytest.raises(BadZone) as refused:
+        records(text)
+    assert str(refused.value).startswith(problem)
+
+
+def test_what_comes_before_a_mistake_has_been_read_by_then() -> None:
+    reading = parse_zone(f"{SOA}a 5 A nonsense", parse_name("example.org"))
+    assert next(reading).rtype == 6
+    with pytest.raises(BadZone):
+        next(reading)

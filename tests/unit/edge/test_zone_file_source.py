@@ -1,0 +1,138 @@
+"""The file of `file`, looked at again and again. Time is virtual; the file is real."""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster_dig import query_of
+from tests.support.virtual_time import run_virtually
+from topodns.cluster.model import Fact
+from topodns.dns.names import parse_name
+from topodns.dns.zone_text import BadZone
+from topodns.edge.zone_file_source import MAX_OCTETS, ZoneFileSource
+from topodns.resolve.zone_file import file_fact
+from topodns.resolve.zone_file.lookup import look_up
+from topodns.settings.zone_file import ZoneFile
+
+ORIGIN = parse_name("example.org")
+SOA = "$TTL 5\n@ SOA ns host {serial} 1 1 1 1\n"
+
+
+class Story:
+    """A source of a file for one origin, read at start, and looked at each minute."""
+
+    def __init__(self, directory: Path, text: str | None, reload: float = 60.0) -> None:
+        self._path = directory / "db.example.org"
+        if text is not None:
+            self.write(text)
+        self.facts: list[frozenset[Fact]] = []
+        self.source = ZoneFileSource(ZoneFile(str(self._path), (ORIGIN,), reload))
+        self.source.changed = self.facts.append
+
+    def write(self, text: str) -> None:
+        """As an editor does: the file is replaced."""
+        new = self._path.with_suffix(".new")
+        new.write_text(text)
+        os.replace(new, self._path)
+
+    @property
+    def fact(self) -> Fact:
+        return file_fact(str(self._path))
+
+    def address(self) -> str | None:
+        table = self.source.table(ORIGIN)
+        if table is None:
+            return None
+        answer = look_up(table, query_of("www.example.org. A")).response.answer
+        return ".".join(map(str, answer[0].rdatas[0])) if answer else ""
+
+    def after(self, text: str | None) -> str | None:
+        """The address after two minutes, in the middle of which the file has become this text."""
+
+        async def pass_time() -> None:
+            running = asyncio.create_task(self.source.run())
+            await asyncio.sleep(70)
+            if text is not None:
+                self.write(text)
+            await asyncio.sleep(70)
+            running.cancel()
+
+        run_virtually(pass_time())
+        return self.address()
+
+
+def zone_text(address: str, serial: int = 1) -> str:
+    return SOA.format(serial=serial) + f"www A {address}\n"
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    story = Story(tmp_path, zone_text("192.0.2.1"))
+    story.source.load()
+    story.facts.clear()
+    return story
+
+
+def test_a_changed_file_counts_from_the_next_look_whatever_its_serial(story: Story) -> None:
+    assert story.address() == "192.0.2.1"
+    assert story.after(zone_text("192.0.2.2")) == "192.0.2.2"
+    assert story.facts == [frozenset({story.fact})]
+
+
+def test_a_file_that_stays_as_it_is_is_not_read_again(story: Story) -> None:
+    assert story.after(None) == "192.0.2.1"
+    assert story.facts == []
+
+
+def test_a_broken_file_leaves_the_last_good_one_and_a_warning(story: Story, caplog: pytest.LogCaptureFixture) -> None:
+    assert story.after("www A nonsense") == "192.0.2.1"
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "line 1" in caplog.text
+
+
+def test_without_a_look_nothing_changes(tmp_path: Path) -> None:
+    story = Story(tmp_path, zone_text("192.0.2.1"), reload=0)
+    story.source.load()
+    assert story.after(zone_text("192.0.2.2")) == "192.0.2.1"
+
+
+def test_a_missing_file_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    story = Story(tmp_path, None)
+    story.source.load()
+    assert story.address() is None
+    assert "SERVFAIL until it can be read" in caplog.text
+    assert story.after(zone_text("192.0.2.1")) == "192.0.2.1"
+    assert story.facts == [frozenset({story.fact})]
+
+
+def test_a_missing_file_that_is_not_looked_for_again_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Story(tmp_path, None, reload=0).source.load()
+
+
+REFUSED = {
+    "no SOA record": ("www 5 A 192.0.2.1", "no SOA record for example.org."),
+    "not UTF-8": ("\udcff", "octet 0 is not UTF-8"),
+    "too long": (";" * (MAX_OCTETS + 1), f"longer than {MAX_OCTETS} octets"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), REFUSED.values(), ids=REFUSED)
+def test_a_file_that_is_no_zone_stops_the_start(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "db"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(BadZone, match=problem) as refused:
+        ZoneFileSource(ZoneFile(str(path), (ORIGIN,))).load()
+    assert str(path) in str(refused.value)
+
+
+def test_one_file_may_be_read_for_several_origins(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    path.write_text(zone_text("192.0.2.1"))
+    origins = (ORIGIN, parse_name("example.net"))
+    source = ZoneFileSource(ZoneFile(str(path), origins))
+    source.load()
+    assert [table.origin for each in origins if (table := source.table(each)) is not None] == list(origins)

@@ -1,0 +1,37 @@
+"""Addresses of upstreams."""
+
+import socket
+
+import pytest
+
+from topodns.edge.upstream.endpoint import resolve_endpoint
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "name", "family"),
+    [
+        ("10.0.0.10", 53, "10.0.0.10:53", socket.AF_INET),
+        ("2001:db8::1", 853, "[2001:db8::1]:853", socket.AF_INET6),
+        ("fe80::1%lo", 53, "[fe80::1%lo]:53", socket.AF_INET6),
+    ],
+)
+def test_an_endpoint_is_named_as_metrics_show_it(
+    address: str, port: int, name: str, family: socket.AddressFamily
+) -> None:
+    endpoint = resolve_endpoint(address, port, None, "", "")
+    assert (endpoint.name, endpoint.family, endpoint.peer[1]) == (name, family, port)
+
+
+def test_a_link_local_address_keeps_its_interface() -> None:
+    assert resolve_endpoint("fe80::1%lo", 53, None, "", "").peer[3] == socket.if_nametoindex("lo")
+
+
+def test_the_certificate_is_for_the_address_unless_a_name_is_given() -> None:
+    assert resolve_endpoint("10.0.0.10", 853, None, "", "").server_name == "10.0.0.10"
+    assert resolve_endpoint("10.0.0.10", 853, None, "dns.example", "").server_name == "dns.example"
+
+
+@pytest.mark.parametrize("text", ["dns.example", "10.0.0", "10.0.0.10.", ""])
+def test_only_addresses_are_accepted_and_nothing_is_looked_up(text: str) -> None:
+    with pytest.raises(ValueError, match="does not appear to be"):
+        resolve_endpoint(text, 53, None, "", "")

@@ -1,0 +1,31 @@
+"""How a failure reads in a log line."""
+
+import errno
+import ssl
+
+import pytest
+
+from topodns.edge.upstream.failures import failure_of
+from topodns.resolve.exchange import Failure
+
+
+@pytest.mark.parametrize(
+    ("reason", "problem"),
+    [
+        pytest.param(None, "connection closed by the upstream", id="orderly end"),
+        pytest.param(
+            ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('::1', 53)"), "connection refused"
+        ),
+        pytest.param(OSError(errno.ENETUNREACH, ""), "network is unreachable"),
+        pytest.param(ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), "TLS: protocol error"),
+        pytest.param(ConnectionAbortedError("SSL handshake is taking longer"), "SSL handshake is taking longer"),
+        pytest.param(ValueError(), "ValueError"),
+    ],
+)
+def test_a_failure_says_what_happened(reason: Exception | None, problem: str) -> None:
+    assert failure_of(reason) == Failure(problem, timed_out=False)
+
+
+@pytest.mark.parametrize("reason", [TimeoutError(), OSError(errno.ETIMEDOUT, "Connection timed out")])
+def test_time_that_is_over_is_told_apart(reason: Exception) -> None:
+    assert failure_of(reason) == Failure("i/o timeout", timed_out=True)

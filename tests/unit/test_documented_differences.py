@@ -1,0 +1,21 @@
+"""The differences that tests/differential lets pass are those that users are told of."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from tests.differential.differences import DIFFERENCES
+
+DOCUMENT = Path(__file__).parents[2] / "docs/differences-from-coredns.md"
+ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+
+
+def test_every_difference_in_replies_is_documented_with_its_reason_and_no_other_one() -> None:
+    section = DOCUMENT.read_text(encoding="utf-8").partition("\n## Replies\n")[2].partition("\n## ")[0]
+    rows = [row for row in ROW.findall(section) if row[0] != "difference"]
+    assert rows
+    assert dict(rows) == {difference.name: difference.reason for difference in DIFFERENCES}
+
+
+def test_every_difference_has_a_name_of_its_own() -> None:
+    assert [name for name, count in Counter(each.name for each in DIFFERENCES).items() if count > 1] == []

@@ -1,0 +1,125 @@
+"""The steps of a server block at one address: what is made of its workings, its cluster and its listener."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from topodns.clusters import Cluster
+from topodns.counted import Counted, ServerLabels, cache_labels, view_label
+from topodns.dns.names import ROOT, Name, name_text
+from topodns.resolve.autopath import ClusterSearch, FixedSearch, SearchPath
+from topodns.resolve.cache import ResponseCache
+from topodns.resolve.chain import Parts
+from topodns.resolve.chase import Chase
+from topodns.resolve.cluster_zone import ClusterZone
+from topodns.resolve.dns64 import Translator
+from topodns.resolve.k8s_external import ExternalZone
+from topodns.resolve.relay import Road, ends_of
+from topodns.resolve.rewrite import Rewriter
+from topodns.resolve.tally import server_label
+from topodns.resolve.template.step import Templates
+from topodns.resolve.zone_file import ZoneFileStep
+from topodns.settings.server import DEFAULT_UDP_SIZE, Settings
+from topodns.workings import Workings
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a block answers. `chase` asks this listener; `own_addresses` (packed) are those of the machine."""
+
+    host: str  # "" is every address of both families
+    port: int
+    chase: Chase
+    own_addresses: frozenset[bytes]
+
+    @property
+    def server(self) -> str:
+        """CoreDNS's metric label."""
+        return server_label((self.host, self.port))
+
+    @property
+    def bound(self) -> bytes:
+        """The address, packed; b"" where it is every one."""
+        return ip_address(self.host.partition("%")[0]).packed if self.host else b""
+
+    @property
+    def addresses(self) -> tuple[bytes, ...]:
+        """The addresses that endpoints of our own Service would have."""
+        bound = (self.bound,) if self.host else sorted(self.own_addresses)
+        return tuple(address for address in bound if not ip_address(address).is_loopback)
+
+
+def make_parts(workings: Workings, cluster: Cluster | None, site: Site, counted: Counted) -> Parts:
+    """The steps and arounds of a block, with what each counts on."""
+    block = workings.settings
+    labels = ServerLabels(site.server, view_label(block))
+    return Parts(
+        dns64=Translator(block.dns64, counted.dns64[site.server]) if block.dns64 is not None else None,
+        balancer=workings.balancer,
+        rewrite=Rewriter(block.rewrite, site.chase, site.bound) if block.rewrite else None,
+        autopath=_search_path(workings, cluster, site, counted),
+        cache=_cache(workings, site, counted),
+        templates=(Templates(block.template, site.chase, counted.templates[labels]),) if block.template else (),
+        hosts=workings.hosts,
+        external=_external_zone(workings, cluster, site),
+        cluster=_cluster_zone(cluster, site),
+        files=tuple(
+            ZoneFileStep(settings, source.table, site.chase)
+            for settings, source in zip(block.file, workings.zone_files, strict=True)
+        ),
+        loop=workings.guard,
+        forwards=workings.forwards,
+    )
+
+
+def make_road(workings: Workings, site: Site, counted: Counted, settings: Settings) -> Road:
+    """The short way of a block for the root that `resolve.relay.is_road`."""
+    block = workings.settings
+    return Road(
+        forwarding=workings.forwards[0],
+        cache=_cache(workings, site, counted),
+        guard=workings.guard,
+        balancer=workings.balancer,
+        elsewhere=ends_of((*_known(workings), *_other_origins(settings))),
+        label=name_text(ROOT),
+        payload_size=block.bufsize or DEFAULT_UDP_SIZE,
+    )
+
+
+def _cache(workings: Workings, site: Site, counted: Counted) -> ResponseCache | None:
+    """The one cache of the block, counting for this listener."""
+    if workings.cache is None:
+        return None
+    return workings.cache.counting(counted.caches[cache_labels(workings.settings, site.server)])
+
+
+def _known(workings: Workings) -> tuple[Name, ...]:
+    kubernetes = workings.settings.kubernetes
+    return kubernetes.origins if kubernetes is not None else ()
+
+
+def _other_origins(settings: Settings) -> Iterable[Name]:
+    return (key.origin for block in settings.blocks for key in block.keys if key.origin != ROOT)
+
+
+def _cluster_zone(cluster: Cluster | None, site: Site) -> ClusterZone | None:
+    if cluster is None:
+        return None
+    return ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, cluster.locator, site.addresses, site.chase)
+
+
+def _search_path(workings: Workings, cluster: Cluster | None, site: Site, counted: Counted) -> SearchPath | None:
+    settings = workings.settings.autopath
+    if settings is None:
+        return None
+    searcher: ClusterSearch | FixedSearch = FixedSearch(settings.search)
+    if settings.kubernetes and cluster is not None:
+        searcher = ClusterSearch(cluster.kubernetes, cluster.state, settings.search)
+    return SearchPath(settings, searcher, counted.autopath[site.server])
+
+
+def _external_zone(workings: Workings, cluster: Cluster | None, site: Site) -> ExternalZone | None:
+    settings = workings.settings.k8s_external
+    if settings is None or cluster is None:
+        return None
+    return ExternalZone(settings, cluster.kubernetes, cluster.state, site.addresses, site.chase)

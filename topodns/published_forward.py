@@ -1,0 +1,146 @@
+"""The metrics of forwarding: what upstreams were asked and said, what was not asked of them, and loops.
+
+Under the names that CoreDNS has now, `coredns_proxy_*`, and under the older `coredns_forward_*` that many dashboards
+and alerts still read.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final
+
+from topodns.counted import Counted
+from topodns.edge.metrics import Distributions, Published, Reading
+from topodns.resolve.forward import ForwardCounts, InFlight
+from topodns.resolve.loop import LoopCounts
+from topodns.resolve.tally import DURATION_BUCKETS
+
+Labels = tuple[str, ...]
+Rows = Iterable[tuple[Labels, float]]
+
+_PROXY: Final = "forward"  # CoreDNS's label `proxy_name`
+
+
+def forward_readings(counted: Counted) -> Iterator[Published]:
+    """What is read of the counts of the process."""
+    yield from _replies(counted.forward)
+    yield from _probes(counted.forward)
+    yield from _connections(counted)
+    yield from _limits(counted.forward, counted.in_flight)
+    yield from _loops(counted.loop)
+
+
+def _replies(forward: ForwardCounts) -> Iterator[Published]:
+    yield Distributions(
+        "coredns_proxy_request_duration_seconds",
+        "Time from a query to an upstream to its reply.",
+        ("proxy_name", "to", "rcode"),
+        DURATION_BUCKETS,
+        lambda: [((_PROXY, *labels), slots, seconds) for labels, slots, seconds in _durations(forward)],
+    )
+    yield Distributions(
+        "coredns_forward_request_duration_seconds",
+        "Time from a query to an upstream to its reply, under its old name.",
+        ("to", "rcode"),
+        DURATION_BUCKETS,
+        lambda: _durations(forward),
+    )
+    yield Reading(
+        "coredns_forward_requests", "Queries that upstreams replied to.", "counter", ("to",), lambda: _asked(forward)
+    )
+    yield Reading(
+        "coredns_forward_responses",
+        "Replies of upstreams.",
+        "counter",
+        ("to", "rcode"),
+        lambda: [(labels, sum(slots)) for labels, slots, _ in _durations(forward)],
+    )
+
+
+def _durations(forward: ForwardCounts) -> Iterator[tuple[Labels, list[float], float]]:
+    for to, counts in forward.upstreams.items():
+        for rcode, (seconds, *slots) in counts.durations.items():
+            yield (to, rcode), slots, seconds
+
+
+def _asked(forward: ForwardCounts) -> Rows:
+    """CoreDNS, too, counted a request when the reply to it came."""
+    rows: dict[Labels, float] = {}
+    for (to, _), slots, _ in _durations(forward):
+        rows[(to,)] = rows.get((to,), 0.0) + sum(slots)
+    return rows.items()
+
+
+def _probes(forward: ForwardCounts) -> Iterator[Published]:
+    yield Reading(
+        "coredns_proxy_healthcheck_failures",
+        "Probes that an upstream did not answer.",
+        "counter",
+        ("proxy_name", "to"),
+        lambda: [((_PROXY, *labels), times) for labels, times in _failed_probes(forward)],
+    )
+    yield Reading(
+        "coredns_forward_healthcheck_failures",
+        "Probes that an upstream did not answer, under their old name.",
+        "counter",
+        ("to",),
+        lambda: _failed_probes(forward),
+    )
+    yield Reading(
+        "coredns_forward_healthcheck_broken",
+        "Queries that found all upstreams down.",
+        "counter",
+        (),
+        lambda: [((), forward.healthcheck_broken)],
+    )
+
+
+def _failed_probes(forward: ForwardCounts) -> Rows:
+    return [((to,), counts.healthcheck_failures) for to, counts in forward.upstreams.items()]
+
+
+def _connections(counted: Counted) -> Iterator[Published]:
+    for name, documentation, attribute in (
+        ("coredns_proxy_conn_cache_hits", "Queries sent over a connection that was open.", "hits"),
+        ("coredns_proxy_conn_cache_misses", "Queries sent over a connection or socket made for them.", "misses"),
+    ):
+        yield Reading(name, documentation, "counter", ("proxy_name", "to", "proto"), partial(_sent, counted, attribute))
+
+
+def _sent(counted: Counted, attribute: str) -> Rows:
+    return [
+        ((_PROXY, to, transport.value), getattr(counts, attribute))
+        for to, transports in counted.connections.items()
+        for transport, counts in transports.items()
+    ]
+
+
+def _limits(forward: ForwardCounts, in_flight: InFlight) -> Iterator[Published]:
+    yield Reading(
+        "coredns_forward_max_concurrent_rejects",
+        "Queries refused because of max_concurrent.",
+        "counter",
+        (),
+        lambda: [((), forward.max_concurrent_rejects)],
+    )
+    yield Reading(
+        "topodns_forward_in_flight", "Queries that wait for upstreams.", "gauge", (), lambda: [((), in_flight.total)]
+    )
+    yield Reading(
+        "topodns_forward_dropped",
+        "Queries without a reply, because too many waited for upstreams already.",
+        "counter",
+        ("reason",),
+        lambda: [(("total",), in_flight.dropped_in_total), (("client",), in_flight.dropped_by_client)],
+    )
+
+
+def _loops(loop: LoopCounts) -> Iterator[Published]:
+    for name, documentation, attribute in (
+        ("topodns_loop_detected", "Probes of loop that an upstream sent back.", "detected"),
+        ("topodns_loop_refused", "Queries that were not forwarded because of a loop.", "refused"),
+    ):
+        yield Reading(name, documentation, "counter", (), partial(_of_loop, loop, attribute))
+
+
+def _of_loop(loop: LoopCounts, attribute: str) -> Rows:
+    return [((), getattr(loop, attribute))]
