@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import random
+import resource
 import signal
 import socket
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
@@ -92,6 +93,7 @@ class Server:
     async def run(self) -> int:
         """Start, serve, stop."""
         self._listen_to_signals()  # first: a large cluster takes seconds to read
+        _allow_many_files()
         if not await self._unless_stopped(self._take_over(self._load())):
             return 0
         self._announce()
@@ -312,6 +314,14 @@ def _heed(settings: Settings) -> None:
         log.warning("plugin/multisocket: One socket for each address is what there is; more replicas take more cores")
     if any(block.pprof is not None for block in settings.blocks):
         log.warning("plugin/pprof: There are no profiles of Go here, and nothing listens for them")
+
+
+def _allow_many_files() -> None:
+    """As many descriptors as we may have: each question to an upstream over UDP takes one (as Go programs do)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _settle_memory() -> None:

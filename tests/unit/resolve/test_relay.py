@@ -137,6 +137,17 @@ def test_what_is_not_plain_goes_the_long_way(data: bytes) -> None:
     assert relay(data, CLIENT, PORT) is None
 
 
+def test_a_failure_of_ours_is_kept_like_one_of_the_upstream() -> None:
+    """RFC 9520 section 3.2: so that an upstream that is down is not asked for each question anew."""
+    data = query("www.example. A")
+    resolver = Resolver(True, refuses, "cache 30 {\nservfail 20s\n}")
+    first = resolver.ask(data)
+    asked = len(resolver.upstream.asked)
+    again = resolver.ask(data)
+    assert [reply[3] & 0x0F for reply in (first, again) if reply is not None] == [Rcode.SERVFAIL] * 2
+    assert len(resolver.upstream.asked) == asked
+
+
 def test_equal_questions_on_both_ways_are_one_question_upstream() -> None:
     resolver = Resolver(True, WWW)
     resolver.upstream.delay = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class UpstreamLimits:
     """The numbers behind one upstream. Times are in seconds."""
 
-    udp_sockets: int = 1024  # queries in flight over UDP, each with a socket of its own; more fail at once
+    udp_sockets: int = 4096  # queries in flight over UDP, each with a socket of its own; more fail at once
     connections: int = 2  # over TCP or TLS; a second one may reach another backend of a Service
     in_flight: int = 2048  # queries without a reply on one connection, those that were given up included
     connect: float = 1.0  # an attempt at a connection has that time even if the query that began it has less

@@ -37,7 +37,7 @@ _UDP, _TCP, _TLS = Transport.UDP, Transport.TCP, Transport.TLS  # members of an 
 
 @dataclass(slots=True)  # not frozen: one is made per question, and that takes four times as long
 class Answer:
-    """What came of a flight. `upstream` is "" where nothing came, and `rcode` SERVFAIL."""
+    """What came of a flight. Where nothing came, it `failed`, `rcode` is SERVFAIL, and `upstream` names all asked."""
 
     rcode: int
     flags: int
@@ -46,6 +46,7 @@ class Answer:
     additional: tuple[RRset, ...] = ()
     ede: Ede | None = None
     upstream: str = ""
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +258,13 @@ class Flight:
 
     def _failure(self) -> Answer:
         """SERVFAIL, with what is wrong with the upstreams (RFC 8914 sections 4.23 and 4.24)."""
+        names = ", ".join(self._problems or [each.name for each in self._plan.pool.candidates])
         if self._problems is None:
-            text = "all upstreams are down: " + ", ".join(each.name for each in self._plan.pool.candidates)
+            text = f"all upstreams are down: {names}"
         else:
             text = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
         code = EdeCode.NETWORK_ERROR if self._reached else EdeCode.NO_REACHABLE_AUTHORITY
-        return Answer(Rcode.SERVFAIL, 0, ede=Ede(code, text))
+        return Answer(Rcode.SERVFAIL, 0, ede=Ede(code, text), upstream=names, failed=True)
 
     def _finish(self, answer: Answer) -> None:
         if not self.over:

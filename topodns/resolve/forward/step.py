@@ -132,7 +132,7 @@ class Forwarding:
 
     def _passes(self, answer: Answer) -> bool:
         """Whether the next `forward` is asked instead."""
-        if not answer.upstream:
+        if answer.failed:
             return False
         if answer.rcode in self._settings.next_rcodes:
             return True

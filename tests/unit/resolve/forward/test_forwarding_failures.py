@@ -60,7 +60,7 @@ def test_with_nobody_else_to_ask_it_is_servfail_after_two_tries(failing: Behavio
     scene = ForwardScene(failing)
     found = scene.asked_and_answered(QUERY)
     assert (found.rcode, found.ede, found.seconds) == (Rcode.SERVFAIL, ede, seconds)
-    assert (found.resolution.upstream, scene.asked) == ("", [2])
+    assert (found.resolution.upstream, scene.asked) == ("192.0.2.1:53", [2])
 
 
 def test_the_problem_of_each_upstream_is_named() -> None:
