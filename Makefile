@@ -21,7 +21,7 @@ test-unit: $(VENV)/.dev ## run the pure tests only
 	@$(BIN)/python -m pytest tests/unit
 
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
-	@$(BIN)/python -m pytest tests/stories
+	@$(BIN)/python -m pytest -n 3 --dist loadfile tests/stories
 
 test-cluster: kubelab ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
 	@$(BIN)/python -m pytest tests/cluster
@@ -29,7 +29,7 @@ test-cluster: kubelab ## run the tests against a real Kubernetes (root; the firs
 test-crowd: kubelab ## of these only the ones with 300 nodes and 1,000 pods, which kwok plays (2 minutes)
 	@$(BIN)/python -m pytest tests/cluster/test_many_nodes.py
 
-test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 30,000 questions (the first run builds CoreDNS with Go)
+test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 45,000 questions (the first run builds CoreDNS with Go)
 	@$(BIN)/python -m tests.support.coredns
 	@$(BIN)/python -m pytest tests/differential
 

@@ -112,9 +112,11 @@ def _search_path(workings: Workings, cluster: Cluster | None, site: Site, counte
     settings = workings.settings.autopath
     if settings is None:
         return None
-    searcher: ClusterSearch | FixedSearch = FixedSearch(settings.search)
+    searcher: ClusterSearch | FixedSearch
     if settings.kubernetes and cluster is not None:
         searcher = ClusterSearch(cluster.kubernetes, cluster.state, settings.search)
+    else:
+        searcher = FixedSearch(settings.search)
     return SearchPath(settings, searcher, counted.autopath[site.server])
 
 

@@ -217,14 +217,6 @@ def _dangling(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.corefile in ("cache", "file") and behind and same
 
 
-@_difference(
-    "rcode behind an alias of `file`", "as of an ExternalName; RFC 6604 has the target's", RCODE, QUESTION, *SECTIONS
-)
-def _alias_rcode(case: Case, theirs: Reply, ours: Reply) -> bool:
-    behind = case.corefile == "file" and bool(theirs.answer) and _lowered(theirs.answer) == _lowered(ours.answer)
-    return behind and theirs.rcode == _NXDOMAIN and ours.rcode == 0
-
-
 @_difference("flags of `dns64`", "a reply that is made of another has its flags", AA, RA)
 def _dns64_flags(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.corefile == "dns64" and case.question.qtype == _AAAA
@@ -313,7 +305,6 @@ DIFFERENCES: Final = (
     _cleaned,
     _negative_ttl,
     _dangling,
-    _alias_rcode,
     _cached,
     _cluster_ttl,
     _dns64_flags,

@@ -30,27 +30,31 @@ class Chaser:
         return block.chain.resolve(query, client._replace(depth=client.depth + 1))
 
 
-def follow(target: Name, resolution: Resolution, query: Query, client: Client, chase: Chase | None) -> Answered:
+def follow(
+    target: Name, resolution: Resolution, query: Query, client: Client, chase: Chase | None, rcode: bool = False
+) -> Answered:
     """`resolution`, whose answer ends in a CNAME to `target`, with what stands behind that.
 
-    The rcode there is not passed on, as in CoreDNS. What stands there may age, or differ by client, which nobody says
-    here; so the whole is kept nowhere.
+    The rcode there is passed on (RFC 6604 section 3) where `rcode` says so: CoreDNS does it for `file` alone. What
+    stands there may age, or differ by client, which nobody says here; so the whole is kept nowhere.
     """
     chased = None if chase is None else chase(target, query.qtype, client)
     if chased is None:
         return resolution
     if isinstance(chased, Resolution):
-        return _joined(resolution, chased, target)
-    return _follow_later(target, resolution, chased)
+        return _joined(resolution, chased, target, rcode)
+    return _follow_later(target, resolution, chased, rcode)
 
 
-async def _follow_later(target: Name, resolution: Resolution, chased: Answered) -> Resolution:
-    return _joined(resolution, await settled(chased), target)
+async def _follow_later(target: Name, resolution: Resolution, chased: Answered, rcode: bool) -> Resolution:
+    return _joined(resolution, await settled(chased), target, rcode)
 
 
-def _joined(resolution: Resolution, chased: Resolution, target: Name) -> Resolution:
+def _joined(resolution: Resolution, chased: Resolution, target: Name, rcode: bool) -> Resolution:
     resolution.scope = Scope.CLIENT
     response = resolution.response
+    if rcode:
+        response.rcode = chased.response.rcode
     response.answer = (*response.answer, *owned(chased.response.answer, name_wire(target)))
     response.flags |= chased.response.flags & Flag.TC
     return resolution

@@ -49,4 +49,4 @@ class ZoneFileStep:
         resolution = Resolution(finding.response, PLUGIN, facts=self._facts)
         if finding.elsewhere is None:
             return resolution
-        return follow(finding.elsewhere, resolution, query, client, self._chase)
+        return follow(finding.elsewhere, resolution, query, client, self._chase, rcode=True)

@@ -75,6 +75,15 @@ def test_an_alias_to_outside_is_followed_there_and_kept_for_nobody() -> None:
     assert resolution.scope is Scope.CLIENT
 
 
+def test_an_alias_to_a_name_that_does_not_exist_has_its_rcode() -> None:
+    """RFC 6604 section 3."""
+
+    def nowhere(target: Name, qtype: int, client: Client) -> Answered | None:
+        return Resolution(Response(Rcode.NXDOMAIN), "forward")
+
+    assert resolved("out.example.org. A", step(chase=nowhere)).response.rcode == Rcode.NXDOMAIN
+
+
 def test_an_alias_to_outside_stands_alone_where_nobody_knows_more() -> None:
     assert len(resolved("out.example.org. A", step()).response.answer) == 1
 
