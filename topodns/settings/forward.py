@@ -64,7 +64,7 @@ class Forward:
     force_tcp: bool = False
     prefer_udp: bool = False
     expire: float = 10.0  # an idle connection is closed after so long
-    max_age: float | None = None  # any connection is closed after so long; 0: as old as it gets; None: see edge.upstream
+    max_age: float | None = None  # any connection is closed after so long; 0: never for that; None: see edge.upstream
     max_idle_conns: int = 0  # per upstream; 0: no limit
     read_timeout: float = 2.0  # of one try at one upstream
     max_fails: int = 2  # more failed probes in a row mean that the upstream is down; 0: it never is, and is not probed
