@@ -32,12 +32,14 @@ class Timers(Protocol):
 class Outcome(Generic[T]):
     """A value that may not be there yet, settled once. Any number of courses may wait for it."""
 
-    __slots__ = ("_settled", "_value", "_waiting")
+    __slots__ = ("_first", "_others", "_settled", "_value")
 
     def __init__(self) -> None:
         self._settled = False
         self._value: T | None = None
-        self._waiting: list[Callable[[T], object]] = []
+        # Mostly one waits, and three outcomes are made for each forwarded query: no list for one.
+        self._first: Callable[[T], object] | None = None
+        self._others: list[Callable[[T], object]] | None = None
 
     @property
     def settled(self) -> bool:
@@ -48,16 +50,24 @@ class Outcome(Generic[T]):
         if self._settled:
             return
         self._settled, self._value = True, value
-        waiting, self._waiting = self._waiting, []
-        for go_on in waiting:
-            go_on(value)
+        first, others = self._first, self._others
+        self._first = self._others = None
+        if first is not None:
+            first(value)
+        if others is not None:
+            for go_on in others:
+                go_on(value)
 
     def then(self, go_on: Callable[[T], object]) -> None:
         """Call `go_on` with the value: at once where it is there. It must not raise."""
         if self._settled:
             go_on(cast(T, self._value))
+        elif self._first is None:
+            self._first = go_on
+        elif self._others is None:
+            self._others = [go_on]
         else:
-            self._waiting.append(go_on)
+            self._others.append(go_on)
 
     def __await__(self) -> Generator["Outcome[T]", None, T]:
         if not self._settled:

@@ -102,7 +102,11 @@ class Flight:
         plan = self._plan
         now = plan.timers.time()
         self._deadline = now + plan.deadline
-        self._ask_next()
+        candidate = plan.pool.pick(())
+        if candidate is None:
+            self._ask_although_all_are_down()
+        else:
+            self._try(candidate)
         if plan.impatience is not None and not self.over:
             plan.impatience.watch(self, now)
 
