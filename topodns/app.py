@@ -8,7 +8,7 @@ import random
 import resource
 import signal
 import socket
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +20,7 @@ from topodns.assembly import Assembly, Generation, Machine
 from topodns.cluster.model import EVERYTHING, Fact
 from topodns.cluster.topology import OnInvalid
 from topodns.cluster_sources import Feeding, await_sync, end_tasks
-from topodns.clusters import Cluster
+from topodns.clusters import Cluster, Feed
 from topodns.config.errors import ConfigError
 from topodns.config.interfaces import own_addresses
 from topodns.edge.kube_api import ApiError
@@ -47,7 +47,11 @@ class NotKnown(Exception):
     """A new Corefile's clusters could not be read in time; says what is waited for."""
 
 
-STOP_ERRORS: Final = (NotKnown, ApiError, ConfigError, ListenError, *FILE_ERRORS)
+class NotBuilt(Exception):
+    """A Corefile that was read met a bug."""
+
+
+STOP_ERRORS: Final = (NotKnown, NotBuilt, ApiError, ConfigError, ListenError, *FILE_ERRORS)
 """What keeps a Corefile from being served: at the start the program ends, later the old one stays."""
 
 
@@ -122,7 +126,7 @@ class Server:
         A feed that it shares with the one before is not touched at all; those that it does without end afterwards.
         """
         before = self._generation.feeds if self._generation is not None else []
-        generation = self._assembly.build(settings, before)
+        generation = self._build(settings, before)
         fresh = [cluster for cluster in generation.clusters if cluster.feed not in before]
         try:
             await self._feeding.begin(generation.feeds)
@@ -143,6 +147,16 @@ class Server:
         for line in unready(generation.clusters):
             log.warning("plugin/%s", line)
         _heed(generation.settings)
+
+    def _build(self, settings: Settings, feeds: Sequence[Feed]) -> Generation:
+        """Nothing has happened yet: even a bug of ours in there is no reason to end what is being served."""
+        try:
+            return self._assembly.build(settings, feeds)
+        except FILE_ERRORS:
+            raise
+        except Exception as problem:
+            log.exception("bug: this Corefile could not be built")
+            raise NotBuilt(f"a bug of topodns: {problem!r}") from problem
 
     def _keep_what_is_known(self, fresh: Iterable[Cluster]) -> None:
         """Refuse to take over without what is known of a cluster now: its API server may be gone for a day."""
