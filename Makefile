@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-cluster test-crowd test-differential kubelab test-all lint format bench bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-cluster test-crowd test-differential kubelab test-all lint format bench bench-resolver bench-scale lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ format: $(VENV)/.dev ## rewrite the code in the house style
 
 bench: install ## measure CPU per query beside a plain UDP echo (prints, never fails by time)
 	@$(BIN)/python -m bench
+
+bench-resolver: install ## measure names outside of the cluster, beside CoreDNS, unbound and BIND (prints; 2 minutes)
+	@$(BIN)/python -m bench.resolver
 
 bench-scale: install ## measure memory and latency at 5,000 nodes and 150,000 endpoints, beside CoreDNS (prints; 6 minutes)
 	@$(BIN)/python -m bench.scale

@@ -1,20 +1,15 @@
 """Running the generators and the yardstick: C where a compiler is found, else Python; and dnsperf if installed."""
 
-import hashlib
-import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench.compile import compiled, find_compiler
 from bench.proc import NoAnswer, cpu_seconds, output_of
 
-CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "topodns" / "bench"
-
-_SOURCES: Final = Path(__file__).parent
 _DNSPERF_COMPLETED: Final = re.compile(r"Queries completed:\s+(\d+)")
 _DNSPERF_RATE: Final = re.compile(r"Queries per second:\s+([\d.]+)")
 
@@ -42,24 +37,12 @@ class Tools:
 
 def find_tools() -> Tools:
     """The C programs, compiled now or before; the Python ones where there is no compiler."""
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))), None)
+    compiler = find_compiler()
     dnsperf = shutil.which("dnsperf")
     if compiler is None:
         python = (sys.executable, "-m", "bench.without_compiler")
         return Tools((*python, "echo"), (*python, "ask"), False, dnsperf)
-    return Tools((_compiled(compiler, "echo"),), (_compiled(compiler, "ask"),), True, dnsperf)
-
-
-def _compiled(compiler: str, name: str) -> Path:
-    source = _SOURCES / f"{name}.c"
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    program = CACHE / f"{name}-{digest}"
-    if not program.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        unfinished = CACHE / f"{name}-{digest}.{os.getpid()}"
-        subprocess.run([compiler, "-O2", "-o", unfinished, source], check=True)
-        unfinished.rename(program)
-    return program
+    return Tools((compiled(compiler, "echo"),), (compiled(compiler, "ask"),), True, dnsperf)
 
 
 @dataclass(frozen=True)

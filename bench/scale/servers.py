@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.load import CACHE
+from bench.compile import CACHE
 
 COREDNS: Final = "1.14.7"
 

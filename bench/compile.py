@@ -1,0 +1,30 @@
+"""The bench's programs in C: compiled once, kept under a hash of their source."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "topodns" / "bench"
+
+_SOURCES: Final = Path(__file__).parent
+
+
+def find_compiler() -> str | None:
+    """The path of a C compiler; None where there is none."""
+    return next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))), None)
+
+
+def compiled(compiler: str, name: str) -> Path:
+    """The program of NAME.c, compiled now or before. Raises CalledProcessError."""
+    source = _SOURCES / f"{name}.c"
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    program = CACHE / f"{name}-{digest}"
+    if not program.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        unfinished = CACHE / f"{name}-{digest}.{os.getpid()}"
+        subprocess.run([compiler, "-O2", "-o", unfinished, source], check=True)
+        unfinished.rename(program)
+    return program

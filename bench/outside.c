@@ -1,0 +1,309 @@
+/* What is outside of a resolver: the clients that ask it, and the upstream that it asks. Usage: outside PORT
+
+   The upstream is UDP and pipelined TCP on 127.0.0.1:PORT. To every question for A it gives 192.0.2.1 with a TTL of
+   300, to any other no records.
+
+   The clients ask when told to on stdin: "RESOLVER-PORT FILE WINDOW SILENCE". FILE is that of ask.c, asked once through,
+   at most WINDOW questions ahead of the answers; for the first SILENCE seconds the upstream says nothing. Then a line is
+   printed: answers in all, those with records, questions that nobody answered, and how many questions for A the upstream
+   has got.
+
+   Both are one process, so that neither waits for the other's turn on the core; while it asks it never sleeps, so that
+   waking it up is not on the resolver's account. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH = 64, SIZE = 4096, SOURCE = 4, HEAD = 6, HEADER = 12, FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
+static const double PATIENCE = 2, LIMIT = 15; /* seconds without an answer; seconds in which a file is asked */
+
+typedef union {
+    char room[CMSG_SPACE(sizeof(struct in_pktinfo))];
+    struct cmsghdr aligned;
+} Control;
+
+static int events, upstream, listener; /* file descriptors */
+static uint8_t pending[FILES][ROOM];   /* of each connection to the upstream: what is not yet a whole message */
+static size_t pending_size[FILES];
+static unsigned long asked_upstream;
+static double silent_until;
+
+static uint8_t *file, **questions; /* each question at its source address */
+static size_t total;
+static struct sockaddr_in resolver = {.sin_family = AF_INET};
+static unsigned long answers, with_records;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static void watch(int fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    epoll_ctl(events, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* The upstream. */
+
+/* Makes the answer of a question, where the question is; returns its length, 0 where that was no question. */
+static size_t answer(uint8_t *message, size_t length) {
+    static const uint8_t address[] = {0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, 192, 0, 2, 1};
+    static const uint8_t opt[] = {0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0};
+    size_t at = HEADER;
+
+    while (at < length && message[at])
+        at += 1 + message[at];
+    at += 5;
+    if (at > length)
+        return 0;
+    int is_address = message[at - 4] == 0 && message[at - 3] == QUESTION_TYPE_A, has_opt = message[11] != 0;
+    asked_upstream += is_address;
+    message[2] = (message[2] & 0x79) | 0x80;
+    message[3] = 0x80;
+    message[7] = is_address;
+    message[9] = 0;
+    message[11] = has_opt;
+    if (is_address) {
+        memcpy(message + at, address, sizeof address);
+        at += sizeof address;
+    }
+    if (has_opt) {
+        memcpy(message + at, opt, sizeof opt);
+        at += sizeof opt;
+    }
+    return at;
+}
+
+static void answer_datagrams(void) {
+    static uint8_t data[BATCH][SIZE];
+    static struct sockaddr_in peers[BATCH];
+    struct iovec spans[BATCH];
+    struct mmsghdr messages[BATCH];
+
+    for (int i = 0; i < BATCH; i++) {
+        spans[i] = (struct iovec){data[i], SIZE / 2};
+        messages[i].msg_hdr = (struct msghdr){
+            .msg_iov = &spans[i], .msg_iovlen = 1, .msg_name = &peers[i], .msg_namelen = sizeof peers[i]};
+    }
+    int count = recvmmsg(upstream, messages, BATCH, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++)
+        spans[i].iov_len = answer(data[i], messages[i].msg_len);
+    for (int sent = 0; sent < count;) {
+        int some = sendmmsg(upstream, messages + sent, count - sent, 0);
+        sent += some > 0 ? some : 1; /* the first one was refused: leave it */
+    }
+}
+
+/* Answers the whole messages of a connection together, and keeps the rest. */
+static int answer_stream(int fd) {
+    static uint8_t out[4 * ROOM];
+    uint8_t *data = pending[fd];
+    size_t at = 0, filled = 0;
+    ssize_t came = recv(fd, data + pending_size[fd], ROOM - pending_size[fd], MSG_DONTWAIT);
+
+    if (came <= 0)
+        return -1;
+    size_t size = pending_size[fd] + came;
+    while (size - at >= 2 && size - at - 2 >= (size_t)(data[at] << 8 | data[at + 1])) {
+        size_t length = data[at] << 8 | data[at + 1];
+        memcpy(out + filled + 2, data + at + 2, length);
+        size_t answered = answer(out + filled + 2, length);
+        out[filled] = answered >> 8;
+        out[filled + 1] = answered & 0xff;
+        filled += answered ? 2 + answered : 0;
+        at += 2 + length;
+    }
+    pending_size[fd] = size - at;
+    memmove(data, data + at, size - at);
+    /* A window of answers always fits into the socket's buffer. */
+    return filled == 0 || send(fd, out, filled, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)filled ? 0 : -1;
+}
+
+static void accept_connection(void) {
+    int fd = accept(listener, NULL, NULL), on = 1;
+    if (fd >= FILES)
+        close(fd);
+    else if (fd >= 0) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        pending_size[fd] = 0;
+        watch(fd);
+    }
+}
+
+/* Serves what has come, or waits for it; returns whether stdin has. */
+static int serve(int timeout) {
+    struct epoll_event ready[BATCH];
+    int count = epoll_wait(events, ready, BATCH, timeout), told = 0;
+    int silent = silent_until > 0 && now() < silent_until;
+
+    for (int i = 0; i < count; i++) {
+        int fd = ready[i].data.fd;
+        if (fd == STDIN_FILENO)
+            told = 1;
+        else if (fd == listener)
+            accept_connection();
+        else if (silent)
+            continue;
+        else if (fd == upstream)
+            answer_datagrams();
+        else if (answer_stream(fd) < 0)
+            close(fd);
+    }
+    return told;
+}
+
+static void open_upstream(int port) {
+    struct sockaddr_in own = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
+    int on = 1, room = 4 << 20;
+
+    events = epoll_create1(0);
+    upstream = socket(AF_INET, SOCK_DGRAM, 0);
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(upstream, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(upstream, (struct sockaddr *)&own, sizeof own) < 0 ||
+        bind(listener, (struct sockaddr *)&own, sizeof own) < 0 || listen(listener, 1024) < 0) {
+        perror("outside");
+        exit(1);
+    }
+    watch(STDIN_FILENO);
+    watch(upstream);
+    watch(listener);
+}
+
+/* The clients. */
+
+static size_t length_of(const uint8_t *question) {
+    return question[SOURCE] << 8 | question[SOURCE + 1];
+}
+
+static int load(const char *path) {
+    FILE *stream = fopen(path, "rb");
+    if (!stream)
+        return -1;
+    fseek(stream, 0, SEEK_END);
+    size_t size = ftell(stream);
+    rewind(stream);
+    file = realloc(file, size);
+    questions = realloc(questions, (size / HEAD + 1) * sizeof *questions);
+    size_t got = file && questions ? fread(file, 1, size, stream) : 0;
+    fclose(stream);
+    total = 0;
+    for (uint8_t *at = file; at < file + got; at += HEAD + length_of(at))
+        questions[total++] = at;
+    return total ? 0 : -1;
+}
+
+/* Sends `count` questions, from the one at `first` on, each from its own source; returns how many the kernel took. */
+static int ask(int sock, size_t first, int count) {
+    static struct mmsghdr messages[BATCH];
+    static struct iovec spans[BATCH];
+    static Control controls[BATCH];
+
+    for (int i = 0; i < count; i++) {
+        uint8_t *question = questions[first + i];
+        spans[i] = (struct iovec){question + HEAD, length_of(question)};
+        messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &resolver, .msg_namelen = sizeof resolver, .msg_iov = &spans[i], .msg_iovlen = 1,
+            .msg_control = &controls[i], .msg_controllen = sizeof controls[i].room};
+        struct cmsghdr *control = CMSG_FIRSTHDR(&messages[i].msg_hdr);
+        control->cmsg_level = IPPROTO_IP;
+        control->cmsg_type = IP_PKTINFO;
+        control->cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo));
+        struct in_pktinfo source = {0};
+        memcpy(&source.ipi_spec_dst, question, SOURCE);
+        memcpy(CMSG_DATA(control), &source, sizeof source);
+    }
+    int sent = sendmmsg(sock, messages, count, 0);
+    return sent > 0 ? sent : 0;
+}
+
+/* Takes the answers that are there; returns how many. */
+static int take_answers(int sock) {
+    static uint8_t data[BATCH][SIZE];
+    static struct mmsghdr messages[BATCH];
+    static struct iovec spans[BATCH];
+
+    for (int i = 0; i < BATCH; i++) {
+        spans[i] = (struct iovec){data[i], SIZE};
+        messages[i].msg_hdr = (struct msghdr){.msg_iov = &spans[i], .msg_iovlen = 1};
+    }
+    int count = recvmmsg(sock, messages, BATCH, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++)
+        if (messages[i].msg_len >= HEADER) {
+            answers++;
+            with_records += (data[i][3] & 0x0f) == 0 && (data[i][6] || data[i][7]);
+        }
+    return count > 0 ? count : 0;
+}
+
+/* Asks all there is to ask; returns how many questions nobody answered. */
+static long ask_all(int sock, long window) {
+    double began = now(), heard = began;
+    size_t asked = 0;
+    long waiting = 0;
+
+    for (;;) {
+        double time = now();
+        int more = time < began + LIMIT && asked < total;
+        if ((!more && waiting <= 0) || time > heard + PATIENCE)
+            return waiting;
+        long count = window - waiting < BATCH ? window - waiting : BATCH, left = total - asked;
+        if (more && count > 0) {
+            int sent = ask(sock, asked, count < left ? count : left);
+            asked += sent;
+            waiting += sent;
+        }
+        serve(0);
+        int came = take_answers(sock);
+        waiting -= came;
+        if (came)
+            heard = time;
+    }
+}
+
+static void obey(const char *line) {
+    int port;
+    long window;
+    char path[SIZE];
+    double silence;
+
+    if (sscanf(line, "%d %4095s %ld %lf", &port, path, &window, &silence) != 4 || load(path) < 0)
+        exit(2);
+    int sock = socket(AF_INET, SOCK_DGRAM, 0), room = 4 << 20;
+    setsockopt(sock, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    resolver.sin_port = htons(port);
+    resolver.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    answers = with_records = asked_upstream = 0;
+    silent_until = silence > 0 ? now() + silence : 0;
+    long lost = ask_all(sock, window);
+    close(sock);
+    printf("%lu %lu %ld %lu\n", answers, with_records, lost, asked_upstream);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    char line[2 * SIZE];
+
+    if (argc != 2)
+        return 2;
+    open_upstream(atoi(argv[1]));
+    for (;;)
+        if (serve(-1)) {
+            ssize_t size = read(STDIN_FILENO, line, sizeof line - 1);
+            if (size <= 0)
+                return 0;
+            line[size] = 0;
+            obey(line);
+        }
+}

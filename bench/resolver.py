@@ -1,0 +1,320 @@
+"""`make bench-resolver`: what names outside of the cluster cost topodns, beside other resolvers. Judges nothing.
+
+Each round starts every resolver anew and measures the yardstick, so that all meet the same weather on the machine.
+README.md says what the figures mean.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import product
+from pathlib import Path
+from random import Random
+from socket import inet_ntoa
+from statistics import median
+from string import ascii_lowercase
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from bench.figures import Series
+from bench.load import find_tools
+from bench.outside import Outcome, Outside, outside
+from bench.proc import NoAnswer, cores, free_port, resident_megabytes, running, wait_for_answer, waiting_seconds
+from bench.questions import Question, write_questions
+from bench.resolvers import DEMO, Place, Resolver, Way, find_resolvers, missing_resolvers
+from bench.scale.sheet import Sheet
+from tests.support.fake_api.server import running as running_api
+
+ROUNDS: Final = 5
+SECONDS: Final = 105.0  # after which nothing more is begun
+SETTLING: Final = 0.3  # seconds after its first answer that a resolver has for what it does at its start
+WARM_UP: Final = 500  # questions
+NAMES: Final = 30_000  # never asked before, in the life that has a cache; a third of them where there is none
+AGAIN: Final = 20_000  # how often a cached name is asked for
+AT_ONCE: Final = 200  # clients
+
+CLIENT: Final = bytes((127, 0, 0, 1))
+POD: Final = bytes((127, 10, 1, 100))  # shell-a1 of config/demo, in the namespace default
+SEARCH: Final = ("default.svc.cluster.local", "svc.cluster.local", "cluster.local")  # as the kubelet tells it
+LOOKED_FOR: Final = "example.com"
+REPLY_WITHIN: Final = 2.0  # seconds
+
+
+class Line(NamedTuple):
+    """One of the sheet."""
+
+    part: str
+    title: str
+    target: str = ""
+
+
+_CPU, _FACTS = "CPU, us per answer", "Facts"
+CACHED: Final = Line(_CPU, "cached", "<= 7")
+OVER_TCP: Final = Line(_CPU, "never asked, TCP", "<= 17")
+OVER_UDP: Final = Line(_CPU, "never asked, UDP", "<= 20")
+WITH_CACHE: Final = Line(_CPU, "never asked, TCP, cache")
+AUTOPATH: Final = Line(_CPU, "autopath, cached", "<= 12")
+ROUND_TRIPS: Final = Line(_FACTS, "autopath: round trips", "1")
+UPSTREAM: Final = Line(_FACTS, "200 ask: upstream asked", "1")
+UNANSWERED: Final = Line(_FACTS, "200 ask: without answer", "0")
+MEMORY: Final = Line(_FACTS, "MB after the start")
+GROWTH: Final = Line(_FACTS, "MB more: 30,000 names", "<= 15")
+TAKEN: Final = Line(_FACTS, "seconds its core was taken", "0")  # while it was measured once
+LINES: Final = (
+    *(CACHED, OVER_TCP, OVER_UDP, WITH_CACHE, AUTOPATH),
+    *(ROUND_TRIPS, UPSTREAM, UNANSWERED, MEMORY, GROWTH, TAKEN),
+)
+
+
+class Loads:
+    """The files of questions."""
+
+    def __init__(self, folder: Path) -> None:
+        chance = Random(1)
+        fresh, names = _names(chance, WARM_UP), _names(chance, NAMES)
+        self.fresh = _write(folder / "fresh", CLIENT, fresh)
+        self.many = _write(folder / "many", CLIENT, names)
+        self.some = _write(folder / "some", CLIENT, names[: NAMES // 3])
+        self.cached = _write(folder / "cached", CLIENT, [LOOKED_FOR] * AGAIN)
+        self.searched = _write(folder / "searched", POD, [f"{LOOKED_FOR}.{SEARCH[0]}"] * AGAIN)
+        sources = (bytes((127, 0, 1, number + 1)) for number in range(AT_ONCE))
+        together = [Question(source, "asked-together.example.com") for source in sources]
+        self.together = write_questions(folder / "together", together)
+
+
+class Subject:
+    """A resolver and its figures."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self.resolver = resolver
+        self.failed = 0
+        self.figures = {line: Series(line.title, line.target) for line in LINES}
+
+    def note(self, line: Line, figure: float) -> None:
+        self.figures[line].values.append(figure)
+
+
+class Life:
+    """A running resolver that is measured. `memory`: MB resident after its start."""
+
+    def __init__(self, subject: Subject, pid: int, port: int, world: Outside) -> None:
+        self.subject = subject
+        self.memory = resident_megabytes(pid)
+        self._pid, self._port, self._world = pid, port, world
+
+    def measure(self, line: Line, questions: Path) -> None:
+        """Note the CPU time per answer."""
+        before = waiting_seconds(self._pid)
+        spent, outcome = self._world.microseconds_per_answer(self._pid, self._port, questions)
+        self.subject.note(TAKEN, waiting_seconds(self._pid) - before)
+        self.subject.failed += outcome.failed
+        self.subject.note(line, spent)
+
+    def warm_up(self, questions: Path) -> None:
+        self._world.ask(self._port, questions)
+
+    def note_memory(self) -> None:
+        self.subject.note(MEMORY, self.memory)
+        self.subject.note(GROWTH, resident_megabytes(self._pid) - self.memory)
+
+    def note_together(self, questions: Path) -> None:
+        outcome: Outcome = self._world.ask_at_once(self._port, questions, AT_ONCE)
+        self.subject.note(UPSTREAM, outcome.upstream_questions)
+        self.subject.note(UNANSWERED, outcome.failed)
+
+    def note_round_trips(self) -> None:
+        self.subject.note(ROUND_TRIPS, round_trips(self._port))
+
+
+def _live_tcp(life: Life, loads: Loads) -> None:
+    life.warm_up(loads.fresh)
+    life.measure(OVER_TCP, loads.some)
+
+
+def _live_udp(life: Life, loads: Loads) -> None:
+    life.warm_up(loads.fresh)
+    life.measure(OVER_UDP, loads.some)
+
+
+def _live_whole(line: Line, life: Life, loads: Loads) -> None:
+    life.warm_up(loads.fresh)
+    life.measure(line, loads.many)
+    life.note_memory()
+    life.warm_up(loads.cached)
+    life.measure(CACHED, loads.cached)
+    life.note_together(loads.together)
+
+
+def _live_autopath(life: Life, loads: Loads) -> None:
+    life.note_round_trips()
+    life.warm_up(loads.searched)
+    life.measure(AUTOPATH, loads.searched)
+
+
+_LIVES: Final[dict[Way, Callable[[Life, Loads], None]]] = {
+    Way.TCP: _live_tcp,
+    Way.UDP: _live_udp,
+    Way.WHOLE: partial(_live_whole, WITH_CACHE),
+    Way.WHOLE_UDP: partial(_live_whole, OVER_UDP),
+    Way.AUTOPATH: _live_autopath,
+}
+
+
+class Bench:
+    """Everything that is measured; its files are in `folder`."""
+
+    def __init__(self, world: Outside, api_url: str, folder: Path, core: int) -> None:
+        self._world, self._api_url, self._folder, self._core = world, api_url, folder, core
+        self._loads = Loads(folder)
+        self._echo_program = find_tools().echo
+        self._echo = Series("plain UDP echo")
+        self._subjects = [Subject(resolver) for resolver in find_resolvers()]
+
+    def run_round(self, deadline: float) -> bool:
+        """Measure everything once, each way of life with all resolvers; False where time was up before the end."""
+        self._measure_echo()
+        for way, subject in product(Way, self._subjects):
+            if time.monotonic() > deadline:
+                return False
+            if way in subject.resolver.ways:
+                self._live(subject, way)
+        return True
+
+    def sheet(self) -> Sheet:
+        """All figures so far; CPU time with its ratio to the echo."""
+        sheet = Sheet("Names outside of the cluster", [subject.resolver.title for subject in self._subjects])
+        sheet.write(self._subjects[0].resolver.title, _CPU, "plain UDP echo, any server", self._echo)
+        for line in LINES:
+            for subject in self._subjects:
+                series = subject.figures[line]
+                if series.values:
+                    figure = self._beside_echo(series) if line.part == _CPU else _fact(series.values)
+                    sheet.write(subject.resolver.title, line.part, line.title, figure, line.target)
+        return sheet
+
+    def problems(self) -> Iterator[str]:
+        """What the figures do not show."""
+        for subject in self._subjects:
+            if subject.failed:
+                yield f"{subject.resolver.title}: {subject.failed} questions measured had no answer with records"
+
+    def _beside_echo(self, series: Series) -> str:
+        return f"{series} x{median(series.values) / median(self._echo.values):.1f}"
+
+    def _live(self, subject: Subject, way: Way) -> None:
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            place = Place(Path(folder), free_port(), self._world.upstream_port, self._api_url)
+            with running(subject.resolver.command(way, place), self._core) as process:
+                wait_for_answer(process, place.port, Question(CLIENT, "start.example.com").message)
+                time.sleep(SETTLING)
+                _LIVES[way](Life(subject, process.pid, place.port, self._world), self._loads)
+
+    def _measure_echo(self) -> None:
+        port = free_port()
+        with running((*self._echo_program, str(port)), self._core) as process:
+            wait_for_answer(process, port, Question(CLIENT, LOOKED_FOR).message)
+            spent, _ = self._world.microseconds_per_answer(process.pid, port, self._loads.cached)
+            self._echo.values.append(spent)
+
+
+def round_trips(port: int) -> int:
+    """How often the pod asks until it has an address of the name, with `ndots:5`: its search list first."""
+    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.bind((inet_ntoa(POD), 0))
+        sock.connect(("127.0.0.1", port))
+        sock.settimeout(REPLY_WITHIN)
+        names = (*(f"{LOOKED_FOR}.{domain}" for domain in SEARCH), LOOKED_FOR)
+        for trips, name in enumerate(names, 1):
+            sock.send(Question(POD, name).message)
+            if sock.recv(4096)[6:8] != b"\0\0":  # ANCOUNT, RFC 1035 section 4.1.1
+                return trips
+    raise NoAnswer(f"nobody knows {LOOKED_FOR}")
+
+
+def _names(chance: Random, count: int) -> list[str]:
+    return ["".join(chance.choices(ascii_lowercase, k=12)) + ".example.com" for _ in range(count)]
+
+
+def _write(path: Path, client: bytes, names: Sequence[str]) -> Path:
+    return write_questions(path, (Question(client, name) for name in names))
+
+
+def _fact(values: Sequence[float]) -> str:
+    low, middle, high = (f"{value:.4g}" for value in (min(values), median(values), max(values)))
+    return middle if low == high else f"{middle} ({low}..{high})"
+
+
+def _demo_objects() -> Iterator[dict[str, Any]]:
+    """The manifests of config/demo, as an API server has them."""
+    for path in sorted(DEMO.glob("*.yaml")):
+        for document in filter(None, yaml.safe_load_all(path.read_text())):
+            head = {"apiVersion": document["apiVersion"], "kind": document["kind"].removesuffix("List")}
+            for item in document.get("items", [document]):
+                yield {**head, **item}
+
+
+@contextmanager
+def _bench(core: int) -> Iterator[Bench]:
+    with (
+        tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder,
+        outside() as world,
+        running_api(_demo_objects()) as api,
+    ):
+        if not world.compiled:
+            _say("no C compiler (Debian package gcc): Python asks and is the upstream, figures are higher")
+        yield Bench(world, api.url, Path(folder), core)
+
+
+def _run_rounds(bench: Bench) -> int:
+    """Rounds for as long as there is time; how many were whole."""
+    deadline = time.monotonic() + SECONDS
+    for number in range(ROUNDS):
+        if not bench.run_round(deadline):
+            return number
+        _say(f"round {number + 1} of {ROUNDS}")
+    return ROUNDS
+
+
+def _go_first() -> None:
+    """Before whatever else runs on this machine: the clients and the upstream, and the resolvers."""
+    if os.geteuid() == 0:
+        os.nice(-15)
+    else:
+        _say("not root: the resolvers have to wait for whatever else runs on this machine")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Measure, print; 1 only where something does not run at all."""
+    began = time.monotonic()
+    for line in missing_resolvers():
+        _say(line)
+    resolver_core, other_core = cores()
+    if resolver_core == other_core:
+        _say("one core only: the resolver shares it with everything else")
+    os.sched_setaffinity(0, {other_core})
+    _go_first()
+    try:
+        with _bench(resolver_core) as bench:
+            rounds = _run_rounds(bench)
+    except (NoAnswer, TimeoutError, subprocess.CalledProcessError) as problem:
+        _say(f"bench: {problem}")
+        return 1
+    print(f"\n{bench.sheet()}\n\n{rounds} whole rounds in {time.monotonic() - began:.0f} s")
+    for line in bench.problems():
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""The resolvers that are measured, and the configurations in which they live: each forwards to one upstream."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final, Protocol
+
+from bench.proc import free_port
+from tests.kubelab.programs import COREDNS
+
+DEMO: Final = Path(__file__).parents[1] / "config" / "demo" / "cluster"
+
+Command = tuple[str | Path, ...]
+
+
+class Way(Enum):
+    """What a life of a resolver is about."""
+
+    TCP = "forwarded over TCP"
+    UDP = "forwarded over UDP"
+    WHOLE = "with a cache, over TCP: kubeadm's Corefile without kubernetes"
+    WHOLE_UDP = "with a cache, over UDP"
+    AUTOPATH = "autopath"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a resolver lives: a folder of its own, the port it answers on, and whom it asks, all on 127.0.0.1."""
+
+    folder: Path
+    port: int
+    upstream_port: int
+    api_url: str  # of the demo's cluster, for those that cannot read manifests
+
+
+class Resolver(Protocol):
+    """A program that forwards."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def ways(self) -> frozenset[Way]:
+        """Those it can live in."""
+
+    def command(self, way: Way, place: Place) -> Command:
+        """How it is started there; writes its configuration."""
+
+
+_COREFILES: Final = {
+    Way.TCP: """\
+. {{
+    bind 127.0.0.1
+    errors
+    prometheus 127.0.0.1:{metrics}
+    forward . 127.0.0.1:{upstream} {{
+        force_tcp
+    }}
+}}
+""",
+    Way.UDP: """\
+. {{
+    bind 127.0.0.1
+    errors
+    prometheus 127.0.0.1:{metrics}
+    forward . 127.0.0.1:{upstream}
+}}
+""",
+    Way.WHOLE: """\
+. {{
+    bind 127.0.0.1
+    errors
+    health 127.0.0.1:{health} {{
+        lameduck 0s
+    }}
+    ready 127.0.0.1:{ready}
+    prometheus 127.0.0.1:{metrics}
+    forward . 127.0.0.1:{upstream} {{
+        force_tcp
+        max_concurrent 1000
+    }}
+    cache 30
+    loop
+    reload
+    loadbalance
+}}
+""",
+    Way.AUTOPATH: """\
+. {{
+    bind 127.0.0.1
+    errors
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
+        {cluster}
+        pods verified
+    }}
+    autopath @kubernetes
+    prometheus 127.0.0.1:{metrics}
+    forward . 127.0.0.1:{upstream}
+    cache 30
+}}
+""",
+}
+
+
+@dataclass(frozen=True)
+class OfCorefile:
+    """A program that takes CoreDNS's flags and Corefile."""
+
+    title: str
+    program: Command
+    reads_manifests: bool
+
+    ways = frozenset(_COREFILES)
+
+    def command(self, way: Way, place: Place) -> Command:
+        text = _COREFILES[way].format(
+            upstream=place.upstream_port,
+            metrics=free_port(),
+            health=free_port(),
+            ready=free_port(),
+            cluster=f"manifests {DEMO}" if self.reads_manifests else f"endpoint {place.api_url}",
+        )
+        corefile = place.folder / "Corefile"
+        corefile.write_text(text)
+        return (*self.program, "-conf", corefile, "-dns.port", str(place.port))
+
+
+_UNBOUND_CONF: Final = """\
+server:
+    interface: 127.0.0.1@{port}
+    access-control: 127.0.0.0/8 allow
+    num-threads: 1
+    module-config: "iterator"
+    do-not-query-localhost: no
+    tcp-upstream: {tcp}
+    chroot: ""
+    username: ""
+    pidfile: ""
+    directory: "{folder}"
+    use-syslog: no
+remote-control:
+    control-enable: no
+forward-zone:
+    name: "."
+    forward-addr: 127.0.0.1@{upstream}
+"""
+
+
+@dataclass(frozen=True)
+class Unbound:
+    title: str
+    program: str
+
+    ways = frozenset((Way.UDP, Way.WHOLE))
+
+    def command(self, way: Way, place: Place) -> Command:
+        conf = place.folder / "unbound.conf"
+        tcp = "no" if way is Way.UDP else "yes"
+        conf.write_text(
+            _UNBOUND_CONF.format(port=place.port, upstream=place.upstream_port, folder=place.folder, tcp=tcp)
+        )
+        return self.program, "-d", "-c", conf
+
+
+# Over TCP it opens a connection for each question, and takes most of a millisecond for it.
+_NAMED_CONF: Final = """\
+options {{
+    directory "{folder}";
+    listen-on port {port} {{ 127.0.0.1; }};
+    listen-on-v6 {{ none; }};
+    allow-query {{ 127.0.0.0/8; }};
+    allow-recursion {{ 127.0.0.0/8; }};
+    forward only;
+    forwarders port {upstream} {{ 127.0.0.1; }};
+    dnssec-validation no;
+    pid-file none;
+    lock-file none;
+    session-keyfile none;
+}};
+controls {{ }};
+logging {{ category default {{ null; }}; }};
+"""
+
+
+@dataclass(frozen=True)
+class Bind:
+    title: str
+    program: str
+
+    ways = frozenset((Way.WHOLE_UDP,))
+
+    def command(self, way: Way, place: Place) -> Command:
+        conf = place.folder / "named.conf"
+        conf.write_text(_NAMED_CONF.format(port=place.port, upstream=place.upstream_port, folder=place.folder))
+        return self.program, "-f", "-n", "1", "-c", conf
+
+
+def find_resolvers() -> list[Resolver]:
+    """topodns, and those of the others that are installed."""
+    return [OfCorefile("topodns", (sys.executable, "-m", "topodns"), True), *_others()]
+
+
+def missing_resolvers() -> Iterator[str]:
+    """A line for each that is not, with what would change that."""
+    if COREDNS.missing:
+        yield f"no CoreDNS {COREDNS.version}: {COREDNS.folder} lacks it; `make test-differential` builds it"
+    for name, package in (("unbound", "unbound"), ("named", "bind9")):
+        if _found(name) is None:
+            yield f"no {name} (Debian package {package}): its column is left out"
+
+
+def _others() -> Iterator[Resolver]:
+    if not COREDNS.missing:
+        one_core = ("env", "GOMAXPROCS=1")
+        yield OfCorefile(f"CoreDNS {COREDNS.version}", (*one_core, COREDNS.folder / "coredns"), False)
+    if unbound := _found("unbound"):
+        yield Unbound(f"unbound {_version(unbound, '-V')}", unbound)
+    if named := _found("named"):
+        yield Bind(f"BIND {_version(named, '-v')}", named)
+
+
+def _found(name: str) -> str | None:
+    """Debian's are in sbin, which is not on every user's PATH."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
+
+
+def _version(program: str, flag: str) -> str:
+    printed = subprocess.run((program, flag), capture_output=True, text=True, check=True).stdout
+    found = re.search(r"\d+(\.\d+)+", printed)
+    return found[0] if found else ""
