@@ -80,7 +80,7 @@ def unready(clusters: Iterable[Cluster]) -> list[str]:
 def _waiting_for(cluster: Cluster) -> Iterable[str]:
     if isinstance(cluster.source, ApiSource):
         return cluster.source.waiting_for()
-    return (f"{', '.join(cluster.state.unsynced)}: {cluster.source.files_bad} manifest files cannot be read",)
+    return (f"{', '.join(cluster.state.unsynced)}: manifest files that cannot be read: {cluster.source.files_bad}",)
 
 
 def _open(addresses: Iterable[ListenAt]) -> dict[ListenAt, list[socket.socket]]:

@@ -37,6 +37,7 @@ from topodns.workings import FILE_ERRORS
 
 log = logging.getLogger(__name__)
 
+_GARBAGE: Final = 20_000  # objects made before the collector looks: those of a query go without it
 AUDIT_AFTER: Final = 0.5  # seconds: a burst of changes is looked at once
 
 LoadSettings = Callable[[], Settings]
@@ -98,6 +99,7 @@ class Server:
         """Start, serve, stop."""
         self._listen_to_signals()  # first: a large cluster takes seconds to read
         _allow_many_files()
+        gc.set_threshold(_GARBAGE)
         if not await self._unless_stopped(self._take_over(self._load())):
             return 0
         self._announce()

@@ -2,33 +2,41 @@
 
 import argparse
 import json
+import logging
 import os
 import platform
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from topodns import __version__
 from topodns.config.directives import DIRECTIVES
-from topodns.config.errors import ConfigError
+from topodns.config.errors import ConfigError, listed, shown
 from topodns.config.files import load_corefile
-from topodns.config.load import load_settings, settings_from_text
+from topodns.config.load import Warn, load_settings, settings_from_text
 from topodns.config.migration import examine
 from topodns.settings.server import Settings
 
 DEFAULT_COREFILE: Final = ". {\n    whoami\n    log\n}\n"  # CoreDNS's, where there is no file at all
 DEFAULT_PORT: Final = 53
 
+log = logging.getLogger(__name__)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status: 0 well, 1 a fault in what was given, 2 wrong usage."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    command = {"check": _check, "explain": _explain}.get(arguments[0]) if arguments else None
+    command = _COMMANDS.get(arguments[0]) if arguments else None
     try:
-        return _serve(arguments) if command is None else command(arguments[1:])
+        status = _serve(arguments) if command is None else command(arguments[1:])
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads what is printed, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes at its end
+        return 1
     except ConfigError as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -47,6 +55,8 @@ def _serve(arguments: Sequence[str]) -> int:
     parser.add_argument("-quiet", "--quiet", action="store_true", help="print nothing at start")
     parser.add_argument("-plugins", "--plugins", action="store_true", help="list the directives and exit")
     parser.add_argument("-version", "--version", action="store_true", help="print the version and exit")
+    if arguments and not arguments[0].startswith("-"):
+        parser.error(f"unknown command {shown(arguments[0])}, expected {listed(_COMMANDS)}, or flags alone to serve")
     flags = parser.parse_args(arguments)
     if flags.version:
         print(_version_lines())
@@ -66,7 +76,7 @@ def _run(flags: argparse.Namespace) -> int:
     start_logging(sys.stdout, time.monotonic)
     announcement = Announcement((lambda ports, settings: None) if flags.quiet else _print_banner, flags.pidfile)
     try:
-        return run(partial(_load, flags.conf, flags.port, _stdin_text(flags.conf)), announcement)
+        return run(_Loading(flags.conf, flags.port, _stdin_text(flags.conf)), announcement)
     except STOP_ERRORS as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -93,15 +103,17 @@ def _check(arguments: Sequence[str]) -> int:
     flags = parser.parse_args(arguments)
     if flags.server is not None:
         return _examine(flags)
-    settings = _load(flags.conf, flags.port, _stdin_text(flags.conf))
+    from topodns.edge.kube_api import ApiError
     from topodns.edge.log_lines import warnings_to
-    from topodns.manifest_check import check_manifests
+    from topodns.manifest_check import check_kubeconfigs, check_manifests
     from topodns.workings import FILE_ERRORS
 
     try:
         with warnings_to(sys.stderr):
+            settings = _load(flags.conf, flags.port, _stdin_text(flags.conf), log.warning)
+            check_kubeconfigs(settings)
             whole = check_manifests(settings)
-    except FILE_ERRORS as problem:
+    except (ApiError, *FILE_ERRORS) as problem:
         print(problem, file=sys.stderr)
         return 1
     if not whole:
@@ -197,13 +209,33 @@ def _port(text: str) -> int:
     return port
 
 
-def _load(path: str, port: int, stdin: str | None) -> Settings:
+def _load(path: str, port: int, stdin: str | None, warn: Warn = str) -> Settings:
     """The settings of a Corefile; without a path that of the working directory, or the built-in one."""
     if stdin is not None:
-        return settings_from_text(stdin, "stdin", port, os.environ)
+        return settings_from_text(stdin, "stdin", port, os.environ, warn)
     if not path and not os.path.exists("Corefile"):
-        return settings_from_text(DEFAULT_COREFILE, "built-in Corefile", port, os.environ)
-    return load_settings(path or "Corefile", port, os.environ)
+        return settings_from_text(DEFAULT_COREFILE, "built-in Corefile", port, os.environ, warn)
+    return load_settings(path or "Corefile", port, os.environ, warn)
+
+
+class _Loading:
+    """Loads the Corefile anew with each call. What there is to warn of is logged once for each text of it.
+
+    CoreDNS says it again whenever `reload` looks, which is every half a minute.
+    """
+
+    def __init__(self, path: str, port: int, stdin: str | None) -> None:
+        self._load = partial(_load, path, port, stdin)
+        self._warned_of = ""  # a digest
+
+    def __call__(self) -> Settings:
+        lines: list[str] = []
+        settings = self._load(lines.append)
+        if settings.digest != self._warned_of:
+            self._warned_of = settings.digest
+            for line in lines:
+                log.warning("%s", line)
+        return settings
 
 
 def _print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
@@ -221,3 +253,6 @@ def _print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> N
 def _version_lines() -> str:
     system = f"{platform.system().lower()}/{platform.machine()}"
     return f"topodns-{__version__}\n{system}, python {platform.python_version()}"
+
+
+_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"check": _check, "explain": _explain}

@@ -11,7 +11,7 @@ from typing import Final
 
 from topodns.assembly import Assembly, Machine, load_manifests
 from topodns.cluster.locate import Claim, Locator
-from topodns.cluster.model import ObjectKey
+from topodns.cluster.model import Kind, ObjectKey
 from topodns.cluster.policy import InvalidPolicy, Policy
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location, Reason
@@ -21,6 +21,8 @@ from topodns.dns.message import RCODE_NAMES, TYPE_NAMES, Edns, Query, RRClass
 from topodns.dns.names import BadName, Name, is_subdomain, name_text, name_wire, parse_name
 from topodns.dns.presentation import record_lines
 from topodns.dns.wire_write import MAX_TCP_PAYLOAD
+from topodns.edge.api_source import ApiSource
+from topodns.edge.manifests import ManifestSource
 from topodns.resolve.chain import Host
 from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.step import Client, Resolution
@@ -120,8 +122,8 @@ def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -
     address, node = arguments.get("client", ""), arguments.get("node", "")
     if bool(address) == bool(node):
         raise Unexplained("found both or none of client and node, expected one of them")
-    if node and cluster.state.node(node) is None:
-        raise Unexplained(f"no Node is named {node!r}")
+    if node and cluster.topology is not None:
+        _check_node(cluster, node)
     client = Client(_parse_address(address) if address else _LOOPBACK, 53, "tcp")
     locator = _Pinned(cluster.state, node) if node else cluster.locator
     step = ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, locator)
@@ -131,6 +133,21 @@ def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -
     if not isinstance(resolution, Resolution):
         raise Unexplained(f"{name_text(qname)} falls through: the kubernetes step passes it on")
     return _explanation(cluster, query, client if address else None, locator, resolution)
+
+
+def _check_node(cluster: Cluster, name: str) -> None:
+    """Refuse a node that nobody knows, and say so where that is because nobody knows any."""
+    if cluster.state.node(name) is not None:
+        return
+    if "Node" in cluster.state.known:
+        raise Unexplained(f"no Node is named {name!r}")
+    raise Unexplained(f"Nodes cannot be read, so that no node is known: {_why_unread(cluster.source, 'Node')}")
+
+
+def _why_unread(source: ManifestSource | ApiSource, kind: Kind) -> str:
+    if isinstance(source, ManifestSource):
+        return f"manifest files that cannot be read: {source.files_bad}"
+    return next((progress.describe() for progress in source.progress if progress.resource.kind == kind), kind)
 
 
 def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explanation:
@@ -174,14 +191,20 @@ def _explanation(
         tried=tuple((key, labels.get(key, ""), matches) for key, matches in selection.tried) if selection else (),
         winner=selection.key if selection is not None else "",
         reason=_REASONS[selection.reason] if selection is not None else "",
-        hint=_hint(cluster.state, client.address) if client is not None and not location.node_name else "",
+        hint=_hint(cluster, client.address if client is not None and not location.node_name else None),
         rcode=RCODE_NAMES[resolution.response.rcode],
         answer=tuple(record_lines(resolution.response.answer, query.spelling)),
     )
 
 
-def _hint(state: ClusterState, address: bytes) -> str:
-    node = state.nodes.with_pod_cidr(address)
+def _hint(cluster: Cluster, unknown: bytes | None) -> str:
+    """`unknown` is the address of a client whose node nobody knows."""
+    state = cluster.state
+    if cluster.topology is None:
+        return "the server block has no `topology`: every client is told the same"
+    if "Node" in state.denied:
+        return f"Nodes cannot be read, so that no client has a node: {_why_unread(cluster.source, 'Node')}"
+    node = state.nodes.with_pod_cidr(unknown) if unknown is not None else None
     if node is None:
         return ""
     unverified = "" if state.nodes.pod_cidrs_verified else ", which 200 endpoints have not verified yet"

@@ -189,8 +189,9 @@ def _age(events: Events) -> Rows:
 def _objects(events: Events) -> Rows:
     counts: Counter[tuple[str, ...]] = Counter()
     for cluster in events.clusters():
-        for kind, count in cluster.state.counts().items():
-            counts[(kind,)] += count
+        held = cluster.state.counts()
+        for kind in cluster.state.needed:
+            counts[(kind,)] += held[kind]
     return counts.items()
 
 

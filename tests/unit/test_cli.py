@@ -60,6 +60,12 @@ def test_wrong_usage_is_2_with_the_usage(arguments: Sequence[str], capsys: Captu
     assert captured.err.startswith("usage: topodns")
 
 
+def test_a_word_that_is_no_command_is_told_the_commands(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["chek"])
+    assert "unknown command 'chek', expected check or explain, or flags alone to serve" in capsys.readouterr().err
+
+
 def test_check_says_that_a_corefile_is_good(capsys: Captured) -> None:
     assert cli.main(["check", "-conf", DEMO]) == 0
     assert capsys.readouterr().out == f"{DEMO}: good: 1 server block\n"
@@ -90,6 +96,43 @@ def test_check_says_what_is_wrong_and_where(tmp_path: Path, text: str, problem: 
     assert captured.out == ""
     assert captured.err.startswith(f"{tmp_path}/{problem}")
     assert captured.err.count("\n") == 1
+
+
+def test_check_warns_of_an_import_that_finds_nothing(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(". {\n    import custom/*.override\n    whoami\n}\n")
+    assert cli.main(["check", "-conf", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == f"[WARNING] No files matching import glob pattern: custom/*.override ({path}:2)\n"
+    assert captured.out == f"{path}: good: 1 server block\n"
+
+
+KUBECONFIG = """apiVersion: v1
+kind: Config
+current-context: lab
+contexts: [{name: lab, context: {cluster: lab}}]
+clusters: [{name: lab, cluster: {server: "https://127.0.0.1:1"}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "problem"),
+    [
+        (KUBECONFIG, "", ""),
+        (KUBECONFIG, "prod", "no 'prod' among its contexts"),
+        ("contexts: [", "", "line 1: "),
+        ("", "", "0 objects, expected one of kind Config"),
+    ],
+)
+def test_check_reads_kubeconfigs_without_asking_a_server(
+    tmp_path: Path, text: str, context: str, problem: str, capsys: Captured
+) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(f"cluster.local {{\n    kubernetes {{\n        kubeconfig config {context}\n    }}\n}}\n")
+    (tmp_path / "config").write_text(text)
+    assert cli.main(["check", "-conf", str(path)]) == bool(problem)
+    told = capsys.readouterr().err
+    assert told.startswith(f"{path}:3: {tmp_path}/config: {problem}") if problem else not told
 
 
 WITH_MANIFESTS = "cluster.local {\n    kubernetes {\n        manifests .\n    }\n    topology\n}\n"

@@ -1,11 +1,16 @@
 """What `explain` says of a client's answer: the node, the method, the keys with their matches, and why."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.support.corefiles import settings
-from topodns.explain import Explanation, Unexplained, explain_offline, explanation_text
+from topodns.assembly import Assembly, Machine
+from topodns.edge.api_source import ApiSource, Progress, resources
+from topodns.edge.api_source.progress import Trouble
+from topodns.explain import Explanation, Unexplained, explain_offline, explain_request, explanation_text
+from topodns.resolve.chain import Host
 from topodns.settings.server import Settings
 
 MANIFEST = """
@@ -167,6 +172,24 @@ def test_without_topology_nothing_is_chosen(directory: Path) -> None:
     plain = settings(COREFILE % "", str(directory))
     explanation = explained(plain, "hard", client="10.0.0.1")
     assert (addresses(explanation), explanation.tried, explanation.keys) == (BOTH, (), ())
+    assert explanation.hint == "the server block has no `topology`: every client is told the same"
+    assert explained(plain, "hard", node="wherever").hint == explanation.hint
+
+
+def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
+    denied = settings(COREFILE.replace("manifests cluster.yaml", "endpoint http://127.0.0.1:9") % (TOPOLOGY % ""))
+    (cluster,) = Assembly(Machine(Host("", Random(0)), "", frozenset()), lambda line: None).build(denied).clusters
+    assert isinstance(cluster.source, ApiSource)
+    (nodes,) = (each for each in resources(cluster.kubernetes, cluster.topology) if each.kind == "Node")
+    cluster.source.progress = (Progress(nodes, 0.0, trouble=Trouble("list", 403, "403: forbidden")),)
+    cluster.state.do_without("Node")
+    question = {"name": "hard.shop.svc.cluster.local", "node": "one"}
+    with pytest.raises(Unexplained) as told:
+        explain_request([cluster], question)
+    why = "Node (cannot list nodes: 403: forbidden)"
+    assert str(told.value) == f"Nodes cannot be read, so that no node is known: {why}"
+    explanation = explain_request([cluster], {**question, "node": "", "client": "10.0.0.1"})
+    assert explanation.hint == f"Nodes cannot be read, so that no client has a node: {why}"
 
 
 FAULTS = [

@@ -17,6 +17,7 @@ class Verdict(Enum):
     UNSUPPORTED = "not supported"
     REFUSED = "refused"  # topodns has the directive, and does not take this line
     UNCHECKED = "not looked at"
+    WARNING = "warning"  # nothing is wrong, but not everything was there to be looked at
 
 
 @dataclass(frozen=True, slots=True)

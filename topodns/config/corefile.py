@@ -23,6 +23,11 @@ class Directive:
     file: str
     line: int
 
+    @property
+    def place(self) -> str:
+        """FILE:LINE."""
+        return f"{self.file}:{self.line}"
+
     def error(self, problem: str) -> ConfigError:
         return ConfigError(self.file, self.line, problem)
 

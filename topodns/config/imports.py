@@ -26,7 +26,7 @@ _ARGUMENT: Final = re.compile(r"\{args(?:\[([0-9]{1,4})\]|\.([0-9]{1,4}))\}")
 
 
 class Importer:
-    """Reads one Corefile. Afterwards `files` and `digest` tell what went into it."""
+    """Reads one Corefile. Afterwards `files` and `digest` tell what went into it, `unmatched` what brought nothing."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -37,6 +37,7 @@ class Importer:
         self._braces = 0  # open ones, so far
         self._hash = hashlib.sha512()
         self.files: list[str] = []
+        self.unmatched: list[Token] = []  # patterns that no file matches
 
     @property
     def digest(self) -> str:
@@ -108,17 +109,20 @@ class Importer:
             identity = f"({target})"
             _refuse_cycle(at, target, identity, within)
             return self._expand(self._snippets[target], arguments, (*within, identity))
-        return chain.from_iterable(self._import_file(at, path, arguments, within) for path in self._matches(at, target))
+        return chain.from_iterable(self._import_file(at, path, arguments, within) for path in self._matches(words[0]))
 
-    def _matches(self, at: Token, pattern: str) -> list[str]:
+    def _matches(self, pattern: Token) -> list[str]:
         """The files a pattern stands for, sorted. A pattern may match nothing, a plain name must be there."""
-        directory = os.path.dirname(at.file)
-        if not glob.has_magic(pattern):
-            return [os.path.join(directory, pattern)]
+        directory = os.path.dirname(pattern.file)
+        if not glob.has_magic(pattern.text):
+            return [os.path.join(directory, pattern.text)]
         try:
-            return sorted(glob.glob(os.path.join(glob.escape(directory), pattern)))
+            found = sorted(glob.glob(os.path.join(glob.escape(directory), pattern.text)))
         except (OSError, ValueError, re.error) as problem:
-            raise at.error(f"cannot look for files that match {shown(pattern)}: {problem}") from None
+            raise pattern.error(f"cannot look for files that match {shown(pattern.text)}: {problem}") from None
+        if not found:
+            self.unmatched.append(pattern)
+        return found
 
     def _import_file(
         self, at: Token, path: str, arguments: tuple[str, ...], within: tuple[str, ...]

@@ -1,7 +1,8 @@
 """The way in: a Corefile, from disk or as text, to `Settings`."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from topodns.config.blocks import build_block, check_overlaps
 from topodns.config.corefile import Block, parse_blocks
@@ -13,13 +14,20 @@ from topodns.config.keys import parse_keys
 from topodns.config.lexer import Token
 from topodns.settings.server import BlockKey, ServerBlock, Settings
 
+Warn = Callable[[str], object]
+"""Takes a line for the log: something in a good Corefile that may not be what was meant."""
 
-def load_settings(path: str, default_port: int, environment: Mapping[str, str]) -> Settings:
+_NO_BLOCK: Final = "found no server block, expected at least one: a line '. {', a line 'whoami' and a line '}'"
+
+
+def load_settings(path: str, default_port: int, environment: Mapping[str, str], warn: Warn = str) -> Settings:
     """The settings that the Corefile at `path` stands for. Raises ConfigError."""
-    return settings_from_text(load_corefile(path), path, default_port, environment)
+    return settings_from_text(load_corefile(path), path, default_port, environment, warn)
 
 
-def settings_from_text(text: str, file: str, default_port: int, environment: Mapping[str, str]) -> Settings:
+def settings_from_text(
+    text: str, file: str, default_port: int, environment: Mapping[str, str], warn: Warn = str
+) -> Settings:
     """The settings that `text` stands for; `file` is its name in messages, and imports and paths are found beside it.
 
     `default_port` is that of keys without one; `environment` is what `{$NAME}` looks into. Raises ConfigError.
@@ -27,10 +35,12 @@ def settings_from_text(text: str, file: str, default_port: int, environment: Map
     importer = Importer(environment)
     parsed = parse_blocks(importer.read(text, file))
     if not parsed:
-        raise ConfigError(file, 0, "found no server block, expected at least one, such as '. { whoami }'")
+        raise ConfigError(file, 0, _NO_BLOCK)
     served: list[tuple[Token, BlockKey, ServerBlock]] = []
     blocks = tuple(_build(block, os.path.dirname(file), default_port, served) for block in parsed)
     check_overlaps(served)
+    for pattern in importer.unmatched:  # in CoreDNS's words
+        warn(f"No files matching import glob pattern: {pattern.text} ({pattern.file}:{pattern.line})")
     return Settings(blocks, importer.digest, tuple(importer.files))
 
 

@@ -22,10 +22,22 @@ from topodns.config.load import settings_from_text
 from topodns.dns.names import ROOT
 
 _UNCHECKED: Final = Row(Verdict.UNCHECKED, "mend the directive first")
-_GOOD: Final = frozenset({Verdict.SAME, Verdict.DIFFERS})
-_SUMMED_UP: Final = {verdict: verdict.value for verdict in Verdict} | {Verdict.DIFFERS: "different"}
+_GOOD: Final = frozenset({Verdict.SAME, Verdict.DIFFERS, Verdict.WARNING})
+_SUMMED_UP: Final = {verdict: verdict.value for verdict in Verdict} | {
+    Verdict.DIFFERS: "different",
+    Verdict.WARNING: "with a warning",
+}
 _LONGEST_WORD: Final = 80  # characters
 _BODY_IS_ONE_RULE: Final = frozenset({"rewrite"})  # whose lines are no options
+_ARGUMENTS_CHOOSE_OPTIONS: Final = frozenset({"loadbalance"})
+_GOOD_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bind": ("127.0.0.1",),
+    "file": ("file",),
+    "forward": (".", "192.0.2.53"),
+    "template": ("IN", "A"),
+    "view": ("view",),
+}
+"""What stands in for arguments that are refused, so that options can be looked at; () for all others."""
 
 Place = tuple[str, int]
 """File and line."""
@@ -72,9 +84,9 @@ def examine(text: str, file: str, default_port: int, environment: Mapping[str, s
     try:
         blocks = parse_blocks(importer.read(text, file))
     except ConfigError as problem:
-        return Migration(file, (*map(_refusal, importer.problems), _refusal(problem)))
+        return Migration(file, (*importer.findings(), _refusal(problem)))
     examined = (finding for block in blocks for finding in _block(block, os.path.dirname(file), default_port))
-    findings = (*map(_refusal, importer.problems), *examined)
+    findings = (*importer.findings(), *examined)
     if Migration(file, findings).possible:
         findings += tuple(_between_blocks(text, file, default_port, environment))
     return Migration(file, findings)
@@ -85,13 +97,20 @@ class _LenientImporter(Importer):
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         super().__init__(environment)
-        self.problems: list[ConfigError] = []
+        self._problems: list[ConfigError] = []
 
     def _import(self, at: Token, words: list[Token], within: tuple[str, ...]) -> Iterator[Token]:
         try:
             yield from super()._import(at, words, within)
         except ConfigError as problem:
-            self.problems.append(problem)
+            self._problems.append(problem)
+
+    def findings(self) -> Iterator[Finding]:
+        """About imports that brought nothing."""
+        yield from map(_refusal, self._problems)
+        for pattern in self.unmatched:
+            text = f"no file matches {_word(pattern.text)}, so that what it is for was not looked at"
+            yield Finding(pattern.file, pattern.line, "import", Verdict.WARNING, text)
 
 
 def _refusal(problem: ConfigError, subject: str = "") -> Finding:
@@ -136,10 +155,10 @@ def _directive(directive: Directive, earlier: Directive | None, context: Context
         yield from _all_options(directive, Row(row.verdict))
     elif earlier is not None and not DIRECTIVES[directive.name].adds_up:
         again = f"found again, first at {earlier.file}:{earlier.line}"
-        yield _finding(directive, Row(Verdict.REFUSED, again))
-        yield from _all_options(directive, _UNCHECKED)
+        problems, complete = _problems(directive, context)
+        yield from _known(directive, row, {**problems, (directive.file, directive.line): again}, complete)
     else:
-        yield from _known(directive, row, _problems(directive, context))
+        yield from _known(directive, row, *_problems(directive, context))
 
 
 def _stranger(name: str) -> str:
@@ -151,9 +170,13 @@ def _stranger(name: str) -> str:
     return f"CoreDNS itself has no such directive, so it is an external plugin or a slip{guess}"
 
 
-def _problems(directive: Directive, context: Context) -> dict[Place, str]:
-    """What is wrong with each line of a directive: after each fault it is read again without the option at fault."""
+def _problems(directive: Directive, context: Context) -> tuple[dict[Place, str], bool]:
+    """What is wrong with each line of a directive, and whether every option was looked at.
+
+    After each fault the directive is read again without what is at fault, be that an option or the arguments.
+    """
     problems: dict[Place, str] = {}
+    replaced = directive.name in _ARGUMENTS_CHOOSE_OPTIONS  # whether other arguments were tried, or must not be
     while True:
         try:
             DIRECTIVES[directive.name].parse(directive, context)
@@ -161,21 +184,26 @@ def _problems(directive: Directive, context: Context) -> dict[Place, str]:
             place = (problem.file, problem.line)
             problems.setdefault(place, problem.problem)
             rest = tuple(option for option in directive.body if (option.file, option.line) != place)
-            if not rest or len(rest) == len(directive.body):
-                return problems
-            directive = replace(directive, body=rest)
+            if not rest:
+                return problems, True
+            if len(rest) < len(directive.body):
+                directive = replace(directive, body=rest)
+            elif not replaced:
+                directive, replaced = replace(directive, args=_GOOD_ARGUMENTS.get(directive.name, ())), True
+            else:
+                return problems, False
         else:
-            return problems
+            return problems, True
 
 
-def _known(directive: Directive, row: Row, problems: Mapping[Place, str]) -> Iterator[Finding]:
+def _known(directive: Directive, row: Row, problems: Mapping[Place, str], complete: bool) -> Iterator[Finding]:
     options = _options(directive)
     elsewhere = problems.keys() - {(option.file, option.line) for option in options}
     for file, line in sorted(elsewhere):
         yield Finding(file, line, _word(directive.name), Verdict.REFUSED, problems[file, line])
     if not elsewhere:
         yield _finding(directive, row)
-    unnamed = _UNCHECKED if elsewhere else Row(Verdict.SAME)
+    unnamed = Row(Verdict.SAME) if complete else _UNCHECKED
     for option in options:
         option_row = row.options.get(option.name, unnamed)
         problem = problems.get((option.file, option.line))

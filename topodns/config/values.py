@@ -6,6 +6,7 @@ Every function takes the directive whose line it is, for the place of an error, 
 import re
 from collections.abc import Callable, Collection, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from topodns.config.corefile import Directive
@@ -74,9 +75,18 @@ def flag(directive: Directive) -> None:
 
 
 def unknown_option(
-    option: Directive, owner: str, known: Collection[str], elsewhere: Collection[str] = ()
+    option: Directive,
+    owner: str,
+    known: Collection[str],
+    elsewhere: Collection[str] = (),
+    dropped: Mapping[str, str] = MappingProxyType({}),
 ) -> ConfigError:
-    """The error for an option that `owner` does not have; `elsewhere` are those that it has in CoreDNS only."""
+    """The error for an option that `owner` does not have.
+
+    `elsewhere` are those that it has in CoreDNS only; `dropped` those that it had there, and what to do instead.
+    """
+    if option.name in dropped:
+        return option.error(f"topodns has no option '{option.name}' of '{owner}': {dropped[option.name]}")
     if option.name in elsewhere:
         return option.error(f"CoreDNS has the option '{option.name}' of '{owner}', topodns does not")
     return option.error(f"unknown option {shown(option.name)} of '{owner}'{hint(option.name, known)}")
@@ -87,12 +97,13 @@ def fold_options(
     settings: T,
     readers: Mapping[str, Callable[[Directive, T], T]],
     elsewhere: Collection[str] = (),
+    dropped: Mapping[str, str] = MappingProxyType({}),
 ) -> T:
     """`settings` after the lines of the body, each given to the reader of its name, in order."""
     for option in directive.body:
         reader = readers.get(option.name)
         if reader is None:
-            raise unknown_option(option, directive.name, readers, elsewhere)
+            raise unknown_option(option, directive.name, readers, elsewhere, dropped)
         settings = reader(option, settings)
     return settings
 
@@ -142,7 +153,8 @@ def listen_address(directive: Directive, default: Address) -> Address:
         return default
     match = _HOST_PORT.fullmatch(directive.args[0])
     if len(directive.args) > 1 or match is None or int(match["port"]) > MAX_PORT:
-        raise wrong(directive, "one address HOST:PORT or :PORT at most")
+        meant = f"; did you mean ':{directive.args[0]}'?" if _WHOLE.fullmatch(" ".join(directive.args)) else ""
+        raise wrong(directive, f"one address HOST:PORT or :PORT at most{meant}")
     return Address(match["bracketed"] or match["host"] or "", int(match["port"]))
 
 

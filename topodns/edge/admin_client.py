@@ -25,4 +25,6 @@ def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
         raise AdminError(refused.read().decode("utf-8", "replace").strip() or str(refused)) from None
     except (OSError, ValueError, http.client.HTTPException) as failed:
         reason = failed.reason if isinstance(failed, urllib.error.URLError) else failed
-        raise AdminError(f"no answer from {server}: {reason}") from None
+        raise AdminError(
+            f"no answer from {server}: {reason}; --server takes the HOST:PORT of a running server's `ready`"
+        ) from None

@@ -7,7 +7,7 @@ from typing import Final
 from topodns.dns.message import Query
 from topodns.dns.names import name_text
 from topodns.resolve.course import Timer, Timers
-from topodns.resolve.tally import type_label
+from topodns.resolve.query_log import type_text
 from topodns.settings.errors import Consolidation, Errors
 from topodns.settings.pattern import compile_pattern
 
@@ -44,7 +44,7 @@ class ErrorLog:
                     return
                 level = crowd.level
                 break
-        self._write(level, f"2 {name_text(query.qname)} {type_label(query.qtype)}: {problem}")
+        self._write(level, f"2 {name_text(query.qname)} {type_text(query.qtype)}: {problem}")
 
     def close(self) -> None:
         """Say what was not said yet."""

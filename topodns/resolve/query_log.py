@@ -98,8 +98,15 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _type(exchange: Exchange) -> str:
-    return TYPE_NAMES.get(exchange.query.qtype) or f"TYPE{exchange.query.qtype}"
+def type_text(qtype: int) -> str:
+    """The mnemonic of a type, or TYPE and its number (RFC 3597 section 5): what lines of the log call it."""
+    return TYPE_NAMES.get(qtype) or _rare_type(qtype) or f"TYPE{qtype}"
+
+
+def _rare_type(qtype: int) -> str | None:
+    from topodns.dns.presentation import type_name  # here, because dnslib takes memory that most need not spend
+
+    return type_name(qtype)
 
 
 def _class(exchange: Exchange) -> str:
@@ -140,7 +147,7 @@ def _duration(exchange: Exchange) -> str:
 
 
 _PLACEHOLDERS: Final[Mapping[str, Formatter]] = {
-    "{type}": _type,
+    "{type}": lambda exchange: type_text(exchange.query.qtype),
     "{name}": lambda exchange: name_text(exchange.query.qname),
     "{class}": _class,
     "{proto}": lambda exchange: exchange.client.transport,

@@ -1,6 +1,6 @@
 """The `kubernetes` directive: what part of which cluster is served, and how."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from topodns.cluster.selector import Selector
@@ -23,6 +23,7 @@ class ApiSettings:
     tls: tuple[str, str, str] | None = None  # files: client certificate, its key, CA; each "" where not given
     kubeconfig: str = ""  # file
     context: str = ""  # of the kubeconfig; "" is its current one
+    place: str = field(default="", compare=False)  # FILE:LINE of the Corefile, for messages
 
 
 @dataclass(frozen=True, slots=True)

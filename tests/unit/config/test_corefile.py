@@ -76,11 +76,14 @@ def test_a_directive_knows_its_line() -> None:
     assert (health.line, health.body[0].line) == (3, 4)
 
 
+NO_BLOCK = "Corefile: found no server block, expected at least one: a line '. {', a line 'whoami' and a line '}'"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "Corefile: found no server block, expected at least one, such as '. { whoami }'"),
-        ("# nothing", "Corefile: found no server block, expected at least one, such as '. { whoami }'"),
+        ("", NO_BLOCK),
+        ("# nothing", NO_BLOCK),
         ("{\n}", "Corefile:1: found '{', expected the zones of a server block, such as '.:53'"),
         ("}", "Corefile:1: found '}', expected the zones of a server block, such as '.:53'"),
         ('""\nwhoami', "Corefile:1: found '', expected the zones of a server block, such as '.:53'"),

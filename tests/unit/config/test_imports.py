@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefiles import problem, settings
+from topodns.config.load import settings_from_text
 from topodns.settings.steps import Chaos
 
 
@@ -81,8 +82,15 @@ def test_a_pattern_imports_its_files_by_name(tmp_path: Path) -> None:
     assert [block.keys[0].origin for block in blocks] == [(), ("a", "org"), ("b", "org")]
 
 
-def test_a_pattern_may_match_nothing(tmp_path: Path) -> None:
-    assert directives(". {\n import custom/*.override\n whoami\n}", str(tmp_path)) == ("whoami",)
+def test_a_pattern_may_match_nothing_and_then_it_is_told_of_in_coredns_s_words(tmp_path: Path) -> None:
+    (tmp_path / "a.server").write_text("import more/*\n")
+    text, told = ". {\n import custom/*.override\n whoami\n}\nimport *.server\n", list[str]()
+    found = settings_from_text(text, f"{tmp_path}/Corefile", 53, {}, told.append)
+    assert found.blocks[0].directives == ("whoami",)
+    assert told == [
+        f"No files matching import glob pattern: custom/*.override ({tmp_path}/Corefile:2)",
+        f"No files matching import glob pattern: more/* ({tmp_path}/a.server:1)",
+    ]
 
 
 def test_a_directory_with_brackets_in_its_name_is_no_pattern(tmp_path: Path) -> None:

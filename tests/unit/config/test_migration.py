@@ -110,7 +110,7 @@ CASES = [
     ("an external plugin that is known", "fanout . 10.0.0.1", "fanout: not supported"),
     ("a misspelt directive", "whoamy", "whoamy: not supported"),
     ("a directive twice", "whoami\nwhoami", "whoami: same, whoami: refused"),
-    ("and its options", "cache\ncache {\n keepttl\n}", "cache: differs, cache: refused, cache keepttl: not looked at"),
+    ("and its options", "cache\ncache {\n keepttl\n}", "cache: differs, cache: refused, cache keepttl: same"),
     ("directives that add up", "log\nlog", "log: differs, log: differs"),
     ("a wrong argument", "bufsize 1", "bufsize: refused"),
     (
@@ -124,7 +124,27 @@ CASES = [
         "cache: differs, cache x: refused, cache y: refused, cache keepttl: same",
     ),
     ("only wrong ones", "timeouts {\n read 0s\n}", "timeouts: same, timeouts read: refused"),
-    ("options of a wrong line", "health x {\n lameduck 5s\n}", "health: refused, health lameduck: not looked at"),
+    ("options of a wrong line", "health x {\n lameduck 5s\n}", "health: refused, health lameduck: same"),
+    (
+        "a wrong option of a wrong line",
+        "forward . dns.example.net {\n max_fails x\n expire 9s\n}",
+        "forward: refused, forward max_fails: refused, forward expire: same",
+    ),
+    (
+        "options that a wrong line may have or not",
+        "loadbalance weighted nowhere {\n reload 5s\n}",
+        "loadbalance: refused, loadbalance reload: not looked at",
+    ),
+    (
+        "options that do not go together",
+        "kubernetes cluster.local {\n namespaces a\n namespace_labels b\n}",
+        "kubernetes: refused, kubernetes namespaces: not looked at, kubernetes namespace_labels: not looked at",
+    ),
+    (
+        "an option of old",
+        "kubernetes cluster.local {\n upstream\n ttl 30\n}",
+        "kubernetes: differs, kubernetes upstream: refused, kubernetes ttl: same",
+    ),
     ("an option that is not there", "prometheus {\n tls a b\n}", "prometheus: same, prometheus tls: not supported"),
     ("an option that differs", "cache {\n serve_stale\n}", "cache: differs, cache serve_stale: differs"),
     ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: refused"),
@@ -175,6 +195,21 @@ def test_an_import_that_cannot_be_done_does_not_hide_the_rest(tmp_path: Path) ->
         "3: whoami: same",
         "3: block .: same",
         "4: whoami: same",
+    ]
+
+
+def test_an_import_that_finds_nothing_is_told_of_and_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    text = ". {\n    import custom/*.override\n    whoami\n}\nimport custom/*.server\n"
+    found = examined(text, str(tmp_path))
+    assert found.possible
+    assert str(found).splitlines() == [
+        f"{tmp_path}/Corefile:{line}: import: warning: "
+        f"no file matches custom/*.{name}, so that what it is for was not looked at"
+        for line, name in ((2, "override"), (5, "server"))
+    ] + [
+        f"{tmp_path}/Corefile:1: block .: same",
+        f"{tmp_path}/Corefile:3: whoami: same",
+        f"{tmp_path}/Corefile: the image can be swapped: 2 same, 2 with a warning",
     ]
 
 

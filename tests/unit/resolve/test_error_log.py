@@ -6,6 +6,8 @@ from tests.support.asking import ask
 from tests.support.corefiles import only_block
 from tests.support.virtual_timers import VirtualTimers
 from topodns.resolve.error_log import ErrorLog
+from topodns.resolve.query_log import type_text
+from topodns.settings.errors import Errors
 
 TIMEOUT = "read udp 10.0.0.1:53: i/o timeout"
 
@@ -53,6 +55,17 @@ def story(lines: str, *problems: str) -> list[str]:
 )
 def test_errors_are_logged_one_by_one_or_together(lines: str, problems: list[str], written: list[str]) -> None:
     assert story(lines, *problems) == written
+
+
+@pytest.mark.parametrize(
+    ("qtype", "name"), [(257, "CAA"), (35, "NAPTR"), (13, "HINFO"), (99, "SPF"), (65, "HTTPS"), (64999, "TYPE64999")]
+)
+def test_every_type_is_named_as_in_the_query_log(qtype: int, name: str) -> None:
+    written = list[str]()
+    query = ask("example.org.")._replace(qtype=qtype)
+    ErrorLog(Errors(), VirtualTimers(), lambda level, line: written.append(line))(query, "refused")
+    assert written == [f"2 example.org. {name}: refused"]
+    assert type_text(qtype) == name
 
 
 def test_what_was_not_told_yet_is_told_at_the_end() -> None:

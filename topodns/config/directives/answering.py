@@ -93,7 +93,7 @@ def parse_loadbalance(directive: Directive, context: Context) -> Loadbalance:
         return fold_options(directive, Loadbalance(), {"prefer": _prefer})
     if len(directive.args) != 2:
         raise wrong(directive, "weighted and one file")
-    weighted = Loadbalance(policy, context.readable_path(directive, directive.args[1]))
+    weighted = Loadbalance(policy, context.readable_file(directive, directive.args[1]))
     return fold_options(directive, weighted, {"prefer": _prefer, "reload": _weights_reload})
 
 

@@ -40,7 +40,7 @@ def parse_autopath(directive: Directive, context: Context, resolv_conf: str = _R
         return Autopath(origins, _host_search_list(resolv_conf), kubernetes=True)
     if source.startswith("@"):
         raise directive.error(f"'autopath' has {shown(source)}, expected a file or {_KUBERNETES}")
-    path = context.readable_path(directive, source)
+    path = context.readable_file(directive, source)
     search = load_search_list(path)
     if not search:
         raise directive.error(f"'autopath' has {shown(source)}, but that file has no 'search' line")

@@ -29,14 +29,14 @@ def source_readers(context: Context) -> dict[str, Reader]:
         return replace(settings, manifests=settings.manifests + readable)
 
     def tls(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-        files = (context.readable_path(option, path) if path else "" for path in _tls_files(option))
+        files = (context.readable_file(option, path) if path else "" for path in _tls_files(option))
         certificate, key, ca = files
         return replace(settings, api=replace(_api(settings), tls=(certificate, key, ca)))
 
     def kubeconfig(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
         file, chosen = _file_and_context(option)
-        api = replace(_api(settings), kubeconfig=context.readable_path(option, file), context=chosen)
-        return replace(settings, api=api)
+        path = context.readable_file(option, file)
+        return replace(settings, api=replace(_api(settings), kubeconfig=path, context=chosen, place=option.place))
 
     return {"manifests": manifests, "endpoint": _endpoint, "tls": tls, "kubeconfig": kubeconfig}
 
@@ -50,7 +50,7 @@ def with_source(directive: Directive, settings: KubernetesSettings) -> Kubernete
         raise directive.error(f"'kubernetes' has both '{sources[0]}' and '{sources[1]}', expected one of them")
     if api.tls is not None and not api.endpoint:
         raise directive.error("'kubernetes' has 'tls' without 'endpoint', which it is for")
-    return settings if settings.manifests else replace(settings, api=api)
+    return settings if settings.manifests else replace(settings, api=replace(api, place=api.place or directive.place))
 
 
 def _api(settings: KubernetesSettings) -> ApiSettings:

@@ -44,6 +44,8 @@ def upstreams_of(
 
 
 def _of_word(directive: Directive, word: str, context: Context, server_name: str) -> list[UpstreamAddress]:
+    if not word:
+        raise directive.error(f"'{directive.name}' has '', expected {EXPECTED}")
     scheme, separator, rest = word.rpartition("://")
     transport = _transport(directive, word, scheme) if separator else UpstreamTransport.DNS
     match = _BRACKETED.fullmatch(rest) or _COLONS.fullmatch(rest) or _DOTTED.fullmatch(rest)
@@ -54,7 +56,7 @@ def _of_word(directive: Directive, word: str, context: Context, server_name: str
     path = os.path.join(context.directory, word)
     if separator or not ("/" in word or os.path.exists(path)):
         raise _no_address(directive, word)
-    return [UpstreamAddress(host, 53) for host in load_nameservers(context.readable_path(directive, word))]
+    return [UpstreamAddress(host, 53) for host in load_nameservers(context.readable_file(directive, word))]
 
 
 def _transport(directive: Directive, word: str, scheme: str) -> UpstreamTransport:

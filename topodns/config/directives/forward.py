@@ -170,7 +170,7 @@ def _tls_reader(context: Context) -> _Reader:
     def tls(option: Directive, settings: Forward) -> Forward:
         """`tls [CERT KEY] [CA]`."""
         no_body(option)
-        paths = [context.readable_path(option, path) for path in option.args]
+        paths = [context.readable_file(option, path) for path in option.args]
         match paths:
             case []:
                 return replace(settings, tls=ForwardTls())

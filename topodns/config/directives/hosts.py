@@ -1,13 +1,12 @@
 """The `hosts` directive."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from topodns.config.corefile import Directive
 from topodns.config.directives.context import Context
-from topodns.config.errors import hint, shown
+from topodns.config.errors import ConfigError, listed, nearest, shown
 from topodns.config.keys import parse_origins
 from topodns.config.values import duration, flag, no_body, once_each, only_arg, whole
 from topodns.dns.names import ROOT
@@ -20,8 +19,7 @@ _MAX_TTL: Final = 65_535  # CoreDNS's limit
 def parse_hosts(directive: Directive, context: Context) -> Hosts:
     """`hosts [FILE [ZONES...]] { ... }`. A line that starts with an address is an entry. The file need not exist."""
     file, *origins = directive.args or (DEFAULT_HOSTS_FILE,)
-    path = os.path.join(context.directory, file)
-    settings = Hosts(parse_origins(directive, origins) or context.origins, path)
+    settings = Hosts(parse_origins(directive, origins) or context.origins, context.path(directive, file))
     once_each(replace(directive, body=tuple(line for line in directive.body if line.name in _OPTIONS)))
     for line in directive.body:
         reader = _OPTIONS.get(line.name)
@@ -36,9 +34,7 @@ def _entry(line: Directive, settings: Hosts) -> Hosts:
     try:
         parse_address(line.name.encode())
     except BadHostsLine:
-        raise line.error(
-            f"found {shown(line.name)}, expected an address and its names, or an option{hint(line.name, _OPTIONS)}"
-        ) from None
+        raise _no_entry(line) from None
     if settings.fallthrough:
         raise line.error("found an entry after 'fallthrough', expected it before, as CoreDNS does")
     try:
@@ -46,6 +42,15 @@ def _entry(line: Directive, settings: Hosts) -> Hosts:
     except BadHostsLine as problem:
         raise line.error(str(problem)) from None
     return settings if entry is None else replace(settings, inline=(*settings.inline, entry))
+
+
+def _no_entry(line: Directive) -> ConfigError:
+    """The error for a line whose first word is neither an address nor an option."""
+    if "." in line.name or ":" in line.name:
+        return line.error(f"found {shown(line.name)}, expected an IP address and its names")
+    near = nearest(line.name, _OPTIONS)
+    options = f"; did you mean '{near}'?" if near else f": {listed(_OPTIONS)}"
+    return line.error(f"found {shown(line.name)}, expected an address and its names, or an option{options}")
 
 
 def _ttl(option: Directive, settings: Hosts) -> Hosts:

@@ -20,6 +20,14 @@ from topodns.settings.kubernetes import KubernetesSettings, PodMode
 
 MAX_TTL: Final = 3600  # seconds; CoreDNS's limit
 _MAX_COUNT: Final = 2**31 - 1
+_DROPPED: Final = {  # options of CoreDNS's past, as its release notes tell of them
+    "autopath": "CoreDNS made it a directive; write `autopath @kubernetes` beside `kubernetes`",
+    "cidrs": "CoreDNS dropped it; write the prefixes behind `kubernetes`, among its zones",
+    "federation": "CoreDNS dropped federation in 1.7; leave it out",
+    "resyncperiod": "CoreDNS dropped it in 1.7; leave it out",
+    "transfer": "CoreDNS dropped it in 1.8; leave it out: transfers are REFUSED",
+    "upstream": "CoreDNS dropped it in 1.7; leave it out: targets outside the cluster are always looked up",
+}
 _RATE: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
 
 
@@ -29,7 +37,7 @@ def parse_kubernetes(directive: Directive, context: Context) -> KubernetesSettin
         raise directive.error("'kubernetes' has reverse zones only, expected another one, such as cluster.local")
     once_each(directive, adding_up=("namespaces", "manifests"))
     readers = {**source_readers(context), **_READERS}
-    settings = with_source(directive, fold_options(directive, KubernetesSettings(origins), readers))
+    settings = with_source(directive, fold_options(directive, KubernetesSettings(origins), readers, dropped=_DROPPED))
     _check_together(directive, settings)
     return settings
 

@@ -1,6 +1,5 @@
 """The `file` directive, option by option, as CoreDNS reads them."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -12,14 +11,19 @@ from topodns.config.values import duration, flag, fold_options, no_body, once_ea
 from topodns.dns.names import ROOT
 from topodns.settings.zone_file import ZoneFile
 
+_DROPPED: Final = {  # options of CoreDNS's past
+    "no_reload": "CoreDNS dropped it in 1.5; write `reload 0`",
+    "transfer": "CoreDNS dropped it in 1.8; leave it out: transfers are REFUSED",
+}
+
 
 def parse_file(directive: Directive, context: Context) -> tuple[ZoneFile, ...]:
     """`file DBFILE [ZONES...]`. What is in the file is looked at when it is read; it need not be there yet."""
     path, *words = some_args(replace(directive, body=()), "a file, and perhaps zones")
     once_each(directive)
     origins = parse_origins(directive, words) or context.origins
-    settings = ZoneFile(os.path.join(context.directory, path), origins)
-    return (fold_options(directive, settings, _READERS),)
+    settings = ZoneFile(context.path(directive, path), origins)
+    return (fold_options(directive, settings, _READERS, dropped=_DROPPED),)
 
 
 def _reload(option: Directive, settings: ZoneFile) -> ZoneFile:

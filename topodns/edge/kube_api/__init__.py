@@ -5,12 +5,25 @@ before: `connect` loads aiohttp (10 MiB resident), a kubeconfig loads kubernetes
 pays for neither, one in a Pod for the former alone.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from topodns.edge.kube_api.contract import DEADLINES, ApiError, Deadlines, KubeApi
 from topodns.edge.kube_api.service_account import OURS, ServiceAccount
 from topodns.edge.kube_api.tally import RequestTally
 from topodns.settings.kubernetes import ApiSettings
 
-__all__ = ["DEADLINES", "OURS", "ApiError", "Deadlines", "KubeApi", "RequestTally", "ServiceAccount", "connect"]
+__all__ = [
+    "DEADLINES",
+    "OURS",
+    "ApiError",
+    "Deadlines",
+    "KubeApi",
+    "RequestTally",
+    "ServiceAccount",
+    "check_kubeconfig",
+    "connect",
+]
 
 
 async def connect(
@@ -27,5 +40,26 @@ async def connect(
     from topodns.edge.kube_api.login import Login, source_of
 
     login = Login(source_of(settings, account, deadlines), deadlines.login_age)
-    await login.access()
+    with _placed(settings):
+        await login.access()
     return Connection(login, deadlines, tally or RequestTally())
+
+
+async def check_kubeconfig(settings: ApiSettings) -> None:
+    """Read the kubeconfig that these settings name, as `connect` does; an `exec` plugin is not run. Raises ApiError."""
+    from topodns.edge.kube_api.access import checked
+    from topodns.edge.kube_api.kubeconfig import Kubeconfig
+
+    with _placed(settings):
+        checked(await Kubeconfig(settings.kubeconfig, settings.context, DEADLINES.login).check())
+
+
+@contextmanager
+def _placed(settings: ApiSettings) -> Iterator[None]:
+    """Have an ApiError begin with the line of the Corefile that asks for what cannot be done."""
+    try:
+        yield
+    except ApiError as problem:
+        if not settings.place:
+            raise
+        raise ApiError(problem.status, f"{settings.place}: {problem}") from None

@@ -29,13 +29,19 @@ class Credential(NamedTuple):
     expires: float  # seconds since the epoch
 
 
-async def run_plugin(spec: Mapping[str, object], directory: str, deadline: float) -> Credential:
-    """The credential from the plugin of an `exec` entry in a kubeconfig of this directory. Raises ApiError."""
+def check_plugin(spec: Mapping[str, object]) -> tuple[str, str]:
+    """The command and the apiVersion of an `exec` entry. Raises ApiError where it cannot be run here."""
     command, version = spec.get("command"), spec.get("apiVersion")
     if not isinstance(command, str) or not command or version not in _VERSIONS:
         raise ApiError(0, f"exec: command {command!r} with apiVersion {version!r}, expected one of {_VERSIONS}")
     if spec.get("interactiveMode") == "Always" or spec.get("provideClusterInfo"):
         raise ApiError(0, f"exec: {command} wants a terminal or the cluster's description, and gets neither here")
+    return command, str(version)
+
+
+async def run_plugin(spec: Mapping[str, object], directory: str, deadline: float) -> Credential:
+    """The credential from the plugin of an `exec` entry in a kubeconfig of this directory. Raises ApiError."""
+    command, version = check_plugin(spec)
     info = {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
     environment = {**os.environ, **_variables(spec), "KUBERNETES_EXEC_INFO": json.dumps(info)}
     arguments = [str(argument) for argument in _list(spec, "args")]

@@ -18,7 +18,7 @@ from kubernetes.aio.config.kube_config import KubeConfigLoader
 from topodns.edge.documents import BadManifest, parse_documents
 from topodns.edge.kube_api.access import Access, file_states, read_word
 from topodns.edge.kube_api.contract import ApiError
-from topodns.edge.kube_api.exec_plugin import run_plugin
+from topodns.edge.kube_api.exec_plugin import check_plugin, run_plugin
 
 # Ignoring them would be acting as somebody else. The package speaks OpenID Connect to issuers it does not verify.
 _REFUSED: Final = ("as", "as-uid", "as-groups", "as-user-extra", "auth-provider")
@@ -43,9 +43,13 @@ class Kubeconfig:
             self._access = access = await self._read()
         return access
 
-    async def _read(self) -> Access:
+    async def check(self) -> Access:
+        """What `load` gives, but for what an `exec` plugin says: none is run. Raises ApiError."""
+        return await self._read(run_plugins=False)
+
+    async def _read(self, run_plugins: bool = True) -> Access:
         try:
-            return await self._assembled(_read_config(self._file))
+            return await self._assembled(_read_config(self._file), run_plugins)
         except ApiError as problem:
             raise ApiError(0, f"{self._file}: {problem}") from None
         except (ConfigException, OSError) as problem:
@@ -58,14 +62,14 @@ class Kubeconfig:
         ) as problem:  # of the package, for what is no kubeconfig
             raise ApiError(0, f"{self._file}: no kubeconfig: {problem!r}") from None
 
-    async def _assembled(self, config: Entry) -> Access:
+    async def _assembled(self, config: Entry, run_plugins: bool) -> Access:
         context = _entry(config, "contexts", self._context or config.get("current-context") or "")["context"]
         cluster = _filled(_entry(config, "clusters", context["cluster"])["cluster"])
         user = _filled(_entry(config, "users", context["user"])["user"] if context.get("user") else {})
         directory = os.path.dirname(self._file)
         paths = [cluster.get("certificate-authority"), *(user.get(name) for name in _FILES)]
         files = file_states([self._file, *(os.path.join(directory, path) for path in paths if path)])
-        user, expires = await self._logged_in(user, directory)
+        user, expires = await self._logged_in(user, directory, run_plugins)
         found = Configuration(host="")
         await KubeConfigLoader(_alone(cluster, user), config_base_path=directory).load_and_set(found)
         return Access(
@@ -81,7 +85,7 @@ class Kubeconfig:
             files=files,
         )
 
-    async def _logged_in(self, user: Entry, directory: str) -> tuple[Entry, float]:
+    async def _logged_in(self, user: Entry, directory: str, run_plugins: bool) -> tuple[Entry, float]:
         """The user with every credential in place, and until when they hold (seconds since the epoch)."""
         for name in _REFUSED:
             if name in user:
@@ -90,12 +94,16 @@ class Kubeconfig:
             return {**user, "token": read_word(os.path.join(directory, token_file), "token")}, math.inf
         if "exec" not in user:
             return user, math.inf
+        known = {name: value for name, value in user.items() if name != "exec"}
+        if not run_plugins:
+            check_plugin(user["exec"])
+            return known, math.inf
         credential = await run_plugin(user["exec"], directory, self._plugin_deadline)
         given: Entry = {"token": credential.token} if credential.token else {}
         if credential.certificate:
             given["client-certificate-data"] = _encoded(credential.certificate)
             given["client-key-data"] = _encoded(credential.key)
-        return {**{name: value for name, value in user.items() if name != "exec"}, **given}, credential.expires
+        return {**known, **given}, credential.expires
 
 
 def _changed(access: Access) -> bool:

@@ -98,7 +98,7 @@ class ManifestSource:
             if self._outdated:
                 self.reloads += 1
                 await _gently(self._emit_differences())
-                log.info("manifests: read again, %d files cannot be read", self.files_bad)
+                log.info("manifests: read again; files that cannot be read: %d", self.files_bad)
 
     @property
     def age(self) -> float:

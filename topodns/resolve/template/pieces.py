@@ -48,9 +48,11 @@ class Action(NamedTuple):
     source: str
     tokens: tuple[Token, ...]
 
-    def error(self, problem: str) -> BadTemplate:
+    def error(self, problem: str, closed: bool = True) -> BadTemplate:
+        """`closed`: its text has the braces that end it."""
         source = self.source if len(self.source) <= _LONGEST_SHOWN else self.source[: _LONGEST_SHOWN - 1] + "…"
-        return BadTemplate(f"{{{{ {source} }}}}: {problem}")
+        text = f"{{{{ {source} }}}}" if closed else f"{{{{ {source}".rstrip()
+        return BadTemplate(f"{text}: {problem}")
 
 
 def cut(text: str) -> Iterator[str | Action]:
@@ -96,5 +98,5 @@ def _token(text: str, start: int, at: int) -> re.Match[str]:
         return token
     action = Action(text[start:at].strip(_SPACE), ())
     if at == len(text):
-        raise action.error("found the end of the text, expected }}")
+        raise action.error("found the end of the text, expected }}", closed=False)
     raise action.error(f"found {text[at]!r}, which no template has there, or a quote that is never closed")

@@ -38,6 +38,15 @@ def test_without_a_source_it_is_the_api_server_of_our_pod() -> None:
     assert (block.kubernetes.api, block.kubernetes.manifests) == (ApiSettings(), ())
 
 
+def test_the_line_that_names_the_source_is_known_and_makes_no_difference(directory: Path) -> None:
+    by_kubeconfig = kubernetes("ttl 30\nkubeconfig config", str(directory)).api
+    assert by_kubeconfig == ApiSettings(kubeconfig=str(directory / "config"))
+    assert by_kubeconfig.place == f"{directory}/Corefile:4"
+    ours = kubernetes("ttl 30").api
+    assert ours is not None
+    assert ours.place == "Corefile:2"
+
+
 def test_with_manifests_there_is_no_api_server(directory: Path) -> None:
     found = kubernetes("manifests state.yaml", str(directory))
     assert (found.api, found.manifests) == (None, (str(directory / "state.yaml"),))

@@ -46,7 +46,13 @@ def test_a_relative_file_is_beside_the_corefile_and_need_not_exist() -> None:
     [
         ("hosts\nhosts", "Corefile:3: "),
         ("hosts {\n falltrough\n}", "Corefile:3: found 'falltrough', expected an address and its names, or an option"),
-        ("hosts {\n falltrough\n}", "did you mean 'fallthrough'?"),
+        ("hosts {\n falltrough\n}", "or an option; did you mean 'fallthrough'?"),
+        (
+            "hosts {\n x y\n}",
+            "Corefile:3: found 'x', expected an address and its names, or an option: ttl, ",
+        ),
+        ("hosts {\n 10.0.0.300 a\n}", "Corefile:3: found '10.0.0.300', expected an IP address and its names"),
+        ("hosts {\n fd00:::1 a\n}", "Corefile:3: found 'fd00:::1', expected an IP address and its names"),
         ("hosts {\n 10.0.0.1\n}", "Corefile:3: found only '10.0.0.1', expected an address and its names"),
         ("hosts {\n 10.0.0.1 a..b\n}", "Corefile:3: empty label in 'a..b'"),
         ("hosts {\n fallthrough\n 10.0.0.1 a\n}", "Corefile:4: found an entry after 'fallthrough'"),

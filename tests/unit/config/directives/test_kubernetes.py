@@ -117,6 +117,23 @@ def test_a_wrong_selector_is_refused_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "instead"),
+    [
+        ("resyncperiod 5m", "CoreDNS dropped it in 1.7; leave it out"),
+        ("upstream 10.0.0.1", "CoreDNS dropped it in 1.7; leave it out: "),
+        ("transfer to *", "CoreDNS dropped it in 1.8; leave it out: "),
+        ("federation prod example.org", "CoreDNS dropped federation in 1.7; leave it out"),
+        ("autopath 0", "CoreDNS made it a directive; write `autopath @kubernetes`"),
+        ("cidrs 10.0.0.0/8", "CoreDNS dropped it; write the prefixes behind `kubernetes`"),
+    ],
+)
+def test_an_option_of_coredns_s_past_is_refused_with_what_to_do_instead(options: str, instead: str) -> None:
+    name = options.partition(" ")[0]
+    told = f"Corefile:4: topodns has no option '{name}' of 'kubernetes': {instead}"
+    assert option_problem(options).startswith(told)
+
+
+@pytest.mark.parametrize(
     ("options", "problem"),
     [
         (

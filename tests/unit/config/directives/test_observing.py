@@ -125,7 +125,12 @@ def test_prometheus(lines: str, expected: Prometheus) -> None:
         ("log {\n class\n}", "3: 'class' has no argument, expected success, denial, error or all"),
         ("log {\n class errors\n}", "3: 'class' has 'errors', did you mean 'error'?"),
         ("log {\n clas all\n}", "3: unknown option 'clas' of 'log', did you mean 'class'?"),
-        ("health 8080", "2: 'health' has the arguments '8080', expected one address HOST:PORT or :PORT at most"),
+        (
+            "health 8080",
+            "2: 'health' has the arguments '8080', expected one address HOST:PORT or :PORT at most; "
+            "did you mean ':8080'?",
+        ),
+        ("health 8080 1", "2: 'health' has the arguments '8080 1', expected one address HOST:PORT or :PORT at most"),
         ("health :65536", "2: 'health' has the arguments ':65536', expected one address HOST:PORT or :PORT at most"),
         ("health ::1:80", "2: 'health' has the arguments '::1:80', expected one address HOST:PORT or :PORT at most"),
         ("health :1 :2", "2: 'health' has the arguments ':1 :2', expected one address HOST:PORT or :PORT at most"),

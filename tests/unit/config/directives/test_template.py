@@ -60,7 +60,7 @@ def test_a_block_may_have_several_in_order() -> None:
         ("template IN A {\n match\n}", "Corefile:3: 'match' has no argument, expected one or more regular expressions"),
         ("template IN A {\n match (a\n}", "Corefile:3: '(a' is no regular expression: missing ): (a"),
         ("template IN A {\n answer\n}", "Corefile:3: 'answer' has no argument, expected a record, in double quotes"),
-        ('template IN A {\n answer "{{"\n}', "Corefile:3: 'answer': {{  }}: found the end of the text, expected }}"),
+        ('template IN A {\n answer "{{"\n}', "Corefile:3: 'answer': {{: found the end of the text, expected }}"),
         (
             'template IN A {\n\n additional "x {{ notAFunction }}"\n}',
             "Corefile:4: 'additional': {{ notAFunction }}: unknown function 'notAFunction', expected one of and, eq",

@@ -40,6 +40,8 @@ REFUSED = {
     "file db {\n reload\n}": "Corefile:2: 'reload' has no argument, expected a duration",
     "file db {\n reload often\n}": "Corefile:2: 'reload' has 'often', expected a duration such as",
     "file db {\n reload 1s\n reload 2s\n}": "Corefile:3: found 'reload' again",
+    "file db {\n no_reload\n}": "Corefile:2: topodns has no option 'no_reload' of 'file': CoreDNS dropped it in 1.5",
+    "file db {\n transfer to *\n}": "Corefile:2: topodns has no option 'transfer' of 'file': CoreDNS dropped it in 1.8",
     "file db {\n relaod 1s\n}": "Corefile:2: unknown option 'relaod' of 'file', did you mean 'reload'?",
     "file db {\n reload_by_mtime yes\n}": "Corefile:2: 'reload_by_mtime' has the arguments 'yes', expected none",
 }

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from topodns.edge.kube_api import check_kubeconfig, connect
 from topodns.edge.kube_api.access import Access, checked
 from topodns.edge.kube_api.contract import ApiError
 from topodns.edge.kube_api.kubeconfig import Kubeconfig
+from topodns.settings.kubernetes import ApiSettings
 
 CLUSTER = "server: https://10.0.0.1:6443"
 
@@ -193,3 +195,38 @@ def test_whatever_it_holds_it_is_used_or_refused(file: Path, content: dict[str, 
         load(file, repr(content).replace("None", "null").replace("True", "true").replace("False", "false"), "here")
     except ApiError as problem:
         assert str(problem)  # noqa: PT017 - either outcome will do
+
+
+def checked_by_connect(settings: ApiSettings) -> str:
+    """What `connect` raises, and `check_kubeconfig` too."""
+    said = []
+    for opening in (connect(settings), check_kubeconfig(settings)):
+        with pytest.raises(ApiError) as caught:
+            asyncio.run(opening)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    return said[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "problem"),
+    [
+        (text_of(), "missing", "no 'missing' among its contexts"),
+        ("a: [", "", "line 1: "),
+        (text_of("server: nowhere"), "", ""),
+        (text_of(user="exec: {command: x}"), "", "exec: command 'x' with apiVersion None"),
+    ],
+)
+def test_what_keeps_a_kubeconfig_from_being_used_is_told_with_the_line_of_the_corefile(
+    file: Path, text: str, context: str, problem: str
+) -> None:
+    file.write_text(text)
+    told = checked_by_connect(ApiSettings(kubeconfig=str(file), context=context, place="Corefile:4"))
+    assert told.startswith(f"Corefile:4: {file}: {problem}" if problem else "Corefile:4: the API server is 'nowhere'")
+
+
+def test_a_check_runs_no_plugin(file: Path) -> None:
+    plugin = f"exec:\n  apiVersion: client.authentication.k8s.io/v1\n  command: touch\n  args: [{file.parent}/ran]"
+    file.write_text(text_of(user=plugin))
+    asyncio.run(check_kubeconfig(ApiSettings(kubeconfig=str(file))))
+    assert not (file.parent / "ran").exists()

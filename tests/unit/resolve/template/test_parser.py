@@ -15,7 +15,7 @@ KNOWN = {"Name": frozenset[str](), "Match": frozenset[str](), "Q": frozenset({"T
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a {{", "{{  }}: found the end of the text, expected }}"),
+        ("a {{", "{{: found the end of the text, expected }}"),
         ("{{ .Name }", "{{ .Name }}: found '}', which no template has there, or a quote that is never closed"),
         ('{{ "a }}', "{{  }}: found '\"', which no template has there, or a quote that is never closed"),
         ("{{ }}", "{{  }}: found nothing, expected a value"),
