@@ -114,7 +114,7 @@ class Listeners:
         family = "1" if sock.family == socket.AF_INET else "2"  # CoreDNS's label values
         key = (server_label(at), transport, family)
         tally = self._tallies.setdefault(key, Tally(*key))
-        return Handler(generation.tables[at], self._table(generation), tally, time.perf_counter, sock.getsockname()[1])
+        return Handler(generation.tables[at], self._table(generation), tally, time.monotonic, sock.getsockname()[1])
 
     def _table(self, generation: Generation) -> HotTable:
         # By the clock of `LoopTimers`, which is that of each `valid_until`.

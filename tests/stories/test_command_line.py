@@ -1,7 +1,10 @@
 """The program's flags and subcommands, as typed in a shell."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +25,36 @@ def test_the_banner_is_each_key_with_its_port_and_then_the_version(tmp_path: Pat
         here = server.address
         version = topodns("-version").stdout
         assert server.output() == f"example.org.:5353 on {here}\nexample.net.:5353 on {here}\n{version}"
+
+
+@pytest.mark.parametrize("arguments", [("-plugins",), ("check", "--from", "coredns", "-conf", str(DEMO / "Corefile"))])
+def test_a_reader_that_has_had_enough_is_no_accident(arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        (sys.executable, "-m", "topodns", *arguments), stdout=writing, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_an_import_that_finds_nothing_is_told_of_once_however_often_the_corefile_is_looked_at(tmp_path: Path) -> None:
+    text = ". {\n    bind HERE\n    import custom/*.override\n    reload 2s 0s\n    whoami\n}\n"
+    told = "[WARNING] No files matching import glob pattern: custom/*.override "
+    with serving(tmp_path, text) as server:
+        assert len(server.lines(told)) == 1
+        (tmp_path / "custom").mkdir()
+        (tmp_path / "custom" / "a.override").write_text("errors\n")
+        server.signal(signal.SIGUSR1)
+        server.wait_for_line("Reloading complete")
+        assert len(server.lines(told)) == 1
+
+
+def test_outside_of_a_pod_the_start_names_the_line_of_the_directive(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text(". {\n    bind 127.0.0.1\n    kubernetes cluster.local\n}\n")
+    with launched(tmp_path, "-conf", "Corefile", "-dns.port", "0") as server:
+        assert server.wait() == 1
+        assert server.errors().startswith("Corefile:3: not in a Pod (")
 
 
 def test_quiet_says_nothing_at_start(tmp_path: Path) -> None:

@@ -371,14 +371,15 @@ def test_a_synthetic_cluster_fits_together() -> None:
 
 def test_it_runs_as_a_program_whose_faults_are_at_hand_over_http(tmp_path: Path) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [service("a"), endpoint_slice("a", {"10.0.0.1": "n1"})]}
-    cluster = tmp_path / "cluster.json"
-    cluster.write_text(json.dumps(listed))
+    pods = {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "p", "namespace": "default"}}]}
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(f"{json.dumps(listed)}\n---\n{json.dumps(pods)}\n")
     command = (sys.executable, "-m", "tests.support.fake_api", "--cluster", str(cluster))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as program, ExitStack() as opened:
         try:
             assert program.stdout is not None
             ask = Caller(program.stdout.readline().strip(), opened)
-            assert names(ask(SLICES)[1]) == ["a-1"]
+            assert (names(ask(SLICES)[1]), names(ask("/api/v1/pods")[1])) == (["a-1"], ["p"])
             assert ask("/control/deny", method="POST", body={"resource": "services"}) == (200, None)
             assert (ask(SERVICES)[0], ask(SLICES)[0]) == (403, 200)
             assert ask("/control/watches", method="POST", body={"resource": "services"}) == (200, 0)

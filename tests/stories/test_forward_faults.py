@@ -277,8 +277,7 @@ def test_a_message_of_64_kib_is_cut_short_for_a_client_over_udp(told: dict[str, 
 
 
 @each_transport
-def test_a_chain_of_aliases_ends_after_sixteen(told: dict[str, Told], transport: str) -> None:
+def test_a_chain_of_a_hundred_aliases_is_no_answer(told: dict[str, Told], transport: str) -> None:
     reply = told[name_of("long-chain", transport, "alone")].reply
     assert reply is not None
-    assert (reply.rcode, len(reply.answer)) == ("NOERROR", 16)
-    assert all(" CNAME " in line for line in reply.answer)
+    assert (reply.rcode, reply.answer) == ("SERVFAIL", [])

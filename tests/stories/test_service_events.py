@@ -75,7 +75,7 @@ def test_of_two_servers_one_tells_each_service_once_and_the_other_goes_on_when_i
         writer.process.kill()
         writer.process.wait()
         api.put(MISPLACED)
-        until(lambda: len(told(api)) == 2, str(told(api)), DURATION + 5)
+        until(lambda: len(told(api)) == 2, str(told(api)), 3 * DURATION)
         assert told(api)[1] == ("misplaced", "TopologyPolicyMisplaced")
         assert holder(api) != first
 

@@ -499,3 +499,22 @@ def test_a_connection_that_asked_as_much_as_it_may_is_answered_and_closed(loop_n
             assert len(server.seen.questions) == 3
 
     run(loop_name, story())
+
+
+def test_a_client_that_does_not_read_its_late_answers_has_to_go_when_there_is_no_more_room(loop_name: str) -> None:
+    """A question is small, and what an upstream answers may be a thousand times as much."""
+    limits = TcpLimits(write_buffer=64 << 10, unread=1 << 20)
+
+    async def story() -> None:
+        async with serving(limits) as server, client_of(server) as client, client_of(server) as other:
+            client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # StreamReader reads by itself
+            client.writer.write(frame(b"later") * 100)
+            await eventually(lambda: len(server.seen.awaited) == 100)
+            for outcome in server.seen.awaited:
+                outcome.settle(bytes(MAX_MESSAGE))
+            await eventually(lambda: server.listener.counts.over_memory == 1)
+            assert server.listener.unread <= limits.unread
+            assert await other.ask(b"abc") == [b"cba"]
+
+    run(loop_name, story())

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from dnslib import RR, DNSHeader, DNSRecord
+from dnslib import AAAA, RD, RR, A, DNSHeader, DNSRecord
 
 from tests.support.messages import Opt
 from topodns.dns.message import Flag, Rcode
@@ -75,6 +75,15 @@ def refuses(_: bytes) -> Failure:
 def garbage(message: bytes) -> bytes:
     """Announces a record that is not there."""
     return message[:2] + b"\x81\x80\0\x01\0\x01\0\0\0\0" + message[12:]
+
+
+def whatever(message: bytes) -> bytes:
+    """A reply with one record, of whatever name and type is asked for."""
+    question = DNSRecord.parse(message).q
+    rdata = {1: A("192.0.2.7"), 28: AAAA("2001:db8::7")}.get(question.qtype, RD(b"\1x"))
+    record = DNSRecord(DNSHeader(id=0, qr=1, ra=1), q=question)
+    record.add_answer(RR(question.qname, question.qtype, ttl=300, rdata=rdata))
+    return bytes(record.pack())
 
 
 def says(

@@ -24,10 +24,12 @@ def question_of(message: bytes) -> bytes:
 
 
 def reply_to(message: bytes, address: str = ANSWER, flags: int = _QR_RD_RA, question: bytes = b"") -> bytes:
-    """A reply with one A record of the name that was asked for."""
-    rdata = bytes(map(int, address.split(".")))
+    """A reply with one A record of the name that was asked for; an AAAA record (IPv4-mapped) where that was."""
+    rtype, rdata = 1, bytes(map(int, address.split(".")))
+    if question_of(message)[-4:-2] == b"\0\x1c":
+        rtype, rdata = 28, bytes(10) + b"\xff\xff" + rdata
     head = message[:2] + struct.pack("!5H", flags, 1, 1, 0, 0)
-    return head + (question or question_of(message)) + struct.pack("!HHHIH", 0xC00C, 1, 1, 60, 4) + rdata
+    return head + (question or question_of(message)) + struct.pack("!HHHIH", 0xC00C, rtype, 1, 60, len(rdata)) + rdata
 
 
 def answers(asked: Asked) -> list[Act]:

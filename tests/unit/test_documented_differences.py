@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.differential.differences import DIFFERENCES
+from topodns.config.directives import DIRECTIVES
 
 DOCUMENT = Path(__file__).parents[2] / "docs/differences-from-coredns.md"
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
@@ -15,6 +16,14 @@ def test_every_difference_in_replies_is_documented_with_its_reason_and_no_other_
     rows = [row for row in ROW.findall(section) if row[0] != "difference"]
     assert rows
     assert dict(rows) == {difference.name: difference.reason for difference in DIFFERENCES}
+
+
+def test_all_directives_that_add_up_are_named_where_the_others_are_refused_a_second_time() -> None:
+    for name in ("differences-from-coredns.md", "migrate-from-coredns.md", "corefile.md"):
+        text = DOCUMENT.with_name(name).read_text(encoding="utf-8")
+        (sentence,) = re.findall(r"(?:but\sfor|several) ((?:`\w+`,?\s*(?:and\s+)?){4,})", text)
+        named = set(re.findall(r"`(\w+)`", sentence))
+        assert named == {directive for directive, kind in DIRECTIVES.items() if kind.adds_up}, name
 
 
 def test_every_difference_has_a_name_of_its_own() -> None:

@@ -8,13 +8,14 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from topodns.dns.message import Ede, Edns, Flag, Option, Query, Response, RRset, RRType
+from topodns.dns.message import Ede, Edns, Flag, Option, Query, Rcode, Response, RRset, RRType
 from topodns.dns.wire import HEADER_SIZE
 
 MIN_UDP_PAYLOAD: Final = 512  # RFC 6891 section 6.2.3: smaller values mean 512
 MAX_TCP_PAYLOAD: Final = 65535
 
 _MAX_POINTER_TARGET: Final = 0x3FFF
+_MAX_HEADER_RCODE: Final = 0x0F
 _MAX_EXTRA_TEXT: Final = 200  # octets
 _COPIED: Final = 0x7800 | int(Flag.RD | Flag.CD)  # the opcode, too
 _QR: Final = int(Flag.QR)
@@ -60,7 +61,10 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
     flags = _QR | query.flags & _COPIED | response.flags
     if writer.full:
         flags |= _TC
-    flags = flags & ~response.cleared | response.rcode & 0x0F
+    rcode = response.rcode
+    if rcode > _MAX_HEADER_RCODE and not opt:
+        rcode = Rcode.SERVFAIL  # its lower bits alone would mean something else, NOERROR even
+    flags = flags & ~response.cleared | rcode & 0x0F
     writer.parts[0] = _header.pack(query.id, flags, 1, ancount, nscount, arcount + bool(opt))
     if opt:
         writer.parts.append(opt)

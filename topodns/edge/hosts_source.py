@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Final
 
 from topodns.cluster.model import Fact
+from topodns.edge.regular_file import read_regular
 from topodns.resolve.host_table import MAX_ENTRIES, BadHostsLine, HostTable, parse_hosts_line
 from topodns.resolve.hosts import hosts_fact
 from topodns.settings.hosts import Hosts
@@ -74,8 +75,7 @@ class HostsSource:
             if status == self._seen:
                 self._missing = ""
                 return None
-            with open(self.path, "rb") as file:
-                content = file.read(MAX_OCTETS + 1)
+            content = read_regular(self.path, MAX_OCTETS + 1)
         except OSError as problem:
             self._warn_of_missing(problem)
             return None

@@ -37,6 +37,7 @@ class TcpLimits:
     write_buffer: int = 256 << 10  # octets of unread replies of one connection, then it is not read either
     read_size: int = 16 << 10  # octets read at once, and what each connection may keep of an unfinished message
     unfinished: int = 4 << 20  # octets that all connections together may keep beyond that
+    unread: int = 16 << 20  # octets of replies that all clients together leave unread before the slowest have to go
     sweep: float = 0.25  # seconds between two looks at the deadlines
 
 
@@ -60,6 +61,7 @@ class TcpListener:
         # One for all connections: asyncio fills it and hands it over within one call.
         self.read_buffer = memoryview(bytearray(self.limits.read_size))
         self.unfinished = 0  # octets kept beyond each connection's own share
+        self.unread = 0  # octets of replies that wait for their clients
         self._sock = sock
         self._connections: set[_Connection] = set()
         self._per_address: Counter[bytes] = Counter()
@@ -132,6 +134,7 @@ class TcpListener:
         """One timer for all connections: one per query would cost more than the query."""
         now = loop.time()
         for connection in tuple(self._connections):
+            connection.note_unread()
             if connection.deadline <= now:
                 self.counts.timed_out += 1
                 connection.abort()
@@ -158,6 +161,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._awaited = 0
         self._late: list[bytes] = []  # framed replies that go out with the loop's next turn
         self._unfinished = 0  # this connection's part of the listener's
+        self._unread = 0  # likewise
         self._client_reads = True
         self._reading = True
         self._finishing = False
@@ -178,6 +182,8 @@ class _Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting = []
         self._account(0)
+        self._listener.unread -= self._unread
+        self._unread = 0
         self._listener.leave(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -218,6 +224,13 @@ class _Connection(asyncio.BufferedProtocol):
         self._client_reads = True
         self._extend(self._limits.idle)
         self._answer_waiting()
+
+    def note_unread(self) -> None:
+        """Account for the replies that the client has not read."""
+        if not self._transport.is_closing():
+            waiting = self._transport.get_write_buffer_size()
+            self._listener.unread += waiting - self._unread
+            self._unread = waiting
 
     def abort(self) -> None:
         self._transport.abort()
@@ -285,8 +298,18 @@ class _Connection(asyncio.BufferedProtocol):
             return
         if late:
             self._transport.write(late)
-            self._extend(self._limits.idle)
+            if not self._client_reads and self._is_too_much():
+                self._listener.counts.over_memory += 1
+                self.abort()
+                return
+            if self._client_reads:
+                self._extend(self._limits.idle)
         self._answer_waiting()
+
+    def _is_too_much(self) -> bool:
+        """Whether a client that does not read has more answers waiting than there is room for."""
+        self.note_unread()
+        return self._unread > self._limits.write_buffer and self._listener.unread > self._limits.unread
 
     def _take_answers(self) -> list[bytes]:
         """Framed replies to the messages that one turn may take, which are then no longer waiting."""

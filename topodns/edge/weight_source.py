@@ -3,8 +3,12 @@
 import asyncio
 import logging
 import os
+from typing import Final
 
+from topodns.edge.regular_file import read_regular
 from topodns.resolve.weight_file import BadWeights, Weights, parse_weights
+
+MAX_OCTETS: Final = 4 << 20  # of the file; what is behind them is not read
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +28,7 @@ class WeightSource:
     def load(self) -> None:
         """Read the file. Raises OSError or BadWeights."""
         status = os.stat(self._path)
-        with open(self._path, encoding="utf-8", errors="replace") as file:
-            self._weights = parse_weights(file.read())
+        self._weights = parse_weights(read_regular(self._path, MAX_OCTETS).decode(errors="replace"))
         self._seen = (status.st_mtime_ns, status.st_size)
 
     async def run(self) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from topodns.cluster.model import Fact
 from topodns.dns.names import Name, name_text
 from topodns.dns.zone_text import BadZone, parse_zone
+from topodns.edge.regular_file import read_regular
 from topodns.resolve.zone_file import TableBuilder, ZoneTable, file_fact
 from topodns.settings.zone_file import ZoneFile
 
@@ -91,8 +92,7 @@ def _look_at(path: str) -> Look:
 
 
 def _read_text(path: str) -> str:
-    with open(path, "rb") as stream:
-        octets = stream.read(MAX_OCTETS + 1)
+    octets = read_regular(path, MAX_OCTETS + 1)
     if len(octets) > MAX_OCTETS:
         raise BadZone(f"{path}: longer than {MAX_OCTETS} octets")
     try:

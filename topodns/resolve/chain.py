@@ -36,6 +36,7 @@ from topodns.settings.server import ServerBlock
 
 Alteration = Callable[[Query], Query]
 
+_NO_PART: Final = frozenset({"bind", "debug", "multisocket", "pprof", "ready", "reload", "timeouts"})
 _NOBODY_LEFT: Final = Ede(EdeCode.OTHER, "no directive of this server block answers for the name")
 
 
@@ -77,16 +78,14 @@ class Parts:
 class Chain:
     """Asks the steps in order; the first that answers ends it."""
 
-    def __init__(self, links: tuple[Link, ...], client_dependent: bool = False, lowest: bool = False) -> None:
+    def __init__(self, links: tuple[Link, ...], client_dependent: bool = False, nobody: Rcode = Rcode.SERVFAIL) -> None:
+        """`nobody` is the answer when all steps have passed."""
         self._links = links
         self._client_dependent = client_dependent
-        self._lowest = lowest  # below an around, so that the block is not without any step
+        self._nobody = nobody
 
     def resolve(self, query: Query, client: Client) -> Answered:
-        """The resolution as the client gets it, or the course to it. REFUSED where the block has no step (as CoreDNS).
-
-        Steps that have all passed leave nobody to ask: SERVFAIL, as CoreDNS's "no next plugin found".
-        """
+        """The resolution as the client gets it, or the course to it."""
         facts: tuple[Fact, ...] = ()
         for link in self._links:
             asked = query if link.alter is None else link.alter(query)
@@ -99,9 +98,8 @@ class Chain:
             if not isinstance(resolution, FellThrough):
                 return self._resolve_later(resolution, link, asked, client, facts)
             facts += resolution.facts
-        if not self._links and not self._lowest:
-            return Resolution(Response(Rcode.REFUSED, flags=0), "", Scope.CLIENT)
-        return Resolution(Response(Rcode.SERVFAIL, flags=0, ede=_NOBODY_LEFT), "", Scope.CLIENT)
+        ede = _NOBODY_LEFT if self._nobody is Rcode.SERVFAIL else None
+        return Resolution(Response(self._nobody, flags=0, ede=ede), "", Scope.CLIENT)
 
     async def _resolve_later(
         self, course: Course[Stepped], link: Link, asked: Query, client: Client, facts: tuple[Fact, ...]
@@ -112,7 +110,7 @@ class Chain:
         else:
             facts += () if resolution is None else resolution.facts
             after = self._links[self._links.index(link) + 1 :]
-            resolution = await settled(Chain(after, self._client_dependent, lowest=True).resolve(asked, client))
+            resolution = await settled(Chain(after, self._client_dependent, self._nobody).resolve(asked, client))
         resolution.facts += facts
         return resolution
 
@@ -158,7 +156,14 @@ def build_chain(block: ServerBlock, host: Host, parts: Parts) -> Chain:
         building.step(step)
     if block.whoami:  # the last resort
         building.step(whoami)
-    return building.chain(access is not None and access.client_dependent)
+    return building.chain(access is not None and access.client_dependent, _answer_of_nobody(block))
+
+
+def _answer_of_nobody(block: ServerBlock) -> Rcode:
+    """CoreDNS's: REFUSED where no plugin takes part in answering, and behind `file`, which knows what it is for."""
+    if block.file and not (block.loop or block.forward or block.whoami or block.view):
+        return Rcode.REFUSED
+    return Rcode.SERVFAIL if set(block.directives) - _NO_PART else Rcode.REFUSED
 
 
 class _Building:
@@ -189,11 +194,11 @@ class _Building:
         self._above.append((upper, around))
         self._links, self._wrappers, self._alter = [], (), None
 
-    def chain(self, client_dependent: bool) -> Chain:
+    def chain(self, client_dependent: bool, nobody: Rcode) -> Chain:
         """All of it, the lowest part first."""
         links = self._links
         for upper, around in reversed(self._above):
-            below: Below = Chain(tuple(links), lowest=True).resolve
+            below: Below = Chain(tuple(links), nobody=nobody).resolve
             upper.step(partial(around.__call__, below=below))
             links = upper._links
-        return Chain(tuple(links), client_dependent)
+        return Chain(tuple(links), client_dependent, nobody)

@@ -109,7 +109,7 @@ class Handler:
             query = read_query(data)
         except WireError as unreadable:
             return self._refuse_unread(data, unreadable.rcode, started)
-        client = Client(address, port, self.tally.transport, self.local_port)
+        client = Client(address, port, self.tally.transport, self.local_port, started)
         asked = Asked(data, query, client, self.blocks.match(query, client), started)
         try:
             answered = self._resolve(asked)

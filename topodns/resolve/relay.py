@@ -179,7 +179,8 @@ class Relay:
         # What is kept may be for somebody who wants to see AD, as on the long way.
         flags = plain.flags if self._memory is None else plain.flags | _AD
         message = plain_message(flags, plain.question, bool(plain.edns), bool(plain.dnssec_ok))
-        return self._road.forwarding.board(message, plain.question, bool(plain.dnssec_ok), self._udp, plain.address)
+        dnssec_ok = bool(plain.dnssec_ok)
+        return self._road.forwarding.board(message, plain.question, dnssec_ok, self._udp, plain.address, 0.0)
 
     def _land(self, plain: Plain, reply: Outcome[bytes | None], answer: Answer) -> None:
         made = None

@@ -32,6 +32,7 @@ class Client(NamedTuple):
     port: int
     transport: str  # "udp" or "tcp"
     local_port: int = 53
+    asked: float = 0.0  # when it did, in monotonic seconds; 0.0 is now
     depth: int = 0  # how many CNAMEs, each out of one step into another, led to this question
 
 

@@ -118,12 +118,11 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class OptionRule:
-    """`shown`: clients that sent EDNS find the option in the response, too (`local` without `revert`)."""
+    """What becomes of one option of the query; clients never find it in the response."""
 
     action: Action
     code: int
     data: bytes | Variable | Subnet = b""
-    shown: bool = False
 
 
 Change = NameRule | TypeRule | ClassRule | TtlRule | RcodeRule | CnameRule | OptionRule

@@ -327,3 +327,10 @@ def test_an_error_without_question_is_a_bare_header_with_id_opcode_and_rd(
     header: str, rcode: Rcode, reply: str
 ) -> None:
     assert write_error(bytes.fromhex(header) + b"whatever follows", rcode) == bytes.fromhex(reply)
+
+
+def test_an_rcode_that_needs_edns_is_servfail_to_a_client_without_it() -> None:
+    """Its lower four bits are another rcode: those of BADVERS are NOERROR."""
+    for rcode in (16, 22, 23):
+        assert sent(ask("example."), Response(rcode))[3] & 0x0F == Rcode.SERVFAIL
+        assert reply_to(ask("example.", edns=PLAIN_EDNS), Response(rcode)).wire[3] & 0x0F == rcode & 0x0F

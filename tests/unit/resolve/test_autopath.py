@@ -274,7 +274,7 @@ def test_a_domain_under_which_the_name_is_too_long_is_passed_over() -> None:
 
 def test_a_name_that_no_step_of_the_block_answers_for_is_not_found() -> None:
     dig = Dig()
-    block = ServerBlock((BlockKey(("cluster", "local"), 53),), "Corefile", 1)
+    block = ServerBlock((BlockKey(("cluster", "local"), 53),), "Corefile", 1, directives=("autopath", "kubernetes"))
     cluster = ClusterDig(OBJECTS, settings())
     chain = build_chain(block, HOST, Parts(autopath=dig.around, cluster=cluster.step))
     answered = at_once(chain.resolve(query_of("example.com.shop.svc.cluster.local. A"), client()))

@@ -156,9 +156,18 @@ def test_where_all_steps_pass_nobody_is_left_to_ask() -> None:
     assert response.ede.text == "no directive of this server block answers for the name"
 
 
-def test_a_block_without_steps_refuses() -> None:
-    resolution = at_once(chain_of("bind 127.0.0.1").resolve(ask("example."), client()))
-    assert resolution == Resolution(Response(Rcode.REFUSED, flags=0), "", Scope.CLIENT)
+@pytest.mark.parametrize(
+    ("directives", "rcode"),
+    [
+        (["bind 127.0.0.1", "ready", "reload", "debug"], Rcode.REFUSED),
+        (["errors"], Rcode.SERVFAIL),
+        (["loadbalance", "minimal"], Rcode.SERVFAIL),
+        (["any", "nsid"], Rcode.SERVFAIL),
+    ],
+)
+def test_where_nobody_answers_the_rcode_is_coredns_s(directives: list[str], rcode: Rcode) -> None:
+    resolution = at_once(chain_of(*directives).resolve(ask("example."), client()))
+    assert (resolution.response.rcode, resolution.scope, resolution.plugin) == (rcode, Scope.CLIENT, "")
 
 
 @pytest.mark.parametrize(
@@ -274,5 +283,5 @@ def test_an_around_may_ask_below_again_and_acl_judges_each_name() -> None:
 
 
 def test_a_block_with_nothing_but_an_around_has_nobody_left_to_ask() -> None:
-    chain = chain_with(Parts(cache=Marking("cache", [])))
+    chain = chain_with(Parts(cache=Marking("cache", [])), "cache")
     assert at_once(chain.resolve(ask("example."), client())).response.rcode == Rcode.SERVFAIL

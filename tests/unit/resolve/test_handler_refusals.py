@@ -157,10 +157,6 @@ def test_a_name_that_no_block_answers_for_is_refused(origins: tuple[str, ...]) -
     assert [kind.origin for kind in counted(answering)] == ["dropped"]
 
 
-def test_a_block_without_steps_refuses() -> None:
-    assert send(handler(block(".")), dig("example. A")).rcode == "REFUSED"
-
-
 @pytest.mark.parametrize(
     ("question", "origin"),
     [

@@ -33,7 +33,8 @@ def _parse_local(words: Words, action: Action) -> OptionRule:
     if action is Action.UNSET:
         return OptionRule(action, code)
     data = _take_data(words)
-    return OptionRule(action, code, data, shown=not words.take_if(_REVERT))
+    words.take_if(_REVERT)  # as if it were always there: nothing of it reaches clients
+    return OptionRule(action, code, data)
 
 
 def _parse_nsid(words: Words, action: Action) -> OptionRule:

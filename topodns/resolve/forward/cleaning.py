@@ -9,8 +9,9 @@ from typing import Final
 
 from topodns.dns.message import Ede, Edns, Option, RRClass, RRset, RRType
 from topodns.dns.reply import Reply
+from topodns.dns.wire import WireError
 
-MAX_CHAIN: Final = 16  # CNAMEs; longer chains and loops end there
+MAX_CHAIN: Final = 16  # CNAMEs in a row; a loop ends where it closes
 # RFC 8767 section 4 recommends this cap. A longer one would pin a wrong record to caches for as long as it says.
 MAX_TTL: Final = 7 * 86_400
 
@@ -40,12 +41,15 @@ Records = tuple[RRset, ...]
 def clean(reply: Reply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
     """What is kept of the three sections, in the order received; what only DNSSEC has a use for, if it was asked for.
 
-    Owners are b"" where they are the question's name.
+    Owners are b"" where they are the question's name. Raises WireError for an answer that has nothing about the
+    question, and for a chain that is longer than anybody needs: cut, it would be told as a name without records.
     """
     if not reply.authority and not reply.additional and _is_plain(reply):
         return reply.answer, (), ()
     cleaning = _Cleaning(reply, dnssec_ok)
     answer = cleaning.answer()
+    if reply.answer and not answer:
+        raise WireError("no record of the answer is about the question")
     # The name servers of what is answered help nobody behind a forwarder. Proofs do, and the SOA of a denial, which an
     # alias may end in (RFC 2308 section 2.1).
     answered = any(rrset.rtype == reply.qtype for rrset in answer)
@@ -99,10 +103,9 @@ class _Cleaning:
         for rrset in self._answer:
             if rrset.rtype == _CNAME:
                 aliases.setdefault(self._owner(rrset), rrset.rdatas[0].lower())
-        while len(names) <= MAX_CHAIN:
-            target = aliases.get(names[-1])
-            if target is None or target in names:
-                break
+        while (target := aliases.get(names[-1])) is not None and target not in names:
+            if len(names) > MAX_CHAIN:
+                raise WireError(f"more than {MAX_CHAIN} aliases in a row")
             names.append(target)
         return names
 

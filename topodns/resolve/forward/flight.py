@@ -98,10 +98,11 @@ class Flight:
         self._reached = False  # some upstream has failed in another way than by silence
         self._second_best: Answer | None = None  # one with an rcode that asks for another upstream's opinion
 
-    def start(self) -> None:
+    def start(self, asked: float) -> None:
+        """Take off, for a client that has waited since `asked`."""
         plan = self._plan
         now = plan.timers.time()
-        self._deadline = now + plan.deadline
+        self._deadline = (asked or now) + plan.deadline
         candidate = plan.pool.pick(())
         if candidate is None:
             self._ask_although_all_are_down()
@@ -233,7 +234,11 @@ class Flight:
         return reply.qname.lower() + _question_tail.pack(reply.qtype, reply.qclass) == self._question
 
     def _weigh(self, candidate: Candidate, reply: Reply) -> None:
-        records, authority, additional = clean(reply, self._dnssec_ok)
+        try:
+            records, authority, additional = clean(reply, self._dnssec_ok)
+        except WireError as useless:
+            self._miss(candidate, f"reply that is of no use: {useless}", False)
+            return
         ede = None if reply.edns is None else extended_error(reply.edns)
         flags = reply.flags & _PASSED_ON
         answer = Answer(reply.rcode, flags, records, authority, additional, ede, candidate.name)

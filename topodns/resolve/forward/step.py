@@ -74,14 +74,19 @@ class Forwarding:
         message = question_message(query, self._options_for(client))
         question = message[HEADER_SIZE : HEADER_SIZE + len(query.spelling) + _QUESTION_TAIL]
         dnssec_ok = query.edns is not None and query.edns.dnssec_ok
-        return self._resolve(self.board(message, question, dnssec_ok, client.transport == "udp", client.address))
+        udp = client.transport == "udp"
+        return self._resolve(self.board(message, question, dnssec_ok, udp, client.address, client.asked))
 
     def has_room(self, address: bytes) -> bool:
         """Whether a question of this client would be forwarded now, rather than refused or dropped."""
         return self._in_flight.admits(address) and not 0 < self._settings.max_concurrent <= self._waiting
 
-    def board(self, message: bytes, question: bytes, dnssec_ok: bool, udp: bool, address: bytes) -> Flight:
+    def board(
+        self, message: bytes, question: bytes, dnssec_ok: bool, udp: bool, address: bytes, asked: float
+    ) -> Flight:
         """The flight of this message, new where none is under way (RFC 5452 section 5: never two at a time).
+
+        `asked` is when the client did, 0.0 for now: what was spent on other questions for it counts.
 
         Raises Dropped where too many questions wait, of all or of this client. See `Flight` for what is what.
         """
@@ -96,7 +101,7 @@ class Forwarding:
             return flight
         flight = self._flights[key] = Flight(self._plan, key, question, dnssec_ok, self._landed)
         flight.addresses.append(address)
-        flight.start()
+        flight.start(asked)
         return flight
 
     def close(self) -> None:

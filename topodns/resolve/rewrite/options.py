@@ -46,21 +46,15 @@ class OptionChange:
         others = tuple(option for option in options if option[0] != code)
         if action is Action.UNSET:
             _give(passage, others)
-            passage.shown = _without(passage.shown, code)
         else:
             found = len(others) < len(options)
             data = self._data(passage.query, passage.client) if _CHANGES_IF_FOUND.get(action, found) is found else None
             if data is None:
                 return False
             _give(passage, (*others, OperatorOption(code, data)))
-            self._note(passage, data)
+            passage.client_dependent |= not isinstance(self._rule.data, bytes) and self._rule.data not in _SAME_FOR_ALL
         passage.subnet_changed |= code == Option.CLIENT_SUBNET
         return True
-
-    def _note(self, passage: Passage, data: bytes) -> None:
-        passage.client_dependent |= not isinstance(self._rule.data, bytes) and self._rule.data not in _SAME_FOR_ALL
-        if self._rule.shown:
-            passage.shown = (*_without(passage.shown, self._rule.code), (self._rule.code, data))
 
     def _data(self, query: Query, client: Client) -> bytes | None:
         """The option's data; None where the rule asks for what is not known."""
@@ -126,9 +120,3 @@ def restore_subnet(response: Response, asked: Edns | None) -> None:
         source = sent[2:3]
         others = (*others, (int(Option.CLIENT_SUBNET), sent[:3] + source + sent[_ECS_HEADER:]))
     response.options = others
-
-
-def show(response: Response, shown: tuple[tuple[int, bytes], ...]) -> None:
-    """Put options into the response, but for those that the steps below have put there."""
-    there = {code for code, _ in response.options}
-    response.options = (*response.options, *(option for option in shown if option[0] not in there))

@@ -8,8 +8,6 @@ from topodns.dns.names import name_text, name_wire, parse_name
 from topodns.resolve.course import Course
 from topodns.resolve.step import Client, Resolution
 
-Shown = tuple[tuple[int, bytes], ...]
-
 
 @dataclass(slots=True)
 class Returning:
@@ -41,7 +39,6 @@ class Passage:
     waits: bool = False  # one of the amendments may have to wait
     client_dependent: bool = False  # the query has what other clients' queries have not
     subnet_changed: bool = False  # the EDNS Client Subnet is not what the client sent
-    shown: Shown = ()  # options that the client is to find in the response
     asked_with_edns: bool = field(init=False)  # by the client itself
 
     def __post_init__(self) -> None:
@@ -57,4 +54,4 @@ class Passage:
     @property
     def leaves_traces(self) -> bool:
         """Whether the response must be seen to on its way back."""
-        return bool(self.amendments or self.shown) or self.renamed or self.client_dependent or self.subnet_changed
+        return bool(self.amendments) or self.renamed or self.client_dependent or self.subnet_changed

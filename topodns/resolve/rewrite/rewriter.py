@@ -6,7 +6,7 @@ from typing import Final
 from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRset
 from topodns.dns.names import BadName, name_text
 from topodns.resolve.chase import Chase
-from topodns.resolve.rewrite.options import restore_subnet, show
+from topodns.resolve.rewrite.options import restore_subnet
 from topodns.resolve.rewrite.passage import Passage, Returning
 from topodns.resolve.rewrite.rules import build_rule
 from topodns.resolve.step import Answered, Below, Client, Resolution, Scope, settled
@@ -96,8 +96,6 @@ def _end(passage: Passage, resolution: Resolution, query: Query) -> Resolution:
         Returning(resolution).replace(lambda rrset: _reowned(rrset, own))
     if passage.subnet_changed:
         restore_subnet(response, query.edns)
-    if passage.shown:
-        show(response, passage.shown)
     if passage.client_dependent:
         resolution.scope = Scope.CLIENT
     return resolution

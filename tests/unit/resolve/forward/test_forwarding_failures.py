@@ -5,9 +5,9 @@
 
 import pytest
 
-from tests.support.asking import ask
+from tests.support.asking import ask, client
 from tests.support.forward_scene import ForwardScene
-from tests.support.scripted_upstream import Behaviour, garbage, refuses, says, silent
+from tests.support.scripted_upstream import Behaviour, garbage, refuses, says, silent, whatever
 from topodns.dns.message import Ede, EdeCode, Edns, Flag, Rcode
 from topodns.resolve.exchange import Transport
 from topodns.settings.forward import Policy
@@ -160,7 +160,7 @@ def test_where_upstreams_are_alike_a_second_one_is_asked_after_half_a_second(pol
 
 
 def test_one_dead_upstream_of_two_loses_nothing_and_no_answer_takes_a_second() -> None:
-    scene = ForwardScene(silent, WWW, policy=Policy.RANDOM)
+    scene = ForwardScene(silent, whatever, policy=Policy.RANDOM)
     scene.upstreams[0].probes_fail = True
     waiting = []
     for number in range(1000):
@@ -173,7 +173,7 @@ def test_one_dead_upstream_of_two_loses_nothing_and_no_answer_takes_a_second() -
 
 
 def test_with_three_dead_upstreams_of_four_each_half_second_brings_another() -> None:
-    scene = ForwardScene(silent, silent, silent, WWW, policy=Policy.ROUND_ROBIN)
+    scene = ForwardScene(silent, silent, silent, whatever, policy=Policy.ROUND_ROBIN)
     waits = [scene.asked_and_answered(ask(f"{n}.example.org"), within=2.0).seconds for n in range(4)]
     assert max(wait for wait in waits if wait is not None) < 2.0
 
@@ -213,3 +213,32 @@ def test_what_breaks_our_own_code_is_servfail(
     assert scene.asked_and_answered(QUERY).rcode == Rcode.SERVFAIL
     assert [record.message for record in caplog.records] == ["bug: what 192.0.2.1:53 said of www.example.org."]
     assert scene.in_flight.total == 0
+
+
+USELESS = {
+    "another name": says("bank.example. 300 IN A 192.0.2.66"),
+    "a longer name": says("a.www.example.org. 300 IN A 192.0.2.66"),
+    "another class": says("www.example.org. 300 CH A 192.0.2.66"),
+    "seventeen aliases in a row": says(
+        "www.example.org. 300 IN CNAME n0.example.",
+        *(f"n{n}.example. 300 IN CNAME n{n + 1}.example." for n in range(16)),
+        "n16.example. 300 IN A 192.0.2.66",
+    ),
+}
+
+
+@pytest.mark.parametrize("useless", USELESS.values(), ids=USELESS)
+def test_an_answer_about_anything_else_is_no_answer(useless: Behaviour) -> None:
+    """Told without it, it would be a name that has no address."""
+    scene = ForwardScene(useless, WWW)
+    assert scene.asked_and_answered(QUERY).resolution.upstream == "192.0.2.2:53"
+    assert ForwardScene(useless).asked_and_answered(QUERY).rcode == Rcode.SERVFAIL
+
+
+def test_what_was_spent_on_another_question_for_the_client_counts() -> None:
+    """`dns64` and `autopath` ask again: all of it together ends in time."""
+    scene = ForwardScene(silent)
+    asker = client()._replace(asked=scene.timers.time() - 3.0)
+    waiting = scene.ask(QUERY, asker)
+    scene.timers.advance(1.0)
+    assert waiting.rcode == Rcode.SERVFAIL

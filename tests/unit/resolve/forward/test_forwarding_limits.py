@@ -5,18 +5,17 @@ import pytest
 from tests.support.asking import ask, client
 from tests.support.forward_scene import ForwardScene
 from tests.support.messages import ECS
-from tests.support.scripted_upstream import refuses, says, silent
+from tests.support.scripted_upstream import refuses, silent, whatever
 from topodns.dns.message import Edns, Flag, Option, Query, Rcode, RRType
 from topodns.resolve.forward import InFlight
 from topodns.resolve.step import Client, Dropped
 
-WWW = says("www.example.org. 300 IN A 192.0.2.7")
 QUERY = ask("www.example.org")
 EDNS = Edns(1232, 0, False)
 
 
 def slow_scene(**settings: object) -> ForwardScene:
-    scene = ForwardScene(WWW, **settings)  # type: ignore[arg-type]  # only settings
+    scene = ForwardScene(whatever, **settings)  # type: ignore[arg-type]  # only settings
     scene.upstreams[0].delay = 0.3
     return scene
 
@@ -87,7 +86,7 @@ def test_what_one_client_makes_leave_is_the_node_s_own() -> None:
 
 
 def test_an_answered_question_is_asked_anew() -> None:
-    scene = ForwardScene(WWW)
+    scene = ForwardScene(whatever)
     for _ in range(3):
         scene.asked_and_answered(QUERY)
     assert scene.asked == [3]
@@ -132,7 +131,7 @@ def test_too_many_questions_of_all_are_dropped() -> None:
     assert (scene.in_flight.dropped_by_client, scene.in_flight.dropped_in_total) == (0, 1)
 
 
-@pytest.mark.parametrize("behave", [WWW, silent, refuses], ids=["answered", "silent", "refused"])
+@pytest.mark.parametrize("behave", [whatever, silent, refuses], ids=["answered", "silent", "refused"])
 def test_who_has_an_answer_is_in_flight_no_more(behave: object) -> None:
     scene = ForwardScene(behave)  # type: ignore[arg-type]  # one of the three
     for n in range(5):

@@ -4,12 +4,11 @@ import pytest
 
 from tests.support.asking import ask
 from tests.support.forward_scene import ForwardScene
-from tests.support.scripted_upstream import refuses, says, silent
+from tests.support.scripted_upstream import refuses, silent, whatever
 from topodns.dns.message import Ede, EdeCode, Rcode
 from topodns.resolve.exchange import Transport
 from topodns.settings.forward import HealthCheck, Policy
 
-WWW = says("www.example.org. 300 IN A 192.0.2.7")
 QUERY = ask("www.example.org")
 
 
@@ -19,7 +18,7 @@ def probes(scene: ForwardScene) -> list[int]:
 
 def one_down(**settings: object) -> ForwardScene:
     """192.0.2.1 refuses, also probes, and is found to be down; 192.0.2.2 answers."""
-    scene = ForwardScene(refuses, WWW, **settings)  # type: ignore[arg-type]  # only settings
+    scene = ForwardScene(refuses, whatever, **settings)  # type: ignore[arg-type]  # only settings
     scene.upstreams[0].probes_fail = True
     scene.asked_and_answered(QUERY)
     scene.timers.advance(10.0)
@@ -27,13 +26,13 @@ def one_down(**settings: object) -> ForwardScene:
 
 
 def test_nobody_is_probed_who_answers() -> None:
-    scene = ForwardScene(WWW, WWW)
+    scene = ForwardScene(whatever, whatever)
     scene.asked_and_answered(QUERY, within=60.0)
     assert probes(scene) == [0, 0]
 
 
 def test_a_failed_question_starts_a_probe_at_once_and_one_that_is_answered_ends_it() -> None:
-    scene = ForwardScene(refuses, WWW)
+    scene = ForwardScene(refuses, whatever)
     scene.asked_and_answered(QUERY, within=0.0)
     assert probes(scene) == [1, 0]
     scene.timers.advance(60.0)
@@ -41,7 +40,7 @@ def test_a_failed_question_starts_a_probe_at_once_and_one_that_is_answered_ends_
 
 
 def test_probes_go_on_until_one_is_answered() -> None:
-    scene = ForwardScene(refuses, WWW)
+    scene = ForwardScene(refuses, whatever)
     scene.upstreams[0].probes_fail = True
     scene.asked_and_answered(QUERY)  # a probe gives up after 1 s, and the next comes 0.5 s later
     scene.timers.advance(5.0)
@@ -53,7 +52,7 @@ def test_probes_go_on_until_one_is_answered() -> None:
 
 
 def test_many_failed_questions_are_one_course_of_probes() -> None:
-    scene = ForwardScene(refuses, WWW)
+    scene = ForwardScene(refuses, whatever)
     scene.upstreams[0].probes_fail = True
     for n in range(20):
         scene.ask(ask(f"n{n}.example.org"))
@@ -61,7 +60,7 @@ def test_many_failed_questions_are_one_course_of_probes() -> None:
 
 
 def test_after_more_failed_probes_than_max_fails_it_is_asked_no_more() -> None:
-    scene = ForwardScene(refuses, WWW, max_fails=2)
+    scene = ForwardScene(refuses, whatever, max_fails=2)
     scene.upstreams[0].probes_fail = True
     scene.asked_and_answered(QUERY, within=3.9)  # the third probe fails after 4 s
     scene.asked_and_answered(QUERY, within=0.2)
@@ -72,7 +71,7 @@ def test_after_more_failed_probes_than_max_fails_it_is_asked_no_more() -> None:
 
 def test_a_probe_that_is_answered_brings_it_back() -> None:
     scene = one_down()
-    scene.upstreams[0].behave(WWW)
+    scene.upstreams[0].behave(whatever)
     scene.upstreams[0].probes_fail = False
     scene.timers.advance(1.5)
     assert scene.asked_and_answered(QUERY).resolution.upstream == "192.0.2.1:53"
@@ -97,8 +96,8 @@ def all_down(**settings: object) -> ForwardScene:
 
 def test_where_all_are_down_one_is_asked_all_the_same() -> None:
     scene = all_down()
-    scene.upstreams[0].behave(WWW)
-    scene.upstreams[1].behave(WWW)
+    scene.upstreams[0].behave(whatever)
+    scene.upstreams[1].behave(whatever)
     before = sum(scene.asked)
     assert scene.asked_and_answered(QUERY).rcode == Rcode.NOERROR
     assert (sum(scene.asked), scene.counts.healthcheck_broken) == (before + 1, 1)
@@ -116,7 +115,7 @@ def test_where_all_are_down_it_is_one_at_random() -> None:
 def test_an_answer_to_a_question_says_that_it_is_up_as_well_as_a_probe_does() -> None:
     scene = all_down()
     for upstream in scene.upstreams:
-        upstream.behave(WWW)
+        upstream.behave(whatever)
     scene.asked_and_answered(QUERY, within=0.0)
     scene.asked_and_answered(QUERY, within=0.0)
     assert scene.counts.healthcheck_broken == 1
@@ -148,14 +147,14 @@ def test_a_probe_travels(settings: dict[str, object], transport: Transport) -> N
 
 @pytest.mark.parametrize(("interval", "count"), [(0.5, 7), (5.0, 2), (0.0, 9)])
 def test_probes_come_at_the_interval_of_health_check(interval: float, count: int) -> None:
-    scene = ForwardScene(refuses, WWW, health_check=HealthCheck(interval))
+    scene = ForwardScene(refuses, whatever, health_check=HealthCheck(interval))
     scene.upstreams[0].probes_fail = True
     scene.asked_and_answered(QUERY, within=9.5)
     assert probes(scene) == [count, 0]
 
 
 def test_a_slow_upstream_is_probed_when_another_is_asked_beside_it() -> None:
-    scene = ForwardScene(silent, WWW, policy=Policy.ROUND_ROBIN)
+    scene = ForwardScene(silent, whatever, policy=Policy.ROUND_ROBIN)
     for n in range(2):
         scene.asked_and_answered(ask(f"n{n}.example.org"), within=0.5)
     assert probes(scene) == [1, 0]

@@ -1,0 +1,32 @@
+"""Files that are followed: whatever stands in their place, nobody waits for it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from topodns.edge.regular_file import read_regular
+
+
+def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_bytes(b"0123456789")
+    assert read_regular(str(tmp_path / "hosts"), 4) == b"0123"
+    (tmp_path / "link").symlink_to("hosts")
+    assert read_regular(str(tmp_path / "link"), 100) == b"0123456789"
+
+
+def test_a_pipe_that_nobody_writes_into_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="is no regular file"):
+        read_regular(str(tmp_path / "pipe"), 100)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/"])
+def test_devices_and_directories_are_refused(path: str) -> None:
+    with pytest.raises(OSError, match=r"is no regular file|Is a directory"):
+        read_regular(path, 100)
+
+
+def test_what_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_regular(str(tmp_path / "hosts"), 100)
