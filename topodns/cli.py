@@ -101,8 +101,20 @@ def _check(arguments: Sequence[str]) -> int:
         "--from", dest="server", choices=["coredns"], help="say line by line what becomes of that server's Corefile"
     )
     flags = parser.parse_args(arguments)
-    if flags.server is not None:
-        return _examine(flags)
+    text = _stdin_text(flags.conf)
+    if flags.server is not None and not _examine(flags, text):
+        return 1
+    settings = _good(flags, text)
+    if settings is None:
+        return 1
+    if flags.server is None:
+        blocks = "1 server block" if len(settings.blocks) == 1 else f"{len(settings.blocks)} server blocks"
+        print(f"{settings.blocks[0].source}: good: {blocks}")
+    return 0
+
+
+def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
+    """The settings, if they and all files behind them can be read as a start does; else it is said what cannot."""
     from topodns.edge.kube_api import ApiError
     from topodns.edge.log_lines import warnings_to
     from topodns.manifest_check import check_kubeconfigs, check_manifests
@@ -110,26 +122,21 @@ def _check(arguments: Sequence[str]) -> int:
 
     try:
         with warnings_to(sys.stderr):
-            settings = _load(flags.conf, flags.port, _stdin_text(flags.conf), log.warning)
+            settings = _load(flags.conf, flags.port, text, log.warning)
             check_kubeconfigs(settings)
             whole = check_manifests(settings)
     except (ApiError, *FILE_ERRORS) as problem:
         print(problem, file=sys.stderr)
-        return 1
-    if not whole:
-        return 1
-    blocks = "1 server block" if len(settings.blocks) == 1 else f"{len(settings.blocks)} server blocks"
-    print(f"{settings.blocks[0].source}: good: {blocks}")
-    return 0
+        return None
+    return settings if whole else None
 
 
-def _examine(flags: argparse.Namespace) -> int:
-    """Print what becomes of CoreDNS's Corefile."""
+def _examine(flags: argparse.Namespace, text: str | None) -> bool:
+    """Print what becomes of CoreDNS's Corefile, and say whether its directives are all there."""
     path = flags.conf or "Corefile"
-    text = _stdin_text(path)
     migration = examine(load_corefile(path) if text is None else text, path, flags.port, os.environ)
     print(migration)
-    return 0 if migration.possible else 1
+    return migration.possible
 
 
 def _explain(arguments: Sequence[str]) -> int:

@@ -186,6 +186,14 @@ def test_check_from_coredns_is_1_where_something_is_in_the_way(
     assert capsys.readouterr() == ("", "Corefile: cannot be read: No such file or directory\n")
 
 
+def test_check_from_coredns_is_1_where_a_file_would_stop_the_start(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "bad.zone").write_text("broken (")
+    path = tmp_path / "Corefile"
+    path.write_text("z.test {\n    file bad.zone\n}\n")
+    assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 1
+    assert capsys.readouterr().err == f"{tmp_path}/bad.zone as z.test.: line 1: a parenthesis that is never closed\n"
+
+
 def test_check_reads_a_corefile_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    whoami\n}\nexample.org example.net {\n    whoami\n}\n"))
     assert cli.main(["check", "-conf", "stdin"]) == 0
