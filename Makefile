@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-cluster test-crowd test-differential kubelab test-all lint format bench bench-resolver bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential kubelab test-all lint format bench bench-resolver bench-scale lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test-unit: $(VENV)/.dev ## run the pure tests only
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
 	@$(BIN)/python -m pytest -n 3 --dist loadfile tests/stories
 
+test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of their own (root)
+	@$(BIN)/python -m pytest tests/node
+
 test-cluster: kubelab ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
 	@$(BIN)/python -m pytest tests/cluster
 
@@ -36,7 +39,7 @@ test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 45,000 quest
 kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 
-test-all: test test-differential test-cluster ## run everything
+test-all: test test-node test-differential test-cluster ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

@@ -1,0 +1,55 @@
+"""What cannot be set up is told by kind, and nothing is left half done."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.keeping import network, on_node
+from tests.support.namespaces import World
+from tests.support.process import ROOT
+from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
+from topodns.edge.host_network.keeper import HostNetworkKeeper
+
+ATTEMPT = """
+import asyncio
+from topodns.edge.host_network.errors import HostNetworkError
+from topodns.edge.host_network.keeper import HostNetworkKeeper
+from topodns.edge.host_network.plan import Firewall, HostNetwork, parse_local_addresses
+
+async def attempt():
+    network = HostNetwork(parse_local_addresses("169.254.20.10"), firewall=Firewall("{firewall}"))
+    keeper = HostNetworkKeeper(network)
+    for step in (keeper.set_up_link, keeper.set_up_rules):
+        try:
+            await step()
+        except HostNetworkError as problem:
+            print(problem.kind)
+    keeper.leave()
+
+asyncio.run(attempt())
+"""
+
+
+@pytest.mark.parametrize("firewall", ["auto", "nftables", "iptables"])
+def test_without_cap_net_admin_it_says_that_the_permission_is_missing(scene: World, firewall: str) -> None:
+    command = ["setpriv", "--bounding-set=-net_admin", sys.executable, "-c", ATTEMPT.format(firewall=firewall)]
+    with scene.node.entered():
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=dict(os.environ))
+    assert done.stdout.split() == ["permission", "permission"]
+    assert "nodelocaldns" not in scene.node.run("ip", "-br link")
+
+
+def test_where_ipv6_is_switched_off_the_address_cannot_be_had_and_it_says_why(scene: World) -> None:
+    async def story() -> None:
+        keeper = HostNetworkKeeper(network())
+        with pytest.raises(HostNetworkError, match="IPv6 is switched off on this node") as refused:
+            await keeper.set_up_link()
+        assert refused.value.kind is ErrorKind.INTERFACE_ADD
+        assert await keeper.remove_rules()
+        assert await keeper.remove_link()
+        assert "nodelocaldns" not in scene.node.run("ip", "-br link")
+
+    scene.node.run("sysctl", "-q -w net.ipv6.conf.default.disable_ipv6=1")
+    on_node(scene, story)

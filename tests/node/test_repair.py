@@ -1,0 +1,240 @@
+"""What others break is mended: at once where the kernel tells of it, else at the next tick (N6, N7, N18)."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
+from tests.support.loops import eventually
+from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, World
+from topodns.edge.host_network import keeper as keeper_module
+from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
+from topodns.edge.host_network.iptables_text import parse_save
+from topodns.edge.host_network.keeper import HostNetworkKeeper
+from topodns.edge.host_network.nftables import read_table
+from topodns.edge.host_network.plan import SKIP_CONNTRACK, Firewall, HostNetwork, parse_local_addresses
+
+XTABLES_LOCK = "/run/xtables.lock"
+
+
+@pytest.mark.parametrize(
+    "breakage",
+    [
+        "link del nodelocaldns",
+        "link set nodelocaldns down",
+        f"addr del {CLUSTER_DNS[4]}/32 dev nodelocaldns",
+        f"addr del {CLUSTER_DNS[6]}/128 dev nodelocaldns",
+        "addr flush dev nodelocaldns",
+    ],
+)
+def test_n6_the_link_is_mended_as_soon_as_the_kernel_tells(
+    scene: World, breakage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 3600.0)  # only events
+
+    async def story() -> None:
+        async with kept(network()) as keeper, renewed(keeper):
+            await becomes("node", scene.pod, CLUSTER_DNS[4])
+            scene.node.run("ip", breakage)
+            await eventually(lambda: keeper.counts.repaired["link"] > 0)
+            for address in ADDRESSES:
+                await becomes("node", scene.pod, address)
+            assert keeper.counts.last_repair > 0
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+def test_n6_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: World) -> None:
+    async def story() -> None:
+        keeper = HostNetworkKeeper(network(Firewall.NFTABLES))
+        await keeper.set_up_link()
+        await keeper.set_up_rules()
+        assert keeper.renew()
+        scene.node.run("ip", "link del nodelocaldns")  # and nobody mends it
+        for address in CLUSTER_DNS.values():
+            assert await asked(scene.pod, address) == "cluster"
+        assert not keeper.renew()
+        assert await keeper.remove_rules()
+        assert await keeper.remove_link()
+
+    on_node(scene, story)
+
+
+@pytest.mark.parametrize("command", ["flush ruleset", "delete table inet topodns", "flush chain inet topodns output"])
+def test_n7_rules_of_nftables_are_back_without_waiting_for_a_tick(
+    scene: World, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
+
+    async def story() -> None:
+        async with kept(network(Firewall.NFTABLES)) as keeper, renewed(keeper):
+            scene.node.run("nft", command)
+            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            assert keeper.renew()
+            assert await asked(scene.pod, LINK_LOCAL[4]) == "node"
+            assert keeper.counts.errors == {}
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+def test_n18_three_rules_of_nftables_become_one(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 0.2)
+    counted: list[int] = []
+
+    def spoil() -> None:
+        found = read_table()
+        assert found is not None
+        counted.append(len(found.rules))
+        rule = f'ip daddr @listen4 udp dport 53 notrack comment "{found.rules[-1][1]}"'
+        for _ in range(3):
+            scene.node.run("nft", ["add", "rule", "inet", "topodns", "prerouting", *rule.split()])
+
+    async def story() -> None:
+        async with kept(network(Firewall.NFTABLES)) as keeper:
+            spoil()
+            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            found = read_table()
+            assert found is not None
+            assert [len(found.rules)] == counted
+
+    on_node(scene, story)
+
+
+def raw_rules(scene: World) -> list[str]:
+    return list(parse_save(scene.node.run("iptables-save", "-t raw"))["raw"].rules)
+
+
+def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 0.2)
+    dns = ["-d", CLUSTER_DNS[4], "-p", "udp", "--dport", "53", "-m", "comment", "--comment", SKIP_CONNTRACK]
+    before: list[str] = []
+
+    def spoil() -> None:
+        before.extend(raw_rules(scene))
+        for _ in range(3):
+            for chain in ("PREROUTING", "TOPODNS-PREROUTING"):
+                scene.node.run("iptables", ["-t", "raw", "-I", chain, *dns, "-j", "NOTRACK"])
+            scene.node.run("iptables", "-t raw -I OUTPUT -j TOPODNS-OUTPUT")
+
+    async def story() -> None:
+        async with kept(network(Firewall.IPTABLES)) as keeper, renewed(keeper):
+            await becomes("node", scene.pod, CLUSTER_DNS[4])
+            spoil()
+            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            assert sorted(raw_rules(scene)) == sorted(before)
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+def test_n7_a_flush_of_iptables_is_mended_at_the_tick(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 0.2)
+
+    async def story() -> None:
+        async with kept(network(Firewall.IPTABLES)) as keeper, renewed(keeper):
+            await becomes("node", scene.pod, CLUSTER_DNS[4])
+            before = raw_rules(scene)
+            for chain in ("PREROUTING", "OUTPUT", "TOPODNS-OUTPUT"):
+                scene.node.run("iptables", f"-t raw -F {chain}")
+            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            assert sorted(raw_rules(scene)) == sorted(before)
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+@pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
+def test_rules_that_a_nodelocal_dnscache_left_behind_go(scene: World, firewall: Firewall) -> None:
+    for address, chain in ((CLUSTER_DNS[4], "PREROUTING"), ("192.0.2.1", "PREROUTING")):
+        rule = ["-d", address, "-p", "udp", "--dport", "53", "-m", "comment", "--comment", SKIP_CONNTRACK]
+        scene.node.run("iptables", ["-t", "raw", "-I", chain, *rule, "-j", "NOTRACK"])
+
+    async def story() -> None:
+        async with kept(network(firewall)):
+            assert await asked(scene.pod, CLUSTER_DNS[4]) == "cluster"
+        assert [rule for rule in raw_rules(scene) if "192.0.2.1" not in rule] == []
+        assert [rule for rule in raw_rules(scene) if "192.0.2.1" in rule] != []  # somebody else's
+
+    on_node(scene, story)
+
+
+def test_a_link_of_somebody_else_keeps_what_is_not_ours(scene: World) -> None:
+    scene.node.run("ip", "link add nodelocaldns type bridge")
+    scene.node.run("ip", "addr add 192.0.2.1/24 dev nodelocaldns")
+
+    async def story() -> None:
+        async with kept(network()):
+            assert f"inet {CLUSTER_DNS[4]}/32" in scene.node.run("ip", "addr show dev nodelocaldns")
+        left = scene.node.run("ip", "addr show dev nodelocaldns")
+        assert "192.0.2.1/24" in left
+        assert not any(address in left for address in ADDRESSES)
+
+    on_node(scene, story)
+
+
+@contextmanager
+def legacy_locked() -> Iterator[None]:
+    """The older iptables is what Kubernetes uses here, and somebody holds its lock."""
+    with open(XTABLES_LOCK, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def use_legacy(scene: World) -> None:
+    for program in ("iptables-legacy", "ip6tables-legacy"):
+        scene.node.run(program, "-t mangle -N KUBE-KUBELET-CANARY")
+
+
+def test_n8_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> None:
+    async def story() -> None:
+        async with kept(network(Firewall.IPTABLES), removed=False) as keeper, renewed(keeper):
+            await becomes("node", scene.pod, CLUSTER_DNS[4])
+            assert "TOPODNS-OUTPUT" in scene.node.run("iptables-legacy-save", "-t raw")
+        keeper = HostNetworkKeeper(network(Firewall.IPTABLES))
+        await keeper.set_up_link()
+        await keeper.set_up_rules()
+        with legacy_locked():
+            assert await keeper.remove_rules()
+            assert await keeper.remove_link()
+
+    use_legacy(scene)
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+    for program in ("iptables-legacy-save", "ip6tables-legacy-save"):
+        assert "TOPODNS" not in scene.node.run(program, "")
+
+
+def test_n8_a_held_lock_is_told_as_such(scene: World) -> None:
+    async def story() -> None:
+        keeper = HostNetworkKeeper(network(Firewall.IPTABLES))
+        with legacy_locked(), pytest.raises(HostNetworkError, match="lock of iptables") as refused:
+            await keeper.set_up_rules()
+        assert refused.value.kind is ErrorKind.IPTABLES_LOCK
+        assert keeper.counts.errors == {"iptables_lock": 1}
+        keeper.leave()
+
+    use_legacy(scene)
+    on_node(scene, story)
+
+
+def test_without_rules_only_the_link_is_made(scene: World) -> None:
+    async def story() -> None:
+        async with kept(network(Firewall.NONE)) as keeper:
+            assert keeper.renew()
+            assert scene.node.run("nft", "list tables").count("nat") == 2  # kube-proxy's
+            assert await asked(scene.pod, LINK_LOCAL[6]) == "node"
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+def test_one_family_is_enough(scene: World) -> None:
+    async def story() -> None:
+        async with kept(HostNetwork(parse_local_addresses(LINK_LOCAL[6]))) as keeper:
+            assert keeper.renew()
+
+    on_node(scene, story)

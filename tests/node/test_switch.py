@@ -1,0 +1,148 @@
+"""N9: when nobody answers here any more, for whatever reason, the cluster DNS does, and before a client gives up."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
+from tests.support.kept_process import SILENT, keeping
+from tests.support.namespaces import CLUSTER_DNS, World, ask
+from tests.support.process import until
+from topodns.edge.host_network.plan import SWITCH_SECONDS, Firewall
+
+FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
+MOST = SWITCH_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out
+
+
+def answers(scene: World, word: str) -> bool:
+    return all(ask(scene.pod, address) == word for address in CLUSTER_DNS.values())
+
+
+def child_of(process: subprocess.Popen[bytes]) -> int:
+    """The node cache under its supervisor; itself where it has none."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(children[0]) if children else process.pid
+
+
+def instances(scene: World) -> int:
+    return scene.node.run("cat", "/proc/net/unix").count("@topodns-host-network/")
+
+
+@FIREWALLS
+def test_n9_a_switch_that_is_not_renewed_is_off(scene: World, firewall: Firewall) -> None:
+    async def story() -> None:
+        async with kept(network(firewall)) as keeper:
+            async with renewed(keeper):
+                await becomes("node", scene.pod, CLUSTER_DNS[4])
+            await becomes("cluster", scene.pod, CLUSTER_DNS[4])
+            await becomes("cluster", scene.pod, CLUSTER_DNS[6])
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+@FIREWALLS
+def test_n9_killed_it_lets_go_of_the_traffic(scene: World, firewall: Firewall) -> None:
+    scene.answer_on_node(*ADDRESSES)
+    with keeping(scene, firewall) as process:
+        until(lambda: answers(scene, "node"), "switched on")
+        os.kill(child_of(process), signal.SIGKILL)
+        until(lambda: answers(scene, "cluster"), "switched off", MOST)
+        process.wait()
+
+
+@FIREWALLS
+def test_n9_hung_it_lets_go_of_the_traffic_and_takes_it_back_when_it_goes_on(scene: World, firewall: Firewall) -> None:
+    scene.answer_on_node(*ADDRESSES)
+    with keeping(scene, firewall) as process:
+        until(lambda: answers(scene, "node"), "switched on")
+        os.kill(child_of(process), signal.SIGSTOP)
+        until(lambda: answers(scene, "cluster"), "switched off", MOST)
+        os.kill(child_of(process), signal.SIGCONT)
+        until(lambda: answers(scene, "node"), "switched on again")
+
+
+@FIREWALLS
+def test_a_stop_ends_with_its_exit_status_and_leaves_nothing(scene: World, firewall: Firewall) -> None:
+    scene.answer_on_node(*ADDRESSES)
+    with keeping(scene, firewall) as process:
+        until(lambda: answers(scene, "node"), "switched on")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert "TOPODNS" not in scene.node.run("iptables-save", "") + scene.node.run("ip6tables-save", "")
+    assert "topodns" not in scene.node.run("nft", "list tables")
+    assert "nodelocaldns" not in scene.node.run("ip", "-br link")
+
+
+def test_the_exit_status_of_a_supervised_process_tells_the_signal(scene: World) -> None:
+    scene.answer_on_node(*ADDRESSES)
+    with keeping(scene, Firewall.IPTABLES) as process:
+        until(lambda: answers(scene, "node"), "switched on")
+        os.kill(child_of(process), signal.SIGKILL)
+        assert process.wait() == 128 + signal.SIGKILL
+
+
+def test_it_can_be_switched_off_at_once(scene: World) -> None:
+    async def story() -> None:
+        async with kept(network(Firewall.NFTABLES)) as keeper:
+            assert keeper.renew()
+            assert keeper.switched_on()
+            assert await asked(scene.pod, CLUSTER_DNS[4]) == "node"
+            keeper.expire()
+            await becomes("cluster", scene.pod, CLUSTER_DNS[4])
+            assert not keeper.switched_on()
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+def test_n9_a_restart_adopts_the_rules_and_the_switch_as_it_stands(scene: World) -> None:
+    scene.answer_on_node(*ADDRESSES)
+    with keeping(scene, Firewall.NFTABLES) as dead:
+        until(lambda: answers(scene, "node"), "switched on")
+        dead.kill()
+        dead.wait()
+    found = scene.node.run("nft", "-s list table inet topodns")
+
+    async def story() -> None:
+        async with kept(network(Firewall.NFTABLES)) as keeper:
+            assert keeper.renew()
+            assert scene.node.run("nft", "-s list table inet topodns") == found
+            assert await asked(scene.pod, CLUSTER_DNS[4]) == "node"
+
+    on_node(scene, story)
+
+
+def test_n9_a_supervised_restart_switches_off_what_the_dead_left_on(scene: World) -> None:
+    async def story() -> None:
+        async with kept(network(Firewall.IPTABLES), removed=False) as dead, renewed(dead):
+            await becomes("node", scene.pod, CLUSTER_DNS[4])
+            await becomes("node", scene.pod, CLUSTER_DNS[6])
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+    assert answers(scene, "node")  # no supervisor was there to switch it off
+    with keeping(scene, Firewall.IPTABLES, SILENT) as process:
+        until(lambda: answers(scene, "cluster"), "switched off")
+        process.terminate()
+        assert process.wait() == 128 + signal.SIGTERM
+
+
+@FIREWALLS
+def test_n10_the_old_instance_leaves_everything_to_the_new_one(scene: World, firewall: Firewall) -> None:
+    scene.answer_on_node(*ADDRESSES)
+    with keeping(scene, firewall) as old, keeping(scene, firewall) as new:
+        until(lambda: answers(scene, "node"), "switched on")
+        until(lambda: instances(scene) == 2, "both there")
+        old.send_signal(signal.SIGTERM)
+        assert old.wait() == 0
+        assert instances(scene) == 1
+        until(lambda: answers(scene, "node"), "still switched on")
+        assert "nodelocaldns" in scene.node.run("ip", "-br link")
+        new.send_signal(signal.SIGTERM)
+        assert new.wait() == 0
+    assert "nodelocaldns" not in scene.node.run("ip", "-br link")
+    assert "topodns" not in scene.node.run("nft", "list tables")

@@ -1,0 +1,185 @@
+"""From the files of node-cache to a Corefile that can be served."""
+
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from tests.support.node_template import CLUSTER_DNS, ENVIRONMENT, node_flags, node_template
+from topodns.config.node_cache.corefile import NodeCorefile
+from topodns.settings.forward import UpstreamAddress
+from topodns.settings.node_cache import FileText, NodeConfigTexts
+from topodns.settings.server import Address, Health, Prometheus, Reload, ServerBlock
+
+TEMPLATE = node_template()
+LOCAL = "169.254.20.10,10.96.0.10"
+
+
+class Files:
+    """The files of a node-cache in a directory of the test, with a resolv.conf of its own."""
+
+    def __init__(self, directory: Path, template: str = TEMPLATE, **kube_dns: str) -> None:
+        self.directory = directory
+        (directory / "resolv.conf").write_text("search example.org\nnameserver 192.0.2.53\n")
+        self.base = directory / "Corefile.base"
+        self.base.write_text(template)
+        (directory / "kube-dns").mkdir()
+        for key, text in kube_dns.items():
+            (directory / "kube-dns" / key).write_text(text)
+
+    def corefile(self, *arguments: str, local_ips: str = LOCAL) -> NodeCorefile:
+        flags = node_flags(self.directory, *arguments, local_ips=local_ips)
+        return NodeCorefile(flags, ENVIRONMENT, str(self.directory / "resolv.conf"))
+
+    def blocks(self, *arguments: str, local_ips: str = LOCAL) -> list[ServerBlock]:
+        corefile = self.corefile(*arguments, local_ips=local_ips)
+        rendered = corefile.render(corefile.read())
+        assert rendered.problems == ()
+        return list(corefile.settings(rendered.text).blocks)
+
+    def problems(self, *arguments: str) -> tuple[str, ...]:
+        corefile = self.corefile(*arguments)
+        return tuple(line.replace(f"{self.directory}/", "") for line in corefile.render(corefile.read()).problems)
+
+
+FAMILIES = {
+    "IPv4": ("169.254.20.10,10.96.0.10", "169.254.20.10"),
+    "IPv6": ("fd00:169:254::10,fd00:10:96::a", "fd00:169:254::10"),
+    "dual stack": ("169.254.20.10,fd00:169:254::10,10.96.0.10,fd00:10:96::a", "169.254.20.10"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_template_of_nodelocal_dnscache_can_be_served_in_each_family(tmp_path: Path, family: str) -> None:
+    local_ips, first = FAMILIES[family]
+    blocks = Files(tmp_path).blocks(local_ips=local_ips)
+    origins = [key.origin for block in blocks for key in block.keys]
+    assert origins == [("cluster", "local"), ("in-addr", "arpa"), ("ip6", "arpa"), ()]
+    for block in blocks:
+        assert block.bind == tuple(str(ip_address(text)) for text in local_ips.split(","))
+        assert block.prometheus == Prometheus(Address("", 9253))
+        assert (block.reload, block.loop, block.errors is not None) == (Reload(), True, True)
+    assert [block.health for block in blocks] == [Health(Address(first, 8080)), None, None, None]
+
+
+def test_only_names_of_the_cluster_go_to_the_cluster_dns(tmp_path: Path) -> None:
+    *inside, outside = Files(tmp_path).blocks()
+    for block in inside:
+        assert [(forward.upstreams, forward.force_tcp) for forward in block.forward] == [
+            ((UpstreamAddress(CLUSTER_DNS, 53),), True)
+        ]
+    assert [(forward.upstreams, forward.force_tcp) for forward in outside.forward] == [
+        ((UpstreamAddress("192.0.2.53", 53),), False)
+    ]
+
+
+def test_stub_domains_get_a_block_each_behind_those_of_the_template(tmp_path: Path) -> None:
+    stubs = '{"b.example": ["192.0.2.2:5353"], "a.example": ["2001:db8::1", "192.0.2.1"]}'
+    blocks = Files(tmp_path, stubDomains=stubs).blocks("-dns.port=5300")
+    assert [(block.keys[0].origin, block.keys[0].port) for block in blocks[4:]] == [
+        (("a", "example"), 5300),
+        (("b", "example"), 5300),
+    ]
+    assert blocks[4].forward[0].upstreams == (UpstreamAddress("2001:db8::1", 53), UpstreamAddress("192.0.2.1", 53))
+    assert blocks[4].bind == ("169.254.20.10", "10.96.0.10")
+    assert blocks[4].directives == ("bind", "errors", "cache", "forward")
+
+
+def test_upstream_nameservers_take_the_place_of_the_machine_s(tmp_path: Path) -> None:
+    blocks = Files(tmp_path, upstreamNameservers='["192.0.2.1", "[2001:db8::1]:5353"]').blocks()
+    assert blocks[3].forward[0].upstreams == (UpstreamAddress("192.0.2.1", 53), UpstreamAddress("2001:db8::1", 5353))
+
+
+def test_other_keys_of_the_configmap_mean_nothing(tmp_path: Path) -> None:
+    files = Files(tmp_path, federations="west=example.org", README="stubDomains")
+    assert len(files.blocks()) == 4
+
+
+def test_a_configmap_that_is_not_there_is_an_empty_one(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    with_directory = files.blocks()
+    (tmp_path / "kube-dns").rmdir()
+    assert files.blocks() == with_directory
+
+
+def test_the_same_files_make_the_same_text(tmp_path: Path) -> None:
+    files = Files(tmp_path, stubDomains='{"a.example": ["192.0.2.1"]}')
+    one, other = files.corefile(), files.corefile()
+    assert one.read() == other.read()
+    assert one.render(one.read()) == other.render(other.read())
+
+
+@pytest.mark.parametrize(
+    ("template", "kube_dns", "problem"),
+    [
+        (" \n", {}, "Corefile.base: is empty, expected the template of the Corefile"),
+        (". {\n  forwart . 192.0.2.1\n}", {}, "Corefile.base:2: unknown directive 'forwart', did you mean 'forward'?"),
+        (
+            "__PILLAR__DNS__DOMAIN__ {\n}",
+            {},
+            "Corefile.base:1: found __PILLAR__DNS__DOMAIN__, expected the cluster's domain, such as cluster.local; "
+            "whoever installs the template writes it there",
+        ),
+        (
+            ". {\n}",
+            {"stubDomains": '{"a": ["b"]}'},
+            "kube-dns/stubDomains: found the server 'b' of 'a', expected ADDRESS or ADDRESS:PORT, perhaps behind "
+            "dns:// or tls://; names are not looked up",
+        ),
+        (
+            ". {\n}",
+            {"upstreamNameservers": "192.0.2.1"},
+            'kube-dns/upstreamNameservers:1: found no JSON at column 6, expected a list such as ["192.0.2.53"]',
+        ),
+        (
+            "a.example:53 {\n}",
+            {"stubDomains": '{"a.example": ["192.0.2.1"]}'},
+            "kube-dns/stubDomains: found a.example.:53 again, first at Corefile.base:1",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_at_the_place_where_it_can_be_mended(
+    tmp_path: Path, template: str, kube_dns: dict[str, str], problem: str
+) -> None:
+    assert Files(tmp_path, template, **kube_dns).problems() == (problem,)
+
+
+def test_a_template_that_is_not_there_is_said(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    files.base.unlink()
+    assert files.problems() == ("Corefile.base: cannot be read: No such file or directory",)
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    (tmp_path / "kube-dns" / "stubDomains").write_bytes(b"\xff")
+    assert files.problems() == ("kube-dns/stubDomains: cannot be read: octet 0 is not UTF-8",)
+
+
+def test_a_fault_in_an_imported_file_is_said_with_that_file(tmp_path: Path) -> None:
+    (tmp_path / "part").write_text("whoami x\n")
+    files = Files(tmp_path, ". {\n import part\n}\n")
+    assert files.problems() == ("part:1: 'whoami' has the arguments 'x', expected none",)
+
+
+def test_an_unset_upstream_service_is_said_where_the_template_needs_it(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    problems = files.problems("-upstreamsvc=other")
+    assert [problem.partition(":")[2].partition(":")[0] for problem in problems] == ["10", "22", "33"]
+    assert "the environment variable OTHER_SERVICE_HOST is not set" in problems[0]
+    files.base.write_text(". {\n forward . 192.0.2.1\n}\n")
+    assert files.problems("-upstreamsvc=other") == ()
+
+
+def test_what_is_watched_is_the_template_and_the_configmap_s_directory(tmp_path: Path) -> None:
+    assert Files(tmp_path).corefile().paths == (str(tmp_path / "Corefile.base"), str(tmp_path / "kube-dns"))
+
+
+def test_texts_without_the_configmap_are_those_of_a_node_that_has_none(tmp_path: Path) -> None:
+    corefile = Files(tmp_path, stubDomains="{").corefile()
+    texts = corefile.read()
+    assert texts.without_kube_dns() == NodeConfigTexts(
+        FileText(str(tmp_path / "Corefile.base"), node_template()),
+        FileText(str(tmp_path / "kube-dns/stubDomains")),
+        FileText(str(tmp_path / "kube-dns/upstreamNameservers")),
+    )

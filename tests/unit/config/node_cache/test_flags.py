@@ -1,0 +1,188 @@
+"""node-cache's command line."""
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+
+import pytest
+
+from topodns.config.errors import ConfigError
+from topodns.config.node_cache.flags import FLAGS, parse_flags, usage
+from topodns.config.node_cache.go_flags import WrongUsage
+from topodns.settings.node_cache import Action, Firewall, NodeCacheFlags
+from topodns.settings.server import Address
+
+LOCAL = "-localip=169.254.20.10"
+DEFAULTS = NodeCacheFlags(
+    local_ips=(ip_address("169.254.20.10"),),
+    port=53,
+    conf="",
+    base_corefile="/etc/coredns/Corefile.base",
+    kube_dns_directory="/etc/kube-dns",
+    upstream_service="kube-dns",
+    setup_interface=True,
+    interface_name="nodelocaldns",
+    firewall=Firewall.AUTO,
+    sync_interval=60.0,
+    skip_teardown=False,
+    health_port=8080,
+    metrics_listen=Address("0.0.0.0", 9353),
+    prometheus_listen=":9253",
+    reload_with_signal=False,
+    pid_file="",
+    quiet=False,
+    node_name="",
+)
+
+
+def flags(line: str, environment: Mapping[str, str] | None = None) -> NodeCacheFlags:
+    return parse_flags([LOCAL, *line.split()], environment or {})
+
+
+def local_ips(text: str) -> list[str]:
+    return [str(address) for address in parse_flags(["-localip", text], {}).local_ips]
+
+
+def test_only_the_addresses_have_to_be_given() -> None:
+    assert flags("") == DEFAULTS
+
+
+def test_the_arguments_of_the_manifest_of_nodelocal_dnscache_are_taken() -> None:
+    line = "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream -pidfile /tmp/n.pid"
+    found = parse_flags(line.split(), {})
+    assert [str(address) for address in found.local_ips] == ["169.254.20.10", "10.96.0.10"]
+    assert (found.conf, found.upstream_service, found.pid_file) == ("/etc/Corefile", "kube-dns-upstream", "/tmp/n.pid")
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "expected"),
+    [
+        ("-conf /etc/Corefile", "conf", "/etc/Corefile"),
+        ("-basecorefile /a", "base_corefile", "/a"),
+        ("-kubednscm /a", "kube_dns_directory", "/a"),
+        ("-kubednscm=", "kube_dns_directory", "/etc/kube-dns"),
+        ("-upstreamsvc dns", "upstream_service", "dns"),
+        ("-setupinterface=false", "setup_interface", False),
+        ("-interfacename dns0", "interface_name", "dns0"),
+        ("-setupiptables=true", "firewall", Firewall.AUTO),
+        ("-setupiptables=false", "firewall", Firewall.NONE),
+        ("-firewall nftables", "firewall", Firewall.NFTABLES),
+        ("-firewall iptables", "firewall", Firewall.IPTABLES),
+        ("-firewall none -setupiptables=0", "firewall", Firewall.NONE),
+        ("-skipteardown", "skip_teardown", True),
+        ("-health-port 9000", "health_port", 9000),
+        ("-metrics-listen-address :9", "metrics_listen", Address("", 9)),
+        ("-metrics-listen-address [::1]:9", "metrics_listen", Address("::1", 9)),
+        ("-prometheus-listen-address 127.0.0.1:9", "prometheus_listen", "127.0.0.1:9"),
+        ("-reloadwithsignal", "reload_with_signal", True),
+        ("-dns.port 5353", "port", 5353),
+        ("-p 5353", "port", 5353),
+        ("-dns.port 1 -p 2", "port", 2),
+        ("-pidfile /run/pid", "pid_file", "/run/pid"),
+        ("-quiet", "quiet", True),
+        ("-nodename worker-1.example.org", "node_name", "worker-1.example.org"),
+        ("-h", "action", Action.HELP),
+        ("-version", "action", Action.VERSION),
+        ("-plugins", "action", Action.PLUGINS),
+        ("-plugins=false", "action", Action.SERVE),
+    ],
+)
+def test_each_flag_has_its_meaning(line: str, field: str, expected: object) -> None:
+    assert getattr(flags(line), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("60", 60), ("60s", 60), ("1", 1), ("1m30s", 90), ("1500ms", 1.5), ("1h", 3600), ("86400", 86400)],
+)
+def test_n17_the_sync_interval_is_in_bare_seconds_or_a_duration(text: str, seconds: float) -> None:
+    assert flags(f"-syncinterval {text}").sync_interval == seconds
+
+
+@pytest.mark.parametrize("text", ["0", "0s", "-30s", "999ms", "", "60x", "six", "1e3", "³", "9" * 30])
+def test_n17_an_interval_that_would_never_or_always_pass_is_wrong_usage(text: str) -> None:
+    with pytest.raises(WrongUsage, match="for -syncinterval, expected 1s or more, such as 60, 60s or 1m"):
+        parse_flags([LOCAL, f"-syncinterval={text}"], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("169.254.20.10", ["169.254.20.10"]),
+        ("169.254.20.10,10.96.0.10", ["169.254.20.10", "10.96.0.10"]),
+        ("fd00:10:96::a", ["fd00:10:96::a"]),
+        ("169.254.20.10,fd00::10,10.96.0.10", ["169.254.20.10", "fd00::10", "10.96.0.10"]),
+        ("::ffff:169.254.20.10", ["169.254.20.10"]),
+        ("FD00:0:0::0010", ["fd00::10"]),
+    ],
+)
+def test_local_addresses_are_of_either_family_or_of_both(text: str, expected: list[str]) -> None:
+    assert local_ips(text) == expected
+
+
+def test_an_address_that_stands_there_twice_counts_once_and_is_said() -> None:
+    found = parse_flags(["-localip=fd00::1,10.0.0.1,fd00:0::1"], {})
+    assert [str(address) for address in found.local_ips] == ["fd00::1", "10.0.0.1"]
+    assert found.remarks == ("-localip has an address twice; it counts once: fd00::1,10.0.0.1",)
+
+
+def test_a_corefile_flag_is_said_to_be_without_effect() -> None:
+    assert flags("-corefile /etc/Corefile").remarks == ("-corefile has no effect, as in NodeLocal DNSCache; -conf has",)
+
+
+@pytest.mark.parametrize("option", ["-version", "-plugins", "-h", "-help"])
+def test_what_only_prints_needs_no_address(option: str) -> None:
+    assert parse_flags([option], {}).action is not Action.SERVE
+
+
+def test_the_node_s_name_is_in_the_environment_unless_it_is_given() -> None:
+    environment = {"NODE_NAME": "from-environment"}
+    assert flags("", environment).node_name == "from-environment"
+    assert flags("-nodename given", environment).node_name == "given"
+    assert flags("-nodename=", environment).node_name == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("-localip=", "'-localip' is missing, expected addresses to listen on, such as 169.254.20.10,10.96.0.10"),
+        ("-localip=kube-dns", "'-localip' has 'kube-dns', expected IP addresses with commas between them"),
+        ("-localip=10.0.0.1,", "'-localip' has '', expected IP addresses with commas between them"),
+        ("-localip=10.0.0.1/32", "'-localip' has '10.0.0.1/32', expected IP addresses with commas between them"),
+        ("-localip=010.0.0.1", "'-localip' has '010.0.0.1', expected IP addresses with commas between them"),
+        ("-localip=0.0.0.0", "'-localip' has '0.0.0.0', expected addresses of one machine"),
+        ("-localip=10.0.0.1,ff02::fb", "'-localip' has 'ff02::fb', expected addresses of one machine"),
+        ("-localip=fe80::1%eth0", "'-localip' has 'fe80::1%eth0', expected an address without %interface"),
+        ("-dns.port 0", "'-dns.port' has '0', expected a whole number from 1 to 65535"),
+        ("-p x", "'-dns.port' has 'x', expected a whole number from 1 to 65535"),
+        ("-health-port 65536", "'-health-port' has '65536', expected a whole number from 1 to 65535"),
+        ("-metrics-listen-address 9353", "has the arguments '9353', expected one address HOST:PORT or :PORT"),
+        ("-prometheus-listen-address x:y", "has the arguments 'x:y', expected one address HOST:PORT or :PORT"),
+        ("-firewall ufw", "'-firewall' has 'ufw', expected auto, nftables, iptables or none"),
+        ("-firewall nftable", "'-firewall' has 'nftable', did you mean 'nftables'?"),
+        ("-firewall nftables -setupiptables=false", "found -setupiptables=false and -firewall nftables"),
+        ("-interfacename nodelocaldns-dummy", "'-interfacename' has 'nodelocaldns-dummy', expected 1 to 15 octets"),
+        ("-interfacename a/b", "'-interfacename' has 'a/b', expected 1 to 15 octets without / : %"),
+        ("-interfacename=", "'-interfacename' has '', expected 1 to 15 octets"),
+        ("-upstreamsvc kube-dns.kube-system", "'-upstreamsvc' has 'kube-dns.kube-system', expected the name of a"),
+        ("-nodename Node_1", "'-nodename' has 'Node_1', expected the name of a Node"),
+        ("-basecorefile=", "'-basecorefile' is empty, expected the template of the Corefile"),
+        ("-conf /a/../b -basecorefile /b", "found '/a/../b' as -conf and as -basecorefile, expected two files"),
+        ("-skipteardown true", "found 'true' behind the flags, expected none; a switch is -NAME or -NAME=false"),
+        ("serve", "found 'serve' behind the flags, expected none"),
+    ],
+)
+def test_nonsense_is_said_with_what_was_found_and_what_is_expected(line: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        flags(line)
+    assert str(caught.value).startswith("node-cache: ")
+    assert problem in str(caught.value)
+
+
+def test_a_bad_name_in_the_environment_is_said_to_be_from_there() -> None:
+    with pytest.raises(ConfigError, match=r"the environment variable NODE_NAME has '\$\(NODE\)', expected the name"):
+        flags("", {"NODE_NAME": "$(NODE)"})
+
+
+def test_the_usage_has_every_flag() -> None:
+    text = usage()
+    assert [flag.name for flag in FLAGS if f"  -{flag.name}" not in text] == []

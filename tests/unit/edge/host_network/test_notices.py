@@ -1,0 +1,38 @@
+"""What an operator is told about the node (N19)."""
+
+import json
+
+from topodns.edge.host_network.notices import dropping_chains, notices
+
+
+def test_n19_an_ordinary_node_is_not_worth_a_word() -> None:
+    assert notices(["lo", "eth0", "nodelocaldns"], []) == ()
+
+
+def test_n19_ipvs_holds_the_cluster_dns_address() -> None:
+    (line,) = notices(["lo", "kube-ipvs0"], [])
+    assert "IPVS" in line
+    assert "--cluster-dns" in line
+
+
+def test_n19_cilium_needs_a_redirect_policy() -> None:
+    (line,) = notices(["cilium_net", "cilium_host"], [])
+    assert "cilium_host" in line
+    assert "CiliumLocalRedirectPolicy" in line
+
+
+def chain(family: str, table: str, name: str, hook: str, policy: str) -> dict[str, object]:
+    return {"chain": {"family": family, "table": table, "name": name, "hook": hook, "policy": policy}}
+
+
+def test_a_table_that_drops_by_default_is_named() -> None:
+    chains = [
+        chain("inet", "host", "incoming", "input", "drop"),
+        chain("inet", "host", "through", "forward", "drop"),
+        chain("inet", "other", "incoming", "input", "accept"),
+        chain("ip", "filter", "INPUT", "input", "drop"),  # iptables: there we accept
+        {"chain": {"family": "inet", "table": "host", "name": "plain"}},
+    ]
+    found = dropping_chains(json.dumps({"nftables": [{"metainfo": {}}, *chains]}))
+    assert found == ("chain incoming of the nftables table inet host",)
+    assert "cannot overrule" in notices([], found)[0]

@@ -1,0 +1,95 @@
+"""The supervisor's decisions: what it hears, when, and where the switch has to be."""
+
+from topodns.edge.host_network.iptables import Tools
+from topodns.edge.host_network.plan import HostNetwork, parse_local_addresses
+from topodns.edge.host_network.supervised import write_orders
+from topodns.edge.host_network.supervisor import EXPIRE, LEAVE, RENEW, SILENCE, Supervision
+
+
+def switched_on() -> Supervision:
+    """At time 0."""
+    made = Supervision(position=False)
+    made.hear(RENEW, 0.0)
+    made.threw(True)
+    return made
+
+
+def test_the_first_renewal_switches_on() -> None:
+    made = Supervision(position=False)
+    assert made.due(0.0) is None
+    made.hear(RENEW, 0.0)
+    assert made.due(0.0) is True
+    made.threw(True)
+    assert made.due(0.5) is None
+
+
+def test_what_is_renewed_stays_on() -> None:
+    made = switched_on()
+    for now in (0.5, 1.0, 1.5, 2.0):
+        made.hear(RENEW, now)
+        assert made.due(now + 0.9) is None
+
+
+def test_n9_silence_switches_off_and_a_word_on_again() -> None:
+    made = switched_on()
+    assert made.due(SILENCE - 0.01) is None
+    assert made.due(SILENCE) is False
+    made.threw(False)
+    made.hear(RENEW, 7.0)
+    assert made.due(7.0) is True
+
+
+def test_n9_the_end_of_the_node_cache_switches_off_at_once() -> None:
+    made = switched_on()
+    made.end()
+    assert made.due(0.1) is False
+
+
+def test_it_switches_off_when_told() -> None:
+    made = switched_on()
+    made.hear(EXPIRE, 0.1)
+    assert made.due(0.1) is False
+
+
+def test_of_several_words_the_last_counts() -> None:
+    made = switched_on()
+    made.hear(RENEW + EXPIRE, 0.5)
+    assert made.due(0.5) is False
+    made.hear(EXPIRE + RENEW, 0.6)
+    assert made.due(0.6) is None
+
+
+def test_who_has_left_is_not_switched_off() -> None:
+    made = switched_on()
+    made.hear(LEAVE, 0.5)
+    made.end()
+    assert made.due(60.0) is None
+
+
+def test_what_an_instance_before_left_on_is_switched_off_first() -> None:
+    assert Supervision(position=None).due(0.0) is False
+
+
+def test_what_failed_is_due_still() -> None:
+    made = switched_on()
+    made.end()
+    assert made.due(1.0) is False
+    assert made.due(2.0) is False
+    assert made.patience(2.0) == 0.2
+
+
+def test_it_sleeps_until_the_silence_would_be_too_long_and_for_ever_when_off() -> None:
+    made = switched_on()
+    assert made.patience(0.25) == SILENCE - 0.25
+    assert Supervision(position=False).patience(0.0) is None
+
+
+def test_its_orders_name_every_program_with_its_input_for_on_and_off() -> None:
+    network = HostNetwork(parse_local_addresses("169.254.20.10,fd00::10"))
+    tools = [Tools(4, "/sbin/iptables-save", "/sbin/iptables-restore"), Tools(6, "/sbin/s", "/sbin/ip6tables-restore")]
+    first, *fields = write_orders(network, tools, alone=True).split(b"\0")
+    assert first == b"unknown"
+    assert fields[::3] == [b"/sbin/iptables-restore", b"/sbin/ip6tables-restore"]
+    assert [text.count(b"NOTRACK") for text in fields[1::3]] == [8, 8]
+    assert [text.count(b"NOTRACK") for text in fields[2::3]] == [0, 0]
+    assert write_orders(network, tools, alone=False).startswith(b"off\0")

@@ -1,0 +1,1 @@
+"""node-cache's own configuration: its flags, the template of its Corefile, the kube-dns ConfigMap."""

@@ -1,0 +1,107 @@
+"""The Corefile of a node-cache: its files read, the template filled in, and the outcome tried before it counts."""
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from topodns.config.errors import ConfigError
+from topodns.config.files import read_text, reason
+from topodns.config.load import settings_from_text
+from topodns.config.node_cache.kube_dns import (
+    STUB_DOMAINS,
+    UPSTREAM_NAMESERVERS,
+    parse_stub_domains,
+    parse_upstream_nameservers,
+    stub_block,
+)
+from topodns.config.node_cache.template import RESOLV_CONF, Filling, fill, find_cluster_dns
+from topodns.settings.node_cache import FileText, NodeCacheFlags, NodeConfigTexts, RenderedCorefile
+from topodns.settings.server import Settings
+
+_EMPTY: Final = "is empty, expected the template of the Corefile"
+
+
+class NodeCorefile:
+    """Makes the Corefile that the files of these flags stand for.
+
+    `environment` is that of the process; `resolv_conf` has the servers for names outside the cluster.
+    """
+
+    def __init__(self, flags: NodeCacheFlags, environment: Mapping[str, str], resolv_conf: str = RESOLV_CONF) -> None:
+        self._flags = flags
+        self._environment = environment
+        self._resolv_conf = resolv_conf
+        self._cluster_dns = find_cluster_dns(flags.upstream_service, environment)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What to watch: the template, and the directory of the ConfigMap, which need not be there."""
+        return self._flags.base_corefile, self._flags.kube_dns_directory
+
+    def read(self) -> NodeConfigTexts:
+        """The files as they are now. Raises nothing: what cannot be read is a problem of the outcome."""
+        directory = self._flags.kube_dns_directory
+        template = _read(self._flags.base_corefile)
+        if template.text is None and not template.problem:
+            template = FileText(template.path, problem="cannot be read: No such file or directory")
+        return NodeConfigTexts(
+            template,
+            stub_domains=_read(os.path.join(directory, STUB_DOMAINS)),
+            upstream_nameservers=_read(os.path.join(directory, UPSTREAM_NAMESERVERS)),
+        )
+
+    def render(self, texts: NodeConfigTexts) -> RenderedCorefile:
+        """The Corefile of these texts, parsed to see that it can be. Reads what it imports."""
+        try:
+            text, problems = self._fill(texts)
+            if not problems:
+                self._try(text, texts)
+        except ConfigError as problem:
+            return RenderedCorefile("", (str(problem),))
+        return RenderedCorefile(text, problems)
+
+    def settings(self, text: str) -> Settings:
+        """The settings of a rendered Corefile. Raises ConfigError."""
+        return settings_from_text(text, self._name, self._flags.port, self._environment)
+
+    @property
+    def _name(self) -> str:
+        """What the Corefile is called, and so where relative paths in it start: where node-cache would have it."""
+        return self._flags.conf or self._flags.base_corefile
+
+    def _fill(self, texts: NodeConfigTexts) -> tuple[str, tuple[str, ...]]:
+        flags, template = self._flags, texts.template
+        if not template.text or not template.text.strip():
+            raise ConfigError(template.path, 0, template.problem or _EMPTY)
+        upstreams = parse_upstream_nameservers(texts.upstream_nameservers)
+        stubs = parse_stub_domains(texts.stub_domains)
+        filling = Filling(flags.local_ips, self._cluster_dns, upstreams, flags.prometheus_listen, self._resolv_conf)
+        text, problems = fill(template.text, template.path, filling)
+        return text + "".join(stub_block(stub, flags.local_ips, flags.port) for stub in stubs), problems
+
+    def _try(self, text: str, texts: NodeConfigTexts) -> None:
+        """Raise what is wrong with the Corefile, at the place where it can be mended."""
+        try:
+            self.settings(text)
+        except ConfigError as problem:
+            if problem.file != self._name:
+                raise
+            raise self._at_its_origin(problem, texts) from None
+
+    def _at_its_origin(self, problem: ConfigError, texts: NodeConfigTexts) -> ConfigError:
+        """Each line of the template is one of the Corefile; behind them are the blocks of stub domains."""
+        assert texts.template.text is not None
+        said = problem.problem.replace(f"{self._name}:", f"{texts.template.path}:")
+        if problem.line > texts.template.text.count("\n") + 1:
+            return ConfigError(texts.stub_domains.path, 0, said)
+        return ConfigError(texts.template.path, problem.line, said)
+
+
+def _read(path: str) -> FileText:
+    """A file that may be missing, as may its directory: an optional ConfigMap, or one key of it."""
+    try:
+        return FileText(path, read_text(path))
+    except FileNotFoundError:
+        return FileText(path)
+    except (OSError, ValueError) as problem:
+        return FileText(path, problem=f"cannot be read: {reason(problem)}")

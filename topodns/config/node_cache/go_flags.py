@@ -1,0 +1,100 @@
+"""The syntax of Go's package flag, which node-cache's command line is written in. Knows no flag.
+
+`-name value`, `-name=value`, both also with two dashes; a switch is `-name` or `-name=true`, never `-name true`. The
+last of several counts. `--`, or the first word without a dash, ends the flags.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from topodns.config.errors import hint, listed, shown
+
+SWITCH: Final = ""
+"""The `value` of a flag that is true or false."""
+
+_TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
+_FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")
+_LONGEST_MARKER: Final = 2  # dashes
+
+
+class WrongUsage(Exception):
+    """A command line for which Go's package flag would print the usage and exit with status 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag that there is. `value` says in a word what it takes; `default` is written as it would be given."""
+
+    name: str
+    value: str
+    meaning: str
+    default: str = ""
+
+
+@dataclass(slots=True)
+class Given:
+    """What a command line gives: the texts and switches by the flag's name, and the words behind all flags."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    switches: dict[str, bool] = field(default_factory=dict)
+    rest: tuple[str, ...] = ()
+
+
+def read_flags(arguments: Sequence[str], known: Mapping[str, Flag]) -> Given:
+    """The flags among the arguments. Raises WrongUsage."""
+    given, at = Given(), 0
+    while at < len(arguments) and _is_flag(arguments[at]):
+        word = arguments[at]
+        at += 1
+        if word == "--":
+            break
+        flag, value = _split(word, known)
+        if flag.value == SWITCH:
+            given.switches[flag.name] = True if value is None else _switch(flag.name, value)
+            continue
+        if value is None:
+            if at == len(arguments):
+                raise WrongUsage(f"flag needs an argument: -{flag.name}")
+            value = arguments[at]
+            at += 1
+        given.texts[flag.name] = value
+    given.rest = tuple(arguments[at:])
+    return given
+
+
+def usage_text(program: str, opening: str, flags: Iterable[Flag]) -> str:
+    """What `-help` prints: every flag with its meaning and default."""
+    lines = [f"Usage of {program}:", opening, ""]
+    for flag in flags:
+        default = f" (default {flag.default})" if flag.default else ""
+        lines += [f"  -{flag.name} {flag.value}".rstrip(), f"    \t{flag.meaning}{default}"]
+    return "\n".join(lines)
+
+
+def _is_flag(word: str) -> bool:
+    return len(word) > 1 and word.startswith("-")
+
+
+def _split(word: str, known: Mapping[str, Flag]) -> tuple[Flag, str | None]:
+    """The flag of a word, and what stands behind its `=`."""
+    bare = word.lstrip("-")
+    name, separator, value = bare.partition("=")
+    if len(word) - len(bare) > _LONGEST_MARKER or not name:
+        raise WrongUsage(f"bad flag syntax: {shown(word)}, expected -NAME, -NAME VALUE or -NAME=VALUE")
+    if name not in known:
+        raise WrongUsage(f"flag provided but not defined: {shown(f'-{name}')}{_guess(name, known)}")
+    return known[name], value if separator else None
+
+
+def _guess(name: str, known: Mapping[str, Flag]) -> str:
+    guess = hint(name, known)
+    return guess if guess.endswith("?") else ", see -help"
+
+
+def _switch(name: str, text: str) -> bool:
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise WrongUsage(f"invalid boolean value {shown(text)} for -{name}, expected {listed((_TRUE[0], _FALSE[0]))}")

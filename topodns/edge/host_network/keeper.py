@@ -1,0 +1,230 @@
+"""Keeps the node's network as a node cache needs it: what the program uses of this package.
+
+The order is the caller's: listen (with IP_FREEBIND, so that it may come first), `set_up_link`, `set_up_rules`, and then
+`renew` after each answer to a question that it asked itself. From then on traffic comes. `run` mends what others break.
+At the end `remove_rules`, let go of what is in flight, `remove_link`.
+
+What waits for programs or for the kernel's locks runs in one thread beside the loop, one after the other.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Never, TypeVar
+
+from topodns.edge.host_network.errors import HostNetworkError
+from topodns.edge.host_network.link import ensure_link, remove_link
+from topodns.edge.host_network.notices import look
+from topodns.edge.host_network.plan import SWITCH_SECONDS, Firewall, HostNetwork, IpAddress
+from topodns.edge.host_network.presence import Presence
+from topodns.edge.host_network.switch import NoSwitch, Switch, choose_firewall, make_switch
+from topodns.edge.host_network.watch import LinkWatch
+
+GLANCE: Final = 0.15  # seconds between two looks at whether the rules are there; each costs some microseconds
+TICK: Final = 5.0  # seconds between two comparisons of all that is there with all that is wished
+TEARDOWN_PATIENCE: Final = 4.0  # seconds that taking away the rules, or the link, may take
+
+_FIRST_RETRY: Final = 0.1  # seconds, doubled up to TICK
+_RULES_PATIENCE: Final = 2.0  # seconds after which no further program is started; one may take as long itself
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class HostNetworkCounts:
+    """For metrics. `repaired` counts by "link" and "rules", `errors` by ErrorKind."""
+
+    link_present: bool = False
+    rules_present: bool = False
+    last_repair: float = 0.0  # Unix seconds; 0: never
+    repaired: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+
+class HostNetworkKeeper:
+    """One for a process. Every method is for the thread of the loop."""
+
+    def __init__(self, network: HostNetwork, heartbeat: int | None = None) -> None:
+        """`heartbeat` is `supervised.heartbeat_fd()`."""
+        self.counts = HostNetworkCounts()
+        self.firewall = network.firewall  # what is used, once the rules were set up
+        self._network, self._heartbeat = network, heartbeat
+        self._switch: Switch = NoSwitch()
+        self._presence = Presence(network.interface)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="host-network")
+        self._wake = asyncio.Event()
+        self._watch = LinkWatch(network, self._wake.set)
+        self._next_glance: asyncio.TimerHandle | None = None
+        self._renewed: float | None = None
+        self._told = ""  # the error that was logged last
+        self._ended = self._handed_over = False
+
+    async def set_up_link(self) -> None:
+        """The link, up and with its addresses, adopted if it is there. Raises HostNetworkError."""
+        if self._network.setup_interface:
+            await self._counted(lambda: ensure_link(self._network))
+            self.counts.link_present = True
+
+    async def set_up_rules(self) -> tuple[str, ...]:
+        """The rules, with the switch as it is found, or off. Returns notices for the log. Raises HostNetworkError."""
+        self.firewall = await self._counted(lambda: choose_firewall(self._network))
+        self._switch = await self._counted(lambda: make_switch(self._network, self.firewall, self._heartbeat))
+        await self._counted(self._switch.ensure_rules)
+        self.counts.rules_present = True
+        await self._beside(lambda: self._attempt(self._switch.ensure_beside))
+        return await self._beside(look) if self.firewall is not Firewall.NONE else ()
+
+    def renew(self, addresses: Collection[IpAddress] | None = None) -> bool:
+        """On for these listen addresses (None: all), for SWITCH_SECONDS. Some microseconds, and no waiting.
+
+        Returns False where the rules are not there: they are being mended, call again when it is time.
+        """
+        there = self._switch.renew(self._network.local_addresses if addresses is None else addresses)
+        if there:
+            self._renewed = time.monotonic()
+        else:
+            self._wake.set()
+        return there
+
+    def switched_on(self) -> bool:
+        """Whether traffic comes to us, at least for some of the addresses."""
+        return self._renewed is not None and time.monotonic() - self._renewed < SWITCH_SECONDS
+
+    def expire(self) -> None:
+        """Off at once, where the firewall can (nftables, or a supervisor)."""
+        self._renewed = None
+        if not self._switch.expire():
+            self._wake.set()
+
+    async def run(self) -> Never:
+        """Mend for ever."""
+        self._watch.start()
+        self._glance()
+        retry = _FIRST_RETRY
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(TICK):
+                        await self._wake.wait()
+                self._wake.clear()
+                if await self._beside(self._mend):
+                    retry = _FIRST_RETRY
+                else:
+                    await asyncio.sleep(retry)
+                    retry = min(2 * retry, TICK)
+        finally:
+            if self._next_glance is not None:
+                self._next_glance.cancel()
+            self._watch.stop()
+
+    async def remove_rules(self) -> bool:
+        """Take the rules away, unless another instance uses them. Returns whether nothing of ours was left behind.
+
+        Takes TEARDOWN_PATIENCE at most, and raises nothing. End `run` before.
+        """
+        self._ended = True
+        self._renewed, self.counts.rules_present = None, False
+        self._handed_over = self._presence.end()
+        if self._handed_over:
+            log.info("another instance serves this node: its link and rules stay")
+            self._switch.hand_over()
+            self._switch.close()
+            return True
+        deadline = time.monotonic() + _RULES_PATIENCE
+        return await self._bounded("rules", lambda: self._switch.remove(deadline))
+
+    async def remove_link(self) -> bool:
+        """Take the link away, or where it is not ours its addresses; then nothing can be called any more.
+
+        The same promises as for `remove_rules`, after which it comes.
+        """
+        removed = True
+        if self._network.setup_interface and not self._handed_over:
+            self.counts.link_present = False
+            removed = await self._bounded("link", self._remove_link)
+        self._thread.shutdown(wait=False)
+        return removed
+
+    def leave(self) -> None:
+        """Instead of the two: what stands stays, and is switched off unless another instance uses it."""
+        self._ended = True
+        if self._presence.end():
+            self._switch.hand_over()
+        else:
+            self._switch.expire()
+        self._switch.close()
+        self._thread.shutdown(wait=False)
+
+    def _glance(self) -> None:
+        """Now, and again until `run` ends. A timer, since a task that sleeps costs several times as much."""
+        if not self._switch.present():
+            self.counts.rules_present = False
+            self._wake.set()
+        self._next_glance = asyncio.get_running_loop().call_later(GLANCE, self._glance)
+
+    def _mend(self) -> bool:
+        """In the thread: everything as it is wished. Returns whether it is."""
+        if self._ended:
+            return True
+        link = self._network.setup_interface
+        self.counts.link_present = not link or self._attempt(lambda: ensure_link(self._network), "link")
+        self.counts.rules_present = self._attempt(self._switch.ensure_rules, "rules")
+        beside = self._attempt(self._switch.ensure_beside, "rules")
+        return self.counts.link_present and self.counts.rules_present and beside
+
+    def _attempt(self, ensure: Callable[[], bool], what: str = "") -> bool:
+        """Returns whether it succeeded; `what` is what was mended, where something had to be."""
+        try:
+            changed = ensure()
+        except HostNetworkError as problem:
+            self._note(problem)
+            return False
+        if changed and what:
+            self.counts.repaired[what] += 1
+            self.counts.last_repair = time.time()
+            log.warning("added back the %s of the node cache: somebody had changed them", what)
+        return True
+
+    def _note(self, problem: HostNetworkError) -> None:
+        self.counts.errors[problem.kind] += 1
+        if problem.text != self._told:
+            log.error("network of this node: %s", problem.text)
+        self._told = problem.text
+
+    def _remove_link(self) -> list[str]:
+        try:
+            remove_link(self._network)
+        except HostNetworkError as problem:
+            return [problem.text]
+        return []
+
+    async def _counted(self, act: Callable[[], Result]) -> Result:
+        try:
+            return await self._beside(act)
+        except HostNetworkError as problem:
+            self.counts.errors[problem.kind] += 1
+            raise
+
+    async def _bounded(self, what: str, remove: Callable[[], list[str]]) -> bool:
+        try:
+            async with asyncio.timeout(TEARDOWN_PATIENCE):
+                left = await self._beside(remove)
+        except TimeoutError:
+            left = [f"not done within {TEARDOWN_PATIENCE:g} s"]
+        except Exception:  # whatever it is, the rest of the way down must be walked
+            log.exception("removing the %s of the node cache", what)
+            return False
+        for problem in left:
+            log.error("left behind of the %s of the node cache: %s", what, problem)
+        return not left
+
+    async def _beside(self, act: Callable[[], Result]) -> Result:
+        """Do it in the thread, behind everything that is being done there."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, act)

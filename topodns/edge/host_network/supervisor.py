@@ -1,0 +1,188 @@
+"""A process of its own that throws the switch of iptables, which cannot forget by itself: off when the node cache dies
+or says nothing for SILENCE, on again when it speaks.
+
+Run as a script by `supervised`, with a bare interpreter: it imports next to nothing, since it stays for as long as the
+node cache does, whose parent it is. All signals go on to the node cache, and its exit status becomes that of this
+process.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+
+SILENCE = 1.0  # seconds
+HEARTBEAT_VARIABLE = "TOPODNS_HEARTBEAT_FD"
+
+# What the node cache says, an octet each
+RENEW = b"+"
+EXPIRE = b"-"
+LEAVE = b"!"  # it takes its rules away itself, or leaves them to another instance: nothing is thrown any more
+
+_PATIENCE = 2.0  # seconds for one run of a program
+_LAST_TRIES = 5.0  # seconds of trying to throw the switch for a node cache that is gone
+_RETRY = 0.2  # seconds
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Supervision:
+    """What the switch should be, decided from what is heard. Pure: time, in seconds, is an argument."""
+
+    def __init__(self, position: bool | None) -> None:
+        """`position` is what the switch is at the start; None: unknown."""
+        self._position = position
+        self._heard: float | None = None  # when a renewal was heard last; None: switched off
+        self._left = False
+
+    def hear(self, said: bytes, now: float) -> None:
+        """Octets of the node cache, in their order."""
+        self._left = self._left or LEAVE in said
+        if said.rfind(RENEW) > said.rfind(EXPIRE):
+            self._heard = now
+        elif EXPIRE in said:
+            self._heard = None
+
+    def end(self) -> None:
+        """It says nothing any more."""
+        self._heard = None
+
+    def due(self, now: float) -> bool | None:
+        """The position that the switch has to be thrown to; None: it is right."""
+        wished = self._heard is not None and now - self._heard < SILENCE
+        return None if self._left or wished == self._position else wished
+
+    def threw(self, position: bool) -> None:
+        """It is done."""
+        self._position = position
+
+    def patience(self, now: float) -> float | None:
+        """Seconds until something may be due with nothing heard; None: never."""
+        if self.due(now) is not None:
+            return _RETRY
+        return None if self._heard is None or not self._position else max(0.0, self._heard + SILENCE - now)
+
+
+class Switch:
+    """Throws it, with iptables-restore: every program with its own input for each position."""
+
+    def __init__(self, programs: list[tuple[str, bytes, bytes]]) -> None:
+        self._programs = programs  # path, input for on, input for off
+
+    def throw(self, position: bool) -> bool:
+        """Returns whether that succeeded for all. Off goes past the lock of iptables where it cannot be had."""
+        locked = False
+        succeeded = True
+        for path, on, off in self._programs:
+            done = not locked and _run(path, on if position else off, {})
+            locked = not done
+            succeeded &= done or (not position and _run(path, off, {"XTABLES_LOCKFILE": "/dev/null"}))
+        return succeeded
+
+
+def _run(path: str, text: bytes, extra: dict[str, str]) -> bool:
+    given = os.memfd_create("rules")
+    os.write(given, text)
+    os.lseek(given, 0, os.SEEK_SET)
+    environment = {"PATH": os.path.dirname(path), "LC_ALL": "C", **extra}
+    arguments = (path, "--noflush", "-w", "1")
+    pid = os.posix_spawn(path, arguments, environment, file_actions=[(os.POSIX_SPAWN_DUP2, given, 0)])
+    os.close(given)
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status == 0
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+
+
+class Child:
+    """The node cache: started, heard, sent signals, and waited for."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.heartbeat, given = os.pipe()
+        os.set_blocking(self.heartbeat, False)
+        os.set_inheritable(given, True)
+        self._wakes, wakened = os.pipe()
+        for end in (self._wakes, wakened):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wakened, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _note)
+        environment = {**os.environ, HEARTBEAT_VARIABLE: str(given)}
+        self._pid = os.posix_spawn(command[0], command, environment, setsigdef=_FORWARDED)
+        os.close(given)
+        for number in _FORWARDED:
+            signal.signal(number, self._forward)
+        self.status: int | None = None
+        self._speaks = True
+
+    def listen(self, patience: float | None) -> bytes | None:
+        """Wait for what it says, for its end or for the time. None: it has said its last."""
+        ends = [self._wakes, self.heartbeat] if self._speaks else [self._wakes]
+        ready, _, _ = select.select(ends, (), (), patience)
+        if self._wakes in ready:
+            os.read(self._wakes, 4096)
+        self._reap()
+        if self.heartbeat not in ready:
+            return b"" if self._speaks else None
+        said = os.read(self.heartbeat, 4096)
+        self._speaks = bool(said)
+        return said or None
+
+    def _reap(self) -> None:
+        """Everybody's end is awaited: in a container this is process 1."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._pid:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def _forward(self, number: int, _: object) -> None:
+        if self.status is None:
+            os.kill(self._pid, number)
+
+
+def _note(number: int, frame: object) -> None:
+    """Only so that the wake-up descriptor is written."""
+
+
+def supervise(supervision: Supervision, switch: Switch, child: Child) -> int:
+    """Returns the exit status, when the child has ended and the switch is right."""
+    deadline: float | None = None
+    while True:
+        now = time.monotonic()
+        due = supervision.due(now)
+        if due is not None and switch.throw(due):
+            supervision.threw(due)
+            continue
+        if child.status is not None:
+            deadline = deadline or now + _LAST_TRIES
+            if due is None or now > deadline:
+                return child.status if child.status >= 0 else 128 - child.status
+        said = child.listen(supervision.patience(now))
+        if said is None or child.status is not None:
+            supervision.end()
+        if said:
+            supervision.hear(said, time.monotonic())
+
+
+def main(arguments: list[str]) -> int:
+    """Arguments: the descriptor of what `supervised.write_orders` wrote, then the node cache's command."""
+    with open(int(arguments[0]), "rb") as orders:
+        first, *fields = orders.read().split(b"\0")
+    programs = [
+        (os.fsdecode(path), on, off) for path, on, off in zip(fields[::3], fields[1::3], fields[2::3], strict=True)
+    ]
+    supervision = Supervision(None if first == b"unknown" else False)
+    return supervise(supervision, Switch(programs), Child(arguments[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
