@@ -19,8 +19,10 @@ _LOOPBACK = ("127.", "::1", "::ffff:127.")
 class Admin:
     """The HTTP side. `lame` turns /ready off for good; a generation decides what is served where."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, metrics_listen: Address | None = None) -> None:
+        """`metrics_listen`: where they are told whatever the Corefile says."""
         self._metrics = metrics
+        self._metrics_listen = metrics_listen
         self._server = AdminServer()
         self._was_ready = False
         self.lame = False
@@ -50,6 +52,8 @@ class Admin:
                 routes["/explain"] = explain_route(generation)
             if block.prometheus is not None:
                 _at(wanted, block.prometheus.listen)["/metrics"] = self._exposition
+        if self._metrics_listen is not None:
+            _at(wanted, self._metrics_listen)["/metrics"] = self._exposition
         return wanted
 
     def _exposition(self, request: Request) -> Reply:

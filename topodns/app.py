@@ -33,6 +33,7 @@ from topodns.published import Events, readings
 from topodns.resolve.audit import audit
 from topodns.resolve.chain import Host
 from topodns.settings.server import Reload, Settings
+from topodns.surroundings import Options, Surroundings
 from topodns.workings import FILE_ERRORS
 
 log = logging.getLogger(__name__)
@@ -64,26 +65,29 @@ class Announcement:
     pid_file: str = ""
 
 
-def run(load: LoadSettings, announcement: Announcement) -> int:
+def run(load: LoadSettings, announcement: Announcement, options: Options | None = None) -> int:
     """Serve until a signal says stop; the exit status. Raises one of STOP_ERRORS where it cannot start."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Server(load, announcement).run())
+        return runner.run(Server(load, announcement, options or Options()).run())
 
 
 class Server:
     """One run of the program."""
 
-    def __init__(self, load: LoadSettings, announcement: Announcement) -> None:
+    def __init__(self, load: LoadSettings, announcement: Announcement, options: Options) -> None:
         self._load = load
+        self._around = options.around
+        self._around_tasks: list[asyncio.Task[None]] = []
         self._announcement = announcement
         self._rng = random.Random()
         self._lines = LineWriter()
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
-        self._assembly = Assembly(machine, self._lines)
+        self._assembly = Assembly(machine, self._lines, options.identity)
         self._listeners = Listeners(self._rng)
         clusters, counted = self._assembly.clusters, self._assembly.workshop.counted
         self._events = Events(clusters.requests, clusters.service_events, counted)
-        self._admin = Admin(Metrics(self._listeners.tallies, readings(self._listeners, self._events)))
+        told = [*readings(self._listeners, self._events), *options.readings]
+        self._admin = Admin(Metrics(self._listeners.tallies, told), options.metrics_listen)
         self._feeding = Feeding(self._start)
         self._tasks: set[asyncio.Task[None]] = set()  # those of the generation in charge alone
         self._stop = asyncio.Event()
@@ -100,8 +104,13 @@ class Server:
         self._listen_to_signals()  # first: a large cluster takes seconds to read
         _allow_many_files()
         gc.set_threshold(_GARBAGE)
-        if not await self._unless_stopped(self._take_over(self._load())):
-            return 0
+        try:
+            if not await self._unless_stopped(self._begin()):
+                await self._give_up()
+                return 0
+        except BaseException:
+            await self._give_up()
+            raise
         self._announce()
         reloading = asyncio.create_task(self._reload_when_asked(), name="reload")
         reloading.add_done_callback(self._task_ended)
@@ -109,6 +118,33 @@ class Server:
         await end_tasks([reloading])
         await self._leave()
         return 1 if self._failed else 0
+
+    async def _begin(self) -> None:
+        around = self._around
+        if around is not None:
+            await around.before_sockets()
+        await self._take_over(self._load())
+        if around is not None:
+            await around.begin()
+            self._around_tasks = [self._start(work, name) for work, name in around.work()]
+            self._around_tasks.append(self._start(self._reload_for(around), "reload for its surroundings"))
+
+    async def _reload_for(self, around: Surroundings) -> None:
+        while True:
+            await around.wants_reload()
+            self._reloads.set()
+
+    async def _give_up(self) -> None:
+        """The start has failed: leave nothing behind."""
+        await self._clear_the_way()
+        if self._around is not None:
+            await self._around.after_close()
+
+    async def _clear_the_way(self) -> None:
+        """Nobody new is to come to us."""
+        await end_tasks(self._around_tasks)
+        if self._around is not None:
+            await self._around.before_drain()
 
     async def _unless_stopped(self, starting: Coroutine[None, None, None]) -> bool:
         """Whether the start came to its end; a signal to stop cuts it short."""
@@ -305,6 +341,7 @@ class Server:
     async def _leave(self) -> None:
         """Not ready, then lameduck (still answering), then drain, then close."""
         self._admin.lame = True
+        await self._clear_the_way()
         lameduck = _lameduck(self._generation.settings) if self._generation is not None else 0.0
         if lameduck and not self._hurry.is_set():
             log.info("plugin/health: Going into lameduck mode for %gs", lameduck)
@@ -315,6 +352,8 @@ class Server:
         await self._feeding.keep_only(())
         await self._listeners.close()
         self._close_workings()
+        if self._around is not None:
+            await self._around.after_close()
         self._admin.close()
         self._lines.flush()
         if self._announcement.pid_file:

@@ -23,7 +23,7 @@ from topodns.resolve.step import Client
 from topodns.resolve.view.filter import ViewFilter
 from topodns.settings.rewrite import ClassRule
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
-from topodns.workings import Workings, Workshop
+from topodns.workings import Identity, Workings, Workshop
 
 ListenAt = tuple[str, int]
 """(host, port); host "" is every address of both families."""
@@ -73,9 +73,9 @@ def load_manifests(generation: Generation) -> Generation:
 class Assembly:
     """Builds generations. `write_line` takes the lines of query logs."""
 
-    def __init__(self, machine: Machine, write_line: Callable[[str], object]) -> None:
+    def __init__(self, machine: Machine, write_line: Callable[[str], object], identity: Identity | None = None) -> None:
         self._machine = machine
-        self.workshop = Workshop(LoopTimers(), machine.host.rng)
+        self.workshop = Workshop(LoopTimers(), machine.host.rng, identity)
         self._write_line = write_line
         replica = f"{machine.host.name}_{machine.host.rng.getrandbits(32):08x}"  # as client-go names a holder
         self.clusters = ClusterMaker(machine.node_name, machine.addresses, replica, machine.host.rng)
@@ -115,7 +115,7 @@ class Assembly:
         counted = self.workshop.counted
         parts = make_parts(workings, cluster, site, counted)
         road = None
-        if key.origin == ROOT and is_road(block):
+        if key.origin == ROOT and is_road(block) and not workings.tells_node:
             road = make_road(workings, site, counted, generation.settings)
         return Block(
             origin=key.origin,

@@ -4,21 +4,18 @@ import argparse
 import json
 import logging
 import os
-import platform
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from topodns import __version__
-from topodns.config.directives import DIRECTIVES
 from topodns.config.errors import ConfigError, listed, shown
 from topodns.config.files import load_corefile
 from topodns.config.load import Warn, load_settings, settings_from_text
 from topodns.config.migration import examine
 from topodns.settings.server import Settings
+from topodns.starting import mind_signals, plugins_text, print_banner, print_nothing, version_text
 
 DEFAULT_COREFILE: Final = ". {\n    whoami\n    log\n}\n"  # CoreDNS's, where there is no file at all
 DEFAULT_PORT: Final = 53
@@ -59,34 +56,27 @@ def _serve(arguments: Sequence[str]) -> int:
         parser.error(f"unknown command {shown(arguments[0])}, expected {listed(_COMMANDS)}, or flags alone to serve")
     flags = parser.parse_args(arguments)
     if flags.version:
-        print(_version_lines())
+        print(version_text())
         return 0
     if flags.plugins:
-        print("\n".join(f"dns.{name}" for name in sorted(DIRECTIVES)))
+        print(plugins_text())
         return 0
     return _run(flags)
 
 
 def _run(flags: argparse.Namespace) -> int:
-    _mind_signals()
+    mind_signals()
     # Imported here: `check` and `-version` need no sockets and no loop.
     from topodns.app import STOP_ERRORS, Announcement, run
     from topodns.edge.log_lines import start_logging
 
     start_logging(sys.stdout, time.monotonic)
-    announcement = Announcement((lambda ports, settings: None) if flags.quiet else _print_banner, flags.pidfile)
+    announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pidfile)
     try:
         return run(_Loading(flags.conf, flags.port, _stdin_text(flags.conf)), announcement)
     except STOP_ERRORS as problem:
         print(problem, file=sys.stderr)
         return 1
-
-
-def _mind_signals() -> None:
-    """Until the server minds them itself: a signal for a server must not kill one that is about to start."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    for ignored in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(ignored, signal.SIG_IGN)
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -245,21 +235,14 @@ class _Loading:
         return settings
 
 
-def _print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
-    """As CoreDNS: each key with its port, then the version."""
-    lines = []
-    for block in settings.blocks:
-        for key in block.keys:
-            origin = ".".join(key.origin) + "."
-            for host in block.bind or ("",):
-                at = f" on {host}" if host else ""
-                lines.append(f"{origin}:{ports[(host, key.port)]}{at}")
-    print("\n".join([*lines, _version_lines()]), flush=True)
+def _node_cache(arguments: Sequence[str]) -> int:
+    from topodns.node_cache import main as node_cache
+
+    return node_cache(arguments)
 
 
-def _version_lines() -> str:
-    system = f"{platform.system().lower()}/{platform.machine()}"
-    return f"topodns-{__version__}\n{system}, python {platform.python_version()}"
-
-
-_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"check": _check, "explain": _explain}
+_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "check": _check,
+    "explain": _explain,
+    "node-cache": _node_cache,
+}

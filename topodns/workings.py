@@ -13,6 +13,7 @@ from typing import Final
 
 from topodns.cluster.model import Fact
 from topodns.counted import Connections, Counted, cache_labels, servers_of
+from topodns.dns.message import Option
 from topodns.dns.zone_text import BadZone
 from topodns.edge.hosts_source import HostsSource
 from topodns.edge.upstream import DnsUpstream, UpstreamLimits, open_upstream
@@ -22,7 +23,7 @@ from topodns.resolve.cache import ResponseCache
 from topodns.resolve.course import Outcome, Timers
 from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.exchange import Failure, Transport
-from topodns.resolve.forward import DEADLINE, Forwarding
+from topodns.resolve.forward import DEADLINE, Forwarding, OptionsFor, no_options
 from topodns.resolve.hosts import HostNames
 from topodns.resolve.loadbalance import LoadBalancer
 from topodns.resolve.loop import LoopGuard
@@ -41,6 +42,14 @@ FILE_ERRORS: Final = (OSError, BadWeights, BadZone)
 Source = HostsSource | WeightSource | ZoneFileSource
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who tells the cluster DNS where its clients are: a node's cache, which asks for Pods of that node alone."""
+
+    node_name: str  # "" unknown, and then nothing is told
+    upstreams: frozenset[str]  # the addresses that are told, and no others
+
+
 @dataclass(eq=False)
 class Workings:
     """What one server block works with."""
@@ -51,6 +60,7 @@ class Workings:
     hosts: HostNames | None = None
     zone_files: tuple[ZoneFileSource, ...] = ()
     forwards: tuple[Forwarding, ...] = ()
+    tells_node: bool = False  # some forward says where its clients are
     guard: LoopGuard | None = None
     errors: ErrorLog | None = None
     upstreams: list["LateUpstream"] = field(default_factory=list)
@@ -79,8 +89,9 @@ class Workings:
 class Workshop:
     """Makes workings. Raises one of FILE_ERRORS."""
 
-    def __init__(self, timers: Timers, rng: Random) -> None:
+    def __init__(self, timers: Timers, rng: Random, identity: Identity | None = None) -> None:
         self.counted = Counted()
+        self._identity = identity or Identity("", frozenset())
         self._timers = timers
         self._rng = rng
 
@@ -144,8 +155,19 @@ class Workshop:
                 self.counted.in_flight,
                 self.counted.forward,
                 followed=number < len(block.forward),
+                options_for=self._options_for(settings, workings),
                 deadline=min(DEADLINE, block.cancel or DEADLINE),
             )
+
+    def _options_for(self, settings: Forward, workings: Workings) -> OptionsFor:
+        """Our node's name for upstreams that are the cluster DNS, and for no others."""
+        identity = self._identity
+        told = all(address.host in identity.upstreams for address in settings.upstreams)
+        if not told or not identity.node_name:
+            return no_options
+        workings.tells_node = True
+        options = ((int(Option.NODE_IDENTITY), identity.node_name.encode()),)
+        return lambda client: options
 
     def _guard(self, block: ServerBlock, workings: Workings) -> LoopGuard | None:
         if not block.loop or not workings.forwards:

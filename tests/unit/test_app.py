@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.corefiles import settings
 from topodns.app import STOP_ERRORS, Announcement, Server
+from topodns.starting import print_nothing
+from topodns.surroundings import Options
 
 
 def test_a_bug_met_in_building_a_corefile_refuses_it_and_ends_nothing(
@@ -18,7 +20,7 @@ def test_a_bug_met_in_building_a_corefile_refuses_it_and_ends_nothing(
         raise IndexError("tuple index out of range")
 
     wanted = settings(".:0 {\nwhoami\n}")
-    server = Server(lambda: wanted, Announcement(lambda ports, served: None))
+    server = Server(lambda: wanted, Announcement(print_nothing), Options())
     monkeypatch.setattr(server._assembly, "build", broken)
     with caplog.at_level(logging.ERROR), pytest.raises(STOP_ERRORS, match="a bug of topodns: IndexError"):
         asyncio.run(server._take_over(wanted))

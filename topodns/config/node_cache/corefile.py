@@ -34,6 +34,11 @@ class NodeCorefile:
         self._cluster_dns = find_cluster_dns(flags.upstream_service, environment)
 
     @property
+    def cluster_dns(self) -> str:
+        """The address of the cluster DNS; "" where it is not known."""
+        return self._cluster_dns.address
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """What to watch: the template, and the directory of the ConfigMap, which need not be there."""
         return self._flags.base_corefile, self._flags.kube_dns_directory

@@ -7,7 +7,7 @@ and `cleaning` are what leaves and what comes in.
 from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
 from topodns.resolve.forward.flight import DEADLINE, Answer, Flight
 from topodns.resolve.forward.limits import InFlight
-from topodns.resolve.forward.outgoing import Options, OptionsFor, plain_message
+from topodns.resolve.forward.outgoing import Options, OptionsFor, no_options, plain_message
 from topodns.resolve.forward.step import Forwarding
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "Options",
     "OptionsFor",
     "UpstreamCounts",
+    "no_options",
     "plain_message",
 ]

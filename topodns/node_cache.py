@@ -1,0 +1,197 @@
+"""`node-cache`: a server of the Corefile that a template stands for, and the node's network around it.
+
+The order is what keeps a node's DNS alive: first everything answers, then the rules lead the traffic here, and they
+lead it back by themselves when our own questions are not answered any more. At the end the rules go first.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from topodns.config.errors import ConfigError
+from topodns.config.node_cache.corefile import NodeCorefile
+from topodns.config.node_cache.flags import parse_flags, usage
+from topodns.config.node_cache.go_flags import WrongUsage
+from topodns.edge.file_watch import watch_files
+from topodns.edge.host_network.errors import HostNetworkError
+from topodns.edge.host_network.keeper import HostNetworkCounts, HostNetworkKeeper
+from topodns.edge.host_network.plan import RENEWAL_INTERVAL, Firewall, HostNetwork
+from topodns.edge.host_network.supervised import heartbeat_fd, run_supervised
+from topodns.edge.host_network.switch import choose_firewall
+from topodns.edge.log_lines import start_logging
+from topodns.edge.metrics import Published, Reading
+from topodns.edge.node_config_watch import NodeConfigWatch
+from topodns.edge.self_probe import answering
+from topodns.settings.node_cache import Action, NodeCacheFlags
+from topodns.starting import mind_signals, plugins_text, print_banner, print_nothing, version_text
+
+log = logging.getLogger(__name__)
+
+PATIENCE: Final = 0.4  # seconds that an answer to our own question may take: less than between two of them
+# The values that NodeLocal DNSCache has from the start; ours come when they occur.
+_ERROR_TYPES: Final = ("configmap", "interface_add", "interface_check", "iptables", "iptables_lock")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status. Nothing is touched where it is not 0 from the start."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        flags = parse_flags(given, os.environ)
+    except WrongUsage as problem:
+        print(f"{problem}\n{usage()}", file=sys.stderr)
+        return 2
+    except ConfigError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    said = {Action.HELP: usage, Action.VERSION: version_text, Action.PLUGINS: plugins_text}.get(flags.action)
+    if said is not None:
+        print(said())
+        return 0
+    return _serve(flags, given)
+
+
+def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
+    mind_signals()
+    start_logging(sys.stdout, time.monotonic)
+    for remark in flags.remarks:
+        log.warning("node-cache: %s", remark)
+    corefile = NodeCorefile(flags, os.environ)
+    around = NodeNetwork(flags, corefile)
+    if problems := around.watch.load().problems:
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    try:
+        network = _network(flags)
+        if network.firewall is Firewall.IPTABLES and heartbeat_fd() is None:
+            run_supervised(network, (sys.executable, "-m", "topodns", "node-cache", *arguments))
+    except HostNetworkError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return _run(flags, corefile, around, network)
+
+
+def _run(flags: NodeCacheFlags, corefile: NodeCorefile, around: "NodeNetwork", network: HostNetwork) -> int:
+    # Imported here: a supervisor needs none of it.
+    from topodns.app import STOP_ERRORS, Announcement, run
+    from topodns.surroundings import Options
+    from topodns.workings import Identity
+
+    around.keep(network)
+    announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pid_file)
+    options = Options(
+        around,
+        Identity(flags.node_name, frozenset(filter(None, [corefile.cluster_dns]))),
+        list(around.readings()),
+        flags.metrics_listen,
+    )
+    try:
+        return run(lambda: corefile.settings(around.watch.text), announcement, options)
+    except (HostNetworkError, *STOP_ERRORS) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+
+
+def _network(flags: NodeCacheFlags) -> HostNetwork:
+    """What is asked of the host's network, with the firewall that there is. Raises HostNetworkError."""
+    network = HostNetwork(
+        flags.local_ips,
+        flags.port,
+        flags.health_port,
+        flags.interface_name,
+        flags.setup_interface,
+        Firewall(flags.firewall.value),
+    )
+    return replace(network, firewall=choose_firewall(network))
+
+
+class NodeNetwork:
+    """The `Surroundings` of a node cache: link, rules and switch, and the files that its Corefile is made of."""
+
+    def __init__(self, flags: NodeCacheFlags, corefile: NodeCorefile) -> None:
+        self.watch = NodeConfigWatch(corefile.read, corefile.render, self._config_changed, flags.conf)
+        self._flags = flags
+        self._paths = corefile.paths
+        # Until the switch is on, kube-proxy leads a question to the cluster DNS's address to the cluster DNS: only at a
+        # link-local address is it surely us who answers. All addresses are one loop's.
+        self._asked = [address for address in flags.local_ips if address.is_link_local] or list(flags.local_ips)
+        self._reload = asyncio.Event()
+        self._keeper: HostNetworkKeeper
+
+    def keep(self, network: HostNetwork) -> None:
+        """Before anything else is asked of this."""
+        self._keeper = HostNetworkKeeper(network, heartbeat_fd())
+
+    async def before_sockets(self) -> None:
+        await self._keeper.set_up_link()
+
+    async def begin(self) -> None:
+        """The rules, which lead nobody here yet."""
+        for notice in await self._keeper.set_up_rules():
+            log.warning("node-cache: %s", notice)
+        await self._renew()
+
+    def work(self) -> Iterator[tuple[Coroutine[Any, Any, None], str]]:
+        yield self._keeper.run(), "host network"
+        yield self._keep_renewing(), "switch"
+        yield self.watch.run(watch_files(self._paths)), "node configuration"
+
+    async def wants_reload(self) -> None:
+        """Return when there is another Corefile."""
+        await self._reload.wait()
+        self._reload.clear()
+
+    async def before_drain(self) -> None:
+        if self._flags.skip_teardown:
+            self._keeper.leave()
+        else:
+            await self._keeper.remove_rules()
+
+    async def after_close(self) -> None:
+        if not self._flags.skip_teardown:
+            await self._keeper.remove_link()
+
+    def readings(self) -> Iterator[Published]:
+        """node-cache's own metrics."""
+
+        def counts() -> HostNetworkCounts:
+            return self._keeper.counts
+
+        yield Reading(
+            "coredns_nodecache_setup_errors",
+            "Faults of the node's network and of the configuration.",
+            "counter",
+            ("errortype",),
+            lambda: [((kind,), times) for kind, times in self._errors().items()],
+        )
+        yield _gauge("link_present", "The link was there at the last look.", lambda: counts().link_present)
+        yield _gauge(
+            "rules_present", "The rules were there at the last look.", lambda: self._keeper.counts.rules_present
+        )
+        yield _gauge("last_repair_timestamp_seconds", "When something was mended.", lambda: counts().last_repair)
+        yield _gauge("switched_on", "Traffic is led here.", lambda: self._keeper.switched_on())
+
+    def _errors(self) -> dict[str, float]:
+        errors = dict.fromkeys(_ERROR_TYPES, 0.0) | self._keeper.counts.errors
+        return errors | {"configmap": float(self.watch.setup_errors)}
+
+    async def _keep_renewing(self) -> None:
+        while True:
+            await asyncio.sleep(RENEWAL_INTERVAL)
+            await self._renew()
+
+    async def _renew(self) -> None:
+        """Lead the traffic here for another while, if we answer ourselves."""
+        if await answering(self._asked, self._flags.port, PATIENCE):
+            self._keeper.renew()
+
+    def _config_changed(self, text: str) -> None:
+        self._reload.set()
+
+
+def _gauge(name: str, documentation: str, read: Callable[[], float]) -> Reading:
+    return Reading(f"topodns_nodecache_{name}", documentation, "gauge", (), lambda: [((), float(read()))])

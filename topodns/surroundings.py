@@ -1,0 +1,41 @@
+"""What a server may have around it, and be told, beside its Corefile: how a node cache makes use of it."""
+
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from topodns.edge.metrics import Published
+from topodns.settings.server import Address
+from topodns.workings import Identity
+
+
+class Surroundings(Protocol):
+    """What a server has around it that is not its own sockets and files; its tasks end before it is taken down."""
+
+    async def before_sockets(self) -> None:
+        """What has to be there for the sockets to be opened."""
+
+    async def begin(self) -> None:
+        """Everything answers."""
+
+    def work(self) -> Iterable[tuple[Coroutine[Any, Any, None], str]]:
+        """Its tasks and their names."""
+
+    async def wants_reload(self) -> None:
+        """Return when the Corefile is to be read anew."""
+
+    async def before_drain(self) -> None:
+        """Nobody new is to come."""
+
+    async def after_close(self) -> None:
+        """Nothing listens any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a server may be told beside its Corefile."""
+
+    around: Surroundings | None = None
+    identity: Identity | None = None
+    readings: Sequence[Published] = ()  # for its metrics
+    metrics_listen: Address | None = None  # where these are told, too
