@@ -190,7 +190,7 @@ class Server:
         """Nothing has happened yet: even a bug of ours in there is no reason to end what is being served."""
         try:
             return self._assembly.build(settings, feeds)
-        except FILE_ERRORS:
+        except (ConfigError, *FILE_ERRORS):
             raise
         except Exception as problem:
             log.exception("bug: this Corefile could not be built")

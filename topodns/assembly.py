@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from topodns.block_parts import Site, make_parts, make_road
+from topodns.circles import refuse_circles
 from topodns.clusters import Cluster, ClusterMaker, Feed
 from topodns.counted import view_label
 from topodns.dns.message import Query, RRClass
@@ -84,8 +85,9 @@ class Assembly:
         """A generation whose clusters go on with those of `feeds` that are as they need them.
 
         The other clusters are not known yet: `load_manifests`, or `cluster_sources`, makes them so. No feed is changed.
-        Raises one of `workings.FILE_ERRORS`.
+        Raises ConfigError, or one of `workings.FILE_ERRORS`.
         """
+        refuse_circles(settings, self._machine.addresses)
         generation, spare = Generation(settings), list(feeds)
         rows: dict[ListenAt, list[Block]] = {}
         for block in settings.blocks:

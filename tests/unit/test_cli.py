@@ -63,7 +63,8 @@ def test_wrong_usage_is_2_with_the_usage(arguments: Sequence[str], capsys: Captu
 def test_a_word_that_is_no_command_is_told_the_commands(capsys: Captured) -> None:
     with pytest.raises(SystemExit):
         cli.main(["chek"])
-    assert "unknown command 'chek', expected check, explain or node-cache, or flags alone to serve" in capsys.readouterr().err
+    expected = "unknown command 'chek', expected check, explain or node-cache, or flags alone to serve"
+    assert expected in capsys.readouterr().err
 
 
 def test_check_says_that_a_corefile_is_good(capsys: Captured) -> None:
