@@ -202,6 +202,16 @@ def _cleaned(case: Case, theirs: Reply, ours: Reply) -> bool:
     return {record.owner for record in _lowered(theirs.answer) if record not in kept} == {_UNASKED}
 
 
+@_difference(
+    "answers about other names",
+    "told without them, the name would seem to have no address",
+    *(RCODE, RA, AA, AD, TTL, OPTIONS, SIZE, *SECTIONS),
+)
+def _useless(case: Case, theirs: Reply, ours: Reply) -> bool:
+    about = {record.owner for record in _lowered(theirs.answer)}
+    return about == {_UNASKED} and (theirs.rcode, ours.rcode) == (0, _SERVFAIL)
+
+
 @_difference("negative TTLs", "RFC 2308 section 5: not above the SOA's MINIMUM", TTL)
 def _negative_ttl(case: Case, theirs: Reply, ours: Reply) -> bool:
     denied = case.corefile in ("cache", "file") and bool(ours.authority) and bool(theirs.authority)
@@ -303,6 +313,7 @@ DIFFERENCES: Final = (
     _name_servers,
     _pod_ips,
     _cleaned,
+    _useless,
     _negative_ttl,
     _dangling,
     _cached,
