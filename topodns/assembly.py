@@ -105,7 +105,7 @@ class Assembly:
     def _cluster(self, block: ServerBlock, generation: Generation, spare: list[Feed]) -> Cluster | None:
         if block.kubernetes is None:
             return None
-        cluster = self.clusters.make(block.kubernetes, block.topology, spare)
+        cluster = self.clusters.make(block.kubernetes, block.topology, block.view, spare)
         generation.clusters.append(cluster)
         return cluster
 

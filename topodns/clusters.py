@@ -22,6 +22,7 @@ from topodns.edge.manifests import ManifestSource
 from topodns.edge.service_events import NAMESPACE, EventWriter
 from topodns.settings.kubernetes import ApiSettings, KubernetesSettings
 from topodns.settings.topology import TopologySettings
+from topodns.settings.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class Cluster:
     topology: TopologySettings | None
     feed: Feed
     locator: Locator | None
+    view: View | None = None  # of the server block, that answers only some questions for this cluster
 
     @property
     def state(self) -> ClusterState:
@@ -128,7 +130,13 @@ class ClusterMaker:
         self.requests = RequestTally()
         self.service_events: Counter[str] = Counter()
 
-    def make(self, kubernetes: KubernetesSettings, topology: TopologySettings | None, spare: list[Feed]) -> Cluster:
+    def make(
+        self,
+        kubernetes: KubernetesSettings,
+        topology: TopologySettings | None,
+        view: View | None,
+        spare: list[Feed],
+    ) -> Cluster:
         """The cluster of these directives, on the first feed of `spare` that is as they ask, which leaves the list.
 
         Else on a feed of its own that knows nothing yet.
@@ -138,7 +146,7 @@ class ClusterMaker:
         locator = None
         if topology is not None:
             locator = Locator(feed.state, topology.locate, topology.trust, self._own_node, self._own_addresses)
-        return Cluster(kubernetes, topology, feed, locator)
+        return Cluster(kubernetes, topology, feed, locator, view)
 
     def _feed(self, settings: FeedSettings) -> Feed:
         if settings.api is None:

@@ -26,9 +26,11 @@ from topodns.edge.manifests import ManifestSource
 from topodns.resolve.chain import Host
 from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.step import Client, Resolution
+from topodns.resolve.view.filter import ViewFilter
 from topodns.settings.server import Settings
+from topodns.settings.view import View
 
-_LOOPBACK: Final = b"\x7f\0\0\1"
+_SOMEBODY: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # on the node that was named
 
 _METHODS: Final = {
     "nodes": "an address of the node",
@@ -118,21 +120,20 @@ def explanation_text(explained: Mapping[str, object]) -> str:
 def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -> Explanation:
     """The explanation that `name`, `type` (A), and `client` (an address) or `node` ask for. Raises Unexplained."""
     qname, qtype = _parse_name(arguments.get("name", "")), _parse_type(arguments.get("type", "A"))
-    cluster = _cluster_of(clusters, qname)
+    query = Query(0, 0, qname, name_wire(qname), qtype, RRClass.IN, Edns(MAX_TCP_PAYLOAD, 0, False), 0)
     address, node = arguments.get("client", ""), arguments.get("node", "")
     if bool(address) == bool(node):
         raise Unexplained("found both or none of client and node, expected one of them")
+    client = Client(_parse_address(address), 53, "tcp") if address else None
+    cluster = _cluster_of(clusters, query, client)
     if node and cluster.topology is not None:
         _check_node(cluster, node)
-    client = Client(_parse_address(address) if address else _LOOPBACK, 53, "tcp")
     locator = _Pinned(cluster.state, node) if node else cluster.locator
     step = ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, locator)
-    edns = Edns(MAX_TCP_PAYLOAD, 0, False)
-    query = Query(0, 0, qname, name_wire(qname), qtype, RRClass.IN, edns, 0)
-    resolution = step(query, client)
+    resolution = step(query, client or _SOMEBODY)
     if not isinstance(resolution, Resolution):
         raise Unexplained(f"{name_text(qname)} falls through: the kubernetes step passes it on")
-    return _explanation(cluster, query, client if address else None, locator, resolution)
+    return _explanation(cluster, query, client, locator, resolution)
 
 
 def _check_node(cluster: Cluster, name: str) -> None:
@@ -219,13 +220,26 @@ def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidP
     return None
 
 
-def _cluster_of(clusters: Iterable[Cluster], qname: Name) -> Cluster:
+def _cluster_of(clusters: Iterable[Cluster], query: Query, client: Client | None) -> Cluster:
+    """The cluster with the longest origin above the name; of several in views, the first that takes the question."""
     origins = [(origin, cluster) for cluster in clusters for origin in cluster.kubernetes.origins]
-    matching = [(origin, cluster) for origin, cluster in origins if is_subdomain(qname, origin)]
+    matching = [(origin, cluster) for origin, cluster in origins if is_subdomain(query.qname, origin)]
+    name = name_text(query.qname)
     if not matching:
         served = ", ".join(name_text(origin) for origin, _ in origins) or "none"
-        raise Unexplained(f"{name_text(qname)} is below no origin of a kubernetes directive (there are: {served})")
-    return max(matching, key=lambda match: len(match[0]))[1]
+        raise Unexplained(f"{name} is below no origin of a kubernetes directive (there are: {served})")
+    matching.sort(key=lambda match: -len(match[0]))
+    for _, cluster in matching:
+        if cluster.view is None or _takes(cluster.view, query, client):
+            return cluster
+    raise Unexplained(f"no view with a kubernetes directive takes this client's question for {name}")
+
+
+def _takes(view: View, query: Query, client: Client | None) -> bool:
+    view_filter = ViewFilter(view, "")
+    if client is None and view_filter.of_client:
+        raise Unexplained(f"the view {view.name!r} goes by the client's address: name a client, not a node")
+    return view_filter(query, client or _SOMEBODY)
 
 
 def _parse_name(text: str) -> Name:

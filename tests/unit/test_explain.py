@@ -192,6 +192,43 @@ def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
     assert explanation.hint == f"Nodes cannot be read, so that no client has a node: {why}"
 
 
+VIEWED = """cluster.local {
+ view near {
+  expr incidr(client_ip(), '10.0.0.0/24')
+ }
+ kubernetes {
+  manifests cluster.yaml
+ }
+ topology {
+  locate nodes
+ }
+}
+cluster.local {
+ %s
+ kubernetes {
+  manifests cluster.yaml
+ }
+}
+"""
+
+
+def test_the_view_that_takes_the_clients_question_is_asked(directory: Path) -> None:
+    viewed = settings(VIEWED % "", str(directory))
+    assert explained(viewed, "hard", client="10.0.0.1").keys == ("rack", "hall")
+    assert explained(viewed, "hard", client="10.9.0.1").hint.startswith("the server block has no `topology`")
+
+
+def test_without_an_address_nobody_knows_which_view_of_addresses_takes_it(directory: Path) -> None:
+    with pytest.raises(Unexplained, match="the view 'near' goes by the client's address: name a client, not a node"):
+        explained(settings(VIEWED % "", str(directory)), "hard", node="one")
+
+
+def test_a_question_that_no_view_takes_is_said_to_be(directory: Path) -> None:
+    viewed = settings(VIEWED % "view never {\n expr false\n }", str(directory))
+    with pytest.raises(Unexplained, match="no view with a kubernetes directive takes this client's question"):
+        explained(viewed, "hard", client="10.9.0.1")
+
+
 FAULTS = [
     ("neither client nor node", {}, "found both or none of client and node, expected one of them"),
     ("both", {"client": "10.0.0.1", "node": "one"}, "found both or none of client and node, expected one of them"),
