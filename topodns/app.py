@@ -20,7 +20,7 @@ from topodns.assembly import Assembly, Generation, Machine
 from topodns.cluster.model import EVERYTHING, Fact
 from topodns.cluster.topology import OnInvalid
 from topodns.cluster_sources import Feeding, await_sync, end_tasks
-from topodns.clusters import Cluster, Feed
+from topodns.clusters import Cluster, Feed, is_instead_of
 from topodns.config.errors import ConfigError
 from topodns.config.interfaces import own_addresses
 from topodns.edge.kube_api import ApiError
@@ -196,12 +196,13 @@ class Server:
             log.exception("bug: this Corefile could not be built")
             raise NotBuilt(f"a bug of topodns: {problem!r}") from problem
 
-    def _keep_what_is_known(self, fresh: Iterable[Cluster]) -> None:
+    def _keep_what_is_known(self, generation: Generation, fresh: Iterable[Cluster]) -> None:
         """Refuse to take over without what is known of a cluster now: its API server may be gone for a day."""
-        for old in self._events.clusters():
+        going = (cluster for cluster in self._events.clusters() if cluster.feed not in generation.feeds)
+        for old in going:
             for new in fresh:
                 forgotten = sorted((old.state.known & new.state.needed) - new.state.known)
-                if forgotten and old.feed.settings.place == new.feed.settings.place:
+                if forgotten and is_instead_of(new, old):
                     raise NotKnown(f"kubernetes: {', '.join(forgotten)}: known now, but could not be read anew")
 
     async def _prepare(self, generation: Generation, fresh: Collection[Cluster]) -> Prepared:
@@ -209,7 +210,7 @@ class Server:
         if self._generation is None:
             await self._admin.follow(generation)  # /health and /ready have something to say meanwhile
         await await_sync(fresh)
-        self._keep_what_is_known(fresh)
+        self._keep_what_is_known(generation, fresh)
         prepared = self._listeners.prepare(generation)
         try:
             await self._admin.follow(generation)
@@ -308,12 +309,18 @@ class Server:
             await self._reloads.wait()
             self._reloads.clear()
             log.info("Reloading")
-            try:
-                await self._take_over(self._load())
-            except STOP_ERRORS as problem:
-                self._events.reload_failed(str(problem))
-                continue
-            log.info("Reloading complete")
+            if await self._reload():
+                log.info("Reloading complete")
+            else:
+                _settle_memory()  # only here, where no traceback holds it any more, is what was refused let go
+
+    async def _reload(self) -> bool:
+        try:
+            await self._take_over(self._load())
+        except STOP_ERRORS as problem:
+            self._events.reload_failed(str(problem))
+            return False
+        return True
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -116,6 +116,12 @@ class Cluster:
         return self.feed.source
 
 
+def is_instead_of(new: Cluster, old: Cluster) -> bool:
+    """Whether they are read from the same place, or answer for the same names: of another place, or one misspelt."""
+    same_names = not set(new.kubernetes.origins).isdisjoint(old.kubernetes.origins)
+    return same_names or new.feed.settings.place == old.feed.settings.place
+
+
 class ClusterMaker:
     """Makes clusters. `requests` and `service_events` (by outcome) count for all of them together.
 

@@ -142,6 +142,20 @@ def test_k10_a_framing_error_in_the_body_is_noticed_though_the_server_keeps_the_
     run(loop_name, story())
 
 
+def test_a_response_that_is_not_http_is_said_to_be_none(loop_name: str, certificates: Certificates) -> None:
+    async def story() -> None:
+        async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nfoo\r\n")
+
+        async with serving(answer, None) as served, connected(trusting(served, certificates)) as api:
+            with pytest.raises(ApiError, match=": not HTTP: ") as caught:
+                async with api.stream(SERVICES, {}):
+                    pass
+        assert (caught.value.status, "400" in str(caught.value)) == (0, False)
+
+    run(loop_name, story())
+
+
 def test_a_caller_that_leaves_in_the_middle_takes_the_connection_with_it(
     loop_name: str, certificates: Certificates
 ) -> None:

@@ -3,6 +3,7 @@
 All the while somebody asks: no query may stay unanswered, and none may be answered as if less were known.
 """
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,6 +117,25 @@ def test_without_its_api_server_a_reload_keeps_the_cluster_and_the_way_back_to_i
     story.scene.api.up()
     story.follows("10.96.0.7")
     assert story.scene.metric("topodns_relists_total") == 0
+
+
+def test_a_misspelt_endpoint_is_refused_while_its_cluster_is_known(story: Reloading) -> None:
+    story.is_refused(re.sub(r"endpoint \S+", "endpoint http://127.0.0.1:9", story.text), "known now, but could not be")
+    assert (story.scene.data(NEAR), story.watches) == (["10.61.1.1"], [1, 1, 1, 1])
+    story.follows("10.96.0.7")
+
+
+def test_another_cluster_that_cannot_be_reached_makes_nothing_forgotten(story: Reloading) -> None:
+    bound = ELSEWHERE.replace("{", f"{{\n bind {story.scene.server.address}", 1)
+    story.reload(story.text + bound.replace("URL", "http://127.0.0.1:9"))
+    assert story.scene.data(NEAR) == ["10.61.1.1"]
+    assert story.scene.data(FRONT.replace("cluster.local", "other.test")) == ["SERVFAIL"]
+
+
+def test_an_endpoint_with_a_slash_more_is_the_same_one(story: Reloading) -> None:
+    story.scene.api.down()
+    story.reload(re.sub(r"(endpoint \S+)", r"\1/", story.text))
+    assert story.scene.data(NEAR) == ["10.61.1.1"]
 
 
 def test_other_labels_are_read_anew_and_nothing_is_followed_twice(story: Reloading) -> None:

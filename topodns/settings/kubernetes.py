@@ -19,7 +19,7 @@ class PodMode(Enum):
 class ApiSettings:
     """How the API server is reached. All empty: as a Pod is, by its service account."""
 
-    endpoint: str = ""  # URL of the server, https:// or http://
+    endpoint: str = ""  # URL of the server, https:// or http://, without a slash at its end
     tls: tuple[str, str, str] | None = None  # files: client certificate, its key, CA; each "" where not given
     kubeconfig: str = ""  # file
     context: str = ""  # of the kubeconfig; "" is its current one

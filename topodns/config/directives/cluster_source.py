@@ -61,7 +61,7 @@ def _endpoint(option: Directive, settings: KubernetesSettings) -> KubernetesSett
     url = only_arg(option, _URL)
     if not _is_server(url):
         raise option.error(f"'endpoint' has {shown(url)}, expected {_URL}")
-    return replace(settings, api=replace(_api(settings), endpoint=url))
+    return replace(settings, api=replace(_api(settings), endpoint=url.rstrip("/")))
 
 
 def _is_server(text: str) -> bool:

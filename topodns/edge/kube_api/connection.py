@@ -179,7 +179,9 @@ class Connection:
                 return "the connection was closed before a response came"
             case aiohttp.ClientPayloadError():
                 return "the response was cut off"
-        return one_line(str(problem)) or type(problem).__name__
+        # What is not HTTP has a status of aiohttp's making, which nobody would find in a log of the server.
+        text = f"not HTTP: {problem.message}" if isinstance(problem, aiohttp.ClientResponseError) else str(problem)
+        return one_line(text) or type(problem).__name__
 
 
 class _Body:

@@ -35,7 +35,7 @@ def source_of(settings: ApiSettings, account: ServiceAccount, deadlines: Deadlin
 def _endpoint(settings: ApiSettings) -> Access:
     certificate, key, ca = settings.tls or ("", "", "")
     files = file_states((certificate, key, ca))
-    return Access(settings.endpoint.rstrip("/"), "", ca, certificate, key, files=files)
+    return Access(settings.endpoint, "", ca, certificate, key, files=files)
 
 
 class Login:

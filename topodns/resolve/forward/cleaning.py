@@ -4,7 +4,7 @@ A forwarder cannot tell true from false, but it can refuse what was not asked fo
 reply never puts records of other names into a cache.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from topodns.dns.message import Ede, Edns, Option, RRClass, RRset, RRType
@@ -129,10 +129,14 @@ class _Cleaning:
         found = [rrset for rrset in self._reply.authority if self._in_class(rrset)]
         origins = {self._owner(rrset) for rrset in found if rrset.rtype in _DELEGATING}
         if self._dnssec_ok:
-            signatures = (rdata for rrset in found if rrset.rtype == _RRSIG for rdata in rrset.rdatas)
-            origins |= {_name_in(rdata, _SIGNER) for rdata in signatures}
+            origins |= {signer for rrset in found if rrset.rtype == _RRSIG for signer in self._signers(rrset)}
         origins = {origin for origin in origins if any(_is_under(name, origin) for name in self._names)}
         return _aged(rrset for rrset in found if self._delegates(rrset, origins))
+
+    def _signers(self, rrset: RRset) -> Iterator[bytes]:
+        """Who signed it: nobody signs what is not in their zone (RFC 4034 section 3.1.7)."""
+        signers = (_name_in(rdata, _SIGNER) for rdata in rrset.rdatas)
+        return (signer for signer in signers if _is_under(self._owner(rrset), signer))
 
     def _delegates(self, rrset: RRset, origins: set[bytes]) -> bool:
         owner = self._owner(rrset)

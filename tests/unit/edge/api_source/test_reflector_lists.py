@@ -18,6 +18,7 @@ from tests.support.scripted_api import (
     watch,
 )
 from topodns.cluster.model import EVERYTHING
+from topodns.edge.api_source import reader
 from topodns.edge.kube_api import ApiError
 
 
@@ -90,6 +91,14 @@ def test_a_list_that_never_comes_to_its_end_is_one_trouble_however_well_it_begin
         assert len(world.api.requests) > 8
         assert len(caplog.messages) == 1
         assert caplog.messages[0].startswith("plugin/kubernetes: cannot ")
+
+
+def test_k10_pages_without_end_are_trouble_though_each_has_another_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MAX_PAGES", 3)
+    endless: list[Body | ApiError] = [listed(name, token=name) for name in "abcdefgh"]
+    trouble = after(2, SERVICES, NO_WATCH_LIST, *endless).progress.trouble
+    assert trouble is not None
+    assert "the pages of the list do not end: there are more than 3" in trouble.problem
 
 
 def test_each_page_is_a_sign_of_life() -> None:

@@ -1,6 +1,6 @@
 """Whatever an upstream sends, what is kept of it is about the question."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.asking import ask
@@ -70,6 +70,10 @@ def test_what_is_kept_was_received_and_is_of_the_chain(reply: Reply, dnssec_ok: 
     assert len(names) <= MAX_CHAIN + 1
 
 
+SIGNED_ELSEWHERE = (RRset(b"", 43, 0, (b"",), 1), RRset(OWNERS[1], 46, 0, (bytes(18) + QNAME,), 1))
+
+
+@example(Reply(0, 0, QNAME, 1, 1, (), SIGNED_ELSEWHERE, (), None), True)
 @given(replies, st.booleans())
 def test_cleaning_what_is_clean_changes_nothing(reply: Reply, dnssec_ok: bool) -> None:
     try:
