@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from bench.questions import client_socket, read_questions
+
 PATIENCE: Final = 2.0  # seconds without an answer: what is still out will not come
 LIMIT: Final = 15.0  # seconds in which a file is asked
 
@@ -92,10 +94,10 @@ class Clients:
     """Each question's own socket speaks for it, from its source address."""
 
     def __init__(self, path: Path, port: int) -> None:
-        self.questions = _read(path)
+        self.questions = read_questions(path)
         self.answers = self.with_records = 0
         self._selector = selectors.DefaultSelector()
-        self._sockets = {source: _socket_of(source, port) for source, _ in self.questions}
+        self._sockets = {source: client_socket(source, port) for source, _ in self.questions}
         for sock in self._sockets.values():
             self._selector.register(sock, selectors.EVENT_READ)
 
@@ -116,22 +118,6 @@ class Clients:
         self._selector.close()
         for sock in self._sockets.values():
             sock.close()
-
-
-def _read(path: Path) -> list[tuple[bytes, bytes]]:
-    data, at, questions = path.read_bytes(), 0, []
-    while at < len(data):
-        end = at + 6 + int.from_bytes(data[at + 4 : at + 6], "big")
-        questions.append((data[at : at + 4], data[at + 6 : end]))
-        at = end
-    return questions
-
-
-def _socket_of(source: bytes, port: int) -> socket.socket:
-    sock = socket.socket(type=socket.SOCK_DGRAM)
-    sock.bind((socket.inet_ntoa(source), 0))
-    sock.connect(("127.0.0.1", port))
-    return sock
 
 
 def _ask_all(clients: Clients, upstream: Upstream, window: int) -> int:

@@ -1,5 +1,6 @@
 """The loads: who asks what, how often, and the files that the generators read it from."""
 
+import socket
 import struct
 from collections.abc import Iterable
 from itertools import product
@@ -103,6 +104,24 @@ def write_questions(path: Path, questions: Iterable[Question]) -> Path:
     messages = ((question.client, question.message) for question in questions)
     path.write_bytes(b"".join(client + len(message).to_bytes(2, "big") + message for client, message in messages))
     return path
+
+
+def read_questions(path: Path) -> list[tuple[bytes, bytes]]:
+    """What `write_questions` wrote: clients, packed, and messages."""
+    data, at, questions = path.read_bytes(), 0, []
+    while at < len(data):
+        end = at + 6 + int.from_bytes(data[at + 4 : at + 6], "big")
+        questions.append((data[at : at + 4], data[at + 6 : end]))
+        at = end
+    return questions
+
+
+def client_socket(client: bytes, port: int) -> socket.socket:
+    """A UDP socket of this packed address, for that port of 127.0.0.1."""
+    sock = socket.socket(type=socket.SOCK_DGRAM)
+    sock.bind((socket.inet_ntoa(client), 0))
+    sock.connect(("127.0.0.1", port))
+    return sock
 
 
 def write_dnsperf_input(path: Path, questions: Iterable[Question]) -> Path:

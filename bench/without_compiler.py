@@ -13,6 +13,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
+from bench.questions import client_socket, read_questions
+
 WINDOW: Final = 64  # questions ahead of the answers
 PATIENCE: Final = 0.5  # seconds without an answer: what is still out will not come
 
@@ -28,8 +30,8 @@ def echo(port: int) -> None:
 
 def ask(port: int, path: Path, seconds: float) -> None:
     """Ask the questions of the file and print what came back."""
-    questions = _read(path)
-    sockets = {client: _socket_of(client, port) for client, _ in questions}
+    questions = read_questions(path)
+    sockets = {client: client_socket(client, port) for client, _ in questions}
     watch = select.epoll()
     by_number = {sock.fileno(): sock for sock in sockets.values()}
     for number in by_number:
@@ -58,22 +60,6 @@ def _collect(watch: select.epoll, sockets: dict[int, socket.socket], waiting: in
             counts[_kind(sockets[number].recv(4096))] += 1
             waiting -= 1
     return 0
-
-
-def _read(path: Path) -> list[tuple[bytes, bytes]]:
-    data, at, questions = path.read_bytes(), 0, []
-    while at < len(data):
-        end = at + 6 + int.from_bytes(data[at + 4 : at + 6], "big")
-        questions.append((data[at : at + 4], data[at + 6 : end]))
-        at = end
-    return questions
-
-
-def _socket_of(client: bytes, port: int) -> socket.socket:
-    sock = socket.socket(type=socket.SOCK_DGRAM)
-    sock.bind((socket.inet_ntoa(client), 0))
-    sock.connect(("127.0.0.1", port))
-    return sock
 
 
 def _kind(answer: bytes) -> str:

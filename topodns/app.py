@@ -171,6 +171,8 @@ class Server:
             prepared = await self._prepare(generation, fresh)
         except BaseException:
             await self._feeding.keep_only(before)
+            if fresh:  # what was read for nothing, once no traceback holds it any more
+                asyncio.get_running_loop().call_soon(_settle_memory)
             raise
         await self._end_tasks()
         for cluster in fresh:
@@ -309,18 +311,12 @@ class Server:
             await self._reloads.wait()
             self._reloads.clear()
             log.info("Reloading")
-            if await self._reload():
-                log.info("Reloading complete")
-            else:
-                _settle_memory()  # only here, where no traceback holds it any more, is what was refused let go
-
-    async def _reload(self) -> bool:
-        try:
-            await self._take_over(self._load())
-        except STOP_ERRORS as problem:
-            self._events.reload_failed(str(problem))
-            return False
-        return True
+            try:
+                await self._take_over(self._load())
+            except STOP_ERRORS as problem:
+                self._events.reload_failed(str(problem))
+                continue
+            log.info("Reloading complete")
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -20,14 +20,14 @@ from topodns.config.node_cache.go_flags import WrongUsage
 from topodns.edge.file_watch import watch_files
 from topodns.edge.host_network.errors import HostNetworkError
 from topodns.edge.host_network.keeper import HostNetworkCounts, HostNetworkKeeper
-from topodns.edge.host_network.plan import RENEWAL_INTERVAL, Firewall, HostNetwork
+from topodns.edge.host_network.plan import RENEWAL_INTERVAL, HostNetwork
 from topodns.edge.host_network.supervised import heartbeat_fd, run_supervised
 from topodns.edge.host_network.switch import choose_firewall
 from topodns.edge.log_lines import start_logging
 from topodns.edge.metrics import Published, Reading
 from topodns.edge.node_config_watch import NodeConfigWatch
 from topodns.edge.self_probe import answering
-from topodns.settings.node_cache import Action, NodeCacheFlags
+from topodns.settings.node_cache import Action, Firewall, NodeCacheFlags
 from topodns.starting import mind_signals, plugins_text, print_banner, print_nothing, version_text
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ def _network(flags: NodeCacheFlags) -> HostNetwork:
         flags.health_port,
         flags.interface_name,
         flags.setup_interface,
-        Firewall(flags.firewall.value),
+        flags.firewall,
     )
     return replace(network, firewall=choose_firewall(network))
 

@@ -18,6 +18,7 @@ from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import write_topodns_image
 from tests.support.kube.objects import headless, pod_spec, sleeping_container, workload
 from tests.support.kube.servers import Server, cluster_dns_service, grant, permissions, server
+from tests.support.skipping import skip_all, those_of
 
 CLUSTER_DNS_IPV6: Final = "fd00:10:96::a"
 TOPOLOGY_ZONES: Final = "a,a,b,c"
@@ -42,21 +43,13 @@ Serve = Callable[..., AbstractContextManager[Server]]
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where no lab can be had, or none with fake nodes, nothing that needs it is tried."""
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    ours = those_of(Path(__file__).parent, items)
     if ours and (reason := why_impossible()):
-        _skip(config, items, ours, f"NO KUBERNETES HERE, nothing of tests/cluster is tried: {reason}")
+        skip_all(config, items, ours, f"NO KUBERNETES HERE, nothing of tests/cluster is tried: {reason}")
         return
     crowded = [item for item in ours if item.path.name == CROWDED]
     if crowded and (reason := why_no_fake_nodes()):
-        _skip(config, items, crowded, f"NO KWOK HERE, nothing of {CROWDED} is tried: {reason}")
-
-
-def _skip(config: pytest.Config, items: list[pytest.Item], those: list[pytest.Item], reason: str) -> None:
-    """One test for all, so that the reason stands in one line."""
-    first, *others = those
-    first.add_marker(pytest.mark.skip(reason=reason))
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
+        skip_all(config, items, crowded, f"NO KWOK HERE, nothing of {CROWDED} is tried: {reason}")
 
 
 @pytest.fixture(scope="session")

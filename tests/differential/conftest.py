@@ -12,20 +12,15 @@ from tests.differential.world import cluster
 from tests.kubelab.programs import COREDNS
 from tests.support.fake_api.server import running
 from tests.support.process import own_address
+from tests.support.skipping import skip_all, those_of
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where there is no CoreDNS, one test is skipped for all, so that the reason stands in one line."""
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
-    if not ours or not COREDNS.missing:
-        return
-    first, *others = ours
-    missing = (
-        f"NO COREDNS HERE, nothing is compared with it: {COREDNS.folder} lacks it; `make test-differential` builds it"
-    )
-    first.add_marker(pytest.mark.skip(reason=missing))
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
+    """Where there is no CoreDNS, nothing is compared."""
+    ours = those_of(Path(__file__).parent, items)
+    if ours and COREDNS.missing:
+        lacking = f"{COREDNS.folder} lacks it; `make test-differential` builds it"
+        skip_all(config, items, ours, f"NO COREDNS HERE, nothing is compared with it: {lacking}")
 
 
 @pytest.fixture(scope="session")

@@ -6,17 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.namespaces import World, why_impossible, world
+from tests.support.skipping import skip_all, those_of
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where no namespaces can be had, one test is skipped for all, so that the reason stands in one line."""
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
-    if not ours or not (reason := why_impossible()):
-        return
-    first, *others = ours
-    first.add_marker(pytest.mark.skip(reason=f"NO NETWORK NAMESPACES HERE, nothing of tests/node is tried: {reason}"))
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
+    """Where no namespaces can be had, nothing is tried."""
+    ours = those_of(Path(__file__).parent, items)
+    if ours and (reason := why_impossible()):
+        skip_all(config, items, ours, f"NO NETWORK NAMESPACES HERE, nothing of tests/node is tried: {reason}")
 
 
 @pytest.fixture

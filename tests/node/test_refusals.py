@@ -16,10 +16,11 @@ ATTEMPT = """
 import asyncio
 from topodns.edge.host_network.errors import HostNetworkError
 from topodns.edge.host_network.keeper import HostNetworkKeeper
-from topodns.edge.host_network.plan import Firewall, HostNetwork, parse_local_addresses
+from topodns.settings.node_cache import Firewall
+from tests.support.host_networks import host_network
 
 async def attempt():
-    network = HostNetwork(parse_local_addresses("169.254.20.10"), firewall=Firewall("{firewall}"))
+    network = host_network("169.254.20.10", firewall=Firewall("{firewall}"))
     keeper = HostNetworkKeeper(network)
     for step in (keeper.set_up_link, keeper.set_up_rules):
         try:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.support.host_networks import host_network
 from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from tests.support.loops import eventually
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, World
@@ -14,7 +15,8 @@ from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
 from topodns.edge.host_network.iptables_text import parse_save
 from topodns.edge.host_network.keeper import HostNetworkKeeper
 from topodns.edge.host_network.nftables import read_table
-from topodns.edge.host_network.plan import SKIP_CONNTRACK, Firewall, HostNetwork, parse_local_addresses
+from topodns.edge.host_network.plan import SKIP_CONNTRACK
+from topodns.settings.node_cache import Firewall
 
 XTABLES_LOCK = "/run/xtables.lock"
 
@@ -234,7 +236,7 @@ def test_without_rules_only_the_link_is_made(scene: World) -> None:
 
 def test_one_family_is_enough(scene: World) -> None:
     async def story() -> None:
-        async with kept(HostNetwork(parse_local_addresses(LINK_LOCAL[6]))) as keeper:
+        async with kept(host_network(LINK_LOCAL[6])) as keeper:
             assert keeper.renew()
 
     on_node(scene, story)

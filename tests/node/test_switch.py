@@ -11,7 +11,8 @@ from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_n
 from tests.support.kept_process import SILENT, keeping
 from tests.support.namespaces import CLUSTER_DNS, World, ask
 from tests.support.process import until
-from topodns.edge.host_network.plan import SWITCH_SECONDS, Firewall
+from topodns.edge.host_network.plan import SWITCH_SECONDS
+from topodns.settings.node_cache import Firewall
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
 MOST = SWITCH_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out

@@ -20,26 +20,19 @@ from tests.support.messages import EDE, Opt
 from tests.support.process import METRICS, Server, serving, until
 from tests.support.stubs import Stub, Told, ask_together
 from tests.support.upstream_faults import (
+    LIES,
     answers,
     as_large_as_can_be,
     closes,
-    garbage,
     half_a_reply,
-    longer_name,
-    no_question,
     other_case,
     resets,
     says,
     says_first,
     says_from,
-    shorter_name,
     silent,
     slow,
-    the_query_itself,
     truncated,
-    wrong_id,
-    wrong_name,
-    wrong_type,
 )
 
 IN_TIME = 4.5  # seconds; a stub waits for 5
@@ -58,7 +51,6 @@ class Kind(NamedTuple):
     tcp: str
 
 
-LIES = [wrong_id, wrong_name, wrong_type, longer_name, shorter_name, no_question, the_query_itself, garbage]
 BROKEN = [
     faulty.alias_with_two_opts,
     faulty.name_pointing_to_itself,

@@ -10,27 +10,21 @@ from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour, bad_upstre
 from tests.support.loops import either_loop, eventually, needs_ipv6, run
 from tests.support.messages import query
 from tests.support.upstream_faults import (
+    LIES,
     answers,
     as_large_as_can_be,
     backwards,
     closes,
     dripping,
-    garbage,
     half_a_reply,
-    longer_name,
-    no_question,
     one_after_another,
     other_case,
     resets,
     says,
     says_first,
-    shorter_name,
     silent,
     slow,
-    the_query_itself,
     wrong_id,
-    wrong_name,
-    wrong_type,
 )
 from tests.support.upstream_story import (
     BRIEF,
@@ -52,7 +46,6 @@ from topodns.resolve.exchange import Failure
 
 pytestmark = either_loop
 
-LIES = [wrong_id, wrong_name, wrong_type, longer_name, shorter_name, no_question, the_query_itself, garbage]
 LOST = Failure("connection closed by the upstream", timed_out=False)
 RESET = Failure("connection reset by peer", timed_out=False)
 

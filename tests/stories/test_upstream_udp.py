@@ -8,25 +8,20 @@ import pytest
 from tests.support.bad_upstream import ANSWER, Behaviour, bad_upstream
 from tests.support.loops import either_loop, eventually, needs_ipv6, run
 from tests.support.upstream_faults import (
+    LIES,
     answers,
     as_large_as_can_be,
     backwards,
-    garbage,
-    longer_name,
-    no_question,
     one_after_another,
     other_case,
     says,
     says_first,
     says_from,
-    shorter_name,
     silent,
     slow,
-    the_query_itself,
     truncated,
     wrong_id,
     wrong_name,
-    wrong_type,
 )
 from tests.support.upstream_story import (
     BRIEF,
@@ -45,8 +40,6 @@ from topodns.edge.upstream import UpstreamLimits
 from topodns.resolve.exchange import Failure
 
 pytestmark = either_loop
-
-LIES = [wrong_id, wrong_name, wrong_type, longer_name, shorter_name, no_question, the_query_itself, garbage]
 
 
 def unused_port() -> int:

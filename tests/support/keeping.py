@@ -7,17 +7,19 @@ from typing import Any
 
 import uvloop
 
+from tests.support.host_networks import host_network
 from tests.support.loops import PATIENCE
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, World, ask
 from topodns.edge.host_network.keeper import HostNetworkKeeper
-from topodns.edge.host_network.plan import RENEWAL_INTERVAL, Firewall, HostNetwork, parse_local_addresses
+from topodns.edge.host_network.plan import RENEWAL_INTERVAL, HostNetwork
+from topodns.settings.node_cache import Firewall
 
 ADDRESSES = (*LINK_LOCAL.values(), *CLUSTER_DNS.values())
 
 
 def network(firewall: Firewall = Firewall.AUTO) -> HostNetwork:
     """Both families, the link-local address and that of the cluster DNS."""
-    return HostNetwork(parse_local_addresses(",".join(ADDRESSES)), firewall=firewall)
+    return host_network(",".join(ADDRESSES), firewall=firewall)
 
 
 def on_node(scene: World, story: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -167,3 +167,7 @@ def as_large_as_can_be(message: bytes) -> bytes:
 def _txt(size: int) -> bytes:
     text = b"x" * (size - 13)
     return struct.pack("!HHHIHB", 0xC00C, _TXT, 1, 60, len(text) + 1, len(text)) + text
+
+
+LIES = (wrong_id, wrong_name, wrong_type, longer_name, shorter_name, no_question, the_query_itself, garbage)
+"""What is no reply to the question, however it looks."""

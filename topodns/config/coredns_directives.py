@@ -131,7 +131,7 @@ DIRECTIVES: Final[Mapping[str, Row]] = {  # in the order of CoreDNS's plugin.cfg
     "auto": _unsupported("write one `file` for each zone"),
     "secondary": _unsupported(_PRIMARY),
     "etcd": _unsupported("`forward` the zone to a CoreDNS that has etcd, or write its records into `hosts` or `file`"),
-    "loop": _differs("a loop is answered with SERVFAIL until it is gone; the process never ends because of one"),
+    "loop": _differs("what loops while serving gets SERVFAIL until it is gone; what plainly will is refused at load"),
     "forward": _differs(
         "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal questions "
         "are asked once, and a client has at most 256 of them under way; max_age 0 is 30s to 60s here",

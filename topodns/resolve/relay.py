@@ -189,6 +189,7 @@ class Relay:
             if rrset is not None:
                 made = self._reply(plain, rrset, answer.flags)
         except Exception:
+            self._tally.panics += 1
             log.exception("bug: the reply to a plain question of %d octets", len(plain.data))
         reply.settle(self._slowly(plain, answer) if made is None else made)
 

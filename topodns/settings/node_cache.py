@@ -1,7 +1,7 @@
 """What node-cache is told by its command line and its files. Plain values: nothing here reads or decides."""
 
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, StrEnum
 from ipaddress import IPv4Address, IPv6Address
 
 from topodns.settings.server import Address
@@ -9,7 +9,7 @@ from topodns.settings.server import Address
 IPAddress = IPv4Address | IPv6Address
 
 
-class Firewall(Enum):
+class Firewall(StrEnum):
     """How packets are kept out of conntrack; the value is what `-firewall` is given."""
 
     AUTO = "auto"  # nftables where `nft` works, else iptables

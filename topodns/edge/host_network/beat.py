@@ -9,7 +9,8 @@ import socket
 from collections.abc import Iterable
 
 from topodns.edge.host_network.nftables_text import Order, payload
-from topodns.edge.host_network.plan import HostNetwork, IpAddress
+from topodns.edge.host_network.plan import HostNetwork
+from topodns.settings.node_cache import IPAddress
 
 
 class Beat:
@@ -20,7 +21,7 @@ class Beat:
         self._payloads = {order: payload(key, order) for order in Order}
         self._socks: dict[int, socket.socket] = {}
 
-    def renew(self, addresses: Iterable[IpAddress]) -> bool:
+    def renew(self, addresses: Iterable[IPAddress]) -> bool:
         """Switch these addresses on, for SWITCH_SECONDS from now. Returns whether the rules were there for all."""
         return all([self._order(Order.RENEW, address) for address in addresses])
 
@@ -36,7 +37,7 @@ class Beat:
         while self._socks:
             self._socks.popitem()[1].close()
 
-    def _order(self, order: Order, address: IpAddress) -> bool:
+    def _order(self, order: Order, address: IPAddress) -> bool:
         try:
             self._sock(address.version).sendto(self._payloads[order], self._destinations[address])
         except OSError as refusal:

@@ -13,7 +13,6 @@ class ErrorKind(StrEnum):
     NFTABLES = "nftables"
     FIREWALL = "firewall"  # neither nftables nor iptables can be had
     PERMISSION = "permission"  # CAP_NET_ADMIN is missing
-    ADDRESS = "address"  # something that is no address to listen on
 
 
 class HostNetworkError(Exception):

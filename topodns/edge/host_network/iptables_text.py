@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from topodns.edge.host_network.plan import ALLOW_DNS, SKIP_CONNTRACK, Hook, HostNetwork, IpAddress, Rule, Table, rules
+from topodns.edge.host_network.plan import ALLOW_DNS, SKIP_CONNTRACK, Hook, HostNetwork, Rule, Table, rules
+from topodns.settings.node_cache import IPAddress
 
 JUMP: Final = "topodns"  # the comment of the rules that lead to our chains
 HOOKS: Final = {Table.RAW: (Hook.PREROUTING, Hook.OUTPUT), Table.FILTER: (Hook.INPUT, Hook.OUTPUT)}
@@ -148,7 +149,7 @@ def _is_left_behind(rule: str, network: HostNetwork) -> bool:
     return not named.isdisjoint(map(_as_saved, network.local_addresses))
 
 
-def _as_saved(address: IpAddress) -> str:
+def _as_saved(address: IPAddress) -> str:
     return f"{address}/{address.max_prefixlen}"
 
 

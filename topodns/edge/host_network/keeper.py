@@ -20,10 +20,11 @@ from typing import Final, Never, TypeVar
 from topodns.edge.host_network.errors import HostNetworkError
 from topodns.edge.host_network.link import ensure_link, remove_link
 from topodns.edge.host_network.notices import look
-from topodns.edge.host_network.plan import SWITCH_SECONDS, Firewall, HostNetwork, IpAddress
+from topodns.edge.host_network.plan import SWITCH_SECONDS, HostNetwork
 from topodns.edge.host_network.presence import Presence
 from topodns.edge.host_network.switch import NoSwitch, Switch, choose_firewall, make_switch
 from topodns.edge.host_network.watch import LinkWatch
+from topodns.settings.node_cache import Firewall, IPAddress
 
 GLANCE: Final = 0.15  # seconds between two looks at whether the rules are there; each costs some microseconds
 TICK: Final = 5.0  # seconds between two comparisons of all that is there with all that is wished
@@ -81,7 +82,7 @@ class HostNetworkKeeper:
         await self._beside(lambda: self._attempt(self._switch.ensure_beside))
         return await self._beside(look) if self.firewall is not Firewall.NONE else ()
 
-    def renew(self, addresses: Collection[IpAddress] | None = None) -> bool:
+    def renew(self, addresses: Collection[IPAddress] | None = None) -> bool:
         """On for these listen addresses (None: all), for SWITCH_SECONDS. Some microseconds, and no waiting.
 
         Returns False where the rules are not there: they are being mended, call again when it is time.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.plan import HostNetwork, IpAddress
+from topodns.edge.host_network.plan import HostNetwork
 from topodns.edge.host_network.rtnetlink import (
     CREATE,
     DELETE_ADDRESS,
@@ -18,6 +18,7 @@ from topodns.edge.host_network.rtnetlink import (
     write_address,
     write_link,
 )
+from topodns.settings.node_cache import IPAddress
 
 KINDS: Final = ("dummy", "ifb", "bridge")  # what is tried in turn: not every kernel has the first
 ALIAS: Final = "topodns"  # marks a link as ours
@@ -79,7 +80,7 @@ def _create(kernel: Rtnetlink, name: str) -> Link:
     raise HostNetworkError(ErrorKind.INTERFACE_ADD, f"adding link {name}: {', '.join(refused)}")
 
 
-def _add_address(kernel: Rtnetlink, index: int, address: IpAddress) -> None:
+def _add_address(kernel: Rtnetlink, index: int, address: IPAddress) -> None:
     try:
         kernel.change(NEW_ADDRESS, write_address(index, address), CREATE | EXCLUSIVE)
     except OSError as problem:
@@ -90,7 +91,7 @@ def _add_address(kernel: Rtnetlink, index: int, address: IpAddress) -> None:
             raise _error(ErrorKind.INTERFACE_ADD, f"adding address {address}", problem) from problem
 
 
-def _remove_addresses(kernel: Rtnetlink, index: int, addresses: Iterable[IpAddress]) -> None:
+def _remove_addresses(kernel: Rtnetlink, index: int, addresses: Iterable[IPAddress]) -> None:
     for address in addresses:
         _remove(kernel, DELETE_ADDRESS, write_address(index, address))
 

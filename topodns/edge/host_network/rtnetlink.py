@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from topodns.edge.host_network.plan import IpAddress
+from topodns.settings.node_cache import IPAddress
 
 # Types of messages (linux/rtnetlink.h)
 NEW_LINK: Final = 16
@@ -65,7 +65,7 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class LinkAddress:
     index: int  # of the link
-    address: IpAddress
+    address: IPAddress
 
 
 class Message(NamedTuple):
@@ -114,7 +114,7 @@ def write_link(index: int = 0, *, name: str = "", kind: str = "", alias: str = "
     return b"".join(parts)
 
 
-def write_address(index: int, address: IpAddress) -> bytes:
+def write_address(index: int, address: IPAddress) -> bytes:
     """A body for an address of a link, alone in its network."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     scope = _SCOPE_HOST if address.version == 4 else 0  # of IPv6 the address itself says it
@@ -188,7 +188,7 @@ class Rtnetlink:
             return None
         return next((read_link(message.body) for message in found), None)
 
-    def addresses(self, index: int) -> set[IpAddress]:
+    def addresses(self, index: int) -> set[IPAddress]:
         """The addresses of a link."""
         bodies = (message.body for message in self._ask(GET_ADDRESS, _ADDRESS.pack(0, 0, 0, 0, index), DUMP))
         return {each.address for body in bodies if (each := read_address(body)) and each.index == index}

@@ -14,15 +14,16 @@ from typing import Protocol
 from topodns.edge.host_network import iptables, nftables
 from topodns.edge.host_network.beat import Beat
 from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.plan import Firewall, HostNetwork, IpAddress
+from topodns.edge.host_network.plan import HostNetwork
 from topodns.edge.host_network.programs import find_program
 from topodns.edge.host_network.supervisor import EXPIRE, LEAVE, RENEW, SILENCE
+from topodns.settings.node_cache import Firewall, IPAddress
 
 
 class Switch(Protocol):
     """The rules of one firewall."""
 
-    def renew(self, addresses: Collection[IpAddress]) -> bool:
+    def renew(self, addresses: Collection[IPAddress]) -> bool:
         """On for these listen addresses, for a while. Returns whether the rules are there, as far as can be told."""
 
     def expire(self) -> bool:
@@ -87,7 +88,7 @@ class NftablesSwitch:
         with suppress(HostNetworkError):
             self._tools = iptables.find_all_tools(network)
 
-    def renew(self, addresses: Collection[IpAddress]) -> bool:
+    def renew(self, addresses: Collection[IPAddress]) -> bool:
         return self._beat is not None and self._beat.renew(addresses)
 
     def expire(self) -> bool:
@@ -137,7 +138,7 @@ class IptablesSwitch:
             os.set_blocking(heartbeat, False)
             os.set_inheritable(heartbeat, False)
 
-    def renew(self, addresses: Collection[IpAddress]) -> bool:
+    def renew(self, addresses: Collection[IPAddress]) -> bool:
         """All addresses are switched as one: nothing is renewed where one of them is left out."""
         if not set(addresses).issuperset(self._network.local_addresses):
             return True
@@ -190,7 +191,7 @@ class IptablesSwitch:
 class NoSwitch:
     """`-firewall none`: whoever set the rules answers for them."""
 
-    def renew(self, addresses: Collection[IpAddress]) -> bool:
+    def renew(self, addresses: Collection[IPAddress]) -> bool:
         return True
 
     def expire(self) -> bool:

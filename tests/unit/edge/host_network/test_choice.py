@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.host_networks import host_network
 from topodns.edge.host_network import programs
 from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.plan import Firewall, HostNetwork, parse_local_addresses
 from topodns.edge.host_network.switch import choose_firewall
+from topodns.settings.node_cache import Firewall
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def no_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def choose(firewall: Firewall) -> Firewall:
-    return choose_firewall(HostNetwork(parse_local_addresses("169.254.20.10"), firewall=firewall))
+    return choose_firewall(host_network("169.254.20.10", firewall=firewall))
 
 
 @pytest.mark.usefixtures("no_programs")

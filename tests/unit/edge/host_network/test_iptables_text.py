@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.support.host_networks import host_network
 from topodns.edge.host_network.iptables_text import is_open, parse_save, removal_text, repair_text, switch_text
-from topodns.edge.host_network.plan import SKIP_CONNTRACK, HostNetwork, Table, parse_local_addresses
+from topodns.edge.host_network.plan import SKIP_CONNTRACK, Table
 
-BOTH = HostNetwork(parse_local_addresses("169.254.20.10,fd00::10"))
+BOTH = host_network("169.254.20.10,fd00::10")
 JUMPS = (
     "-A PREROUTING -m comment --comment topodns -j TOPODNS-PREROUTING",
     "-A OUTPUT -m comment --comment topodns -j TOPODNS-OUTPUT",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.host_networks import host_network
 from topodns.edge.host_network.nftables_text import (
     Order,
     parse_table,
@@ -14,12 +15,12 @@ from topodns.edge.host_network.nftables_text import (
     trial_text,
     wished_rules,
 )
-from topodns.edge.host_network.plan import HostNetwork, parse_local_addresses
+from topodns.edge.host_network.plan import HostNetwork
 
 KEY = bytes.fromhex("00112233445566")
 OTHER_KEY = bytes.fromhex("ffeeddccbbaa99")
-BOTH = HostNetwork(parse_local_addresses("169.254.20.10,10.96.0.10,fd00::10"))
-IPV4 = HostNetwork(parse_local_addresses("169.254.20.10"))
+BOTH = host_network("169.254.20.10,10.96.0.10,fd00::10")
+IPV4 = host_network("169.254.20.10")
 
 
 def listing(network: HostNetwork, key: bytes = KEY) -> list[dict[str, Any]]:

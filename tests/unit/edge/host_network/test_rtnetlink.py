@@ -5,7 +5,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.edge.host_network.plan import HostNetwork, IpAddress
+from topodns.edge.host_network.plan import HostNetwork
 from topodns.edge.host_network.rtnetlink import (
     DELETE_ADDRESS,
     DELETE_LINK,
@@ -21,6 +21,7 @@ from topodns.edge.host_network.rtnetlink import (
     write_link,
 )
 from topodns.edge.host_network.watch import concerns
+from topodns.settings.node_cache import IPAddress
 
 IPV4, IPV6, OTHER = ip_address("169.254.20.10"), ip_address("fd00::10"), ip_address("192.0.2.1")
 OURS = HostNetwork((IPV4, IPV6))
@@ -33,7 +34,7 @@ def test_a_link_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("address", [IPV4, IPV6])
-def test_an_address_is_read_as_it_was_written_and_is_alone_in_its_network(address: IpAddress) -> None:
+def test_an_address_is_read_as_it_was_written_and_is_alone_in_its_network(address: IPAddress) -> None:
     body = write_address(7, address)
     assert read_address(body) == LinkAddress(7, address)
     assert body[1] == address.max_prefixlen

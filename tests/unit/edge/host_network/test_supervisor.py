@@ -1,7 +1,7 @@
 """The supervisor's decisions: what it hears, when, and where the switch has to be."""
 
+from tests.support.host_networks import host_network
 from topodns.edge.host_network.iptables import Tools
-from topodns.edge.host_network.plan import HostNetwork, parse_local_addresses
 from topodns.edge.host_network.supervised import write_orders
 from topodns.edge.host_network.supervisor import EXPIRE, LEAVE, RENEW, SILENCE, Supervision
 
@@ -85,7 +85,7 @@ def test_it_sleeps_until_the_silence_would_be_too_long_and_for_ever_when_off() -
 
 
 def test_its_orders_name_every_program_with_its_input_for_on_and_off() -> None:
-    network = HostNetwork(parse_local_addresses("169.254.20.10,fd00::10"))
+    network = host_network("169.254.20.10,fd00::10")
     tools = [Tools(4, "/sbin/iptables-save", "/sbin/iptables-restore"), Tools(6, "/sbin/s", "/sbin/ip6tables-restore")]
     first, *fields = write_orders(network, tools, alone=True).split(b"\0")
     assert first == b"unknown"

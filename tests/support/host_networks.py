@@ -1,0 +1,11 @@
+"""What a node cache wishes, from addresses as text."""
+
+from ipaddress import ip_address
+
+from topodns.edge.host_network.plan import HostNetwork
+from topodns.settings.node_cache import Firewall
+
+
+def host_network(addresses: str, firewall: Firewall = Firewall.AUTO) -> HostNetwork:
+    """The addresses have commas between them."""
+    return HostNetwork(tuple(map(ip_address, addresses.split(","))), firewall=firewall)
