@@ -9,6 +9,7 @@ from topodns.clusters import Cluster
 from topodns.edge.admin_http import AdminServer, Reply, Request, Route
 from topodns.edge.api_source import ApiSource
 from topodns.edge.metrics import CONTENT_TYPE, Metrics
+from topodns.edge.port_sharing import Instance, Sharing, leave_group
 from topodns.edge.sockets import open_tcp
 from topodns.explain import Unexplained, explain_request
 from topodns.settings.server import Address
@@ -17,26 +18,38 @@ _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
 class Admin:
-    """The HTTP side. `lame` turns /ready off for good; a generation decides what is served where."""
+    """The HTTP side; a generation decides what is served where."""
 
-    def __init__(self, metrics: Metrics, metrics_listen: Address | None = None) -> None:
-        """`metrics_listen`: where they are told whatever the Corefile says."""
+    def __init__(
+        self, metrics: Metrics, metrics_listen: Address | None = None, instance: Instance | None = None
+    ) -> None:
+        """`metrics_listen`: where they are told whatever the Corefile says. `instance`: the ports are shared."""
+        self._instance = instance
         self._metrics = metrics
         self._metrics_listen = metrics_listen
         self._server = AdminServer()
         self._was_ready = False
-        self.lame = False
+        self._lame = False
 
     async def follow(self, generation: Generation) -> None:
         """Serve what this generation asks for. Raises ListenError, with the listeners there were still serving."""
         wanted = self._routes(generation)
-        opened = _open(at for at in wanted if at not in self._server.addresses)
+        sharing = self._instance.sharing() if self._instance is not None else Sharing.ALONE
+        opened = _open((at for at in wanted if at not in self._server.addresses), sharing)
         for at, routes in wanted.items():
             if at in opened:
                 await self._server.listen(at, opened[at], routes)
             else:
                 self._server.replace_routes(at, routes)
         self._server.close(keep=frozenset(wanted))
+
+    def go_lame(self) -> None:
+        """Not ready any more; where another instance serves, who comes from now on comes to it."""
+        self._lame = True
+        stays = self._instance.company.successor() if self._instance is not None else None
+        if stays is not None:
+            for sock in self._server.sockets():
+                leave_group(sock, stays)
 
     def close(self) -> None:
         self._server.close()
@@ -61,7 +74,7 @@ class Admin:
 
     def _readiness(self, generation: Generation, continuously: bool) -> Route:
         def ready(request: Request) -> Reply:
-            if self.lame:
+            if self._lame:
                 return Reply(503, b"Shutting down")
             waiting = unready(generation.clusters)
             if waiting and (continuously or not self._was_ready):
@@ -87,11 +100,11 @@ def _waiting_for(cluster: Cluster) -> Iterable[str]:
     return (f"{', '.join(cluster.state.unsynced)}: manifest files that cannot be read: {cluster.source.files_bad}",)
 
 
-def _open(addresses: Iterable[ListenAt]) -> dict[ListenAt, list[socket.socket]]:
+def _open(addresses: Iterable[ListenAt], sharing: Sharing) -> dict[ListenAt, list[socket.socket]]:
     opened: dict[ListenAt, list[socket.socket]] = {}
     try:
         for at in addresses:
-            opened[at] = open_tcp(*at)
+            opened[at] = open_tcp(*at, sharing)
     except BaseException:
         for sockets in opened.values():
             for sock in sockets:

@@ -83,11 +83,11 @@ class Server:
         self._lines = LineWriter()
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
         self._assembly = Assembly(machine, self._lines, options.identity)
-        self._listeners = Listeners(self._rng)
+        self._listeners = Listeners(self._rng, options.instance)
         clusters, counted = self._assembly.clusters, self._assembly.workshop.counted
         self._events = Events(clusters.requests, clusters.service_events, counted)
         told = [*readings(self._listeners, self._events), *options.readings]
-        self._admin = Admin(Metrics(self._listeners.tallies, told), options.metrics_listen)
+        self._admin = Admin(Metrics(self._listeners.tallies, told), options.metrics_listen, options.instance)
         self._feeding = Feeding(self._start)
         self._tasks: set[asyncio.Task[None]] = set()  # those of the generation in charge alone
         self._stop = asyncio.Event()
@@ -343,7 +343,7 @@ class Server:
 
     async def _leave(self) -> None:
         """Not ready, then lameduck (still answering), then drain, then close."""
-        self._admin.lame = True
+        self._admin.go_lame()
         await self._clear_the_way()
         lameduck = _lameduck(self._generation.settings) if self._generation is not None else 0.0
         if lameduck and not self._hurry.is_set():

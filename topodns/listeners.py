@@ -14,6 +14,7 @@ from typing import Final
 from topodns.assembly import Generation, ListenAt
 from topodns.cluster.model import Fact
 from topodns.edge.mmsg import DatagramCounts, open_batch
+from topodns.edge.port_sharing import SETTLE, Instance, Sharing, leave_group
 from topodns.edge.sockets import ListenError, open_tcp, open_udp
 from topodns.edge.tcp import TcpCounts, TcpLimits, TcpListener
 from topodns.edge.udp import UdpListener
@@ -29,6 +30,7 @@ _ATTEMPTS: Final = 8  # at a port that the kernel chose for UDP and that TCP may
 class _Site:
     """One socket: its listener, and the handler that answers there now."""
 
+    sock: socket.socket
     handler: Handler
     listener: UdpListener | TcpListener
     counts: DatagramCounts | TcpCounts
@@ -51,19 +53,22 @@ class Prepared:
 class Listeners:
     """All listeners of the process. Tallies outlive what they count, so that counters never fall."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, instance: Instance | None = None) -> None:
+        """`instance`: the ports are shared with other instances of the program."""
         self._rng = rng
+        self._instance = instance
         self._sites: dict[ListenAt, list[_Site]] = {}
         self._tallies: dict[tuple[str, str, str], Tally] = {}
 
     def prepare(self, generation: Generation) -> Prepared:
         """Open what this generation listens on and is not open yet. Raises ListenError, with nothing left open."""
         prepared = Prepared(generation)
+        sharing = self._instance.sharing() if self._instance is not None else Sharing.ALONE
         try:
             for at in generation.tables:
                 if at not in self._sites:
                     prepared.sockets[at] = []
-                    _open_both(at, prepared.sockets[at])
+                    _open_both(at, sharing, prepared.sockets[at])
         except BaseException:
             prepared.close()
             raise
@@ -81,8 +86,13 @@ class Listeners:
         await _close(site for sites in gone for site in sites)
 
     async def close(self) -> None:
-        """Answer all that has arrived, then close."""
+        """Answer all that has arrived, then close. Where another instance serves, nothing that arrives is lost."""
         sites, self._sites = self._sites, {}
+        stays = self._instance.company.successor() if self._instance is not None else None
+        if stays is not None:
+            for site in (site for group in sites.values() for site in group):
+                leave_group(site.sock, stays)
+            await asyncio.sleep(SETTLE)
         await _close(site for group in sites.values() for site in group)
 
     def forget(self, facts: frozenset[Fact]) -> None:
@@ -114,7 +124,8 @@ class Listeners:
         family = "1" if sock.family == socket.AF_INET else "2"  # CoreDNS's label values
         key = (server_label(at), transport, family)
         tally = self._tallies.setdefault(key, Tally(*key))
-        return Handler(generation.tables[at], self._table(generation), tally, time.monotonic, sock.getsockname()[1])
+        port, name = sock.getsockname()[1], self._instance.name if self._instance is not None else None
+        return Handler(generation.tables[at], self._table(generation), tally, time.monotonic, port, name)
 
     def _table(self, generation: Generation) -> HotTable:
         # By the clock of `LoopTimers`, which is that of each `valid_until`.
@@ -127,10 +138,10 @@ class Listeners:
             batch = open_batch(sock)
             udp = UdpListener(batch, handler.table, handler.answer, handler.tally.batch_done)
             udp.start(loop)
-            return _Site(handler, udp, batch.counts)
+            return _Site(sock, handler, udp, batch.counts)
         tcp = TcpListener(sock, handler.answer, _tcp_limits(generation.settings, at))
         await tcp.start(loop)
-        return _Site(handler, tcp, tcp.counts)
+        return _Site(sock, handler, tcp, tcp.counts)
 
     def _swap(self, site: _Site, generation: Generation, at: ListenAt) -> None:
         handler = site.handler = site.handler.succeeded_by(generation.tables[at], self._table(generation))
@@ -152,13 +163,13 @@ def _tcp_limits(settings: Settings, at: ListenAt) -> TcpLimits:
     return TcpLimits()
 
 
-def _open_both(at: ListenAt, opened: list[socket.socket]) -> None:
+def _open_both(at: ListenAt, sharing: Sharing, opened: list[socket.socket]) -> None:
     """UDP and TCP on the same port, also where the kernel chooses it: then until both are free."""
     host, port = at
     for attempt in range(1, _ATTEMPTS + 1):
-        datagram = open_udp(host, port)
+        datagram = open_udp(host, port, sharing)
         try:
-            opened += [*datagram, *open_tcp(host, datagram[0].getsockname()[1])]
+            opened += [*datagram, *open_tcp(host, datagram[0].getsockname()[1], sharing)]
         except ListenError as failed:
             for sock in datagram:
                 sock.close()

@@ -7,6 +7,7 @@ lead it back by themselves when our own questions are not answered any more. At 
 import asyncio
 import logging
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -26,7 +27,8 @@ from topodns.edge.host_network.switch import choose_firewall
 from topodns.edge.log_lines import start_logging
 from topodns.edge.metrics import Published, Reading
 from topodns.edge.node_config_watch import NodeConfigWatch
-from topodns.edge.self_probe import answering
+from topodns.edge.port_sharing import Instance
+from topodns.edge.self_probe import TRIES, SelfProbe
 from topodns.settings.node_cache import Action, Firewall, NodeCacheFlags
 from topodns.starting import mind_signals, plugins_text, print_banner, print_nothing, version_text
 
@@ -88,6 +90,7 @@ def _run(flags: NodeCacheFlags, corefile: NodeCorefile, around: "NodeNetwork", n
         Identity(flags.node_name, frozenset(filter(None, [corefile.cluster_dns]))),
         list(around.readings()),
         flags.metrics_listen,
+        around.instance,
     )
     try:
         return run(lambda: corefile.settings(around.watch.text), announcement, options)
@@ -105,6 +108,7 @@ def _network(flags: NodeCacheFlags) -> HostNetwork:
         flags.interface_name,
         flags.setup_interface,
         flags.firewall,
+        flags.sync_interval,
     )
     return replace(network, firewall=choose_firewall(network))
 
@@ -116,15 +120,22 @@ class NodeNetwork:
         self.watch = NodeConfigWatch(corefile.read, corefile.render, self._config_changed, flags.conf)
         self._flags = flags
         self._paths = corefile.paths
-        # Until the switch is on, kube-proxy leads a question to the cluster DNS's address to the cluster DNS: only at a
-        # link-local address is it surely us who answers. All addresses are one loop's.
-        self._asked = [address for address in flags.local_ips if address.is_link_local] or list(flags.local_ips)
+        name = (secrets.token_hex(8),)
+        self._probe = SelfProbe(name, flags.port)
+        # Until the switch is on, kube-proxy leads a question to the cluster DNS's address to the cluster DNS: only a
+        # link-local address is surely ours. All addresses are one loop's.
+        self._own = [address for address in flags.local_ips if address.is_link_local]
         self._reload = asyncio.Event()
+        self._name = name
         self._keeper: HostNetworkKeeper
 
     def keep(self, network: HostNetwork) -> None:
         """Before anything else is asked of this."""
         self._keeper = HostNetworkKeeper(network, heartbeat_fd())
+
+    @property
+    def instance(self) -> Instance:
+        return Instance(self._name, self._keeper.presence)
 
     async def before_sockets(self) -> None:
         await self._keeper.set_up_link()
@@ -134,6 +145,7 @@ class NodeNetwork:
         for notice in await self._keeper.set_up_rules():
             log.warning("node-cache: %s", notice)
         await self._renew()
+        self._keeper.presence.announce()
 
     def work(self) -> Iterator[tuple[Coroutine[Any, Any, None], str]]:
         yield self._keeper.run(), "host network"
@@ -186,8 +198,14 @@ class NodeNetwork:
 
     async def _renew(self) -> None:
         """Lead the traffic here for another while, if we answer ourselves."""
-        if await answering(self._asked, self._flags.port, PATIENCE):
+        if await self._answers():
             self._keeper.renew()
+
+    async def _answers(self) -> bool:
+        if not self._own and not self._keeper.switched_on():
+            return True  # nobody can ask us before the traffic is led here
+        tries = TRIES if self._keeper.presence.others() else 1
+        return await self._probe.answered(self._own or self._flags.local_ips, PATIENCE, tries)
 
     def _config_changed(self, text: str) -> None:
         self._reload.set()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from topodns.edge.metrics import Published
+from topodns.edge.port_sharing import Instance
 from topodns.settings.server import Address
 from topodns.workings import Identity
 
@@ -39,3 +40,4 @@ class Options:
     identity: Identity | None = None
     readings: Sequence[Published] = ()  # for its metrics
     metrics_listen: Address | None = None  # where these are told, too
+    instance: Instance | None = None  # its ports are shared with others of its kind

@@ -13,7 +13,7 @@ from topodns.cluster.locate import Locator
 from topodns.cluster.model import Change, Fact
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Response, RRClass, RRset, RRType
-from topodns.dns.names import name_text, parse_name
+from topodns.dns.names import Name, name_text, parse_name
 from topodns.resolve.blocks import Block, BlockTable, QueryLog
 from topodns.resolve.chain import Chain, Link
 from topodns.resolve.cluster_zone import ClusterZone
@@ -69,12 +69,13 @@ def handler(
     classes: frozenset[int] = frozenset({int(RRClass.IN)}),
     view_name: Callable[[bytes], Hashable] = lambda address: "",
     seed: int = 1,
+    own_name: Name | None = None,
 ) -> Handler:
     """The handler of a socket on port 53, with a clock that goes on by one second each time it is read."""
     seconds = count()
     table = HotTable(view_name, Random(seed), lambda: 0.0)
     tally = Tally("dns://:53", transport, "1")
-    return Handler(BlockTable(blocks, classes), table, tally, lambda: float(next(seconds)), 53)
+    return Handler(BlockTable(blocks, classes), table, tally, lambda: float(next(seconds)), 53, own_name)
 
 
 def send(answering: Handler, data: bytes) -> Reply:

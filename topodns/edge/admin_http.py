@@ -6,7 +6,7 @@ The only importer of h11. A slow or strange client costs one of few connections 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
 from urllib.parse import parse_qs, urlsplit
@@ -53,6 +53,7 @@ class _Listener:
     limits: AdminLimits
     routes: dict[str, Route]
     servers: list[asyncio.Server] = field(default_factory=list)
+    sockets: list[socket.socket] = field(default_factory=list)
     connections: dict["_Connection", None] = field(default_factory=dict)  # open ones, the oldest first
 
 
@@ -74,6 +75,11 @@ class AdminServer:
         loop = asyncio.get_running_loop()
         for sock in sockets:
             listener.servers.append(await loop.create_server(lambda: _Connection(listener), sock=sock))
+            listener.sockets.append(sock)
+
+    def sockets(self) -> Iterator[socket.socket]:
+        """Those that listen."""
+        return (sock for listener in self._listeners.values() for sock in listener.sockets)
 
     def replace_routes(self, at: tuple[str, int], routes: Mapping[str, Route]) -> None:
         """Serve other routes on a listener that is there already."""

@@ -8,6 +8,8 @@ import os
 import socket
 from typing import Final
 
+from topodns.edge.port_sharing import Sharing
+
 RECEIVE_BUFFER: Final = 4 << 20  # octets; the kernel gives less where net.core.rmem_max is less
 
 _IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
@@ -25,26 +27,26 @@ class ListenError(Exception):
         self.no_family = reason.errno in _NO_FAMILY  # or no such address on this machine
 
 
-def open_udp(host: str, port: int) -> list[socket.socket]:
+def open_udp(host: str, port: int, sharing: Sharing = Sharing.ALONE) -> list[socket.socket]:
     """The bound, non-blocking UDP sockets for an address; for "" one per family that the machine has.
 
     Those of the wildcard addresses tell which address was asked, so that the reply can leave from it. Port 0 is any
     free port, the same for both families. Raises ListenError, with nothing left open.
     """
-    return _open(socket.SOCK_DGRAM, host, port)
+    return _open(socket.SOCK_DGRAM, host, port, sharing)
 
 
-def open_tcp(host: str, port: int) -> list[socket.socket]:
+def open_tcp(host: str, port: int, sharing: Sharing = Sharing.ALONE) -> list[socket.socket]:
     """The same for TCP: bound, not yet listening."""
-    return _open(socket.SOCK_STREAM, host, port)
+    return _open(socket.SOCK_STREAM, host, port, sharing)
 
 
-def _open(kind: socket.SocketKind, host: str, port: int) -> list[socket.socket]:
+def _open(kind: socket.SocketKind, host: str, port: int, sharing: Sharing) -> list[socket.socket]:
     if host:
-        return [_open_one(socket.AF_INET6 if ":" in host else socket.AF_INET, kind, host, port)]
-    sock = _open_one(socket.AF_INET, kind, "0.0.0.0", port)
+        return [_open_one(socket.AF_INET6 if ":" in host else socket.AF_INET, kind, host, port, sharing)]
+    sock = _open_one(socket.AF_INET, kind, "0.0.0.0", port, sharing)
     try:
-        return [sock, _open_one(socket.AF_INET6, kind, "::", sock.getsockname()[1])]
+        return [sock, _open_one(socket.AF_INET6, kind, "::", sock.getsockname()[1], sharing)]
     except ListenError as failed:
         if failed.no_family:
             return [sock]
@@ -52,19 +54,29 @@ def _open(kind: socket.SocketKind, host: str, port: int) -> list[socket.socket]:
         raise
 
 
-def _open_one(family: socket.AddressFamily, kind: socket.SocketKind, host: str, port: int) -> socket.socket:
+def _open_one(
+    family: socket.AddressFamily, kind: socket.SocketKind, host: str, port: int, sharing: Sharing
+) -> socket.socket:
     sock: socket.socket | None = None
     try:
         sock = socket.socket(family, kind)
         _prepare(sock)
         if kind == socket.SOCK_DGRAM:
             _prepare_udp(sock, host)
-        sock.bind((host, port))
+        _bind(sock, host, port, sharing)
     except OSError as reason:
         if sock is not None:
             sock.close()
         raise ListenError("udp" if kind == socket.SOCK_DGRAM else "tcp", host, port, reason) from reason
     return sock
+
+
+def _bind(sock: socket.socket, host: str, port: int, sharing: Sharing) -> None:
+    if sharing is Sharing.JOINED:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind((host, port))
+    if sharing is Sharing.FIRST:  # set only now, so that a port that others share among them is in use all the same
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
 
 def _prepare(sock: socket.socket) -> None:

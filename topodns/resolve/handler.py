@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from topodns.dns.message import RCODE_NAMES, Option, Query, Rcode, Response, RRType
-from topodns.dns.names import name_text
+from topodns.dns.names import Name, name_text
 from topodns.dns.wire import HEADER_SIZE, WireError, read_query
 from topodns.dns.wire_write import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
 from topodns.resolve.blocks import Block, BlockTable
@@ -25,6 +25,8 @@ from topodns.settings.server import DEFAULT_UDP_SIZE
 log = logging.getLogger(__name__)
 
 KEEPALIVE: Final = (int(Option.TCP_KEEPALIVE), (100).to_bytes(2, "big"))  # RFC 7828: our 10 s, in units of 100 ms
+
+PROBE_CLASS: Final = 0xFF00  # for private use (RFC 6895 section 3.2)
 
 _OPCODE: Final = 0x78  # in the third octet
 _SERVFAIL: Final = int(Rcode.SERVFAIL)
@@ -55,12 +57,15 @@ class Handler:
         tally: Tally,
         clock: Callable[[], float],
         local_port: int,
+        own_name: Name | None = None,
     ) -> None:
+        """`own_name`: questions of no known class for it get a NOERROR, which no other instance gives (RFC 6895)."""
         self.blocks = blocks
         self.table = table
         self.tally = tally
         self._clock = clock
         self.local_port = local_port
+        self._own_name = own_name
         self._udp = tally.transport == "udp"
         self._relay: Relay | None = None
         if blocks.root is not None and blocks.root.road is not None:
@@ -68,7 +73,7 @@ class Handler:
 
     def succeeded_by(self, blocks: BlockTable, table: HotTable) -> "Handler":
         """A handler of the same socket for other blocks: a reload."""
-        return Handler(blocks, table, self.tally, self._clock, self.local_port)
+        return Handler(blocks, table, self.tally, self._clock, self.local_port, self._own_name)
 
     def answer(self, data: bytes, address: bytes, port: int) -> Replied:
         """The reply to a message from this packed address, or its outcome. Over TCP, a ready-made one if there is."""
@@ -109,6 +114,8 @@ class Handler:
             query = read_query(data)
         except WireError as unreadable:
             return self._refuse_unread(data, unreadable.rcode, started)
+        if query.qclass == PROBE_CLASS and query.qname == self._own_name:
+            return write_error(data, Rcode.NOERROR)  # neither counted nor logged: nobody's question but our own
         client = Client(address, port, self.tally.transport, self.local_port, started)
         asked = Asked(data, query, client, self.blocks.match(query, client), started)
         try:

@@ -234,3 +234,16 @@ def test_any_octets_meet_silence_or_a_response_with_their_id(data: bytes, good_h
             assert reply[:2] == data[:2]
             assert reply[2] & 0x80
             assert len(reply) <= 512
+
+
+def test_a_question_for_an_instance_by_its_name_is_neither_refused_nor_counted() -> None:
+    answering = handler(block(".", whoami), own_name=("0123abcd",))
+    question = dig("0123abcd. TXT")[:-2] + (0xFF00).to_bytes(2, "big")
+    assert send(answering, question).rcode == "NOERROR"
+    assert counted(answering) == {}
+
+
+def test_to_others_it_is_a_class_that_nobody_knows() -> None:
+    question = dig("0123abcd. TXT")[:-2] + (0xFF00).to_bytes(2, "big")
+    for own_name in (None, ("4567ef01",)):
+        assert send(handler(block(".", whoami), own_name=own_name), question).rcode == "REFUSED"

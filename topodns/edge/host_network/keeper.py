@@ -27,7 +27,7 @@ from topodns.edge.host_network.watch import LinkWatch
 from topodns.settings.node_cache import Firewall, IPAddress
 
 GLANCE: Final = 0.15  # seconds between two looks at whether the rules are there; each costs some microseconds
-TICK: Final = 5.0  # seconds between two comparisons of all that is there with all that is wished
+TICK: Final = 5.0  # seconds at most between two comparisons of all that is there with all that is wished
 TEARDOWN_PATIENCE: Final = 4.0  # seconds that taking away the rules, or the link, may take
 
 _FIRST_RETRY: Final = 0.1  # seconds, doubled up to TICK
@@ -58,7 +58,7 @@ class HostNetworkKeeper:
         self.firewall = network.firewall  # what is used, once the rules were set up
         self._network, self._heartbeat = network, heartbeat
         self._switch: Switch = NoSwitch()
-        self._presence = Presence(network.interface)
+        self.presence = Presence(network.interface)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="host-network")
         self._wake = asyncio.Event()
         self._watch = LinkWatch(network, self._wake.set)
@@ -76,7 +76,8 @@ class HostNetworkKeeper:
     async def set_up_rules(self) -> tuple[str, ...]:
         """The rules, with the switch as it is found, or off. Returns notices for the log. Raises HostNetworkError."""
         self.firewall = await self._counted(lambda: choose_firewall(self._network))
-        self._switch = await self._counted(lambda: make_switch(self._network, self.firewall, self._heartbeat))
+        beside = self.presence.successor() is not None
+        self._switch = await self._counted(lambda: make_switch(self._network, self.firewall, self._heartbeat, beside))
         await self._counted(self._switch.ensure_rules)
         self.counts.rules_present = True
         await self._beside(lambda: self._attempt(self._switch.ensure_beside))
@@ -112,7 +113,7 @@ class HostNetworkKeeper:
         try:
             while True:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(TICK):
+                    async with asyncio.timeout(min(TICK, self._network.sync_interval)):
                         await self._wake.wait()
                 self._wake.clear()
                 if await self._beside(self._mend):
@@ -132,7 +133,7 @@ class HostNetworkKeeper:
         """
         self._ended = True
         self._renewed, self.counts.rules_present = None, False
-        self._handed_over = self._presence.end()
+        self._handed_over = self.presence.end()
         if self._handed_over:
             log.info("another instance serves this node: its link and rules stay")
             self._switch.hand_over()
@@ -156,7 +157,7 @@ class HostNetworkKeeper:
     def leave(self) -> None:
         """Instead of the two: what stands stays, and is switched off unless another instance uses it."""
         self._ended = True
-        if self._presence.end():
+        if self.presence.end():
             self._switch.hand_over()
         else:
             self._switch.expire()

@@ -29,6 +29,7 @@ class HostNetwork:
     interface: str = "nodelocaldns"
     setup_interface: bool = True
     firewall: Firewall = Firewall.AUTO
+    sync_interval: float = 60.0  # seconds between two looks at everything; longer than a few is as a few
 
 
 class Table(StrEnum):

@@ -9,7 +9,7 @@ from topodns.edge.host_network import supervisor
 from topodns.edge.host_network.iptables import Tools, find_all_tools
 from topodns.edge.host_network.iptables_text import switch_text
 from topodns.edge.host_network.plan import HostNetwork
-from topodns.edge.host_network.presence import others_present
+from topodns.edge.host_network.presence import others_serve
 
 
 def run_supervised(network: HostNetwork, command: Sequence[str]) -> NoReturn:
@@ -18,7 +18,7 @@ def run_supervised(network: HostNetwork, command: Sequence[str]) -> NoReturn:
     It finds its pipe to the supervisor with `heartbeat_fd`. Call it early: nothing of this process stays but its id.
     Raises HostNetworkError where there is no iptables.
     """
-    orders = write_orders(network, find_all_tools(network), alone=not others_present(network.interface))
+    orders = write_orders(network, find_all_tools(network), alone=not others_serve(network.interface))
     given = os.memfd_create("orders", flags=0)  # to be inherited
     os.write(given, orders)
     os.lseek(given, 0, os.SEEK_SET)

@@ -65,15 +65,15 @@ def choose_firewall(network: HostNetwork) -> Firewall:
     return network.firewall
 
 
-def make_switch(network: HostNetwork, firewall: Firewall, heartbeat: int | None) -> Switch:
+def make_switch(network: HostNetwork, firewall: Firewall, heartbeat: int | None, beside: bool = False) -> Switch:
     """The switch of a chosen firewall; may run programs. Raises HostNetworkError.
 
-    `heartbeat` is the pipe to a supervisor, which only iptables needs.
+    `heartbeat` is the pipe to a supervisor, which only iptables needs. `beside`: another instance holds it on now.
     """
     if firewall is Firewall.NFTABLES:
         return NftablesSwitch(network)
     if firewall is Firewall.IPTABLES:
-        return IptablesSwitch(network, heartbeat)
+        return IptablesSwitch(network, heartbeat, beside)
     return NoSwitch()
 
 
@@ -129,10 +129,11 @@ class NftablesSwitch:
 class IptablesSwitch:
     """A supervisor throws it when nothing is heard, where there is one; without, nobody does when this process dies."""
 
-    def __init__(self, network: HostNetwork, heartbeat: int | None) -> None:
+    def __init__(self, network: HostNetwork, heartbeat: int | None, beside: bool) -> None:
         self._network, self._heartbeat = network, heartbeat
         self._tools = iptables.find_all_tools(network)
-        self._renewed: float | None = None
+        # What the other one holds on stays on until it is ours to renew.
+        self._renewed: float | None = time.monotonic() if beside else None
         self._position = False  # as it was set last by ourselves
         if heartbeat is not None:
             os.set_blocking(heartbeat, False)

@@ -1,0 +1,138 @@
+"""Instances that share a port: who may join, and that the one that leaves first loses nothing."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from topodns.edge.port_sharing import Instance, Sharing, leave_group
+from topodns.edge.sockets import ListenError, open_tcp, open_udp
+
+HOST = "127.0.0.1"
+MANY = 64  # as many that each of two gets some, but for one time in 2**63
+
+Opener = Callable[[str, int, Sharing], list[socket.socket]]
+OPENERS = pytest.mark.parametrize("opener", [open_udp, open_tcp], ids=["udp", "tcp"])
+
+
+def pair(opener: Opener) -> tuple[socket.socket, socket.socket]:
+    """The first on a port, and one that joined."""
+    (first,) = opener(HOST, 0, Sharing.FIRST)
+    (second,) = opener(HOST, first.getsockname()[1], Sharing.JOINED)
+    for sock in (first, second):
+        if sock.type == socket.SOCK_STREAM:
+            sock.listen(2 * MANY)
+    return first, second
+
+
+def call(to: socket.socket) -> list[socket.socket]:
+    """As many clients, each with something to say."""
+    clients = [socket.socket(to.family, to.type) for _ in range(MANY)]
+    for client in clients:
+        client.connect(to.getsockname())
+        client.send(b"?")
+    return clients
+
+
+def heard(sock: socket.socket) -> int:
+    """How many clients have come there."""
+    count = 0
+    while True:
+        try:
+            if sock.type == socket.SOCK_STREAM:
+                sock.accept()[0].close()
+            else:
+                sock.recv(16)
+        except BlockingIOError:
+            return count
+        count += 1
+
+
+@OPENERS
+def test_of_two_that_share_a_port_each_gets_a_part(opener: Opener) -> None:
+    first, second = pair(opener)
+    with first, second:
+        clients = call(first)
+        parts = heard(first), heard(second)
+        assert sum(parts) == MANY
+        assert all(parts)
+        for client in clients:
+            client.close()
+
+
+@OPENERS
+@pytest.mark.parametrize("leaver", [0, 1], ids=["the older", "the younger"])
+def test_who_leaves_gets_nothing_new_and_keeps_what_has_arrived(opener: Opener, leaver: int) -> None:
+    both = pair(opener)
+    leaving, staying = both[leaver], both[1 - leaver]
+    with leaving, staying:
+        clients = call(leaving)
+        leave_group(leaving, 1 - leaver)
+        clients += call(staying)
+        before = heard(leaving)
+        assert 0 < before < MANY
+        assert before + heard(staying) == 2 * MANY
+        for client in clients:
+            client.close()
+
+
+@OPENERS
+def test_after_the_older_is_gone_a_third_can_join_and_the_second_leave(opener: Opener) -> None:
+    first, second = pair(opener)
+    leave_group(first, 1)
+    first.close()
+    (third,) = opener(HOST, second.getsockname()[1], Sharing.JOINED)
+    with second, third:
+        if third.type == socket.SOCK_STREAM:
+            third.listen(2 * MANY)
+        leave_group(second, 1)
+        clients = call(third)
+        assert (heard(second), heard(third)) == (0, MANY)
+        for client in clients:
+            client.close()
+
+
+def test_who_leaves_can_still_answer_what_has_arrived() -> None:
+    first, second = pair(open_udp)
+    with first, second, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.bind((HOST, 0))
+        client.settimeout(2)
+        leave_group(first, 1)
+        first.sendto(b"!", client.getsockname())
+        assert client.recvfrom(16) == (b"!", first.getsockname())
+
+
+@OPENERS
+def test_the_first_is_refused_a_port_that_somebody_else_shares(opener: Opener) -> None:
+    """A NodeLocal DNSCache, for instance: CoreDNS opens all of its ports so."""
+    (theirs,) = opener(HOST, 0, Sharing.JOINED)
+    with theirs:
+        if theirs.type == socket.SOCK_STREAM:
+            theirs.listen()
+        with pytest.raises(ListenError, match="already in use"):
+            opener(HOST, theirs.getsockname()[1], Sharing.FIRST)
+
+
+@OPENERS
+def test_nobody_joins_a_port_of_one_that_is_alone(opener: Opener) -> None:
+    (alone,) = opener(HOST, 0, Sharing.ALONE)
+    with alone:
+        if alone.type == socket.SOCK_STREAM:
+            alone.listen()
+        with pytest.raises(ListenError, match="already in use"):
+            opener(HOST, alone.getsockname()[1], Sharing.JOINED)
+
+
+def test_an_instance_joins_where_there_are_others() -> None:
+    class Some:
+        def __init__(self, others: bool) -> None:
+            self._others = others
+
+        def others(self) -> bool:
+            return self._others
+
+        def successor(self) -> int | None:
+            return None
+
+    assert Instance(("a",), Some(True)).sharing() is Sharing.JOINED
+    assert Instance(("a",), Some(False)).sharing() is Sharing.FIRST
