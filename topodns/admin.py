@@ -9,7 +9,7 @@ from topodns.clusters import Cluster
 from topodns.edge.admin_http import AdminServer, Reply, Request, Route
 from topodns.edge.api_source import ApiSource
 from topodns.edge.metrics import CONTENT_TYPE, Metrics
-from topodns.edge.port_sharing import Instance, Sharing, leave_group
+from topodns.edge.port_sharing import Binding, Instance, leave_group
 from topodns.edge.sockets import open_tcp
 from topodns.explain import Unexplained, explain_request
 from topodns.settings.server import Address
@@ -34,8 +34,7 @@ class Admin:
     async def follow(self, generation: Generation) -> None:
         """Serve what this generation asks for. Raises ListenError, with the listeners there were still serving."""
         wanted = self._routes(generation)
-        sharing = self._instance.sharing() if self._instance is not None else Sharing.ALONE
-        opened = _open((at for at in wanted if at not in self._server.addresses), sharing)
+        opened = _open((at for at in wanted if at not in self._server.addresses), self._instance)
         for at, routes in wanted.items():
             if at in opened:
                 await self._server.listen(at, opened[at], routes)
@@ -100,11 +99,11 @@ def _waiting_for(cluster: Cluster) -> Iterable[str]:
     return (f"{', '.join(cluster.state.unsynced)}: manifest files that cannot be read: {cluster.source.files_bad}",)
 
 
-def _open(addresses: Iterable[ListenAt], sharing: Sharing) -> dict[ListenAt, list[socket.socket]]:
+def _open(addresses: Iterable[ListenAt], instance: Instance | None) -> dict[ListenAt, list[socket.socket]]:
     opened: dict[ListenAt, list[socket.socket]] = {}
     try:
         for at in addresses:
-            opened[at] = open_tcp(*at, sharing)
+            opened[at] = open_tcp(*at, instance.binding(at[0]) if instance is not None else Binding())
     except BaseException:
         for sockets in opened.values():
             for sock in sockets:

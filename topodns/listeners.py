@@ -14,7 +14,7 @@ from typing import Final
 from topodns.assembly import Generation, ListenAt
 from topodns.cluster.model import Fact
 from topodns.edge.mmsg import DatagramCounts, open_batch
-from topodns.edge.port_sharing import SETTLE, Instance, Sharing, leave_group
+from topodns.edge.port_sharing import SETTLE, Binding, Instance, leave_group
 from topodns.edge.sockets import ListenError, open_tcp, open_udp
 from topodns.edge.tcp import TcpCounts, TcpLimits, TcpListener
 from topodns.edge.udp import UdpListener
@@ -63,12 +63,12 @@ class Listeners:
     def prepare(self, generation: Generation) -> Prepared:
         """Open what this generation listens on and is not open yet. Raises ListenError, with nothing left open."""
         prepared = Prepared(generation)
-        sharing = self._instance.sharing() if self._instance is not None else Sharing.ALONE
         try:
             for at in generation.tables:
                 if at not in self._sites:
                     prepared.sockets[at] = []
-                    _open_both(at, sharing, prepared.sockets[at])
+                    binding = self._instance.binding(at[0]) if self._instance is not None else Binding()
+                    _open_both(at, binding, prepared.sockets[at])
         except BaseException:
             prepared.close()
             raise
@@ -163,13 +163,13 @@ def _tcp_limits(settings: Settings, at: ListenAt) -> TcpLimits:
     return TcpLimits()
 
 
-def _open_both(at: ListenAt, sharing: Sharing, opened: list[socket.socket]) -> None:
+def _open_both(at: ListenAt, binding: Binding, opened: list[socket.socket]) -> None:
     """UDP and TCP on the same port, also where the kernel chooses it: then until both are free."""
     host, port = at
     for attempt in range(1, _ATTEMPTS + 1):
-        datagram = open_udp(host, port, sharing)
+        datagram = open_udp(host, port, binding)
         try:
-            opened += [*datagram, *open_tcp(host, datagram[0].getsockname()[1], sharing)]
+            opened += [*datagram, *open_tcp(host, datagram[0].getsockname()[1], binding)]
         except ListenError as failed:
             for sock in datagram:
                 sock.close()

@@ -135,7 +135,8 @@ class NodeNetwork:
 
     @property
     def instance(self) -> Instance:
-        return Instance(self._name, self._keeper.presence)
+        own = map(str, self._flags.local_ips) if self._flags.setup_interface else ()
+        return Instance(self._name, self._keeper.presence, frozenset(own))
 
     async def before_sockets(self) -> None:
         await self._keeper.set_up_link()

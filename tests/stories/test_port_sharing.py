@@ -5,20 +5,22 @@ from collections.abc import Callable
 
 import pytest
 
-from topodns.edge.port_sharing import Instance, Sharing, leave_group
+from tests.support.loops import has_ipv6
+from topodns.edge.port_sharing import Binding, Instance, Sharing, leave_group
 from topodns.edge.sockets import ListenError, open_tcp, open_udp
 
 HOST = "127.0.0.1"
 MANY = 64  # as many that each of two gets some, but for one time in 2**63
 
-Opener = Callable[[str, int, Sharing], list[socket.socket]]
+Opener = Callable[[str, int, Binding], list[socket.socket]]
+FIRST, JOINED = Binding(Sharing.FIRST), Binding(Sharing.JOINED)
 OPENERS = pytest.mark.parametrize("opener", [open_udp, open_tcp], ids=["udp", "tcp"])
 
 
 def pair(opener: Opener) -> tuple[socket.socket, socket.socket]:
     """The first on a port, and one that joined."""
-    (first,) = opener(HOST, 0, Sharing.FIRST)
-    (second,) = opener(HOST, first.getsockname()[1], Sharing.JOINED)
+    (first,) = opener(HOST, 0, FIRST)
+    (second,) = opener(HOST, first.getsockname()[1], JOINED)
     for sock in (first, second):
         if sock.type == socket.SOCK_STREAM:
             sock.listen(2 * MANY)
@@ -81,7 +83,7 @@ def test_after_the_older_is_gone_a_third_can_join_and_the_second_leave(opener: O
     first, second = pair(opener)
     leave_group(first, 1)
     first.close()
-    (third,) = opener(HOST, second.getsockname()[1], Sharing.JOINED)
+    (third,) = opener(HOST, second.getsockname()[1], JOINED)
     with second, third:
         if third.type == socket.SOCK_STREAM:
             third.listen(2 * MANY)
@@ -105,22 +107,22 @@ def test_who_leaves_can_still_answer_what_has_arrived() -> None:
 @OPENERS
 def test_the_first_is_refused_a_port_that_somebody_else_shares(opener: Opener) -> None:
     """A NodeLocal DNSCache, for instance: CoreDNS opens all of its ports so."""
-    (theirs,) = opener(HOST, 0, Sharing.JOINED)
+    (theirs,) = opener(HOST, 0, JOINED)
     with theirs:
         if theirs.type == socket.SOCK_STREAM:
             theirs.listen()
         with pytest.raises(ListenError, match="already in use"):
-            opener(HOST, theirs.getsockname()[1], Sharing.FIRST)
+            opener(HOST, theirs.getsockname()[1], FIRST)
 
 
 @OPENERS
 def test_nobody_joins_a_port_of_one_that_is_alone(opener: Opener) -> None:
-    (alone,) = opener(HOST, 0, Sharing.ALONE)
+    (alone,) = opener(HOST, 0, Binding())
     with alone:
         if alone.type == socket.SOCK_STREAM:
             alone.listen()
         with pytest.raises(ListenError, match="already in use"):
-            opener(HOST, alone.getsockname()[1], Sharing.JOINED)
+            opener(HOST, alone.getsockname()[1], JOINED)
 
 
 def test_an_instance_joins_where_there_are_others() -> None:
@@ -134,5 +136,16 @@ def test_an_instance_joins_where_there_are_others() -> None:
         def successor(self) -> int | None:
             return None
 
-    assert Instance(("a",), Some(True)).sharing() is Sharing.JOINED
-    assert Instance(("a",), Some(False)).sharing() is Sharing.FIRST
+    for others, expected in ((True, Sharing.JOINED), (False, Sharing.FIRST)):
+        instance = Instance(("a",), Some(others), frozenset({"192.0.2.1"}))
+        assert instance.binding("192.0.2.1") == (expected, True)
+        assert instance.binding("192.0.2.2") == (expected, False)
+
+
+@OPENERS
+def test_an_address_that_is_kept_may_be_away_for_now(opener: Opener) -> None:
+    for host in ("192.0.2.1", *(["2001:db8::1"] if has_ipv6() else [])):
+        with pytest.raises(ListenError, match="cannot assign"):
+            opener(host, 5353, FIRST)
+        (sock,) = opener(host, 5353, Binding(Sharing.FIRST, free=True))
+        sock.close()

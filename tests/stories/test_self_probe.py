@@ -9,7 +9,7 @@ from tests.support import server
 from tests.support.loops import run
 from topodns.dns.names import Name
 from topodns.edge.mmsg import open_batch
-from topodns.edge.port_sharing import Sharing
+from topodns.edge.port_sharing import Binding, Sharing
 from topodns.edge.self_probe import TRIES, SelfProbe
 from topodns.edge.sockets import open_udp
 from topodns.edge.udp import UdpListener
@@ -22,7 +22,7 @@ PATIENCE = 0.2  # seconds
 @asynccontextmanager
 async def serving(name: Name | None, port: int = 0, sharing: Sharing = Sharing.FIRST) -> AsyncIterator[int]:
     """A server of this name; its port."""
-    (sock,) = open_udp(str(HERE), port, sharing)
+    (sock,) = open_udp(str(HERE), port, Binding(sharing))
     answering = server.handler(own_name=name)
     listener = UdpListener(open_batch(sock), answering.table, answering.answer, answering.tally.batch_done)
     listener.start(asyncio.get_running_loop())

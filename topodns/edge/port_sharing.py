@@ -10,7 +10,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from topodns.dns.names import Name
 
@@ -32,6 +32,13 @@ class Sharing(Enum):
     JOINED = auto()  # others may have it
 
 
+class Binding(NamedTuple):
+    """How a socket gets its address."""
+
+    sharing: Sharing = Sharing.ALONE
+    free: bool = False  # also while this machine does not have the address (IP_FREEBIND, ip(7))
+
+
 class Company(Protocol):
     """The other instances of the program in this network."""
 
@@ -48,10 +55,12 @@ class Instance:
 
     name: Name
     company: Company
+    addresses: frozenset[str]  # that it brings to this machine itself, and brings back
 
-    def sharing(self) -> Sharing:
-        """How to open a port now."""
-        return Sharing.JOINED if self.company.others() else Sharing.FIRST
+    def binding(self, host: str) -> Binding:
+        """How to open a port of this address now."""
+        sharing = Sharing.JOINED if self.company.others() else Sharing.FIRST
+        return Binding(sharing, host in self.addresses)
 
 
 def leave_group(sock: socket.socket, stays: int) -> None:

@@ -8,10 +8,15 @@ import os
 import socket
 from typing import Final
 
-from topodns.edge.port_sharing import Sharing
+from topodns.edge.port_sharing import Binding, Sharing
 
 RECEIVE_BUFFER: Final = 4 << 20  # octets; the kernel gives less where net.core.rmem_max is less
 
+_ALONE: Final = Binding()
+_FREEBIND: Final = {  # linux/in.h and in6.h
+    socket.AF_INET: (socket.IPPROTO_IP, 15),
+    socket.AF_INET6: (socket.IPPROTO_IPV6, 78),
+}
 _IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
 _NO_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
@@ -27,26 +32,26 @@ class ListenError(Exception):
         self.no_family = reason.errno in _NO_FAMILY  # or no such address on this machine
 
 
-def open_udp(host: str, port: int, sharing: Sharing = Sharing.ALONE) -> list[socket.socket]:
+def open_udp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:
     """The bound, non-blocking UDP sockets for an address; for "" one per family that the machine has.
 
     Those of the wildcard addresses tell which address was asked, so that the reply can leave from it. Port 0 is any
     free port, the same for both families. Raises ListenError, with nothing left open.
     """
-    return _open(socket.SOCK_DGRAM, host, port, sharing)
+    return _open(socket.SOCK_DGRAM, host, port, binding)
 
 
-def open_tcp(host: str, port: int, sharing: Sharing = Sharing.ALONE) -> list[socket.socket]:
+def open_tcp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:
     """The same for TCP: bound, not yet listening."""
-    return _open(socket.SOCK_STREAM, host, port, sharing)
+    return _open(socket.SOCK_STREAM, host, port, binding)
 
 
-def _open(kind: socket.SocketKind, host: str, port: int, sharing: Sharing) -> list[socket.socket]:
+def _open(kind: socket.SocketKind, host: str, port: int, binding: Binding) -> list[socket.socket]:
     if host:
-        return [_open_one(socket.AF_INET6 if ":" in host else socket.AF_INET, kind, host, port, sharing)]
-    sock = _open_one(socket.AF_INET, kind, "0.0.0.0", port, sharing)
+        return [_open_one(socket.AF_INET6 if ":" in host else socket.AF_INET, kind, host, port, binding)]
+    sock = _open_one(socket.AF_INET, kind, "0.0.0.0", port, binding)
     try:
-        return [sock, _open_one(socket.AF_INET6, kind, "::", sock.getsockname()[1], sharing)]
+        return [sock, _open_one(socket.AF_INET6, kind, "::", sock.getsockname()[1], binding)]
     except ListenError as failed:
         if failed.no_family:
             return [sock]
@@ -55,7 +60,7 @@ def _open(kind: socket.SocketKind, host: str, port: int, sharing: Sharing) -> li
 
 
 def _open_one(
-    family: socket.AddressFamily, kind: socket.SocketKind, host: str, port: int, sharing: Sharing
+    family: socket.AddressFamily, kind: socket.SocketKind, host: str, port: int, binding: Binding
 ) -> socket.socket:
     sock: socket.socket | None = None
     try:
@@ -63,7 +68,7 @@ def _open_one(
         _prepare(sock)
         if kind == socket.SOCK_DGRAM:
             _prepare_udp(sock, host)
-        _bind(sock, host, port, sharing)
+        _bind(sock, host, port, binding)
     except OSError as reason:
         if sock is not None:
             sock.close()
@@ -71,11 +76,15 @@ def _open_one(
     return sock
 
 
-def _bind(sock: socket.socket, host: str, port: int, sharing: Sharing) -> None:
-    if sharing is Sharing.JOINED:
+def _bind(sock: socket.socket, host: str, port: int, binding: Binding) -> None:
+    if binding.free:
+        sock.setsockopt(*_FREEBIND[sock.family], 1)
+    if binding.sharing is Sharing.JOINED:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     sock.bind((host, port))
-    if sharing is Sharing.FIRST:  # set only now, so that a port that others share among them is in use all the same
+    if (
+        binding.sharing is Sharing.FIRST
+    ):  # set only now, so that a port that others share among them is in use all the same
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
 

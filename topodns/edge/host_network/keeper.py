@@ -109,6 +109,7 @@ class HostNetworkKeeper:
         """Mend for ever."""
         self._watch.start()
         self._glance()
+        self._wake.set()  # another instance may have taken something away before anybody watched
         retry = _FIRST_RETRY
         try:
             while True:
