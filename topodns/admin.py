@@ -3,16 +3,17 @@
 import json
 import socket
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from topodns.assembly import Generation, ListenAt
-from topodns.clusters import Cluster
 from topodns.edge.admin_http import AdminServer, Reply, Request, Route
-from topodns.edge.api_source import ApiSource
 from topodns.edge.metrics import CONTENT_TYPE, Metrics
 from topodns.edge.port_sharing import Binding, Instance, leave_group
 from topodns.edge.sockets import open_tcp
-from topodns.explain import Unexplained, explain_request
 from topodns.settings.server import Address
+
+if TYPE_CHECKING:
+    from topodns.clusters import Cluster
 
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
@@ -84,19 +85,13 @@ class Admin:
         return ready
 
 
-def unready(clusters: Iterable[Cluster]) -> list[str]:
+def unready(clusters: "Iterable[Cluster]") -> list[str]:
     """What is still waited for and, where it is denied or cannot be reached, why; a line a cluster."""
     return [
-        f"kubernetes: waiting for {', '.join(_waiting_for(cluster))}"
+        f"kubernetes: waiting for {', '.join(cluster.waiting_for())}"
         for cluster in clusters
         if not cluster.state.synced
     ]
-
-
-def _waiting_for(cluster: Cluster) -> Iterable[str]:
-    if isinstance(cluster.source, ApiSource):
-        return cluster.source.waiting_for()
-    return (f"{', '.join(cluster.state.unsynced)}: manifest files that cannot be read: {cluster.source.files_bad}",)
 
 
 def _open(addresses: Iterable[ListenAt], instance: Instance | None) -> dict[ListenAt, list[socket.socket]]:
@@ -118,6 +113,8 @@ def _healthy(request: Request) -> Reply:
 
 def explain_route(generation: Generation) -> Route:
     """Answers /explain, to loopback only."""
+    # Imported here: what explains knows all of clusters, and a node's cache has no `ready` to ask it.
+    from topodns.explain import Unexplained, explain_request
 
     def explain(request: Request) -> Reply:
         # It tells where Pods run; whoever may `kubectl port-forward` or exec comes from loopback.

@@ -8,7 +8,7 @@ import random
 import resource
 import signal
 import socket
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -17,20 +17,16 @@ import uvloop
 
 from topodns.admin import Admin, unready
 from topodns.assembly import Assembly, Generation, Machine
-from topodns.cluster.model import EVERYTHING, Fact
-from topodns.cluster.topology import OnInvalid
-from topodns.cluster_sources import Feeding, await_sync, end_tasks
-from topodns.clusters import Cluster, Feed, is_instead_of
+from topodns.cluster_care import ClusterCare, NotKnown, settle_memory
+from topodns.cluster_sources import end_tasks
 from topodns.config.errors import ConfigError
 from topodns.config.interfaces import own_addresses
-from topodns.edge.kube_api import ApiError
+from topodns.edge.api_error import ApiError
 from topodns.edge.log_lines import LineWriter
 from topodns.edge.metrics import Metrics
 from topodns.edge.sockets import ListenError
-from topodns.edge.warmer import Warmer
 from topodns.listeners import Listeners, Prepared
 from topodns.published import Events, readings
-from topodns.resolve.audit import audit
 from topodns.resolve.chain import Host
 from topodns.settings.server import Reload, Settings
 from topodns.surroundings import Options, Surroundings
@@ -39,14 +35,9 @@ from topodns.workings import FILE_ERRORS
 log = logging.getLogger(__name__)
 
 _GARBAGE: Final = 20_000  # objects made before the collector looks: those of a query go without it
-AUDIT_AFTER: Final = 0.5  # seconds: a burst of changes is looked at once
 
 LoadSettings = Callable[[], Settings]
 """Reads the Corefile anew. Raises ConfigError."""
-
-
-class NotKnown(Exception):
-    """A new Corefile's clusters could not be read in time; says what is waited for."""
 
 
 class NotBuilt(Exception):
@@ -84,20 +75,17 @@ class Server:
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
         self._assembly = Assembly(machine, self._lines, options.identity)
         self._listeners = Listeners(self._rng, options.instance)
-        clusters, counted = self._assembly.clusters, self._assembly.workshop.counted
-        self._events = Events(clusters.requests, clusters.service_events, counted)
-        told = [*readings(self._listeners, self._events), *options.readings]
-        self._admin = Admin(Metrics(self._listeners.tallies, told), options.metrics_listen, options.instance)
-        self._feeding = Feeding(self._start)
+        self._events = Events(self._assembly.workshop.counted)
+        self._metrics = Metrics(self._listeners.tallies, [*readings(self._listeners, self._events), *options.readings])
+        self._admin = Admin(self._metrics, options.metrics_listen, options.instance)
+        self._clusters = ClusterCare(self._start, self._listeners.forget)
         self._tasks: set[asyncio.Task[None]] = set()  # those of the generation in charge alone
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._failed = False
         self._reloads = asyncio.Event()
-        self._audit_due: asyncio.TimerHandle | None = None
-        self._found: frozenset[str] = frozenset()
+        self._tells_of_clusters = False
         self._generation: Generation | None = None
-        self._warmer = Warmer(())
 
     async def run(self) -> int:
         """Start, serve, stop."""
@@ -163,56 +151,52 @@ class Server:
 
         A feed that it shares with the one before is not touched at all; those that it does without end afterwards.
         """
-        before = self._generation.feeds if self._generation is not None else []
-        generation = self._build(settings, before)
-        fresh = [cluster for cluster in generation.clusters if cluster.feed not in before]
+        generation = self._build(settings)
         try:
-            await self._feeding.begin(generation.feeds)
-            prepared = await self._prepare(generation, fresh)
+            await self._clusters.begin(generation)
+            prepared = await self._prepare(generation)
         except BaseException:
-            await self._feeding.keep_only(before)
-            if fresh:  # what was read for nothing, once no traceback holds it any more
-                asyncio.get_running_loop().call_soon(_settle_memory)
+            await self._clusters.give_up(generation)
             raise
         await self._end_tasks()
-        for cluster in fresh:
-            cluster.feed.changed = self._changed
+        self._clusters.take_over(generation)
         await self._listeners.commit(prepared)
         self._close_workings()
         self._generation = self._events.generation = generation
         self._start_tasks(generation)
-        await self._feeding.keep_only(generation.feeds)
-        _settle_memory()
-        self._schedule_audit()
+        await self._clusters.settle()
+        settle_memory()
         for line in unready(generation.clusters):
             log.warning("plugin/%s", line)
         _heed(generation.settings)
 
-    def _build(self, settings: Settings, feeds: Sequence[Feed]) -> Generation:
+    def _build(self, settings: Settings) -> Generation:
         """Nothing has happened yet: even a bug of ours in there is no reason to end what is being served."""
         try:
-            return self._assembly.build(settings, feeds)
+            generation = self._assembly.build(settings, self._clusters.feeds)
         except (ConfigError, *FILE_ERRORS):
             raise
         except Exception as problem:
             log.exception("bug: this Corefile could not be built")
             raise NotBuilt(f"a bug of topodns: {problem!r}") from problem
+        self._tell_of_clusters()
+        return generation
 
-    def _keep_what_is_known(self, generation: Generation, fresh: Iterable[Cluster]) -> None:
-        """Refuse to take over without what is known of a cluster now: its API server may be gone for a day."""
-        going = (cluster for cluster in self._events.clusters() if cluster.feed not in generation.feeds)
-        for old in going:
-            for new in fresh:
-                forgotten = sorted((old.state.known & new.state.needed) - new.state.known)
-                if forgotten and is_instead_of(new, old):
-                    raise NotKnown(f"kubernetes: {', '.join(forgotten)}: known now, but could not be read anew")
+    def _tell_of_clusters(self) -> None:
+        """Their metrics, from the first Corefile on that has one."""
+        maker = self._assembly.cluster_maker
+        if maker is not None and not self._tells_of_clusters:
+            # Imported here, as `clusters` is by `assembly`.
+            from topodns.published_clusters import cluster_readings
 
-    async def _prepare(self, generation: Generation, fresh: Collection[Cluster]) -> Prepared:
-        """The sockets of a generation, opened when its `fresh` clusters are known, with its admin side serving."""
+            self._metrics.tell(cluster_readings(self._events.clusters, maker))
+            self._tells_of_clusters = True
+
+    async def _prepare(self, generation: Generation) -> Prepared:
+        """The sockets of a generation, opened when its clusters are known, with its admin side serving."""
         if self._generation is None:
             await self._admin.follow(generation)  # /health and /ready have something to say meanwhile
-        await await_sync(fresh)
-        self._keep_what_is_known(generation, fresh)
+        await self._clusters.await_known(generation)
         prepared = self._listeners.prepare(generation)
         try:
             await self._admin.follow(generation)
@@ -222,10 +206,9 @@ class Server:
         return prepared
 
     def _start_tasks(self, generation: Generation) -> None:
-        self._warmer = Warmer(cluster.state for cluster in generation.clusters)
-        self._own(self._warmer.run(), "warm")
+        self._own(self._clusters.work(), "warm")
         for workings in generation.workings:
-            workings.start(self._changed)
+            workings.start(self._clusters.changed)
             for source in workings.sources:
                 self._own(source.run(), "files")
         health = next((block.health for block in generation.settings.blocks if block.health is not None), None)
@@ -260,32 +243,6 @@ class Server:
 
     async def _end_tasks(self) -> None:
         await end_tasks(list(self._tasks))
-
-    def _changed(self, facts: frozenset[Fact]) -> None:
-        self._listeners.forget(facts)
-        self._warmer.rouse()
-        self._schedule_audit()
-        if EVERYTHING in facts:
-            gc.freeze()  # a list was taken in, and stays: going through it again and again would make queries wait
-
-    def _schedule_audit(self) -> None:
-        if self._audit_due is None:
-            self._audit_due = asyncio.get_running_loop().call_later(AUDIT_AFTER, self._audit)
-
-    def _audit(self) -> None:
-        """Log what is wrong with the cluster's topology wishes now and was not at the last look; Events say it too."""
-        self._audit_due = None
-        found: set[str] = set()
-        for cluster in self._generation.clusters if self._generation is not None else ():
-            if cluster.topology is not None:
-                ignored = cluster.topology.on_invalid is OnInvalid.IGNORE
-                findings = list(audit(cluster.state, ignored))
-                found.update(map(str, findings))
-                if cluster.feed.event_writer is not None:
-                    cluster.feed.event_writer.report(findings)
-        for line in sorted(found - self._found):
-            log.warning("plugin/topology: %s", line)
-        self._found = frozenset(found)
 
     async def _look_for_changes(self, times: Reload, current: str) -> None:
         """The `reload` directive: look at the Corefile every interval, give or take half the jitter.
@@ -352,7 +309,7 @@ class Server:
                 async with asyncio.timeout(lameduck):
                     await self._hurry.wait()
         await self._end_tasks()
-        await self._feeding.keep_only(())
+        await self._clusters.close()
         await self._listeners.close()
         self._close_workings()
         if self._around is not None:
@@ -380,16 +337,6 @@ def _allow_many_files() -> None:
     if soft < hard:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _settle_memory() -> None:
-    """Let go of the generation before, and keep the collector from this one, which stays.
-
-    A full collection over the objects of a large cluster would keep queries waiting for 100 ms and more.
-    """
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
 
 
 def _lameduck(settings: Settings) -> float:

@@ -6,14 +6,13 @@ that a Corefile that cannot be built changes nothing.
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from topodns.block_parts import Site, make_parts, make_road
 from topodns.circles import refuse_circles
-from topodns.clusters import Cluster, ClusterMaker, Feed
 from topodns.counted import view_label
 from topodns.dns.message import Query, RRClass
 from topodns.dns.names import ROOT, name_text
-from topodns.edge.manifests import ManifestSource
 from topodns.edge.timers import LoopTimers
 from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.chain import Host, build_chain
@@ -21,10 +20,13 @@ from topodns.resolve.chase import Chaser
 from topodns.resolve.query_log import QueryLog
 from topodns.resolve.relay import is_road
 from topodns.resolve.step import Client
-from topodns.resolve.view.filter import ViewFilter
 from topodns.settings.rewrite import ClassRule
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
 from topodns.workings import Identity, Workings, Workshop
+
+if TYPE_CHECKING:
+    from topodns.clusters import Cluster, ClusterMaker, Feed
+    from topodns.resolve.view.filter import ViewFilter
 
 ListenAt = tuple[str, int]
 """(host, port); host "" is every address of both families."""
@@ -44,12 +46,12 @@ class Generation:
     """Everything that one Corefile asks for."""
 
     settings: Settings
-    clusters: list[Cluster] = field(default_factory=list)
+    clusters: "list[Cluster]" = field(default_factory=list)
     tables: dict[ListenAt, BlockTable] = field(default_factory=dict)
     workings: list[Workings] = field(default_factory=list)
 
     @property
-    def feeds(self) -> list[Feed]:
+    def feeds(self) -> "list[Feed]":
         return [cluster.feed for cluster in self.clusters]
 
     def match_at(self, at: ListenAt) -> Callable[[Query, Client], Block | None]:
@@ -63,14 +65,6 @@ class Generation:
         )
 
 
-def load_manifests(generation: Generation) -> Generation:
-    """Read all manifests at once: for whoever has nothing else to do meanwhile."""
-    for cluster in generation.clusters:
-        if isinstance(cluster.source, ManifestSource):
-            cluster.source.load()
-    return generation
-
-
 class Assembly:
     """Builds generations. `write_line` takes the lines of query logs."""
 
@@ -78,14 +72,13 @@ class Assembly:
         self._machine = machine
         self.workshop = Workshop(LoopTimers(), machine.host.rng, identity)
         self._write_line = write_line
-        replica = f"{machine.host.name}_{machine.host.rng.getrandbits(32):08x}"  # as client-go names a holder
-        self.clusters = ClusterMaker(machine.node_name, machine.addresses, replica, machine.host.rng)
+        self.cluster_maker: ClusterMaker | None = None  # of the first Corefile with a cluster, and from then on
 
-    def build(self, settings: Settings, feeds: Iterable[Feed] = ()) -> Generation:
+    def build(self, settings: Settings, feeds: "Iterable[Feed]" = ()) -> Generation:
         """A generation whose clusters go on with those of `feeds` that are as they need them.
 
-        The other clusters are not known yet: `load_manifests`, or `cluster_sources`, makes them so. No feed is changed.
-        Raises ConfigError, or one of `workings.FILE_ERRORS`.
+        The other clusters are not known yet: `clusters.load_manifests`, or `cluster_sources`, makes them so. No feed is
+        changed. Raises ConfigError, or one of `workings.FILE_ERRORS`.
         """
         refuse_circles(settings, self._machine.addresses)
         generation, spare = Generation(settings), list(feeds)
@@ -102,15 +95,24 @@ class Assembly:
         generation.tables = {at: BlockTable(blocks, classes) for at, blocks in rows.items()}
         return generation
 
-    def _cluster(self, block: ServerBlock, generation: Generation, spare: list[Feed]) -> Cluster | None:
+    def _cluster(self, block: ServerBlock, generation: Generation, spare: "list[Feed]") -> "Cluster | None":
         if block.kubernetes is None:
             return None
-        cluster = self.clusters.make(block.kubernetes, block.topology, block.view, spare)
+        maker = self.cluster_maker = self.cluster_maker or self._make_maker()
+        cluster = maker.make(block.kubernetes, block.topology, block.view, spare)
         generation.clusters.append(cluster)
         return cluster
 
+    def _make_maker(self) -> "ClusterMaker":
+        # Imported here: half of the program is about clusters, and a node's cache has none.
+        from topodns.clusters import ClusterMaker
+
+        machine = self._machine
+        replica = f"{machine.host.name}_{machine.host.rng.getrandbits(32):08x}"  # as client-go names a holder
+        return ClusterMaker(machine.node_name, machine.addresses, replica, machine.host.rng)
+
     def _block(
-        self, workings: Workings, key: BlockKey, host: str, cluster: Cluster | None, generation: Generation
+        self, workings: Workings, key: BlockKey, host: str, cluster: "Cluster | None", generation: Generation
     ) -> Block:
         block, at = workings.settings, (host, key.port)
         site = Site(host, key.port, Chaser(generation.match_at(at)), self._machine.addresses)
@@ -127,10 +129,18 @@ class Assembly:
             rotate=workings.balancer is not None,
             log=QueryLog(block.log, self._write_line, host) if block.log else None,
             errors=workings.errors,
-            view=ViewFilter(block.view, host) if block.view is not None else None,
+            view=_view_filter(block, host),
             view_name=view_label(block),
             road=road,
         )
+
+
+def _view_filter(block: ServerBlock, host: str) -> "ViewFilter | None":
+    if block.view is None:
+        return None
+    from topodns.resolve.view.filter import ViewFilter  # here, as in `block_parts`
+
+    return ViewFilter(block.view, host)
 
 
 def _classes(settings: Settings) -> frozenset[int]:

@@ -1,26 +1,26 @@
-"""The steps of a server block at one address: what is made of its workings, its cluster and its listener."""
+"""The steps of a server block at one address: what is made of its workings, its cluster and its listener.
+
+A step that only some Corefiles have is imported where it is made: a node's cache is half the size without them.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
-from topodns.clusters import Cluster
 from topodns.counted import Counted, ServerLabels, cache_labels, view_label
 from topodns.dns.names import ROOT, Name, name_text
-from topodns.resolve.autopath import ClusterSearch, FixedSearch, SearchPath
 from topodns.resolve.cache import ResponseCache
 from topodns.resolve.chain import Parts
 from topodns.resolve.chase import Chase
-from topodns.resolve.cluster_zone import ClusterZone
-from topodns.resolve.dns64 import Translator
-from topodns.resolve.k8s_external import ExternalZone
 from topodns.resolve.relay import Road, ends_of
-from topodns.resolve.rewrite import Rewriter
+from topodns.resolve.step import Around, Step
 from topodns.resolve.tally import server_label
-from topodns.resolve.template.step import Templates
-from topodns.resolve.zone_file import ZoneFileStep
 from topodns.settings.server import DEFAULT_UDP_SIZE, Settings
 from topodns.workings import Workings
+
+if TYPE_CHECKING:
+    from topodns.clusters import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +49,19 @@ class Site:
         return tuple(address for address in bound if not ip_address(address).is_loopback)
 
 
-def make_parts(workings: Workings, cluster: Cluster | None, site: Site, counted: Counted) -> Parts:
+def make_parts(workings: Workings, cluster: "Cluster | None", site: Site, counted: Counted) -> Parts:
     """The steps and arounds of a block, with what each counts on."""
-    block = workings.settings
-    labels = ServerLabels(site.server, view_label(block))
     return Parts(
-        dns64=Translator(block.dns64, counted.dns64[site.server]) if block.dns64 is not None else None,
+        dns64=_translator(workings, site, counted),
         balancer=workings.balancer,
-        rewrite=Rewriter(block.rewrite, site.chase, site.bound) if block.rewrite else None,
+        rewrite=_rewriter(workings, site),
         autopath=_search_path(workings, cluster, site, counted),
         cache=_cache(workings, site, counted),
-        templates=(Templates(block.template, site.chase, counted.templates[labels]),) if block.template else (),
+        templates=_templates(workings, site, counted),
         hosts=workings.hosts,
         external=_external_zone(workings, cluster, site),
         cluster=_cluster_zone(cluster, site),
-        files=tuple(
-            ZoneFileStep(settings, source.table, site.chase)
-            for settings, source in zip(block.file, workings.zone_files, strict=True)
-        ),
+        files=_files(workings, site),
         loop=workings.guard,
         forwards=workings.forwards,
     )
@@ -102,16 +97,60 @@ def _other_origins(settings: Settings) -> Iterable[Name]:
     return (key.origin for block in settings.blocks for key in block.keys if key.origin != ROOT)
 
 
-def _cluster_zone(cluster: Cluster | None, site: Site) -> ClusterZone | None:
+def _translator(workings: Workings, site: Site, counted: Counted) -> Around | None:
+    settings = workings.settings.dns64
+    if settings is None:
+        return None
+    from topodns.resolve.dns64 import Translator
+
+    return Translator(settings, counted.dns64[site.server])
+
+
+def _rewriter(workings: Workings, site: Site) -> Around | None:
+    rules = workings.settings.rewrite
+    if not rules:
+        return None
+    from topodns.resolve.rewrite import Rewriter
+
+    return Rewriter(rules, site.chase, site.bound)
+
+
+def _templates(workings: Workings, site: Site, counted: Counted) -> tuple[Step, ...]:
+    block = workings.settings
+    if not block.template:
+        return ()
+    from topodns.resolve.template.step import Templates
+
+    counts = counted.templates[ServerLabels(site.server, view_label(block))]
+    return (Templates(block.template, site.chase, counts),)
+
+
+def _files(workings: Workings, site: Site) -> tuple[Step, ...]:
+    block = workings.settings
+    if not block.file:
+        return ()
+    from topodns.resolve.zone_file import ZoneFileStep
+
+    return tuple(
+        ZoneFileStep(settings, source.table, site.chase)
+        for settings, source in zip(block.file, workings.zone_files, strict=True)
+    )
+
+
+def _cluster_zone(cluster: "Cluster | None", site: Site) -> Step | None:
     if cluster is None:
         return None
+    from topodns.resolve.cluster_zone import ClusterZone
+
     return ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, cluster.locator, site.addresses, site.chase)
 
 
-def _search_path(workings: Workings, cluster: Cluster | None, site: Site, counted: Counted) -> SearchPath | None:
+def _search_path(workings: Workings, cluster: "Cluster | None", site: Site, counted: Counted) -> Around | None:
     settings = workings.settings.autopath
     if settings is None:
         return None
+    from topodns.resolve.autopath import ClusterSearch, FixedSearch, SearchPath
+
     searcher: ClusterSearch | FixedSearch
     if settings.kubernetes and cluster is not None:
         searcher = ClusterSearch(cluster.kubernetes, cluster.state, settings.search)
@@ -120,8 +159,10 @@ def _search_path(workings: Workings, cluster: Cluster | None, site: Site, counte
     return SearchPath(settings, searcher, counted.autopath[site.server])
 
 
-def _external_zone(workings: Workings, cluster: Cluster | None, site: Site) -> ExternalZone | None:
+def _external_zone(workings: Workings, cluster: "Cluster | None", site: Site) -> Step | None:
     settings = workings.settings.k8s_external
     if settings is None or cluster is None:
         return None
+    from topodns.resolve.k8s_external import ExternalZone
+
     return ExternalZone(settings, cluster.kubernetes, cluster.state, site.addresses, site.chase)

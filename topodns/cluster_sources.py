@@ -3,13 +3,13 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Fact
-from topodns.clusters import Cluster, Feed
-from topodns.edge.api_source import ApiSource
-from topodns.edge.file_watch import watch_files
+
+if TYPE_CHECKING:
+    from topodns.clusters import Cluster, Feed
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Feeding:
         self._start = start
         self._tasks: dict[Feed, list[asyncio.Task[None]]] = {}
 
-    async def begin(self, feeds: Iterable[Feed]) -> None:
+    async def begin(self, feeds: "Iterable[Feed]") -> None:
         """Set those to work that are not: read the manifests, find out how each API server is reached, follow both.
 
         Raises ApiError; `keep_only` tidies up then.
@@ -33,17 +33,16 @@ class Feeding:
         fresh = [feed for feed in feeds if feed not in self._tasks]
         self._tasks.update((feed, []) for feed in fresh)
         for feed in fresh:
-            await _connect(feed)
+            await feed.begin()
         for feed in fresh:
-            self._tasks[feed] += [self._start(work, name) for name, work in _works(feed)]
+            self._tasks[feed] += [self._start(work, name) for name, work in feed.works()]
 
-    async def keep_only(self, feeds: Collection[Feed]) -> None:
+    async def keep_only(self, feeds: "Collection[Feed]") -> None:
         """End the work of all others, and their connections."""
         ending = {feed: self._tasks.pop(feed) for feed in list(self._tasks) if feed not in feeds}
         await end_tasks([task for tasks in ending.values() for task in tasks])
         for feed in ending:
-            if isinstance(feed.source, ApiSource):
-                await feed.source.close()  # a task that was ended before its first step has not
+            await feed.close()  # a task that was ended before its first step has not
 
 
 async def end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
@@ -53,29 +52,12 @@ async def end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _connect(feed: Feed) -> None:
-    if isinstance(feed.source, ApiSource):
-        await feed.source.connect()
-    else:
-        await feed.source.load_gently()
-
-
-def _works(feed: Feed) -> Iterator[tuple[str, Work]]:
-    """What goes on in the background, with a name for its task."""
-    if isinstance(feed.source, ApiSource):
-        yield "api", feed.source.run()
-        if feed.event_writer is not None:
-            yield "service events", feed.event_writer.run()
-    else:
-        yield "manifests", feed.source.run(watch_files(feed.source.paths))
-
-
-async def await_sync(clusters: Iterable[Cluster]) -> None:
+async def await_sync(clusters: "Iterable[Cluster]") -> None:
     """Return once all of these are known, or have had their `startup_timeout`.
 
     Their feeds are at work, and nobody is in charge of them: until this returns nobody is told of what they learn.
     """
-    fed = [cluster for cluster in clusters if isinstance(cluster.source, ApiSource)]
+    fed = [cluster for cluster in clusters if cluster.feed.arrives_late]
     if not fed:
         return
     synced = asyncio.Event()
@@ -95,7 +77,7 @@ async def await_sync(clusters: Iterable[Cluster]) -> None:
         gc.freeze()
 
 
-async def _wait(synced: asyncio.Event, fed: list[Cluster]) -> None:
+async def _wait(synced: asyncio.Event, fed: "list[Cluster]") -> None:
     try:
         async with asyncio.timeout(max(cluster.kubernetes.startup_timeout for cluster in fed)):
             while not await _set_soon(synced):

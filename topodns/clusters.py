@@ -6,7 +6,7 @@ a reload costs neither a list nor a moment in which less is known.
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -16,10 +16,13 @@ from topodns.cluster.model import Change, Fact, Kind, Replaced
 from topodns.cluster.policy import KeySource
 from topodns.cluster.selector import Selector
 from topodns.cluster.state import ClusterState
+from topodns.cluster.topology import OnInvalid
 from topodns.edge.api_source import ApiSource, Resource, needed_kinds, resources
+from topodns.edge.file_watch import watch_files
 from topodns.edge.kube_api import OURS, KubeApi, RequestTally, connect
 from topodns.edge.manifests import ManifestSource
 from topodns.edge.service_events import NAMESPACE, EventWriter
+from topodns.resolve.audit import Finding, audit
 from topodns.settings.kubernetes import ApiSettings, KubernetesSettings
 from topodns.settings.topology import TopologySettings
 from topodns.settings.view import View
@@ -86,6 +89,32 @@ class Feed:
         else:
             self.source = ApiSource(settings.resources, self.state, self._publish, connecting, rng)
 
+    @property
+    def arrives_late(self) -> bool:
+        """Whether it is worth waiting for: it is not all there when `begin` returns."""
+        return isinstance(self.source, ApiSource)
+
+    async def begin(self) -> None:
+        """Read the manifests, or find out how the API server is reached. Raises ApiError."""
+        if isinstance(self.source, ApiSource):
+            await self.source.connect()
+        else:
+            await self.source.load_gently()
+
+    def works(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """What goes on in the background once it has begun, with a name for its task."""
+        if isinstance(self.source, ApiSource):
+            yield "api", self.source.run()
+            if self.event_writer is not None:
+                yield "service events", self.event_writer.run()
+        else:
+            yield "manifests", self.source.run(watch_files(self.source.paths))
+
+    async def close(self) -> None:
+        """End its connections; what it works has ended."""
+        if isinstance(self.source, ApiSource):
+            await self.source.close()
+
     def _publish(self, facts: frozenset[Fact]) -> None:
         self.changed(facts)
 
@@ -115,11 +144,28 @@ class Cluster:
     def source(self) -> ManifestSource | ApiSource:
         return self.feed.source
 
+    def is_instead_of(self, other: "Cluster") -> bool:
+        """Whether both are read from the same place, or answer for the same names: of another place, or misspelt."""
+        same_names = not set(self.kubernetes.origins).isdisjoint(other.kubernetes.origins)
+        return same_names or self.feed.settings.place == other.feed.settings.place
 
-def is_instead_of(new: Cluster, old: Cluster) -> bool:
-    """Whether they are read from the same place, or answer for the same names: of another place, or one misspelt."""
-    same_names = not set(new.kubernetes.origins).isdisjoint(old.kubernetes.origins)
-    return same_names or new.feed.settings.place == old.feed.settings.place
+    def waiting_for(self) -> Iterable[str]:
+        """What is not known yet and, where it is denied or cannot be reached, why."""
+        if isinstance(self.source, ApiSource):
+            return self.source.waiting_for()
+        return (f"{', '.join(self.state.unsynced)}: manifest files that cannot be read: {self.source.files_bad}",)
+
+    def audit(self) -> Iterator[Finding]:
+        """What is wrong with its Services' topology wishes now."""
+        if self.topology is not None:
+            yield from audit(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
+
+
+def load_manifests(clusters: Iterable[Cluster]) -> None:
+    """Read all manifests at once: for whoever has nothing else to do meanwhile."""
+    for cluster in clusters:
+        if isinstance(cluster.source, ManifestSource):
+            cluster.source.load()
 
 
 class ClusterMaker:

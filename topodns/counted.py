@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from topodns.edge.upstream import Counts
-from topodns.resolve.autopath import AutopathCounts
 from topodns.resolve.cache import CacheCounts, zones_label
-from topodns.resolve.dns64 import Dns64Counts
 from topodns.resolve.exchange import Transport
 from topodns.resolve.forward import ForwardCounts, InFlight
 from topodns.resolve.loop import LoopCounts
+from topodns.resolve.part_counts import AutopathCounts, Dns64Counts, TemplateCounts
 from topodns.resolve.tally import server_label
-from topodns.resolve.template.step import TemplateCounts
 from topodns.settings.server import ServerBlock
 
 Connections = defaultdict[Transport, Counts]

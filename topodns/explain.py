@@ -9,13 +9,13 @@ from ipaddress import IPv6Address, ip_address
 from random import Random
 from typing import Final
 
-from topodns.assembly import Assembly, Machine, load_manifests
+from topodns.assembly import Assembly, Machine
 from topodns.cluster.locate import Claim, Locator
 from topodns.cluster.model import Kind, ObjectKey
 from topodns.cluster.policy import InvalidPolicy, Policy
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location, Reason
-from topodns.clusters import Cluster
+from topodns.clusters import Cluster, load_manifests
 from topodns.config.qtypes import parse_qtype
 from topodns.dns.message import RCODE_NAMES, TYPE_NAMES, Edns, Query, RRClass
 from topodns.dns.names import BadName, Name, is_subdomain, name_text, name_wire, parse_name
@@ -156,7 +156,8 @@ def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explana
     if any(block.kubernetes is not None and block.kubernetes.api is not None for block in settings.blocks):
         raise Unexplained("the Corefile has an API server for a source, not manifests: ask a running server (--server)")
     machine = Machine(Host("", Random(0)), "", frozenset())
-    generation = load_manifests(Assembly(machine, lambda line: None).build(settings))
+    generation = Assembly(machine, lambda line: None).build(settings)
+    load_manifests(generation.clusters)
     return explain_request(generation.clusters, arguments)
 
 

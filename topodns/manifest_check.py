@@ -4,11 +4,10 @@ import asyncio
 import logging
 from random import Random
 
-from topodns.assembly import Assembly, Machine, load_manifests
-from topodns.cluster.topology import OnInvalid
+from topodns.assembly import Assembly, Machine
+from topodns.clusters import load_manifests
 from topodns.edge.kube_api import check_kubeconfig
 from topodns.edge.manifests import ManifestSource
-from topodns.resolve.audit import audit
 from topodns.resolve.chain import Host
 from topodns.settings.server import Settings
 
@@ -30,10 +29,11 @@ def check_manifests(settings: Settings) -> bool:
     """
     machine = Machine(Host("", Random(0)), "", frozenset())
     whole = True
-    for cluster in load_manifests(Assembly(machine, lambda line: None).build(settings)).clusters:
+    clusters = Assembly(machine, lambda line: None).build(settings).clusters
+    load_manifests(clusters)
+    for cluster in clusters:
         if isinstance(cluster.source, ManifestSource):
             whole = whole and not cluster.source.files_bad and not cluster.source.objects_skipped
-        if cluster.topology is not None:
-            for finding in audit(cluster.state, cluster.topology.on_invalid is OnInvalid.IGNORE):
-                log.warning("plugin/topology: %s", finding)
+        for finding in cluster.audit():
+            log.warning("plugin/topology: %s", finding)
     return whole

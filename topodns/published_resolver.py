@@ -10,8 +10,8 @@ from typing import Final
 from topodns.counted import CacheLabels, Counted, cache_labels, servers_of
 from topodns.edge.hosts_source import HostsSource
 from topodns.edge.metrics import Published, Reading
+from topodns.resolve.part_counts import FailureKey, TemplateCounts
 from topodns.resolve.tally import Tally
-from topodns.resolve.template.step import FailureKey, TemplateCounts
 from topodns.workings import Workings
 
 AllWorkings = Callable[[], Iterable[Workings]]

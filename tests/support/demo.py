@@ -6,11 +6,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from tests.support.building import assembly, read_whole
 from tests.support.courses import at_once
 from tests.support.messages import Opt, Reply, query
-from topodns.assembly import Assembly, Generation, Machine, load_manifests
+from topodns.assembly import Generation
 from topodns.config.load import load_settings
-from topodns.resolve.chain import Host
 from topodns.resolve.handler import Handler
 from topodns.resolve.hot import HotTable
 from topodns.resolve.tally import Tally
@@ -24,8 +24,8 @@ class Demo:
 
     def __init__(self) -> None:
         settings = load_settings(str(ROOT / "config" / "demo" / "Corefile"), PORT, {})
-        machine = Machine(Host("demo", Random(0)), "", frozenset())
-        self.generation: Generation = load_manifests(Assembly(machine, lambda line: None).build(settings))
+        self.assembly = assembly("demo")
+        self.generation: Generation = read_whole(self.assembly, settings)
         self.tally = Tally(f"dns://127.0.0.1:{PORT}", "udp", "1")
         table = HotTable(self.generation.view_name, Random(0), lambda: 0.0)
         blocks = self.generation.tables[("127.0.0.1", PORT)]

@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
+from tests.support.building import read_whole
 from tests.support.corefiles import settings
 from tests.support.objects import packed
-from topodns.assembly import Assembly, Generation, Machine, load_manifests
+from topodns.assembly import Assembly, Generation, Machine
 from topodns.cluster.model import Fact, ObjectKey, address_fact, service_fact
 from topodns.edge.manifests import ManifestSource
 from topodns.resolve.chain import Host
@@ -139,7 +140,7 @@ def test_a_cluster_that_was_left_out_once_is_not_there_to_be_taken_over(assembly
 
 
 def test_what_is_known_is_known_to_the_next_generation_at_once(assembly: Assembly, directory: Path) -> None:
-    old = load_manifests(assembly.build(settings(corefile("manifests cluster.yaml"), str(directory))))
+    old = read_whole(assembly, settings(corefile("manifests cluster.yaml"), str(directory)))
     new = assembly.build(settings(corefile("manifests cluster.yaml\nttl 9"), str(directory)), old.feeds)
     assert new.clusters[0].state.synced
     assert new.clusters[0].state.service(WEB) is not None
@@ -147,7 +148,7 @@ def test_what_is_known_is_known_to_the_next_generation_at_once(assembly: Assembl
 
 def test_an_edit_after_a_reload_is_told_to_whoever_is_in_charge_then(assembly: Assembly, directory: Path) -> None:
     manifest = directory / "cluster.yaml"
-    old = load_manifests(assembly.build(settings(corefile("manifests cluster.yaml"), str(directory))))
+    old = read_whole(assembly, settings(corefile("manifests cluster.yaml"), str(directory)))
     new = assembly.build(settings(corefile("manifests cluster.yaml\nttl 9"), str(directory)), old.feeds)
     told: list[frozenset[Fact]] = []
     (feed,) = new.feeds

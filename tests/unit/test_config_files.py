@@ -1,17 +1,15 @@
 """Every file in config/ is loaded here, as the server would load it, without a complaint."""
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from tests.support import distributions
-from topodns.assembly import Assembly, Machine, load_manifests
+from tests.support.building import assembly, read_whole
 from topodns.cluster.model import Change, Replaced
 from topodns.config.load import load_settings, settings_from_text
 from topodns.edge.manifests import SUFFIXES, ManifestSource
 from topodns.resolve.audit import audit
-from topodns.resolve.chain import Host
 from topodns.settings.forward import UpstreamAddress
 from topodns.settings.kubernetes import ApiSettings
 
@@ -19,10 +17,6 @@ CONFIG = Path(__file__).parents[2] / "config"
 COREFILES = sorted(set(CONFIG.rglob("Corefile")) - set(distributions.COREFILES.values()))
 APPLIED = CONFIG / "kubernetes"  # for kubectl, not for the server: see test_permissions.py
 MANIFEST_DIRECTORIES = sorted({path.parent for path in CONFIG.rglob("*") if path.suffix in SUFFIXES} - {APPLIED})
-
-
-def assembly() -> Assembly:
-    return Assembly(Machine(Host("", Random(0)), "", frozenset()), lambda line: None)
 
 
 def loaded(directory: Path) -> tuple[ManifestSource, dict[str, Replaced]]:
@@ -54,7 +48,7 @@ def test_every_file_is_a_corefile_or_a_manifest() -> None:
 
 @pytest.mark.parametrize("corefile", COREFILES, ids=lambda path: str(path.relative_to(CONFIG)))
 def test_corefiles_can_be_served_and_their_clusters_leave_nothing_to_complain_about(corefile: Path) -> None:
-    generation = load_manifests(assembly().build(load_settings(str(corefile), 53, {})))
+    generation = read_whole(assembly(), load_settings(str(corefile), 53, {}))
     assert generation.tables
     for cluster in generation.clusters:
         assert cluster.state.synced

@@ -15,9 +15,10 @@ from tests.support.demo import PORT, ROOT, Demo
 from topodns.cli import main
 from topodns.cluster.topology import Reason
 from topodns.config.load import settings_from_text
-from topodns.edge.metrics import Distribution, Metrics, Reading
+from topodns.edge.metrics import Distribution, Metrics, Published, Reading
 from topodns.listeners import Listeners
 from topodns.published import Events, readings
+from topodns.published_clusters import cluster_readings
 from topodns.settings.kubernetes import ApiSettings
 
 DOCUMENTS = {
@@ -137,7 +138,13 @@ def exposition(demo: Demo) -> str:
     demo.ask("cache.shop.svc.cluster.local A", "127.10.1.100")
     events = Events()
     events.generation = demo.generation
-    return Metrics(lambda: [demo.tally], readings(Listeners(Random(0)), events)).exposition().decode()
+    return Metrics(lambda: [demo.tally], all_readings(demo, events)).exposition().decode()
+
+
+def all_readings(demo: Demo, events: Events) -> list[Published]:
+    """Those of every server, and those of one with a cluster."""
+    assert demo.assembly.cluster_maker is not None
+    return [*readings(Listeners(Random(0)), events), *cluster_readings(events.clusters, demo.assembly.cluster_maker)]
 
 
 def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:
@@ -158,9 +165,9 @@ def test_metrics_have_the_labels_that_are_documented(exposition: str) -> None:
             assert sample.labels.keys() - {"le"} == documented[name][1], sample.name
 
 
-def test_metrics_without_samples_would_have_the_labels_that_are_documented() -> None:
+def test_metrics_without_samples_would_have_the_labels_that_are_documented(demo: Demo) -> None:
     documented = documented_metrics()
-    for published in readings(Listeners(Random(0)), Events()):
+    for published in all_readings(demo, Events()):
         is_counter = isinstance(published, Reading) and published.kind == "counter"
         labels = set() if isinstance(published, Distribution) else set(published.labels)
         assert labels == documented[f"{published.name}_total" if is_counter else published.name][1], published.name

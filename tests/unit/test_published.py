@@ -1,16 +1,13 @@
 """What a scrape shows of clusters."""
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
+from tests.support.building import assembly, read_whole
 from tests.support.corefiles import settings
 from tests.support.scraping import only, scraped
-from topodns.assembly import Assembly, Machine, load_manifests
-from topodns.listeners import Listeners
-from topodns.published import Events, readings
-from topodns.resolve.chain import Host
+from topodns.published_clusters import cluster_readings
 
 MANIFEST = """
 apiVersion: v1
@@ -42,8 +39,9 @@ def test_objects_are_counted_of_the_kinds_that_are_watched_and_of_no_others(
     tmp_path: Path, directives: str, more: dict[str, float]
 ) -> None:
     (tmp_path / "cluster.yaml").write_text(MANIFEST)
-    assembly = Assembly(Machine(Host("", Random(0)), "", frozenset()), lambda line: None)
-    events = Events()
-    events.generation = load_manifests(assembly.build(settings(f". {{\n{directives}\n}}\n", str(tmp_path))))
-    shown = only(scraped(readings=readings(Listeners(Random(0)), events)), "topodns_state_objects")
+    building = assembly()
+    clusters = read_whole(building, settings(f". {{\n{directives}\n}}\n", str(tmp_path))).clusters
+    assert building.cluster_maker is not None
+    told = cluster_readings(lambda: clusters, building.cluster_maker)
+    shown = only(scraped(readings=told), "topodns_state_objects")
     assert shown == {f'{{kind="{kind}"}}': count for kind, count in {**ALWAYS, **more}.items()}

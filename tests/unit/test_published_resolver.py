@@ -15,8 +15,8 @@ from topodns.config.load import settings_from_text
 from topodns.counted import CacheLabels, Counted, ServerLabels
 from topodns.published_resolver import resolver_readings
 from topodns.resolve.cache.entry import key_of
+from topodns.resolve.part_counts import FailureKey
 from topodns.resolve.tally import Kind, Tally
-from topodns.resolve.template.step import FailureKey
 from topodns.workings import Workings, Workshop
 
 HERE = CacheLabels("dns://:53", ".", "")

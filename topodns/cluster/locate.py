@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Node, Pod
-from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location
+
+if TYPE_CHECKING:
+    from topodns.cluster.state import ClusterState
 
 UNKNOWN: Final = Location()
 MAX_KNOWN: Final = 65_536  # clients whose locations are remembered
@@ -48,7 +50,7 @@ class Locator:
 
     def __init__(
         self,
-        state: ClusterState,
+        state: "ClusterState",
         methods: Sequence[Method],
         trust: Sequence[IPv4Network | IPv6Network] = (),
         own_node: str = "",

@@ -64,7 +64,12 @@ class Metrics:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(_TallyCollector(tallies))
-        self._registry.register(_ReadingCollector(readings))
+        self._readings = list(readings)
+        self._registry.register(_ReadingCollector(self._readings))
+
+    def tell(self, readings: Iterable[Published]) -> None:
+        """These, too, from now on."""
+        self._readings += readings
 
     def exposition(self) -> bytes:
         """The text format 0.0.4."""

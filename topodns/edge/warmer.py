@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from topodns.cluster.state import ClusterState
+if TYPE_CHECKING:
+    from topodns.cluster.state import ClusterState
 
 PAUSE: Final = 0.1  # seconds between two rounds: what changes several times in a rollout is built a few times
 SLICE: Final = 0.0005  # seconds of work in one turn of the event loop, so that no query waits for longer
@@ -14,7 +15,7 @@ SLICE: Final = 0.0005  # seconds of work in one turn of the event loop, so that 
 class Warmer:
     """For as long as `run` runs, what `rouse` was called about is built soon. `clock` is monotonic, in seconds."""
 
-    def __init__(self, states: Iterable[ClusterState], clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, states: "Iterable[ClusterState]", clock: Callable[[], float] = time.perf_counter) -> None:
         self._states = tuple(states)
         self._clock = clock
         self._due = asyncio.Event()
@@ -33,7 +34,7 @@ class Warmer:
                 await self._warm(state)
             await asyncio.sleep(PAUSE)
 
-    async def _warm(self, state: ClusterState) -> None:
+    async def _warm(self, state: "ClusterState") -> None:
         began = self._clock()
         for _ in state.warm():
             if self._clock() - began >= SLICE:

@@ -19,7 +19,6 @@ all others NXDOMAIN.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from topodns.cluster.model import ObjectKey, namespace_fact, service_fact
@@ -31,6 +30,7 @@ from topodns.resolve.course import Course
 from topodns.resolve.exposure import Exposure
 from topodns.resolve.grounds import rest_on
 from topodns.resolve.origins import Origins
+from topodns.resolve.part_counts import AutopathCounts
 from topodns.resolve.step import Answered, Below, Client, Resolution, Scope, settled
 from topodns.resolve.verdict import Facts
 from topodns.settings.autopath import Autopath
@@ -114,11 +114,6 @@ class ClusterSearch:
 
 def _once_each(*domains: Name) -> Domains:
     return tuple((domain, name_wire(domain)) for domain in dict.fromkeys(domains))
-
-
-@dataclass(slots=True)
-class AutopathCounts:
-    successes: int = 0  # names found further on in a list; copies given out by `hot` are not counted again
 
 
 class SearchPath:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from topodns.dns.message import Query, RRClass, RRType
 from topodns.dns.names import ROOT, Name
@@ -10,7 +10,9 @@ from topodns.resolve.chain import Chain
 from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.relay import Road
 from topodns.resolve.step import Client, Resolution
-from topodns.resolve.view.filter import ViewFilter
+
+if TYPE_CHECKING:
+    from topodns.resolve.view.filter import ViewFilter
 
 _DS: Final = int(RRType.DS)
 
@@ -30,7 +32,7 @@ class Block:
     log: QueryLog | None = None
     errors: ErrorLog | None = None
     road: Road | None = None  # the short way of plain questions to its `forward`, where it has one
-    view: ViewFilter | None = None  # the queries that it takes; None: all
+    view: "ViewFilter | None" = None  # the queries that it takes; None: all
     view_name: str = ""  # CoreDNS's metric label `view`
     client_dependent: bool = False  # set by the table: the same octets of another client may belong to another block
 

@@ -5,12 +5,12 @@ for DO and CD. What differs: where there is no A record either, AAAA records tha
 `translate_all` loses them), and an error stays an error (CoreDNS makes it an empty answer).
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Rcode, RRClass, RRset, RRType
 from topodns.resolve.course import Course
 from topodns.resolve.grounds import rest_on
+from topodns.resolve.part_counts import Dns64Counts
 from topodns.resolve.step import Answered, Below, Client, Resolution, settled
 from topodns.settings.dns64 import Dns64
 
@@ -20,11 +20,6 @@ _NXDOMAIN: Final = int(Rcode.NXDOMAIN)
 _MAX_TTL: Final = 600  # seconds, where no SOA says how long the name has no AAAA record (RFC 6147 section 5.1.7)
 _RESERVED: Final = 8  # the octet of an address that stays zero (RFC 6052 section 2.2)
 _IPV6_OCTETS: Final = 16
-
-
-@dataclass(slots=True)
-class Dns64Counts:
-    translated: int = 0  # answers; copies given out by `hot` are not counted again
 
 
 class Translator:

@@ -8,13 +8,15 @@ wait is a course (see `course`). `chain` puts all of them in CoreDNS's order.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from topodns.cluster.model import Fact
-from topodns.cluster.topology import Location, Selection
 from topodns.dns.message import Query, Response
 from topodns.dns.names import Name
 from topodns.resolve.course import Course
+
+if TYPE_CHECKING:
+    from topodns.cluster.topology import Location, Selection
 
 
 class Scope(IntEnum):
@@ -44,8 +46,8 @@ class Resolution:
     plugin: str  # the CoreDNS plugin name of who answered, for coredns_dns_responses_total
     scope: Scope = Scope.EVERYONE
     facts: tuple[Fact, ...] = ()
-    selection: Selection | None = None  # the topology decision, where one was made
-    location: Location | None = None
+    selection: "Selection | None" = None  # the topology decision, where one was made
+    location: "Location | None" = None
     note: str = ""  # what else is counted apart
     upstream: str = ""  # of what came from upstreams just now: who gave it, or who all gave nothing; only it is cached
     chase: Name | None = None  # the answer ends in a CNAME to this name, which is for another step: see `chase`

@@ -1,6 +1,7 @@
 """A server block, its keys, and the directives that concern the process: what `topodns.config` returns."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from topodns.dns.names import Name
 from topodns.settings.autopath import Autopath
@@ -10,13 +11,15 @@ from topodns.settings.errors import Errors
 from topodns.settings.forward import Forward
 from topodns.settings.hosts import Hosts
 from topodns.settings.k8s_external import K8sExternal
-from topodns.settings.kubernetes import KubernetesSettings
 from topodns.settings.rewrite import RewriteRule
 from topodns.settings.steps import Acl, Chaos, Header, Loadbalance, LogRule
 from topodns.settings.template import Template
-from topodns.settings.topology import TopologySettings
 from topodns.settings.view import View
 from topodns.settings.zone_file import ZoneFile
+
+if TYPE_CHECKING:  # they bring the words of `cluster` along, which a program without one does without
+    from topodns.settings.kubernetes import KubernetesSettings
+    from topodns.settings.topology import TopologySettings
 
 DEFAULT_UDP_SIZE = 1232  # DNS flag day 2020, RFC 9715
 
@@ -78,8 +81,8 @@ class ServerBlock:
     source: str  # the file that it stands in
     line: int
     bind: tuple[str, ...] = ()  # addresses; empty: all. Interfaces are already resolved
-    kubernetes: KubernetesSettings | None = None
-    topology: TopologySettings | None = None
+    kubernetes: "KubernetesSettings | None" = None
+    topology: "TopologySettings | None" = None
     errors: Errors | None = None
     log: tuple[LogRule, ...] = ()
     health: Health | None = None

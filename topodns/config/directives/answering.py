@@ -11,7 +11,6 @@ from topodns.config.qtypes import QTYPES, parse_qtype
 from topodns.config.values import (
     choice,
     duration,
-    flag,
     fold_options,
     network,
     networks,
@@ -34,12 +33,6 @@ _ANY_WORD: Final = "*"
 
 _HEADER_FLAGS: Final[Mapping[str, int]] = {"aa": Flag.AA, "ra": Flag.RA, "rd": Flag.RD}
 _ACL_ACTIONS: Final = {action.value: action for action in AclAction}
-
-
-def parse_flag(directive: Directive, _: Context) -> bool:
-    """A directive that is only its name."""
-    flag(directive)
-    return True
 
 
 def parse_local(directive: Directive, _: Context) -> bool:

@@ -1,14 +1,13 @@
 """The step of a block's `template` directives: the first one that is about a question and matches its name answers."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRClass, RRset, RRType
 from topodns.dns.names import Name, wire_labels
 from topodns.dns.record_text import BadRecord
 from topodns.resolve.chase import Chase, follow
+from topodns.resolve.part_counts import FailureKey, TemplateCounts
 from topodns.resolve.step import Answered, Client, Resolution, Scope
 from topodns.resolve.template.question import Matched, template_data
 from topodns.resolve.template.rule import RecordTemplate, Rule
@@ -19,27 +18,6 @@ PLUGIN: Final = "template"
 
 _SERVFAIL: Final = int(Rcode.SERVFAIL)
 _CHASED: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
-
-
-class FailureKey(NamedTuple):
-    """CoreDNS's labels beside `server` and `view`."""
-
-    origin: str
-    qclass: str
-    qtype: str
-    section: str  # answer, additional or authority
-    template: str  # its text
-
-
-@dataclass(slots=True)
-class TemplateCounts:
-    """Answers that could not be given. Matches are counted with the answers: see `Resolution.note`.
-
-    May be handed to steps that come one after the other, so that a reload keeps the counts.
-    """
-
-    render_failures: Counter[FailureKey] = field(default_factory=Counter)
-    record_failures: Counter[FailureKey] = field(default_factory=Counter)
 
 
 class Templates:

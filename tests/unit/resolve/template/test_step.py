@@ -9,8 +9,9 @@ from topodns.dns.message import TYPE_NAMES, Ede, EdeCode, Edns, Flag, Query, Rco
 from topodns.dns.names import Name, name_wire, parse_name
 from topodns.dns.presentation import record_lines
 from topodns.resolve.chase import Chase
+from topodns.resolve.part_counts import FailureKey
 from topodns.resolve.step import Answered, Client, Resolution, Scope
-from topodns.resolve.template.step import FailureKey, Templates
+from topodns.resolve.template.step import Templates
 
 ADDRESSES = r"""
     # ip-a-b-c-d.example A a.b.c.d

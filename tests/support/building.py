@@ -1,0 +1,20 @@
+"""Settings to a generation whose manifests are read, without a server."""
+
+from random import Random
+
+from topodns.assembly import Assembly, Generation, Machine
+from topodns.clusters import load_manifests
+from topodns.resolve.chain import Host
+from topodns.settings.server import Settings
+
+
+def assembly(host: str = "") -> Assembly:
+    """One that leaves nothing to chance, on a machine of this name."""
+    return Assembly(Machine(Host(host, Random(0)), "", frozenset()), lambda line: None)
+
+
+def read_whole(building: Assembly, settings: Settings) -> Generation:
+    """What it builds of these settings, all of it known."""
+    generation = building.build(settings)
+    load_manifests(generation.clusters)
+    return generation
