@@ -16,7 +16,6 @@ from topodns.dns.names import ROOT, name_text
 from topodns.edge.timers import LoopTimers
 from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.chain import Host, build_chain
-from topodns.resolve.chase import Chaser
 from topodns.resolve.query_log import QueryLog
 from topodns.resolve.relay import is_road
 from topodns.resolve.step import Client
@@ -115,7 +114,7 @@ class Assembly:
         self, workings: Workings, key: BlockKey, host: str, cluster: "Cluster | None", generation: Generation
     ) -> Block:
         block, at = workings.settings, (host, key.port)
-        site = Site(host, key.port, Chaser(generation.match_at(at)), self._machine.addresses)
+        site = Site(host, key.port, generation.match_at(at), self._machine.addresses)
         counted = self.workshop.counted
         parts = make_parts(workings, cluster, site, counted)
         road = None

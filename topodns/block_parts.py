@@ -3,18 +3,20 @@
 A step that only some Corefiles have is imported where it is made: a node's cache is half the size without them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from topodns.counted import Counted, ServerLabels, cache_labels, view_label
+from topodns.dns.message import Query
 from topodns.dns.names import ROOT, Name, name_text
+from topodns.resolve.blocks import Block
 from topodns.resolve.cache import ResponseCache
 from topodns.resolve.chain import Parts
-from topodns.resolve.chase import Chase
+from topodns.resolve.chase import Chaser, Neighbours
 from topodns.resolve.relay import Road, ends_of
-from topodns.resolve.step import Around, Step
+from topodns.resolve.step import Around, Client, Step
 from topodns.resolve.tally import server_label
 from topodns.settings.server import DEFAULT_UDP_SIZE, Settings
 from topodns.workings import Workings
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a block answers. `chase` asks this listener; `own_addresses` (packed) are those of the machine."""
+    """Where a block answers. `own_addresses` (packed) are those of the machine."""
 
     host: str  # "" is every address of both families
     port: int
-    chase: Chase
+    match: Callable[[Query, Client], Block | None]  # the block of this listener that a question is for
     own_addresses: frozenset[bytes]
+
+    @property
+    def chase(self) -> Chaser:
+        return Chaser(self.match)
 
     @property
     def server(self) -> str:
@@ -149,14 +155,18 @@ def _search_path(workings: Workings, cluster: "Cluster | None", site: Site, coun
     settings = workings.settings.autopath
     if settings is None:
         return None
-    from topodns.resolve.autopath import ClusterSearch, FixedSearch, SearchPath
+    from topodns.resolve.autopath import SearchPath
+    from topodns.resolve.search_list import ClusterSearch, DistantClusterSearch, FixedSearch
 
-    searcher: ClusterSearch | FixedSearch
-    if settings.kubernetes and cluster is not None:
-        searcher = ClusterSearch(cluster.kubernetes, cluster.state, settings.search)
-    else:
-        searcher = FixedSearch(settings.search)
-    return SearchPath(settings, searcher, counted.autopath[site.server])
+    counts = counted.autopath[site.server]
+    if not settings.kubernetes:
+        return SearchPath(settings, FixedSearch(settings.search), counts)
+    if cluster is not None:
+        return SearchPath(settings, ClusterSearch(cluster.kubernetes, cluster.state, settings.search), counts)
+    # In front of a cluster's DNS the names outside are another block's.
+    own = frozenset(key.origin for key in workings.settings.keys if key.port == site.port)
+    neighbours = Neighbours(site.match, own, workings.balancer is not None)
+    return SearchPath(settings, DistantClusterSearch(settings.cluster_domains, settings.search), counts, neighbours)
 
 
 def _external_zone(workings: Workings, cluster: "Cluster | None", site: Site) -> Step | None:

@@ -11,6 +11,7 @@ from topodns.config.directives import COREDNS_ONLY, DIRECTIVES, Context
 from topodns.config.errors import ConfigError, nearest, shown
 from topodns.config.lexer import Token
 from topodns.dns.names import name_text
+from topodns.settings.autopath import Autopath
 from topodns.settings.server import BlockKey, ServerBlock
 
 
@@ -53,12 +54,22 @@ def _check_companions(directives: dict[str, Directive], values: dict[str, Any]) 
     """Refuse what means nothing without `kubernetes` in the same block."""
     if "kubernetes" in directives:
         return
-    needing = {"topology", "k8s_external"}
-    if "autopath" in directives and values["autopath"].kubernetes:
-        needing.add("autopath")
     for name, directive in directives.items():
-        if name in needing:
+        if name in ("topology", "k8s_external"):
             raise directive.error(f"found '{name}' in a server block without 'kubernetes', expected both")
+    if "autopath" in directives and values["autopath"].kubernetes:
+        _check_distant(directives["autopath"], values["autopath"], forwards="forward" in directives)
+
+
+def _check_distant(directive: Directive, autopath: Autopath, forwards: bool) -> None:
+    """Refuse `autopath @kubernetes` where there is no cluster, and no way to the DNS of one."""
+    if not forwards:
+        raise directive.error("found 'autopath' in a server block without 'kubernetes' and 'forward', expected one")
+    if not autopath.cluster_domains:
+        raise directive.error(
+            "'autopath' has no domain of a cluster, expected one, as in 'autopath cluster.local @kubernetes', "
+            "where the server block is without 'kubernetes'"
+        )
 
 
 def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> None:

@@ -3,127 +3,52 @@
 A name under the list's first domain that does not exist is tried under the other domains, and bare, in order; each try
 goes through all the steps below, `acl` among them. What is found is given under a CNAME from the name that was asked.
 
-The list of a Pod begins with its own namespace, and a DNS query does not say whose it is. CoreDNS looks the source
-address up among all Pods. Here the name is enough where it can only have come from a search list: in
-`example.com.shop.svc.cluster.local` two labels or more stand in front of a namespace that exists, and the one next to
-it is no Service in it (else this were an endpoint or a port of that). No Pod has to be watched, it works behind a node
-cache, an address that changes hands misleads nobody, and everyone gets the same answer. It gives away nothing, since
-the client could have asked for each of the names tried. And it takes nobody to another namespace than the search list
-of a Pod there would; only who means `NAME.NAMESPACE`, where there is no such thing, may get a NAME of two labels that
-there is.
-
-What differs from CoreDNS: whoever asks for such a name, from whatever namespace or by hand, gets the CNAME where
-CoreDNS says NXDOMAIN to all but the Pods there. For other names, such as `web.shop.svc.cluster.local` without such a
-Service, it matters who asks: clients that a watch of Pods shows to be in that namespace get what CoreDNS gives them,
-all others NXDOMAIN.
+Whose list it is `search_list` tells from the name. What differs from CoreDNS: whoever asks for such a name, from
+whatever namespace or by hand, gets the CNAME where CoreDNS says NXDOMAIN to all but the Pods there. For other names,
+such as `web.shop.svc.cluster.local` without such a Service, it matters who asks: clients that a watch of Pods shows to
+be in that namespace get what CoreDNS gives them, all others NXDOMAIN.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from topodns.cluster.model import ObjectKey, namespace_fact, service_fact
-from topodns.cluster.state import ClusterState
-from topodns.dns.message import Query, Rcode, RRClass, RRset, RRType
-from topodns.dns.names import MAX_WIRE, ROOT, Name, is_subdomain, name_wire
+from topodns.dns.message import Flag, Query, Rcode, RRClass, RRset, RRType
+from topodns.dns.names import MAX_WIRE, ROOT, is_subdomain, name_wire
 from topodns.resolve.chase import owned
 from topodns.resolve.course import Course
-from topodns.resolve.exposure import Exposure
 from topodns.resolve.grounds import rest_on
-from topodns.resolve.origins import Origins
 from topodns.resolve.part_counts import AutopathCounts
-from topodns.resolve.step import Answered, Below, Client, Resolution, Scope, settled
-from topodns.resolve.verdict import Facts
+from topodns.resolve.search_list import Premise, Searcher, SearchList
+from topodns.resolve.step import Answered, Below, Client, Resolution, settled
 from topodns.settings.autopath import Autopath
-from topodns.settings.kubernetes import KubernetesSettings
 
-_NXDOMAIN, _SERVFAIL, _IN = int(Rcode.NXDOMAIN), int(Rcode.SERVFAIL), int(RRClass.IN)
+_NXDOMAIN, _IN = int(Rcode.NXDOMAIN), int(RRClass.IN)
+_FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.REFUSED)})
 
-
-Domains = tuple[tuple[Name, bytes], ...]
-"""Names with their wire form, in the order in which they are tried; the root stands for the bare name."""
-
-
-class SearchList(NamedTuple):
-    """Where else to look for a name that does not exist. `facts` and `scope`: why there, and for whom that is so."""
-
-    labels: int  # how many of the name's are the client's own, in front of the list's first domain
-    others: Domains  # none: nowhere
-    facts: Facts = ()
-    scope: Scope = Scope.EVERYONE
+Asking = Callable[[Query, Client, Below], Answered]
+"""Asks for a name on the way, whose block need not be this one; `below` are the steps of this one."""
 
 
-class Searcher(Protocol):
-    def covers(self, qname: Name) -> bool:
-        """Whether the name may be one of a search list. Asked for every query."""
-
-    def search_list(self, qname: Name, client: Client) -> SearchList:
-        """The list of whoever asked for this name, which is covered and does not exist."""
-
-
-class FixedSearch:
-    """One list for everyone: that of a file."""
-
-    def __init__(self, domains: tuple[Name, ...]) -> None:
-        self._first = domains[0]
-        self._others = _once_each(*domains[1:], ROOT)
-
-    def covers(self, qname: Name) -> bool:
-        return len(qname) > len(self._first) and is_subdomain(qname, self._first)
-
-    def search_list(self, qname: Name, client: Client) -> SearchList:
-        return SearchList(len(qname) - len(self._first), self._others)
-
-
-class ClusterSearch:
-    """The lists of Pods: `NAMESPACE.svc.ORIGIN svc.ORIGIN ORIGIN` and `host_domains`."""
-
-    def __init__(self, settings: KubernetesSettings, state: ClusterState, host_domains: tuple[Name, ...]) -> None:
-        self._origins = Origins(settings.origins, settings.multicluster)
-        self._exposure = Exposure(settings, state)
-        self._state = state
-        self._others: Mapping[Name, Domains] = {
-            origin: _once_each(("svc", *origin), origin, *host_domains, ROOT) for origin in settings.origins
-        }
-        self._knows_pods = "Pod" in state.needed
-
-    def covers(self, qname: Name) -> bool:
-        origin = self._origins.match(qname)
-        if origin is None or origin.reverse or origin.multicluster:
-            return False
-        at = len(qname) - len(origin.name) - 1  # of `svc`
-        return at >= 2 and qname[at] == "svc"
-
-    def search_list(self, qname: Name, client: Client) -> SearchList:
-        origin = self._origins.match(qname)
-        assert origin is not None
-        at = len(qname) - len(origin.name) - 2  # of the namespace
-        namespace, nearest = qname[at], qname[at - 1]
-        facts = (namespace_fact(namespace), service_fact(namespace, nearest))
-        others = self._others[origin.name]
-        if at >= 2 and self._exposure.exposes(namespace) and self._state.service(ObjectKey(namespace, nearest)) is None:
-            return SearchList(at, others, facts)
-        if not self._knows_pods:
-            return SearchList(at, (), facts)
-        return SearchList(at, others if self._is_in(client, namespace) else (), facts, Scope.CLIENT)
-
-    def _is_in(self, client: Client, namespace: str) -> bool:
-        """Whether all Pods at the client's address, which are none on the host's network, are in this namespace."""
-        pods = self._state.pods_with_address(client.address)
-        return {pod.namespace for pod in pods} == {namespace} and not any(pod.host_network for pod in pods)
-
-
-def _once_each(*domains: Name) -> Domains:
-    return tuple((domain, name_wire(domain)) for domain in dict.fromkeys(domains))
+def ask_below(query: Query, client: Client, below: Below) -> Answered:
+    """Every name of the list is for the steps of this block, as in CoreDNS."""
+    return below(query, client)
 
 
 class SearchPath:
     """The around of one `autopath` directive."""
 
-    def __init__(self, settings: Autopath, searcher: Searcher, counts: AutopathCounts | None = None) -> None:
+    def __init__(
+        self,
+        settings: Autopath,
+        searcher: Searcher,
+        counts: AutopathCounts | None = None,
+        asking: Asking = ask_below,
+    ) -> None:
         self.counts = counts or AutopathCounts()
         self._origins = settings.origins
         self._everywhere = ROOT in settings.origins
         self._searcher = searcher
+        self._asking = asking
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The first answer that is no NXDOMAIN; where there is none, the answer to the name itself."""
@@ -145,52 +70,69 @@ class SearchPath:
             return first
         search = self._searcher.search_list(query.qname, client)
         rest_on(first, search.facts, search.scope)
-        return _Search(self.counts, first, _tries(query, search), client, below).go_on()
+        if not search.others:
+            return first
+        return _Search(self.counts, first, query, search, lambda asked: self._asking(asked, client, below)).go_on()
 
 
-def _tries(query: Query, search: SearchList) -> Iterator[Query]:
-    """The query under each of the other domains; the client's labels as it spelled them."""
+def _questions(query: Query, search: SearchList) -> Iterator[tuple[Query, Premise | None]]:
+    """What is to be asked in turn: for the premises, then for the query under each of the other domains.
+
+    There the client's labels are as it spelled them.
+    """
+    for premise in search.premises:
+        name = premise.name
+        yield Query(0, Flag.RD, name, name_wire(name), RRType.A, RRClass.IN, None, 0), premise
     labels = query.qname[: search.labels]
     spelled = query.spelling[: sum(map(len, labels)) + len(labels)]
     _, _, _, _, qtype, qclass, edns, size = query
     for domain, wire in search.others:
         if len(spelled) + len(wire) <= MAX_WIRE:
-            yield Query(query.id, query.flags, labels + domain, spelled + wire, qtype, qclass, edns, size)
+            yield Query(query.id, query.flags, labels + domain, spelled + wire, qtype, qclass, edns, size), None
 
 
 class _Search:
     """One walk along a list."""
 
-    __slots__ = ("_below", "_client", "_counts", "_first", "_tries")
+    __slots__ = ("_ask", "_counts", "_first", "_questions")
 
     def __init__(
-        self, counts: AutopathCounts, first: Resolution, tries: Iterator[Query], client: Client, below: Below
+        self,
+        counts: AutopathCounts,
+        first: Resolution,
+        query: Query,
+        search: SearchList,
+        ask: Callable[[Query], Answered],
     ) -> None:
         self._counts = counts
         self._first = first  # gathers what all answers so far rest on
-        self._tries = tries
-        self._client = client
-        self._below = below
+        self._questions = _questions(query, search)
+        self._ask = ask
 
     def go_on(self) -> Answered:
-        for query in self._tries:
-            answered = self._below(query, self._client)
+        for query, premise in self._questions:
+            answered = self._ask(query)
             if not isinstance(answered, Resolution):
-                return self._wait(answered, query)
-            if self._is_found(answered):
-                return self._renamed(answered, query)
+                return self._wait(answered, query, premise)
+            if (ended := self._end(answered, query, premise)) is not None:
+                return ended
         return self._first
 
-    async def _wait(self, course: Course[Resolution], query: Query) -> Resolution:
-        resolution = await course
-        if self._is_found(resolution):
-            return self._renamed(resolution, query)
-        return await settled(self.go_on())
+    async def _wait(self, course: Course[Resolution], query: Query, premise: Premise | None) -> Resolution:
+        ended = self._end(await course, query, premise)
+        return await settled(self.go_on()) if ended is None else ended
+
+    def _end(self, resolution: Resolution, query: Query, premise: Premise | None) -> Resolution | None:
+        """What the client gets, None where the walk goes on."""
+        if premise is None:
+            return self._renamed(resolution, query) if self._is_found(resolution) else None
+        rest_on(self._first, resolution.facts, resolution.scope, resolution.valid_until)
+        return None if resolution.response.rcode == premise.rcode else self._first
 
     def _is_found(self, resolution: Resolution) -> bool:
-        """What no step below wanted to answer (SERVFAIL of no plugin) is not, though CoreDNS ends there."""
+        """What no step wanted to answer (a failure of no plugin) is not, though CoreDNS ends there."""
         rcode = resolution.response.rcode
-        if rcode != _NXDOMAIN and (rcode != _SERVFAIL or resolution.plugin):
+        if rcode != _NXDOMAIN and (rcode not in _FAILURES or resolution.plugin):
             return True
         rest_on(self._first, resolution.facts, resolution.scope, resolution.valid_until)
         return False

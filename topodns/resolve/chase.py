@@ -1,11 +1,12 @@
-"""Following a CNAME out of the step that gave it, to whatever block of the same listener the target belongs to."""
+"""Out of one server block into another of the same listener: behind a CNAME, or with a name that a step asks for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from topodns.dns.message import Flag, Query, RRClass, RRset
+from topodns.dns.message import Flag, Query, Rcode, Response, RRClass, RRset
 from topodns.dns.names import Name, name_wire
-from topodns.resolve.step import Answered, Client, Resolution, Scope, settled
+from topodns.resolve.course import Course
+from topodns.resolve.step import Answered, Below, Client, Resolution, Scope, settled
 
 if TYPE_CHECKING:
     from topodns.resolve.blocks import Block
@@ -28,6 +29,44 @@ class Chaser:
         if block is None or client.depth >= MAX_CHASE:
             return None
         return block.chain.resolve(query, client._replace(depth=client.depth + 1))
+
+
+class Neighbours:
+    """Asks for names that need not be one's own: those at or below `own`, the origins of the asking block there.
+
+    `rotate`: what that block answers is kept with its addresses in turning order.
+    """
+
+    def __init__(
+        self, match: "Callable[[Query, Client], Block | None]", own: Collection[Name], rotate: bool = False
+    ) -> None:
+        self._match = match
+        self._own = own
+        self._rotate = rotate
+
+    def __call__(self, query: Query, client: Client, below: Below) -> Answered:
+        """What the block that the name belongs to answers; `below` are the steps to ask where that is the own one."""
+        block = self._match(query, client)
+        if block is None:
+            return Resolution(Response(Rcode.REFUSED, flags=0), "", Scope.CLIENT)
+        if block.origin in self._own:
+            return below(query, client)
+        answered = block.chain.resolve(query, client._replace(depth=client.depth + 1))
+        if block.client_dependent or (block.rotate and not self._rotate):
+            return _for_this_client(answered)
+        return answered
+
+
+def _for_this_client(answered: Answered) -> Answered:
+    """The same, kept for nobody."""
+    if not isinstance(answered, Resolution):
+        return _for_this_client_later(answered)
+    answered.scope = Scope.CLIENT
+    return answered
+
+
+async def _for_this_client_later(course: Course[Resolution]) -> Resolution:
+    return await settled(_for_this_client(await course))
 
 
 def follow(

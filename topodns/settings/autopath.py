@@ -2,11 +2,20 @@
 
 from dataclasses import dataclass
 
-from topodns.dns.names import Name
+from topodns.dns.names import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain
 
 
 @dataclass(frozen=True, slots=True)
 class Autopath:
-    origins: tuple[Name, ...]  # names outside are left alone
+    origins: tuple[Name, ...]  # names outside are left alone; where no cluster is watched, its domains
     search: tuple[Name, ...] = ()  # the file's domains; with `kubernetes` those of this host, tried after the cluster's
     kubernetes: bool = False  # `@kubernetes`: the list is the one that the kubelet writes into a Pod
+
+    @property
+    def cluster_domains(self) -> tuple[Name, ...]:
+        """Those of the origins that may be the domain of a cluster."""
+        return tuple(origin for origin in self.origins if origin != ROOT and not _is_reverse(origin))
+
+
+def _is_reverse(origin: Name) -> bool:
+    return is_subdomain(origin, IN_ADDR_ARPA) or is_subdomain(origin, IP6_ARPA)

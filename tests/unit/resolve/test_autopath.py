@@ -15,10 +15,11 @@ from topodns.cluster.model import ClusterObject, Kind, Replaced, kind_of, namesp
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Rcode, Response, RRset, RRType
 from topodns.dns.names import Name, name_text, parse_name
-from topodns.resolve.autopath import ClusterSearch, FixedSearch, Searcher, SearchPath
+from topodns.resolve.autopath import SearchPath
 from topodns.resolve.chain import Chain, Host, Parts, build_chain
 from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.course import Outcome
+from topodns.resolve.search_list import ClusterSearch, FixedSearch, Searcher
 from topodns.resolve.step import Around, Client, Resolution, Scope, Step
 from topodns.settings.autopath import Autopath
 from topodns.settings.kubernetes import PodMode

@@ -28,6 +28,7 @@ from topodns.settings.k8s_external import K8sExternal
 
 _RESOLV_CONF: Final = "/etc/resolv.conf"
 _KUBERNETES: Final = "@kubernetes"
+_HOST_DOMAINS: Final = 29  # the kubelet gives a Pod 32 domains at most, and three of them are the cluster's
 _PREFIX_LENGTHS: Final = (32, 40, 48, 56, 64, 96)  # RFC 6052 section 2.2
 _MAX_TTL: Final = 3600  # seconds; CoreDNS's limit
 
@@ -50,7 +51,7 @@ def parse_autopath(directive: Directive, context: Context, resolv_conf: str = _R
 def _host_search_list(path: str) -> tuple[Name, ...]:
     """None where the host's file is missing or broken, as in CoreDNS: no line of a Corefile is to blame for that."""
     try:
-        return load_search_list(path)
+        return load_search_list(path)[:_HOST_DOMAINS]
     except ConfigError:
         return ()
 
