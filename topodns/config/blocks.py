@@ -64,11 +64,12 @@ def _check_companions(directives: dict[str, Directive], values: dict[str, Any]) 
 def _check_distant(directive: Directive, autopath: Autopath, forwards: bool) -> None:
     """Refuse `autopath @kubernetes` where there is no cluster, and no way to the DNS of one."""
     if not forwards:
-        raise directive.error("found 'autopath' in a server block without 'kubernetes' and 'forward', expected one")
+        raise directive.error(
+            "found 'autopath' in a server block without 'kubernetes' and 'forward', expected one of these"
+        )
     if not autopath.cluster_domains:
         raise directive.error(
-            "'autopath' has no domain of a cluster, expected one, as in 'autopath cluster.local @kubernetes', "
-            "where the server block is without 'kubernetes'"
+            "'autopath' has no domain of a cluster, expected one, as in 'autopath cluster.local @kubernetes'"
         )
 
 

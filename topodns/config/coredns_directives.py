@@ -94,7 +94,10 @@ DIRECTIVES: Final[Mapping[str, Row]] = {  # in the order of CoreDNS's plugin.cfg
         "the question in a response is always the client's own, variables from metadata are refused, and the EDNS "
         "option 0xffee is topodns's node identity"
     ),
-    "autopath": _differs("@kubernetes reads the namespace off the name, so that Pods need not be watched"),
+    "autopath": _differs(
+        "@kubernetes reads the namespace off the name, so that Pods need not be watched, and works in front of a "
+        "cluster's DNS, too"
+    ),
     "acl": _differs("the extended error goes only to clients that sent EDNS"),
     "cache": _differs(
         "only what `forward` got is kept: answers from the cluster, files and templates are never old; TTL 0 is not "

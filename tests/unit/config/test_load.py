@@ -11,6 +11,7 @@ from tests.support.corefiles import block_problem, only_block, problem, settings
 from topodns.config.directives import COREDNS_ONLY, DIRECTIVES
 from topodns.config.errors import ConfigError
 from topodns.config.load import load_settings
+from topodns.dns.names import parse_name
 from topodns.settings.server import BlockKey, ServerBlock
 
 CLUSTER = """\
@@ -86,10 +87,36 @@ def test_a_corefile_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ("xyzzy", "unknown directive 'xyzzy', expected one of those that 'topodns -plugins' lists"),
         ("{$UNSET}", "unknown directive '', expected one of those that 'topodns -plugins' lists"),
         ("topology", "found 'topology' in a server block without 'kubernetes', expected both"),
+        (
+            "autopath cluster.local @kubernetes",
+            "found 'autopath' in a server block without 'kubernetes' and 'forward', expected one of these",
+        ),
+        (
+            "autopath @kubernetes\nforward . 192.0.2.1",
+            "'autopath' has no domain of a cluster, expected one, as in 'autopath cluster.local @kubernetes'",
+        ),
+        (
+            "autopath . in-addr.arpa @kubernetes\nforward . 192.0.2.1",
+            "'autopath' has no domain of a cluster, expected one, as in 'autopath cluster.local @kubernetes'",
+        ),
     ],
 )
 def test_a_directive_that_cannot_be_is_refused(lines: str, expected: str) -> None:
     assert block_problem(lines) == f"Corefile:2: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("block", "domains"),
+    [
+        ("cluster.local {\nautopath @kubernetes\n", "cluster.local"),
+        ("cluster.local in-addr.arpa 10.0.0.0/8 {\nautopath @kubernetes\n", "cluster.local"),
+        (". {\nautopath cluster.local east.example @kubernetes\n", "cluster.local east.example"),
+    ],
+)
+def test_in_front_of_a_cluster_s_dns_autopath_has_the_domains_of_clusters(block: str, domains: str) -> None:
+    autopath = settings(block + "forward . 192.0.2.1\n}").blocks[0].autopath
+    assert autopath is not None
+    assert autopath.cluster_domains == tuple(map(parse_name, domains.split()))
 
 
 @pytest.mark.parametrize("name", sorted(COREDNS_ONLY))

@@ -47,6 +47,12 @@ def test_autopath_of_kubernetes_goes_on_with_the_search_list_of_the_host(directo
         assert autopath("autopath . @kubernetes", directory, host) == Autopath(((),), (), kubernetes=True)
 
 
+def test_a_pod_s_search_list_has_32_domains_at_most_and_three_are_the_cluster_s(tmp_path: Path) -> None:
+    (tmp_path / "resolv.conf").write_text("search " + " ".join(f"d{number}.example" for number in range(40)))
+    search = autopath("autopath @kubernetes", tmp_path).search
+    assert (len(search), search[-1]) == (29, ("d28", "example"))
+
+
 AUTOPATH_REFUSED = {
     "autopath": "Corefile:1: 'autopath' has no argument, expected a file like /etc/resolv.conf or @kubernetes",
     "autopath @etcd": "Corefile:1: 'autopath' has '@etcd', expected a file or @kubernetes",

@@ -14,7 +14,7 @@ from topodns.settings.node_cache import FileText, NodeConfigTexts
 MANUAL = (Path(__file__).parents[4] / "docs" / "node-cache.md").read_text(encoding="utf-8")
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
 VARIABLE_ROW = re.compile(r"^\| `(__[A-Z_]+__)` \|", re.MULTILINE)
-(TEMPLATE,) = re.findall(r"^```corefile\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
+TEMPLATES = re.findall(r"^```corefile\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
 
 
 def section(heading: str) -> str:
@@ -30,11 +30,12 @@ def test_every_variable_is_in_the_manual() -> None:
     assert set(VARIABLE_ROW.findall(section("The template"))) == set(VARIABLES)
 
 
+@pytest.mark.parametrize("template", TEMPLATES, ids=["whole", "with autopath"])
 @pytest.mark.parametrize("local_ips", ["169.254.20.10", "169.254.20.10,fd00:169:254::10,10.96.0.10,fd00:10:96::a"])
-def test_the_template_of_the_manual_can_be_served(tmp_path: Path, local_ips: str) -> None:
+def test_the_templates_of_the_manual_can_be_served(tmp_path: Path, local_ips: str, template: str) -> None:
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")
     corefile = NodeCorefile(node_flags(tmp_path, local_ips=local_ips), ENVIRONMENT, str(tmp_path / "resolv.conf"))
     absent = FileText("absent")
-    rendered = corefile.render(NodeConfigTexts(FileText("base", TEMPLATE), absent, absent))
+    rendered = corefile.render(NodeConfigTexts(FileText("base", template), absent, absent))
     assert rendered.problems == ()
     assert all(block.bind == tuple(local_ips.split(",")) for block in corefile.settings(rendered.text).blocks)
