@@ -28,6 +28,7 @@ from topodns.edge.sockets import ListenError
 from topodns.listeners import Listeners, Prepared
 from topodns.published import Events, readings
 from topodns.resolve.chain import Host
+from topodns.resolve.hot import HotRoom
 from topodns.settings.server import Reload, Settings
 from topodns.surroundings import Options, Surroundings
 from topodns.workings import FILE_ERRORS
@@ -73,8 +74,8 @@ class Server:
         self._rng = random.Random()
         self._lines = LineWriter()
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
-        self._assembly = Assembly(machine, self._lines, options.identity)
-        self._listeners = Listeners(self._rng, options.instance)
+        self._assembly = Assembly(machine, self._lines, options.identity, options.memory)
+        self._listeners = Listeners(self._rng, options.instance, HotRoom(options.memory.ready_made))
         self._events = Events(self._assembly.workshop.counted)
         self._metrics = Metrics(self._listeners.tallies, [*readings(self._listeners, self._events), *options.readings])
         self._admin = Admin(self._metrics, options.metrics_listen, options.instance)

@@ -19,6 +19,7 @@ from topodns.resolve.chain import Host, build_chain
 from topodns.resolve.query_log import QueryLog
 from topodns.resolve.relay import is_road
 from topodns.resolve.step import Client
+from topodns.settings.memory import SERVER, MemoryLimits
 from topodns.settings.rewrite import ClassRule
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
 from topodns.workings import Identity, Workings, Workshop
@@ -67,9 +68,15 @@ class Generation:
 class Assembly:
     """Builds generations. `write_line` takes the lines of query logs."""
 
-    def __init__(self, machine: Machine, write_line: Callable[[str], object], identity: Identity | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        write_line: Callable[[str], object],
+        identity: Identity | None = None,
+        memory: MemoryLimits = SERVER,
+    ) -> None:
         self._machine = machine
-        self.workshop = Workshop(LoopTimers(), machine.host.rng, identity)
+        self.workshop = Workshop(LoopTimers(), machine.host.rng, identity, memory)
         self._write_line = write_line
         self.cluster_maker: ClusterMaker | None = None  # of the first Corefile with a cluster, and from then on
 

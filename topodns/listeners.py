@@ -19,8 +19,9 @@ from topodns.edge.sockets import ListenError, open_tcp, open_udp
 from topodns.edge.tcp import TcpCounts, TcpLimits, TcpListener
 from topodns.edge.udp import UdpListener
 from topodns.resolve.handler import Handler
-from topodns.resolve.hot import HotTable
+from topodns.resolve.hot import HotRoom, HotTable
 from topodns.resolve.tally import Tally, server_label
+from topodns.settings.memory import SERVER
 from topodns.settings.server import Settings
 
 _ATTEMPTS: Final = 8  # at a port that the kernel chose for UDP and that TCP may not have
@@ -53,10 +54,11 @@ class Prepared:
 class Listeners:
     """All listeners of the process. Tallies outlive what they count, so that counters never fall."""
 
-    def __init__(self, rng: Random, instance: Instance | None = None) -> None:
-        """`instance`: the ports are shared with other instances of the program."""
+    def __init__(self, rng: Random, instance: Instance | None = None, room: HotRoom | None = None) -> None:
+        """`instance`: the ports are shared with other instances. `room` is for the ready-made answers of all."""
         self._rng = rng
         self._instance = instance
+        self._room = room or HotRoom(SERVER.ready_made)
         self._sites: dict[ListenAt, list[_Site]] = {}
         self._tallies: dict[tuple[str, str, str], Tally] = {}
 
@@ -129,7 +131,7 @@ class Listeners:
 
     def _table(self, generation: Generation) -> HotTable:
         # By the clock of `LoopTimers`, which is that of each `valid_until`.
-        return HotTable(generation.view_name, self._rng, time.monotonic)
+        return HotTable(generation.view_name, self._rng, time.monotonic, self._room)
 
     async def _start(self, sock: socket.socket, generation: Generation, at: ListenAt) -> _Site:
         handler = self._handler(sock, generation, at)

@@ -91,6 +91,7 @@ def _run(flags: NodeCacheFlags, corefile: NodeCorefile, around: "NodeNetwork", n
         list(around.readings()),
         flags.metrics_listen,
         around.instance,
+        flags.memory,
     )
     try:
         return run(lambda: corefile.settings(around.watch.text), announcement, options)

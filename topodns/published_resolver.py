@@ -125,7 +125,7 @@ def _entries(all_workings: Iterable[Workings]) -> Counter[Labels]:
         for server in servers_of(workings.settings):
             _, zones, view = cache_labels(workings.settings, server)
             entries[(server, "success", zones, view)] += len(memory.success)
-            entries[(server, "denial", zones, view)] += len(memory.denial)
+            entries[(server, "denial", zones, view)] += len(memory.denial) + len(memory.failure)
     return entries
 
 

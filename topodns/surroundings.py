@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from topodns.edge.metrics import Published
 from topodns.edge.port_sharing import Instance
+from topodns.settings.memory import SERVER, MemoryLimits
 from topodns.settings.server import Address
 from topodns.workings import Identity
 
@@ -41,3 +42,4 @@ class Options:
     readings: Sequence[Published] = ()  # for its metrics
     metrics_listen: Address | None = None  # where these are told, too
     instance: Instance | None = None  # its ports are shared with others of its kind
+    memory: MemoryLimits = SERVER

@@ -19,7 +19,7 @@ from topodns.edge.hosts_source import HostsSource
 from topodns.edge.upstream import DnsUpstream, UpstreamLimits, open_upstream
 from topodns.edge.weight_source import WeightSource
 from topodns.edge.zone_file_source import ZoneFileSource
-from topodns.resolve.cache import ResponseCache
+from topodns.resolve.cache import ResponseCache, room_of
 from topodns.resolve.course import Outcome, Timers
 from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.exchange import Failure, Transport
@@ -29,6 +29,7 @@ from topodns.resolve.loadbalance import LoadBalancer
 from topodns.resolve.loop import LoopGuard
 from topodns.resolve.weight_file import BadWeights
 from topodns.settings.forward import Forward, UpstreamAddress, UpstreamTransport
+from topodns.settings.memory import SERVER, MemoryLimits
 from topodns.settings.server import ServerBlock
 from topodns.settings.steps import LoadbalancePolicy
 
@@ -89,8 +90,11 @@ class Workings:
 class Workshop:
     """Makes workings. Raises one of FILE_ERRORS."""
 
-    def __init__(self, timers: Timers, rng: Random, identity: Identity | None = None) -> None:
+    def __init__(
+        self, timers: Timers, rng: Random, identity: Identity | None = None, memory: MemoryLimits = SERVER
+    ) -> None:
         self.counted = Counted()
+        self.room = room_of(memory)
         self._identity = identity or Identity("", frozenset())
         self._timers = timers
         self._rng = rng
@@ -100,19 +104,23 @@ class Workshop:
         workings = Workings(block)
         workings.balancer = self._balancer(block, workings)
         workings.errors = ErrorLog(block.errors, self._timers) if block.errors is not None else None
-        workings.cache = self._cache(block)
         workings.hosts = self._hosts(block, workings)
         workings.zone_files = tuple(self._zone_files(block, workings))
         workings.forwards = tuple(self._forwards(block, workings))
+        workings.cache = self._cache(block, workings.forwards)
         workings.guard = self._guard(block, workings)
         return workings
 
-    def _cache(self, block: ServerBlock) -> ResponseCache | None:
+    def _cache(self, block: ServerBlock, forwards: tuple[Forwarding, ...]) -> ResponseCache | None:
         """One for all servers of the block; what does not fit into it is counted under the first of them."""
         if block.cache is None:
             return None
         labels = cache_labels(block, servers_of(block)[0])
-        return ResponseCache(block.cache, self._timers, self.counted.caches[labels])
+
+        def hopeless() -> bool:
+            return bool(forwards) and all(forward.all_down for forward in forwards)
+
+        return ResponseCache(block.cache, self._timers, self.counted.caches[labels], self.room, hopeless)
 
     def _balancer(self, block: ServerBlock, workings: Workings) -> LoadBalancer | None:
         settings = block.loadbalance

@@ -87,7 +87,7 @@ def test_entries_stand_under_each_server_of_the_block(workshop: Workshop, tmp_pa
     (workings,) = made(workshop, "a. b.:54 {\n bind 127.0.0.1 127.0.0.2\n cache\n}", tmp_path)
     assert workings.cache is not None
     for name, response in (("x.a. A", positive()), ("y.a. A", positive()), ("z.b. A", denied())):
-        workings.cache.memory.learn(key_of(question(name)), question(name), response)
+        workings.cache.memory.learn(key_of(question(name)), question(name), response, b"")
     servers = [f"dns://127.0.0.{host}:{port}" for host in (1, 2) for port in (53, 54)]
     expected = {}
     for server in servers:
@@ -103,7 +103,7 @@ def test_a_reload_keeps_what_a_cache_counted(workshop: Workshop, tmp_path: Path)
         assert workings.cache is not None
         for number in range(1025):
             query = question(f"{number}. A")
-            workings.cache.memory.learn(key_of(query), query, positive())
+            workings.cache.memory.learn(key_of(query), query, positive(), b"")
         workings.cache.counts.misses += 1
     evicted = shown("coredns_cache_evictions_total", workshop.counted)
     assert evicted['{server="dns://:53",type="success",view="",zones="."}'] == 2 * (1025 - 1024 + 1024 // 64)

@@ -12,6 +12,7 @@ from topodns.config.files import load_corefile
 from topodns.config.imports import Importer
 from topodns.config.keys import parse_keys
 from topodns.config.lexer import Token
+from topodns.settings.cache import AS_COREDNS, Cache
 from topodns.settings.server import BlockKey, ServerBlock, Settings
 
 Warn = Callable[[str], object]
@@ -26,18 +27,24 @@ def load_settings(path: str, default_port: int, environment: Mapping[str, str], 
 
 
 def settings_from_text(
-    text: str, file: str, default_port: int, environment: Mapping[str, str], warn: Warn = str
+    text: str,
+    file: str,
+    default_port: int,
+    environment: Mapping[str, str],
+    warn: Warn = str,
+    cache: Cache = AS_COREDNS,
 ) -> Settings:
     """The settings that `text` stands for; `file` is its name in messages, and imports and paths are found beside it.
 
-    `default_port` is that of keys without one; `environment` is what `{$NAME}` looks into. Raises ConfigError.
+    `default_port` is that of keys without one; `environment` is what `{$NAME}` looks into; `cache` is what a `cache`
+    without options means. Raises ConfigError.
     """
     importer = Importer(environment)
     parsed = parse_blocks(importer.read(text, file))
     if not parsed:
         raise ConfigError(file, 0, _NO_BLOCK)
     served: list[tuple[Token, BlockKey, ServerBlock]] = []
-    blocks = tuple(_build(block, os.path.dirname(file), default_port, served) for block in parsed)
+    blocks = tuple(_build(block, os.path.dirname(file), default_port, cache, served) for block in parsed)
     check_overlaps(served)
     for pattern in importer.unmatched:  # in CoreDNS's words
         warn(f"No files matching import glob pattern: {pattern.text} ({pattern.file}:{pattern.line})")
@@ -45,11 +52,11 @@ def settings_from_text(
 
 
 def _build(
-    block: Block, directory: str, default_port: int, served: list[tuple[Token, BlockKey, ServerBlock]]
+    block: Block, directory: str, default_port: int, cache: Cache, served: list[tuple[Token, BlockKey, ServerBlock]]
 ) -> ServerBlock:
     """The settings of one block, whose keys are noted in `served`."""
     keys = parse_keys(block.keys, default_port)
     origins = tuple(dict.fromkeys(key.origin for _, key in keys))
-    settings = build_block(block, (key for _, key in keys), Context(origins, directory))
+    settings = build_block(block, (key for _, key in keys), Context(origins, directory, cache=cache))
     served.extend((token, key, settings) for token, key in keys)
     return settings

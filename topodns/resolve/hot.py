@@ -12,21 +12,40 @@ from typing import Final
 from topodns.cluster.model import EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.resolve.ageing import Ageing
+from topodns.resolve.budget import Budget
 from topodns.resolve.rotation import order_matters, rotation_of
 from topodns.resolve.step import Resolution, Scope
 from topodns.resolve.tally import Cell
+from topodns.settings.memory import SERVER
 
 MAX_STORED: Final = 32_768  # entries, since the table last started over
-MAX_OCTETS: Final = 16 << 20  # of keys and answers together, likewise
 MAX_CLIENTS: Final = 65_536
 
 _MAX_SIZE: Final = 12 + 255 + 4 + 11  # of a message with the longest name and a plain OPT; longer ones hold records
 _DOORS: Final = 1 << 16
+_OBJECTS: Final = 190  # octets of an entry beside its content, and its place in a dictionary: see bench/cache_memory.py
+_FILED: Final = 100  # and of its place under each fact
 _CLIENT, _EVERYONE = Scope.CLIENT, Scope.EVERYONE  # reading an Enum's member costs 0.1 us
 
 # (the answer after its id, the cell that counts it, what makes the answer where it rotates or ages: None if outlived)
 Entry = tuple[bytes | None, Cell, Callable[[], bytes | None] | None]
 View = dict[bytes, Entry]
+
+
+class HotRoom:
+    """What the tables of all sockets share: their memory, and what they have been asked for once."""
+
+    def __init__(self, octets: int) -> None:
+        self.budget = Budget(octets)
+        self._doors = bytearray(_DOORS)
+
+    def knocked_before(self, key: bytes) -> bool:
+        """Whether this key, or one that looks like it, was the last to knock at its door (a one-octet memory each)."""
+        mark = hash(key)
+        door, sign = mark & _DOORS - 1, mark >> 16 & 0xFF or 1  # 0: nobody has knocked here yet
+        known = self._doors[door] == sign
+        self._doors[door] = sign
+        return known
 
 
 class HotTable:
@@ -36,7 +55,13 @@ class HotTable:
     when it is asked a second time, so a flood of random names fills nothing.
     """
 
-    def __init__(self, view_name: Callable[[bytes], Hashable], rng: Random, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        view_name: Callable[[bytes], Hashable],
+        rng: Random,
+        clock: Callable[[], float],
+        room: HotRoom | None = None,
+    ) -> None:
         self.common: View = {}
         self.views: dict[bytes, View] = {}  # by packed client address: the view of the node it is on
         self.started_over = 0
@@ -45,12 +70,14 @@ class HotTable:
         self._clock = clock  # of the `valid_until` of resolutions
         self._by_name: dict[Hashable, View] = {}
         self._filed: dict[Fact, list[tuple[View, bytes]]] = {}
-        self._doors = bytearray(_DOORS)
+        self._room = room or HotRoom(SERVER.ready_made)
+        self._room.budget.enrol(self)
+        self.limit = 0  # octets
         self._stored = 0
-        self._octets = 0
+        self.octets = 0  # of keys, answers and what Python takes for them, since the table last started over
 
     def __repr__(self) -> str:
-        return f"<HotTable {len(self)} entries, {len(self._by_name)} views, {self._octets} octets>"
+        return f"<HotTable {len(self)} entries, {len(self._by_name)} views, {self.octets} octets>"
 
     def __len__(self) -> int:
         return len(self.common) + sum(len(view) for view in self._by_name.values())
@@ -65,9 +92,9 @@ class HotTable:
         order on. One with a `valid_until` ages, and is replaced by what is offered after that.
         """
         key = data[2:]
-        if resolution.scope == _CLIENT or not _repeatable(query) or not self._knocked_before(key):
+        if resolution.scope == _CLIENT or not _repeatable(query) or not self._room.knocked_before(key):
             return
-        if self._stored >= MAX_STORED or self._octets >= MAX_OCTETS:
+        if self._stored >= MAX_STORED or (self.octets >= self.limit and not self._room.budget.grant(self)):
             self.start_over()
         view = self.common if resolution.scope == _EVERYONE else self._view_of(address)
         kept = view.get(key)
@@ -91,11 +118,17 @@ class HotTable:
             if fact.kind == "address" and isinstance(fact.name, bytes):
                 self.views.pop(fact.name, None)
 
+    def lower(self, octets: int) -> None:
+        """Let another table have so many octets of the limit."""
+        self.limit -= octets
+        if self.octets > self.limit:
+            self.start_over()
+
     def start_over(self) -> None:
         """Forget all answers."""
         self.common, self.views = {}, {}
         self._by_name, self._filed = {}, {}
-        self._stored = self._octets = 0
+        self._stored = self.octets = 0
         self.started_over += 1
 
     def _entry(self, reply: bytes, resolution: Resolution, cell: Cell, rotate: bool) -> tuple[Entry, int] | None:
@@ -109,8 +142,8 @@ class HotTable:
             ageing = Ageing(reply, resolution.valid_until, self._clock, rotation, bool(resolution.facts))
             return (None, cell, ageing), ageing.octets
         if rotation is not None:
-            return (None, cell, rotation), rotation.octets
-        return (reply[2:], cell, None), len(reply)
+            return (None, cell, rotation), rotation.octets + _OBJECTS
+        return (reply[2:], cell, None), len(reply) + _OBJECTS
 
     def _store(self, view: View, key: bytes, entry: Entry, size: int, facts: tuple[Fact, ...]) -> None:
         view[key] = entry
@@ -118,7 +151,7 @@ class HotTable:
             self._filed.setdefault(fact, []).append((view, key))
         # Never counted down: the lists above keep what was forgotten under another fact until the next start.
         self._stored += 1
-        self._octets += len(key) + size
+        self.octets += len(key) + size + len(facts) * _FILED
 
     @staticmethod
     def _outlived(kept: Entry) -> bool:
@@ -130,7 +163,7 @@ class HotTable:
         made_by = kept[2]
         assert isinstance(made_by, Ageing)
         del view[key]
-        self._octets -= len(key) + made_by.octets
+        self.octets -= len(key) + made_by.octets
         if not made_by.filed:
             self._stored -= 1
 
@@ -141,14 +174,6 @@ class HotTable:
                 self.views = {}
             view = self.views[address] = self._by_name.setdefault(self._view_name(address), {})
         return view
-
-    def _knocked_before(self, key: bytes) -> bool:
-        """Whether this key, or one that looks like it, was the last to knock at its door (a one-octet memory each)."""
-        mark = hash(key)
-        door, sign = mark & _DOORS - 1, mark >> 16 & 0xFF or 1  # 0: nobody has knocked here yet
-        known = self._doors[door] == sign
-        self._doors[door] = sign
-        return known
 
 
 def _repeatable(query: Query) -> bool:

@@ -95,7 +95,7 @@ class Road:
         """What the chain would have made of this answer."""
         resolution = self.forwarding.resolution(answer)
         if self.cache is not None:
-            resolution = self.cache.arrived(query, resolution)
+            resolution = self.cache.arrived(query, client, resolution)
         return resolution if self.balancer is None else self.balancer(query, client, resolution)
 
 
@@ -212,7 +212,7 @@ class Relay:
         cache = self._road.cache
         _, rtype, ttl, rdatas, rclass = rrset
         if cache is not None:
-            ttl = cache.learn_plain(_cache_key(plain), rrset, flags, bool(plain.flags & _RD))
+            ttl = cache.learn_plain(_cache_key(plain), rrset, flags, bool(plain.flags & _RD), plain.address)
             if not plain.flags & _AD and not plain.dnssec_ok:
                 flags &= ~_AD
         flags |= _QR | plain.flags & (_RD | _CD)

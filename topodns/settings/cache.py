@@ -1,6 +1,7 @@
 """The `cache` directive. Durations are in seconds; TTLs are whole seconds."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from topodns.dns.names import ROOT, Name
 
@@ -36,6 +37,7 @@ class ServeStale:
     ttl: int = 30
     recheck: float = 30.0  # how long a failed refresh is not tried again
     prefer_positive: bool = False  # an answer with records goes before a denial that was learned later
+    doubt: float = 0.0  # and else, such a denial counts only when it is heard again so many seconds later
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,7 @@ class Cache:
     prefetch: Prefetch | None = None
     serve_stale: ServeStale | None = None
     keepttl: bool = False
+
+
+AS_COREDNS: Final = Cache()
+"""What the directive means where nothing is written."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from ipaddress import IPv4Address, IPv6Address
 
+from topodns.settings.memory import MemoryLimits
 from topodns.settings.server import Address
 
 IPAddress = IPv4Address | IPv6Address
@@ -49,6 +50,7 @@ class NodeCacheFlags:
     pid_file: str  # "" none
     quiet: bool
     node_name: str  # of the Node that it runs on; "" unknown
+    memory: MemoryLimits  # for all answers that are kept
     action: Action = Action.SERVE
     remarks: tuple[str, ...] = ()  # worth a line in the log each
 

@@ -12,9 +12,10 @@ from topodns.cluster.model import EVERYTHING, Fact, address_fact, namespace_fact
 from topodns.dns.message import Response, RRset, RRType
 from topodns.dns.wire import read_query
 from topodns.dns.wire_write import write_response
-from topodns.resolve.hot import MAX_CLIENTS, MAX_OCTETS, MAX_STORED, HotTable
+from topodns.resolve.hot import MAX_CLIENTS, MAX_STORED, HotTable
 from topodns.resolve.step import Resolution, Scope
 from topodns.resolve.tally import Kind, Tally
+from topodns.settings.memory import SERVER
 
 CELL = Tally("dns://:53", "udp", "1").cell(Kind(".", "A", "NOERROR", "kubernetes", False, "", "", 0, 0))
 A1, A2, B1, ELSEWHERE = map(packed, ("10.240.1.1", "10.240.1.2", "10.240.2.1", "192.0.2.1"))
@@ -253,7 +254,7 @@ def test_so_does_one_that_is_full_of_octets() -> None:
     while not table.started_over:
         most = len(table)
         table.asked(dig(f"{most}.example. A"), response=addresses(4000), rotate=True, limit=65535, times=2)
-    assert MAX_OCTETS // most > 3 * 4000 * 16  # a rotation has each record more than once
+    assert SERVER.ready_made // most > 3 * 4000 * 16  # a rotation has each record more than once
     assert len(table) == 1
 
 

@@ -13,10 +13,11 @@ from topodns.cluster.model import Fact, service_fact
 from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
 from topodns.dns.wire import read_query
 from topodns.dns.wire_write import write_response
-from topodns.resolve.hot import MAX_OCTETS, MAX_STORED, HotTable
+from topodns.resolve.hot import MAX_STORED, HotTable
 from topodns.resolve.step import Resolution
 from topodns.resolve.tally import Cell
 from topodns.settings.cache import Cache, Prefetch
+from topodns.settings.memory import SERVER
 
 QUESTION = dig("www.example. A", ident=7)
 CELL: Cell = [0, [0.0]]
@@ -175,7 +176,7 @@ def test_the_octets_of_ageing_answers_are_bounded() -> None:
         data = dig(f"{most}.example. A")
         for _ in range(2):
             story.offer(Response(answer=(addresses(1000),)), 60, data, limit=65_535)
-    assert 3 * 16 * 1000 < MAX_OCTETS // most < 40 * 16 * 1000
+    assert 3 * 16 * 1000 < SERVER.ready_made // most < 40 * 16 * 1000
 
 
 def test_an_ageing_answer_goes_with_the_facts_it_rests_on() -> None:

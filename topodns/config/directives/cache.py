@@ -23,10 +23,13 @@ _SHARES: Final = ("success", "denial")
 
 
 def parse_cache(directive: Directive, context: Context) -> Cache:
-    """A first argument that is a number is the longest TTL, for answers and denials alike; all others are zones."""
+    """A first argument that is a number is the longest TTL, for answers and denials alike; all others are zones.
+
+    What is not written is as `context.cache` has it.
+    """
     once_each(directive, adding_up=set(_OPTIONS) - {"serve_stale_policy"})
     words = directive.args
-    cache = Cache()
+    cache = context.cache
     if words and _INTEGER.fullmatch(words[0]):
         ttl = whole(directive, words[0], 1, _MAX_NUMBER)
         cache = replace(cache, success=replace(cache.success, max_ttl=ttl), denial=replace(cache.denial, max_ttl=ttl))
@@ -83,8 +86,10 @@ def _percentage(option: Directive, text: str) -> int:
 
 
 def _serve_stale(option: Directive, cache: Cache) -> Cache:
-    """`[DURATION] [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]`."""
+    """`off`, or `[DURATION] [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]`."""
     no_body(option)
+    if option.args == ("off",):  # ours: CoreDNS, where it is off by itself, has no word for it
+        return replace(cache, serve_stale=None)
     stale = ServeStale()
     if option.args:
         stale = replace(stale, max_age=duration(option, option.args[0]))

@@ -11,6 +11,7 @@ from topodns.config.files import unreadable
 from topodns.config.interfaces import addresses_of
 from topodns.config.keys import parse_origins
 from topodns.dns.names import Name
+from topodns.settings.cache import AS_COREDNS, Cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Context:
     origins: tuple[Name, ...]  # of the block's keys
     directory: str = ""  # the Corefile's; relative paths start there
     interface_addresses: Callable[[str], tuple[str, ...] | None] = addresses_of  # None: no such interface
+    cache: Cache = AS_COREDNS  # what a `cache` without options means to the command that reads the Corefile
 
     def path(self, directive: Directive, text: str) -> str:
         """`text` seen from the Corefile's directory. Raises ConfigError for an empty word, as an unset variable leaves

@@ -7,6 +7,7 @@ from typing import Final
 from topodns.config.errors import ConfigError
 from topodns.config.files import read_text, reason
 from topodns.config.load import settings_from_text
+from topodns.config.node_cache.defaults import NODE_CACHE
 from topodns.config.node_cache.kube_dns import (
     STUB_DOMAINS,
     UPSTREAM_NAMESERVERS,
@@ -67,7 +68,7 @@ class NodeCorefile:
 
     def settings(self, text: str) -> Settings:
         """The settings of a rendered Corefile. Raises ConfigError."""
-        return settings_from_text(text, self._name, self._flags.port, self._environment)
+        return settings_from_text(text, self._name, self._flags.port, self._environment, cache=NODE_CACHE)
 
     @property
     def _name(self) -> str:

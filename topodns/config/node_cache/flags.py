@@ -1,4 +1,4 @@
-"""node-cache's flags: those of NodeLocal DNSCache with CoreDNS's, and three of our own. Command line in, settings out.
+"""node-cache's flags: those of NodeLocal DNSCache with CoreDNS's, and some of our own. Command line in, settings out.
 
 A value is checked as a directive's is, so that both are refused in the same words.
 """
@@ -13,6 +13,7 @@ from topodns.config.corefile import Directive
 from topodns.config.errors import ConfigError, shown
 from topodns.config.node_cache.go_flags import SWITCH, Flag, Given, WrongUsage, read_flags, usage_text
 from topodns.config.values import MAX_PORT, choice, duration, listen_address, whole
+from topodns.settings.memory import MemoryLimits
 from topodns.settings.node_cache import Action, Firewall, IPAddress, NodeCacheFlags
 from topodns.settings.server import Address
 
@@ -25,6 +26,9 @@ _LONGEST_NODE_NAME: Final = 253
 # A Node's name is a DNS-1123 subdomain.
 _NODE_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _SERVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_MIN_CACHE: Final = 1 << 20  # octets: less holds hardly two thousand names
+_MAX_CACHE: Final = 1 << 30
+
 _FIREWALLS: Final = {firewall.value: firewall for firewall in Firewall}
 
 FLAGS: Final = (
@@ -45,6 +49,7 @@ FLAGS: Final = (
     Flag("prometheus-listen-address", "HOST:PORT", "what __PROMETHEUS__ENDPOINT__ stands for", ":9253"),
     Flag("reloadwithsignal", SWITCH, "a changed configuration counts at once; it always does", "false"),
     Flag("nodename", "NAME", "the Node it runs on, told to the cluster DNS", f"${NODE_NAME}"),
+    Flag("cache-octets", "OCTETS", "memory for all answers that are kept, whatever the Corefile says", "8388608"),
     Flag("dns.port", "PORT", "port of the addresses of -localip, and of keys without one", "53"),
     Flag("p", "PORT", "the same", "53"),
     Flag("pidfile", "FILE", "write the process id here once it serves"),
@@ -94,6 +99,7 @@ def parse_flags(arguments: Sequence[str], environment: Mapping[str, str]) -> Nod
         pid_file=_text(given, "pidfile"),
         quiet=_switch(given, "quiet"),
         node_name=_node_name(given, environment),
+        memory=_memory(given),
         action=action,
         remarks=remarks,
     )
@@ -187,6 +193,12 @@ def _interface(given: Given) -> str:
     if not fits or any(char in "/:%" or char.isspace() for char in name) or not name.isprintable():
         raise _complaint(f"'-interfacename' has {shown(name)}, expected 1 to {_LONGEST_INTERFACE} octets without / : %")
     return name
+
+
+def _memory(given: Given) -> MemoryLimits:
+    octets = whole(_line(given, "cache-octets"), _text(given, "cache-octets"), _MIN_CACHE, _MAX_CACHE)
+    quarter = octets // 4
+    return MemoryLimits(octets - 2 * quarter, quarter, quarter)
 
 
 def _firewall(given: Given) -> Firewall:

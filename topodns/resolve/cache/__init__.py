@@ -7,5 +7,6 @@ pass through, whatever they were decided by, and no two locations ever share one
 
 from topodns.resolve.cache.around import ResponseCache
 from topodns.resolve.cache.counts import CacheCounts, zones_label
+from topodns.resolve.cache.memory import Room, room_of
 
-__all__ = ["CacheCounts", "ResponseCache", "zones_label"]
+__all__ = ["CacheCounts", "ResponseCache", "Room", "room_of", "zones_label"]

@@ -1,6 +1,7 @@
 """The cache as an around: an answer that is kept, or what the steps below it say, kept where it may be."""
 
 import logging
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -9,12 +10,13 @@ from topodns.dns.message import Ede, Flag, Query, Rcode, Response, RRset
 from topodns.dns.names import ROOT, Name, is_subdomain, name_text
 from topodns.resolve.cache.counts import CacheCounts, zones_label
 from topodns.resolve.cache.entry import Entry, Sort, key_of
-from topodns.resolve.cache.memory import Memory
+from topodns.resolve.cache.memory import Memory, Room, room_of
 from topodns.resolve.cache.prefetching import Prefetching
 from topodns.resolve.cache.rules import is_positive
 from topodns.resolve.course import Course, Outcome, Timers, at_most, pursue
 from topodns.resolve.step import Answered, Below, Client, Dropped, Resolution, Scope, settled
 from topodns.settings.cache import Cache, ServeStale
+from topodns.settings.memory import SERVER
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +26,14 @@ _TC: Final = int(Flag.TC)
 _REFRESHING: Final = frozenset({int(Rcode.NOERROR), int(Rcode.NXDOMAIN)})  # RFC 8767 section 4
 _STALE_ANSWER: Final = 3  # RFC 8914 section 4.4
 _STALE_NXDOMAIN: Final = 19  # and 4.20
+
+
+Hopeless = Callable[[], bool]
+"""Whether no upstream is there to answer, as far as is known."""
+
+
+def _hopeful() -> bool:
+    return False
 
 
 class _Asked(NamedTuple):
@@ -50,9 +60,18 @@ class ResponseCache:
     are this client's only.
     """
 
-    def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts | None = None) -> None:
+    def __init__(
+        self,
+        settings: Cache,
+        timers: Timers,
+        counts: CacheCounts | None = None,
+        room: Room | None = None,
+        hopeless: Hopeless = _hopeful,
+    ) -> None:
+        """`room` is that of all caches of the process. While all is `hopeless`, nobody waits for a refresh."""
         self.counts = counts or CacheCounts()
-        self.memory = Memory(settings, timers, self.counts)
+        self.memory = Memory(settings, timers, self.counts, room or room_of(SERVER))
+        self._hopeless = hopeless
         zones = zones_label(settings)
         self._success, self._denial = f"success {zones}", f"denial {zones}"  # notes
         self._origins = settings.origins
@@ -74,20 +93,23 @@ class ResponseCache:
         if not self._everywhere and not self._covers(query.qname):
             return below(query, client)
         key = key_of(query)
-        entry = self.memory.find(key)
+        entry = self.memory.find(key, client.address)
         if entry is None:
             return self._ask(key, query, client, below)
         asked, now = _Asked(key, query, client, below), self._timers.time()
         return self._fresh(entry, asked, now) if entry.left(now) > 0 else self._stale(entry, asked, now)
 
-    def arrived(self, query: Query, resolution: Resolution) -> Resolution:
+    def arrived(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """What an upstream answered to a question that was not kept: kept now, and as its asker is to see it."""
-        return self._arrived(key_of(query), query, resolution)
+        return self._arrived(key_of(query), query, client, resolution)
 
-    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool) -> int:
-        """Keep an upstream's answer that is one RRset, the question's own; the TTL that it gets."""
+    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, address: bytes) -> int:
+        """Keep an upstream's answer that is one RRset, the question's own; the TTL that it gets.
+
+        `address` is the client's.
+        """
         self.counts.misses += 1
-        return self.memory.learn_plain(key, rrset, flags, recursion_desired)
+        return self.memory.learn_plain(key, rrset, flags, recursion_desired, address)
 
     def _covers(self, qname: Name) -> bool:
         return any(is_subdomain(qname, origin) for origin in self._origins)
@@ -96,24 +118,24 @@ class ResponseCache:
         # The AD bit asks for AD in the answer (RFC 6840 section 5.7), which others of the same key may want to see.
         answered = below(_with(query, _AD), client)
         if not isinstance(answered, Resolution):
-            return self._ask_on(key, query, answered)
+            return self._ask_on(key, query, client, answered)
         if answered.upstream:
-            return self._arrived(key, query, answered)
+            return self._arrived(key, query, client, answered)
         self.memory.cap(answered.response)
         return answered
 
-    async def _ask_on(self, key: bytes, query: Query, course: Course[Resolution]) -> Resolution:
-        return self._arrived(key, query, await course)
+    async def _ask_on(self, key: bytes, query: Query, client: Client, course: Course[Resolution]) -> Resolution:
+        return self._arrived(key, query, client, await course)
 
-    def _arrived(self, key: bytes, query: Query, resolution: Resolution) -> Resolution:
+    def _arrived(self, key: bytes, query: Query, client: Client, resolution: Resolution) -> Resolution:
         self.counts.misses += 1
-        self._learn(key, query, resolution)
+        self._learn(key, query, client, resolution)
         return _for_asker(query, resolution)
 
-    def _learn(self, key: bytes, query: Query, resolution: Resolution) -> Entry | None:
+    def _learn(self, key: bytes, query: Query, client: Client, resolution: Resolution) -> Entry | None:
         """The entry, where the resolution is an upstream's own and nothing of the cluster's went into it."""
         if resolution.upstream and not resolution.facts and resolution.selection is None:
-            return self.memory.learn(key, query, resolution.response)
+            return self.memory.learn(key, query, resolution.response, client.address)
         self.memory.cap(resolution.response)
         return None
 
@@ -139,7 +161,7 @@ class ResponseCache:
         return None
 
     def _stale(self, entry: Entry, asked: _Asked, now: float) -> Answered:
-        if not self._serve_stale.verify:
+        if not self._serve_stale.verify or self._hopeless():
             self._refresh_behind(entry, asked, now)
             return self._stale_answer(entry, asked.query)
         refresh = self._refreshing.get(asked.key) or self._refresh(entry, asked, now)
@@ -178,7 +200,7 @@ class ResponseCache:
 
     def _refresh(self, entry: Entry, asked: _Asked, now: float) -> _Refresh | None:
         """Begin to ask anew; None where the last time it failed is too near (RFC 8767 section 5)."""
-        if now < entry.retry_at:
+        if now < entry.history.retry_at:
             return None
         refresh = self._refreshing[asked.key] = _Refresh(Outcome(), now)
         pursue(self._fetch(entry, asked), refresh.outcome.settle)
@@ -190,7 +212,7 @@ class ResponseCache:
         try:
             # As if over TCP, as in CoreDNS: what a client's UDP size cut short could not be kept.
             resolution = await settled(asked.below(query, asked.client._replace(transport="tcp")))
-            return self._refreshed(entry, asked.key, query, resolution)
+            return self._refreshed(entry, asked, query, resolution)
         except Dropped:  # too much is on its way already
             return None
         except Exception:
@@ -199,26 +221,47 @@ class ResponseCache:
         finally:
             del self._refreshing[asked.key]
 
-    def _refreshed(self, entry: Entry, key: bytes, query: Query, resolution: Resolution) -> Resolution | None:
+    def _refreshed(self, entry: Entry, asked: _Asked, query: Query, resolution: Resolution) -> Resolution | None:
         now = self._timers.time()
-        learned = self._learn(key, query, resolution)
+        if self._doubts(entry, query, resolution.response, now):
+            return None
+        learned = self._learn(asked.key, query, asked.client, resolution)
         if not self._replaces(entry, query, resolution.response):
             if entry.left(now) <= 0:
-                entry.retry_at = now + self._serve_stale.recheck
+                entry.history.retry_at = now + self._serve_stale.recheck
             return None
         if learned is None:
-            self.memory.forget(key)
+            self.memory.forget(asked.key)
         else:
-            learned.hits = entry.hits
+            learned.succeed(entry)
         return resolution
+
+    def _doubts(self, entry: Entry, query: Query, response: Response, now: float) -> bool:
+        """Whether the response denies what was known, and has not done so for long enough to be believed."""
+        doubt = self._serve_stale.doubt
+        if not doubt or entry.sort is not Sort.SUCCESS or not _is_denial(query, response):
+            return False
+        history = entry.history
+        if not history.denied_at:
+            history.denied_at = now
+            history.retry_at = now + doubt
+        return now < history.denied_at + doubt
 
     def _replaces(self, entry: Entry, query: Query, response: Response) -> bool:
         """Whether the response is news about what the entry says: anything but a failure (RFC 8767 section 4)."""
-        if response.rcode not in _REFRESHING or response.flags & ~response.cleared & _TC:
+        if not _is_news(response):
             return False
         if self._serve_stale.prefer_positive and entry.sort is Sort.SUCCESS:
             return is_positive(query, response)
         return True
+
+
+def _is_news(response: Response) -> bool:
+    return response.rcode in _REFRESHING and not response.flags & ~response.cleared & _TC
+
+
+def _is_denial(query: Query, response: Response) -> bool:
+    return _is_news(response) and not is_positive(query, response)
 
 
 def _given(entry: Entry, query: Query, ttl: int, note: str, scope: Scope) -> Resolution:

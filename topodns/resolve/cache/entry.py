@@ -2,6 +2,7 @@
 
 import marshal
 import struct
+from collections import deque
 from enum import Enum
 from typing import Final
 
@@ -40,19 +41,54 @@ def key_of(query: Query) -> bytes:
     return query.spelling.lower() + _key_tail.pack(query.qtype, query.qclass, bits)
 
 
+class Owner:
+    """A client by whose questions entries of a table came in, while nobody else has asked for them."""
+
+    __slots__ = ("address", "keys", "octets", "tidy_at")
+
+    def __init__(self, address: bytes) -> None:
+        self.address = address
+        self.octets = 0  # of its entries
+        self.keys: deque[bytes] = deque()  # theirs, the oldest first, and some of entries that are its own no more
+        self.tidy_at = 0  # so many keys
+
+
+class History:
+    """What is noted of an entry only where there is something to note."""
+
+    __slots__ = ("denied_at", "hits", "last_asked", "retry_at")
+
+    def __init__(self, born: float) -> None:
+        self.hits = 0  # these two are `Prefetching`'s
+        self.last_asked = born
+        self.retry_at = 0.0  # no refresh before this
+        self.denied_at = 0.0  # when an upstream first said otherwise and was not believed; 0.0 never
+
+
 class Entry:
     """A packed response, since when it is kept and for how long. Times are monotonic seconds, `ttl` whole ones."""
 
-    __slots__ = ("born", "hits", "last_asked", "packed", "retry_at", "sort", "ttl")
+    __slots__ = ("_history", "born", "owner", "packed", "sort", "ttl")
 
     def __init__(self, packed: bytes, sort: Sort, ttl: int, born: float) -> None:
         self.packed = packed
         self.sort = sort
         self.ttl = ttl
         self.born = born
-        self.hits = 0  # these two are `Prefetching`'s
-        self.last_asked = born
-        self.retry_at = 0.0  # no refresh before this
+        self.owner: Owner | None = None  # the table's to set
+        self._history: History | None = None
+
+    @property
+    def history(self) -> History:
+        """Its notes, made when they are first wanted."""
+        if self._history is None:
+            self._history = History(self.born)
+        return self._history
+
+    def succeed(self, entry: "Entry") -> None:
+        """Be as popular as the entry that this one is instead of."""
+        if entry._history is not None:
+            self.history.hits = entry._history.hits
 
     def ticks(self, now: float) -> int:
         """The whole seconds that it has been kept."""

@@ -1,31 +1,47 @@
 """What one cache knows: answers and denials, each in a table of its own, and which of them counts."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.resolve.budget import Budget
 from topodns.resolve.cache.counts import CacheCounts
 from topodns.resolve.cache.entry import Entry, Sort, pack, pack_plain
 from topodns.resolve.cache.rules import Rules, set_ttl
 from topodns.resolve.cache.table import Table
 from topodns.resolve.course import Timers
 from topodns.settings.cache import Cache
+from topodns.settings.memory import MemoryLimits
 
-# 32 MiB together, a quarter of it for denials: random names, of which a flood is made, are denied.
-SUCCESS_OCTETS: Final = 24 << 20
-DENIAL_OCTETS: Final = 8 << 20
+_MAX_FAILURES: Final = 1024  # entries; they live for seconds
 
 _RD: Final = int(Flag.RD)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The memory of all caches of a process."""
+
+    success: Budget
+    denial: Budget  # and of failures
+
+
+def room_of(limits: MemoryLimits) -> Room:
+    """Room for all caches together."""
+    return Room(Budget(limits.answers), Budget(limits.denials))
 
 
 class Memory:
     """The entries of one `cache` directive. Of an answer and a denial the one learned last counts.
 
-    With `prefer_positive` the answer does, as long as it may be served at all.
+    With `prefer_positive` the answer does, as long as it may be served at all. Failures are apart: they count where
+    nothing else is there, and push nothing out.
     """
 
-    def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts) -> None:
-        self.success = Table(settings.success.capacity, SUCCESS_OCTETS, counts.success)
-        self.denial = Table(settings.denial.capacity, DENIAL_OCTETS, counts.denial)
+    def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts, room: Room) -> None:
+        self.success = Table(settings.success.capacity, room.success, counts.success)
+        self.denial = Table(settings.denial.capacity, room.denial, counts.denial)
+        self.failure = Table(_MAX_FAILURES, room.denial, counts.denial)
         self._counts = counts
         self._rules = Rules(settings)
         self._timers = timers
@@ -33,20 +49,20 @@ class Memory:
         self._max_stale = stale.max_age if stale is not None else 0.0
         self._prefer_positive = stale is not None and stale.prefer_positive
 
-    def find(self, key: bytes) -> Entry | None:
-        """The entry that answers: fresh, or stale but not too old. What is too old is forgotten."""
-        for table in (self.success, self.denial):
+    def find(self, key: bytes, client: bytes) -> Entry | None:
+        """The entry that answers this client: fresh, or stale but not too old. What is too old is forgotten."""
+        for table in (self.success, self.denial, self.failure):
             entry = table.peek(key)
             if entry is None:
                 continue
             if self._servable(entry):
-                table.touch(key)
+                table.touch(key, client)
                 return entry
             table.remove(key)
         return None
 
-    def learn(self, key: bytes, query: Query, response: Response) -> Entry | None:
-        """Give the records of an upstream's response their TTL; and the entry, where it is kept.
+    def learn(self, key: bytes, query: Query, response: Response, client: bytes) -> Entry | None:
+        """Give the records of an upstream's response their TTL; and the entry, where it is kept for this client's sake.
 
         What was asked without RD is not: a server that was not to fetch anything may have left out what it would have
         told everybody else. (CoreDNS keeps it, and tells them the same.)
@@ -58,19 +74,19 @@ class Memory:
         set_ttl(response, verdict.ttl)
         if not query.flags & _RD or not self._rules.keeps(verdict.sort, query.qname):
             return None
-        return self._insert(key, Entry(pack(response), verdict.sort, verdict.ttl, self._timers.time()))
+        return self._insert(key, Entry(pack(response), verdict.sort, verdict.ttl, self._timers.time()), client)
 
     def knows(self, key: bytes) -> bool:
         """Whether there is anything about this question, fresh or not."""
-        return self.success.peek(key) is not None or self.denial.peek(key) is not None
+        return bool(self.success.peek(key) or self.denial.peek(key) or self.failure.peek(key))
 
-    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool) -> int:
+    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes) -> int:
         """`learn` for one RRset that is the question's own, under no origin that is not kept; its TTL."""
         verdict = self._rules.judge_positive(rrset.ttl)
         if verdict is None:
             return rrset.ttl
         if recursion_desired:
-            self._insert(key, Entry(pack_plain(rrset, flags), verdict.sort, verdict.ttl, self._timers.time()))
+            self._insert(key, Entry(pack_plain(rrset, flags), verdict.sort, verdict.ttl, self._timers.time()), client)
         return verdict.ttl
 
     def cap(self, response: Response) -> None:
@@ -81,21 +97,20 @@ class Memory:
         self.success.remove(key)
         self.denial.remove(key)
 
-    def _insert(self, key: bytes, entry: Entry) -> Entry | None:
-        if entry.sort is Sort.FAILURE and self._knows_better(key):
-            return None
-        positive = entry.sort is Sort.SUCCESS
-        table, other = (self.success, self.denial) if positive else (self.denial, self.success)
-        if not table.insert(key, entry):
+    def _insert(self, key: bytes, entry: Entry, client: bytes) -> Entry | None:
+        sort = entry.sort
+        table = self.success if sort is Sort.SUCCESS else self.denial if sort is Sort.DENIAL else self.failure
+        if not table.insert(key, entry, client):
             self._counts.drops += 1
             return None
-        if positive or not self._prefer_positive:
-            other.remove(key)  # RFC 8767 section 4: nothing stale over a name that is known not to be there
+        if sort is Sort.SUCCESS:
+            self.denial.remove(key)
+            self.failure.remove(key)
+        elif sort is Sort.DENIAL:
+            self.failure.remove(key)
+            if not self._prefer_positive:
+                self.success.remove(key)  # RFC 8767 section 4: nothing stale over a name known not to be there
         return entry
-
-    def _knows_better(self, key: bytes) -> bool:
-        known = self.find(key)
-        return known is not None and known.sort is not Sort.FAILURE
 
     def _servable(self, entry: Entry) -> bool:
         """Failures are no data, so they are never served stale (RFC 8767 section 4); CoreDNS does."""

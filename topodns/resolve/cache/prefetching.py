@@ -14,11 +14,12 @@ class Prefetching:
 
     def note(self, entry: Entry, now: float) -> bool:
         """The entry was asked for; whether it is popular by now."""
-        if now - entry.last_asked > self._settings.window:
-            entry.hits = 0
-        entry.hits += 1
-        entry.last_asked = now
-        return entry.hits >= self._settings.amount
+        history = entry.history
+        if now - history.last_asked > self._settings.window:
+            history.hits = 0
+        history.hits += 1
+        history.last_asked = now
+        return history.hits >= self._settings.amount
 
     def begins_at(self, entry: Entry) -> int:
         """The seconds of age from which on a popular entry is to be refreshed; the last one at the latest."""

@@ -2,35 +2,45 @@
 
 What is new is on probation; only what is asked for again is protected. A flood of names that are asked for once
 pushes out nothing but itself and others that were asked for once. (Karedla, Love and Wherry 1994: "segmented LRU".)
+And where a client has more than its share, all room is made at its own cost: its junk, also where it asks twice for
+it, pushes out nothing that another client has asked for.
 """
 
 from itertools import islice
 from typing import Final
 
+from topodns.resolve.budget import Budget
 from topodns.resolve.cache.counts import TableCounts
-from topodns.resolve.cache.entry import Entry
+from topodns.resolve.cache.entry import Entry, Owner
 
 MAX_ENTRY: Final = 65_535  # octets: a whole message; names in it are kept uncompressed, so a hostile one can be more
+CLIENT_SHARE: Final = 4  # a client may have a quarter of a full table to itself
 
 _PROTECTED_SHARE: Final = 0.8
 # Plain dictionaries keep their order and are half as large as an OrderedDict, but to find the first key they step over
 # all that was deleted before it. So room is made for many at once: this part of the whole.
 _BATCH_SHARE: Final = 64
-_OVERHEAD: Final = 230  # octets of the objects of one entry beside their content, and its place in the dictionary
+_OVERHEAD: Final = 270  # octets of the objects of one entry beside their content: see bench/cache_memory.py
+_TIDY: Final = 64
 
 Segment = dict[bytes, Entry]
 
 
 class Table:
-    """At most `capacity` entries, in at most `octets` together, keys and Python's own overhead counted."""
+    """At most `capacity` entries, in as many octets as the budget gives, keys and Python's own overhead counted."""
 
-    def __init__(self, capacity: int, octets: int, counts: TableCounts | None = None) -> None:
+    def __init__(self, capacity: int, budget: Budget, counts: TableCounts | None = None) -> None:
         self.counts = counts or TableCounts()
-        self._capacity, self._max_octets = capacity, octets
+        self.limit = 0  # octets
+        self._capacity = capacity
+        self._budget = budget
+        budget.enrol(self)
         self._probation: Segment = {}  # both from the one that was asked for longest ago
         self._protected: Segment = {}
         self._max_protected = int(capacity * _PROTECTED_SHARE)
         self._batch = max(1, capacity // _BATCH_SHARE)
+        self._owners: dict[bytes, Owner] = {}
+        self._largest = Owner(b"")  # as far as insertions tell
         self.octets = 0
 
     def __repr__(self) -> str:
@@ -43,43 +53,111 @@ class Table:
         """The entry, whatever its age."""
         return self._protected.get(key) or self._probation.get(key)
 
-    def touch(self, key: bytes) -> None:
-        """The entry, which is there, was asked for again."""
+    def touch(self, key: bytes, client: bytes = b"") -> None:
+        """The entry, which is there, was asked for again; `client` is who did, b"" nobody in particular."""
         segment = self._protected if key in self._protected else self._probation
-        self._protected[key] = segment.pop(key)
+        entry = self._protected[key] = segment.pop(key)
+        if entry.owner is not None and entry.owner.address != client:
+            self._disown(key, entry)
         if len(self._protected) > self._max_protected:
             for oldest in list(islice(self._protected, self._batch)):
                 self._probation[oldest] = self._protected.pop(oldest)
 
-    def insert(self, key: bytes, entry: Entry) -> bool:
+    def insert(self, key: bytes, entry: Entry, client: bytes = b"") -> bool:
         """Put in the entry, in the place of the one that was there. False: it is larger than any message."""
         if len(entry.packed) > MAX_ENTRY:
             return False
         segment = self._protected if key in self._protected else self._probation
+        size = _size(key, entry)
         known = segment.get(key)
-        if known is not None:
-            self.octets -= _size(key, known)
         segment[key] = entry
-        self.octets += _size(key, entry)
-        if len(self) > self._capacity or self.octets > self._max_octets:
+        if known is None:
+            self.octets += size
+            if client:
+                self._own(key, entry, client, size)
+        else:
+            more = size - _size(key, known)
+            self.octets += more
+            if known.owner is not None:
+                known.owner.octets += more
+                entry.owner = known.owner
+        while self.octets > self.limit and self._budget.grant(self):
+            pass
+        if len(self) > self._capacity or self.octets > self.limit:
             self._make_room()
         return True
 
     def remove(self, key: bytes) -> None:
         """Take out the entry, if it is there."""
-        entry = self._probation.pop(key, None) or self._protected.pop(key, None)
-        if entry is not None:
-            self.octets -= _size(key, entry)
+        segment = self._protected if key in self._protected else self._probation
+        if key in segment:
+            self._drop(segment, key)
+
+    def lower(self, octets: int) -> None:
+        """Let another table have so many octets of the limit."""
+        self.limit -= octets
+        if self.octets > self.limit:
+            self._make_room()
+
+    def _own(self, key: bytes, entry: Entry, client: bytes, size: int) -> None:
+        owner = self._owners.get(client)
+        if owner is None:
+            owner = self._owners[client] = Owner(client)
+        entry.owner = owner
+        owner.octets += size
+        owner.keys.append(key)
+        if owner.octets > self._largest.octets:
+            self._largest = owner
+        if len(owner.keys) > owner.tidy_at:
+            self._tidy(owner)
+
+    def _tidy(self, owner: Owner) -> None:
+        """Keep the keys of what is the owner's own."""
+        own = (key for key in owner.keys if (entry := self.peek(key)) is not None and entry.owner is owner)
+        owner.keys = type(owner.keys)(own)
+        owner.tidy_at = 2 * len(owner.keys) + _TIDY
+
+    def _disown(self, key: bytes, entry: Entry) -> None:
+        owner = entry.owner
+        if owner is not None:
+            entry.owner = None
+            owner.octets -= _size(key, entry)
+            if not owner.octets:
+                del self._owners[owner.address]
+
+    def _drop(self, segment: Segment, key: bytes) -> None:
+        entry = segment.pop(key)
+        self.octets -= _size(key, entry)
+        self._disown(key, entry)
 
     def _make_room(self) -> None:
-        """Evict, those on probation first, until a batch more fits in; never what has just come in."""
-        few, light = self._capacity - self._batch, self._max_octets - self._max_octets // _BATCH_SHARE
+        """Evict until a batch more fits in: what a client has above its share, then what is on probation, then others.
+
+        Never what has just come in.
+        """
+        few, light = self._capacity - self._batch, self.limit - self.limit // _BATCH_SHARE
+        before = len(self)
+        self._evict_own(self._largest, few, light)
         for segment, spared in ((self._probation, 1), (self._protected, 0)):
             for key in list(islice(segment, max(0, len(segment) - spared))):
                 if len(self) <= few and self.octets <= light:
-                    return
-                self.octets -= _size(key, segment.pop(key))
-                self.counts.evictions += 1
+                    break
+                self._drop(segment, key)
+        self.counts.evictions += before - len(self)
+
+    def _evict_own(self, owner: Owner, few: int, light: int) -> None:
+        """Evict the oldest of an owner that has more than its share; what it asked for again, at the second time."""
+        keys = owner.keys
+        while len(keys) > 1 and owner.octets * CLIENT_SHARE > self.octets and (len(self) > few or self.octets > light):
+            key = keys.popleft()
+            entry = self.peek(key)
+            if entry is None or entry.owner is not owner or key == keys[-1]:
+                continue
+            if key in self._protected:
+                self._probation[key] = self._protected.pop(key)
+                keys.append(key)
+            else:
+                self._drop(self._probation, key)
 
 
 def _size(key: bytes, entry: Entry) -> int:

@@ -63,6 +63,10 @@ class Pool:
         """One at random, whatever is known about it: all being down may mean that the probes are what is broken."""
         return self._rng.choice(self.candidates)
 
+    @property
+    def all_down(self) -> bool:
+        return not self._up
+
     def close(self) -> None:
         for candidate in self.candidates:
             candidate.health.close()

@@ -104,6 +104,11 @@ class Forwarding:
         flight.start(asked)
         return flight
 
+    @property
+    def all_down(self) -> bool:
+        """Whether no upstream answers its probes."""
+        return self._pool.all_down
+
     def close(self) -> None:
         """Probe no more. Flights go on to their end; their upstreams are their owner's to close."""
         self._pool.close()

@@ -8,6 +8,7 @@ import pytest
 from topodns.config.errors import ConfigError
 from topodns.config.node_cache.flags import FLAGS, parse_flags, usage
 from topodns.config.node_cache.go_flags import WrongUsage
+from topodns.settings.memory import MemoryLimits
 from topodns.settings.node_cache import Action, Firewall, NodeCacheFlags
 from topodns.settings.server import Address
 
@@ -31,6 +32,7 @@ DEFAULTS = NodeCacheFlags(
     pid_file="",
     quiet=False,
     node_name="",
+    memory=MemoryLimits(4 << 20, 2 << 20, 2 << 20),
 )
 
 
@@ -57,6 +59,7 @@ def test_the_arguments_of_the_manifest_of_nodelocal_dnscache_are_taken() -> None
     ("line", "field", "expected"),
     [
         ("-conf /etc/Corefile", "conf", "/etc/Corefile"),
+        ("-cache-octets 1048578", "memory", MemoryLimits(524_290, 262_144, 262_144)),
         ("-basecorefile /a", "base_corefile", "/a"),
         ("-kubednscm /a", "kube_dns_directory", "/a"),
         ("-kubednscm=", "kube_dns_directory", "/etc/kube-dns"),
@@ -157,6 +160,8 @@ def test_the_node_s_name_is_in_the_environment_unless_it_is_given() -> None:
         ("-localip=fe80::1%eth0", "'-localip' has 'fe80::1%eth0', expected an address without %interface"),
         ("-dns.port 0", "'-dns.port' has '0', expected a whole number from 1 to 65535"),
         ("-p x", "'-dns.port' has 'x', expected a whole number from 1 to 65535"),
+        ("-cache-octets 8Mi", "'-cache-octets' has '8Mi', expected a whole number from 1048576 to 1073741824"),
+        ("-cache-octets 0", "'-cache-octets' has '0', expected a whole number from 1048576 to 1073741824"),
         ("-health-port 65536", "'-health-port' has '65536', expected a whole number from 1 to 65535"),
         ("-metrics-listen-address 9353", "has the arguments '9353', expected one address HOST:PORT or :PORT"),
         ("-prometheus-listen-address x:y", "has the arguments 'x:y', expected one address HOST:PORT or :PORT"),

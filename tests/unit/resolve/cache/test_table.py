@@ -2,6 +2,7 @@ import marshal
 
 import pytest
 
+from topodns.resolve.budget import Budget
 from topodns.resolve.cache.entry import Entry, Sort
 from topodns.resolve.cache.table import MAX_ENTRY, Table
 
@@ -26,7 +27,7 @@ def known(table: Table, numbers: range) -> int:
 
 
 def test_no_more_entries_than_its_capacity() -> None:
-    table = Table(1024, MUCH)
+    table = Table(1024, Budget(MUCH))
     for number in range(5000):
         table.insert(key(number), entry())
         assert table.peek(key(number)) is not None  # what has just come in stays
@@ -37,7 +38,7 @@ def test_no_more_entries_than_its_capacity() -> None:
 
 @pytest.mark.parametrize("octets", [0, 500, 20_000, MAX_ENTRY])
 def test_no_more_octets_than_allowed(octets: int) -> None:
-    table = Table(1 << 20, 1 << 20)
+    table = Table(1 << 20, Budget(1 << 20))
     for number in range(4000):
         table.insert(key(number), entry(octets))
         assert table.octets <= 1 << 20
@@ -47,14 +48,14 @@ def test_no_more_octets_than_allowed(octets: int) -> None:
 
 
 def test_the_oldest_go_first() -> None:
-    table = Table(1024, MUCH)
+    table = Table(1024, Budget(MUCH))
     fill(table, range(1024 + 100))
     assert known(table, range(100)) == 0
     assert known(table, range(200, 1124)) == 924
 
 
 def test_a_scan_leaves_alone_what_was_asked_for_again() -> None:
-    table = Table(1024, MUCH)
+    table = Table(1024, Budget(MUCH))
     fill(table, range(500))
     for number in range(0, 500, 2):
         table.touch(key(number))
@@ -64,7 +65,7 @@ def test_a_scan_leaves_alone_what_was_asked_for_again() -> None:
 
 
 def test_what_was_asked_for_again_long_ago_makes_room_for_what_is_now() -> None:
-    table = Table(1000, MUCH)
+    table = Table(1000, Budget(MUCH))
     for number in range(3000):
         fill(table, range(number, number + 1))
         table.touch(key(number))
@@ -73,7 +74,7 @@ def test_what_was_asked_for_again_long_ago_makes_room_for_what_is_now() -> None:
 
 
 def test_an_entry_is_replaced_in_its_place() -> None:
-    table = Table(1024, MUCH)
+    table = Table(1024, Budget(MUCH))
     fill(table, range(2))
     table.touch(key(0))
     octets = table.octets
@@ -84,7 +85,7 @@ def test_an_entry_is_replaced_in_its_place() -> None:
 
 
 def test_what_is_removed_gives_its_room_back() -> None:
-    table = Table(1024, MUCH)
+    table = Table(1024, Budget(MUCH))
     fill(table, range(10))
     table.touch(key(3))
     for number in range(12):
@@ -93,7 +94,7 @@ def test_what_is_removed_gives_its_room_back() -> None:
 
 
 def test_an_entry_larger_than_any_message_is_refused() -> None:
-    table = Table(1024, MUCH)
+    table = Table(1024, Budget(MUCH))
     assert not table.insert(key(1), entry(MAX_ENTRY + 1))
     assert (len(table), table.octets) == (0, 0)
 
@@ -101,7 +102,83 @@ def test_an_entry_larger_than_any_message_is_refused() -> None:
 def test_the_room_that_is_counted_is_about_what_is_taken() -> None:
     # A key, its content and an entry: what sys.getsizeof says of them, and a place in a dictionary.
     one = Entry(marshal.dumps((0, 0, (), (), ())), Sort.SUCCESS, 60, 1000.5)
-    table = Table(1024, MUCH)
+    table = Table(1024, Budget(MUCH))
     table.insert(key(1), one)
     taken = sum(each.__sizeof__() for each in (key(1), one.packed, one, one.born)) + 16 + 45
     assert 0.8 < table.octets / taken < 1.25
+
+
+A, B, C = (bytes((10, 244, 1, last)) for last in (1, 2, 3))
+
+
+def ask(table: Table, client: bytes, numbers: range, times: int = 1) -> None:
+    """As the cache does it: what is not there comes in, what is there is asked for again."""
+    for number in numbers:
+        for _ in range(times):
+            if table.peek(key(number)) is not None:
+                table.touch(key(number), client)
+            else:
+                table.insert(key(number), entry(), client)
+
+
+OTHERS = range(2000)
+JUNK = range(10_000, 110_000)
+
+
+@pytest.mark.parametrize("asked", [1, 2], ids=["asked for once", "asked for twice"])
+@pytest.mark.parametrize("junk_asked", [1, 2], ids=["junk once", "junk twice"])
+def test_n13_a_client_s_junk_pushes_out_nothing_of_another_client(asked: int, junk_asked: int) -> None:
+    table = Table(9984, Budget(MUCH))
+    ask(table, B, OTHERS, asked)
+    ask(table, A, JUNK, junk_asked)
+    assert known(table, OTHERS) == 2000
+    assert len(table) > 9700
+
+
+def test_n13_nor_where_octets_are_what_is_short() -> None:
+    table = Table(1 << 20, Budget(4 << 20))
+    ask(table, B, OTHERS)
+    ask(table, A, JUNK)
+    assert known(table, OTHERS) == 2000
+    assert table.octets <= 4 << 20
+
+
+def test_a_client_that_is_alone_may_have_all() -> None:
+    table = Table(1024, Budget(MUCH))
+    ask(table, A, range(1000))
+    assert known(table, range(1000)) == 1000
+
+
+def test_the_junk_that_goes_is_the_oldest() -> None:
+    table = Table(1024, Budget(MUCH))
+    ask(table, A, range(5000))
+    assert known(table, range(4100, 5000)) == 900
+    assert known(table, range(3900)) == 0
+
+
+def test_what_another_client_asked_for_as_well_is_nobody_s_junk() -> None:
+    table = Table(1024, Budget(MUCH))
+    ask(table, A, range(500))
+    ask(table, B, range(500))
+    ask(table, C, range(1000, 50_000))
+    assert known(table, range(500)) == 500
+
+
+def test_several_floods_share_what_is_not_asked_for_twice() -> None:
+    table = Table(1024, Budget(MUCH))
+    ask(table, B, range(200), 2)
+    for number in range(1000, 20_000, 2):
+        ask(table, A, range(number, number + 1))
+        ask(table, C, range(number + 1, number + 2))
+    assert known(table, range(200)) == 200
+
+
+def test_no_more_is_remembered_of_clients_than_there_are_entries() -> None:
+    table = Table(1024, Budget(MUCH))
+    for number in range(20_000):
+        ask(table, number.to_bytes(4, "big"), range(number, number + 1))
+        table.touch(key(number), A)
+        ask(table, B, range(100_000 + number, 100_001 + number))
+        table.remove(key(100_000 + number))
+    assert len(table._owners) <= len(table) + 1
+    assert sum(len(owner.keys) for owner in table._owners.values()) < 3 * 1024

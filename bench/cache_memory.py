@@ -1,0 +1,94 @@
+"""What kept answers really cost: resident octets of full tables, beside what the tables count.
+
+Run with `python -m bench.cache_memory`. The overheads in `resolve/cache/table.py` and `resolve/hot.py` come from here.
+"""
+
+import gc
+import os
+from collections.abc import Callable
+from random import Random
+from time import monotonic
+from typing import Final
+
+from topodns.dns.message import Flag, Response, RRset, RRType
+from topodns.dns.wire import read_query
+from topodns.dns.wire_write import write_response
+from topodns.resolve.budget import Budget
+from topodns.resolve.cache.entry import Entry, Sort, key_of, pack
+from topodns.resolve.cache.table import Table
+from topodns.resolve.hot import HotRoom, HotTable
+from topodns.resolve.step import Resolution, Scope
+from topodns.resolve.tally import Kind, Tally
+
+NAMES: Final = 30_000
+_MUCH: Final = 1 << 30
+_QUERY: Final = bytes.fromhex("000101000001000000000000")
+_CELL: Final = Tally("dns://:53", "udp", "1").cell(Kind(".", "A", "NOERROR", "cache", False, "", "", 0, 0))
+
+
+def _message(number: int) -> bytes:
+    labels = (b"%08x" % (number * 2654435761 % 2**32), b"shop", b"svc", b"cluster", b"local")
+    return _QUERY + b"".join(bytes((len(label),)) + label for label in labels) + b"\0\0\1\0\1"
+
+
+def _answer(number: int) -> Response:
+    return Response(answer=(RRset(b"", RRType.A, 300, (number.to_bytes(4, "big"),)),), flags=Flag.RA)
+
+
+def _denial(number: int) -> Response:
+    rdata = b"\2ns\3dns\7cluster\5local\0" + b"\x0ahostmaster\7cluster\5local\0" + bytes(20)
+    return Response(3, authority=(RRset(b"\7cluster\5local\0", RRType.SOA, 300, (rdata,)),), flags=Flag.RA)
+
+
+def _fill_table(make: Callable[[int], Response]) -> tuple[Table, int]:
+    table = Table(NAMES, Budget(_MUCH))
+    for number in range(NAMES):
+        query = read_query(_message(number))
+        entry = Entry(pack(make(number)), Sort.SUCCESS, 300, monotonic())
+        table.insert(key_of(query), entry, (number % 200).to_bytes(4, "big"))
+    return table, table.octets
+
+
+def _fill_hot(ageing: bool) -> tuple[HotTable, int]:
+    table = HotTable(lambda address: "", Random(1), monotonic, HotRoom(_MUCH))
+    for number in range(NAMES):
+        message = _message(number)
+        query, response = read_query(message), _answer(number)
+        reply = write_response(query, response, 512, 1232)
+        for _ in range(2):
+            until = monotonic() + 300 if ageing else None
+            resolution = Resolution(response, "cache", Scope.EVERYONE, valid_until=until)
+            table.offer(message, query, b"\x0a\0\0\1", reply, resolution, _CELL, False)
+    return table, table.octets
+
+
+def _resident() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _measure(what: str, fill: Callable[[], tuple[Table | HotTable, int]]) -> None:
+    """In a process of its own: freed memory of the one before would hide what this one takes."""
+    if (child := os.fork()) != 0:
+        os.waitpid(child, 0)
+        return
+    gc.collect()
+    before = _resident()
+    table, counted = fill()
+    gc.collect()
+    taken = _resident() - before
+    each = len(table)
+    print(f"{what:<28} {each:>6} entries: {taken / each:>5.0f} octets each resident, {counted / each:>5.0f} counted")
+    os._exit(0)
+
+
+def main() -> None:
+    """Print a line for each sort of table."""
+    _measure("cache, answers", lambda: _fill_table(_answer))
+    _measure("cache, denials", lambda: _fill_table(_denial))
+    _measure("ready-made", lambda: _fill_hot(ageing=False))
+    _measure("ready-made, counting down", lambda: _fill_hot(ageing=True))
+
+
+if __name__ == "__main__":
+    main()
