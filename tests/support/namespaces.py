@@ -86,6 +86,12 @@ def namespace(role: str) -> Iterator[Namespace]:
         subprocess.run(["ip", "netns", "del", name], check=True)
 
 
+def namespaces_of(pid: int) -> list[str]:
+    """The names of those that a process made and has not taken away."""
+    listed = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if line.startswith(f"topodns-{pid}-")]
+
+
 class World:
     """What `world` builds. Everybody answers with a word that says who it was."""
 
@@ -114,8 +120,8 @@ def world() -> Iterator[World]:
         node, pod, cluster = (stack.enter_context(namespace(role)) for role in ("node", "pod", "cluster"))
         _connect(node, pod, "pod0", _POD)
         _connect(node, cluster, "out0", _BACKEND)
-        _write(node, "net/ipv4/ip_forward", "1")
-        _write(node, "net/ipv6/conf/all/forwarding", "1")
+        set_sysctl(node, "net/ipv4/ip_forward", "1")
+        set_sysctl(node, "net/ipv6/conf/all/forwarding", "1")
         for version, program in ((4, "iptables-restore"), (6, "ip6tables-restore")):
             node.run(program, "--noflush", _kube_proxy(CLUSTER_DNS[version], _BACKEND[version]))
         stack.enter_context(answering(cluster, "cluster", tuple(_BACKEND.values()), 53))
@@ -145,7 +151,7 @@ def _kube_proxy(service: str, backend: str) -> str:
     return "\n".join(("*nat", *lines, f"-A POSTROUTING -d {backend} -j MASQUERADE", "COMMIT", ""))
 
 
-def _write(where: Namespace, name: str, value: str) -> None:
+def set_sysctl(where: Namespace, name: str, value: str) -> None:
     with where.entered():
         Path("/proc/sys", name).write_text(value)
 
