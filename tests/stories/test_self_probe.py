@@ -81,3 +81,16 @@ def test_one_of_several_addresses_is_enough() -> None:
             assert await SelfProbe(OURS, port).answered([ip_address("127.0.0.2"), HERE], PATIENCE)
 
     run("uvloop", story())
+
+
+def test_beside_another_instance_that_hangs_it_is_not_enough_to_be_heard() -> None:
+    """Some of what clients ask would go there."""
+
+    async def story() -> None:
+        async with serving(OURS) as port:
+            (hanging,) = open_udp(str(HERE), port, Binding(Sharing.JOINED))
+            with hanging:
+                assert not any([await SelfProbe(OURS, port).answered([HERE], PATIENCE, TRIES) for _ in range(3)])
+            assert await SelfProbe(OURS, port).answered([HERE], PATIENCE, TRIES)
+
+    run("uvloop", story())

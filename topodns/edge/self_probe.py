@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Iterable
+from enum import Enum, auto
 from ipaddress import IPv4Address, IPv6Address
 from secrets import token_bytes
 from typing import Final
@@ -20,6 +21,14 @@ _QR, _RCODE = 0x80, 0x0F
 _MAX_REPLY: Final = 512
 
 
+class Heard(Enum):
+    """Who has answered."""
+
+    NOBODY = auto()
+    ANOTHER = auto()
+    US = auto()
+
+
 class SelfProbe:
     """Questions that only the instance of this name answers with NOERROR."""
 
@@ -28,30 +37,29 @@ class SelfProbe:
         self._port = port
 
     async def answered(self, addresses: Iterable[Address], patience: float, tries: int = 1) -> bool:
-        """Whether we have answered at one of the addresses, over UDP, within so many seconds."""
-        asking = [asyncio.create_task(self._answers(address)) for address in addresses for _ in range(tries)]
+        """Whether one of the addresses answers every try over UDP within so many seconds, and we ourselves one of them.
+
+        A silence beside answers is another instance that shares the port and hangs: it would keep some of the traffic.
+        """
+        asked = list(addresses)
+        heard = await asyncio.gather(*(self._hear(address, patience) for address in asked * tries))
+        each = [heard[at :: len(asked)] for at in range(len(asked))]
+        return any(Heard.US in answers and Heard.NOBODY not in answers for answers in each)
+
+    async def _hear(self, address: Address, patience: float) -> Heard:
         try:
             async with asyncio.timeout(patience):
-                for answer in asyncio.as_completed(asking):
-                    if await answer:
-                        return True
-        except TimeoutError:
-            pass
-        finally:
-            for question in asking:
-                question.cancel()
-        return False
+                return await self._ask(address)
+        except (OSError, TimeoutError):
+            return Heard.NOBODY
 
-    async def _answers(self, address: Address) -> bool:
+    async def _ask(self, address: Address) -> Heard:
         loop, ident = asyncio.get_running_loop(), token_bytes(2)
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
         with socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
-            try:
-                sock.connect((str(address), self._port))
-                sock.send(ident + self._question)
-                while True:
-                    reply = await loop.sock_recv(sock, _MAX_REPLY)
-                    if reply[:2] == ident and len(reply) > 3 and reply[2] & _QR:
-                        return not reply[3] & _RCODE
-            except OSError:
-                return False
+            sock.connect((str(address), self._port))
+            sock.send(ident + self._question)
+            while True:
+                reply = await loop.sock_recv(sock, _MAX_REPLY)
+                if reply[:2] == ident and len(reply) > 3 and reply[2] & _QR:
+                    return Heard.ANOTHER if reply[3] & _RCODE else Heard.US
