@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from topodns.assembly import Generation, ListenAt
 from topodns.edge.admin_http import AdminServer, Reply, Request, Route
-from topodns.edge.metrics import CONTENT_TYPE, Metrics
+from topodns.edge.exposition import CONTENT_TYPE
+from topodns.edge.metrics import Metrics
 from topodns.edge.port_sharing import Binding, Instance, leave_group
 from topodns.edge.sockets import open_tcp
 from topodns.settings.server import Address

@@ -216,14 +216,14 @@ def test_links_in_a_circle_are_watched_without_following_them_for_ever(tmp_path:
 def test_without_notifications_files_are_still_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def no_watch_left(*paths: str, **options: object) -> None:
-        raise OSError("OS file watch limit reached")
+    def no_watch_left(directories: object) -> None:
+        raise OSError("no watch left")
 
     async def story() -> None:
         async with watching(tmp_path) as cluster:
             (tmp_path / "a.yaml").write_text(node("a"))
             await cluster.has("a")
 
-    monkeypatch.setattr("topodns.edge.file_watch.awatch", no_watch_left)
+    monkeypatch.setattr("topodns.edge.file_watch.Inotify", no_watch_left)
     asyncio.run(story())
-    assert f"cannot watch {tmp_path}: OS file watch limit reached; looking every 500 ms instead" in caplog.messages
+    assert f"cannot watch {tmp_path}: no watch left; looking every 0.5 s instead" in caplog.messages

@@ -1,6 +1,6 @@
 """Tells when files may have changed, however they are replaced: in place, by rename, by a flipped directory link.
 
-The one door of watchfiles. Watches directories rather than files, since an inotify watch on a file dies with the inode
+Watches directories rather than files, since an inotify watch on a file dies with the inode
 that an atomic replacement leaves behind. A Kubernetes ConfigMap volume changes by renaming the link `..data` beside the
 links that lead through it, so every symbolic link on the way to a file counts as part of its name.
 """
@@ -10,13 +10,13 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, Self
 
-from watchfiles import awatch
+from topodns.edge.inotify import Inotify
 
-STEP: Final = 50  # milliseconds without a further change that end one batch of changes
-DEBOUNCE: Final = 200  # milliseconds a batch may take at most
-GLANCE: Final = 500  # milliseconds between two unasked looks
+STEP: Final = 0.05  # seconds without a further change that end one batch of changes
+DEBOUNCE: Final = 0.2  # seconds a batch may take at most
+GLANCE: Final = 0.5  # seconds between two unasked looks
 
 _MAX_LINKS: Final = 40  # as the kernel's own limit for one path (path_resolution(7))
 
@@ -30,8 +30,6 @@ async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
     no notification is complete (a change before the watch stood, a network file system, no inotify watch left). Ends
     only when it is closed or cancelled.
     """
-    # It logs every batch; into a file of a watched directory, that would never end.
-    logging.getLogger("watchfiles").setLevel(logging.WARNING)
     while True:
         try:
             watched = _Watched(paths)
@@ -40,27 +38,58 @@ async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
                     yield watched.concerned(changed)
                     if watched.is_outdated(changed):
                         break
-        except (OSError, RuntimeError) as error:  # inotify's limits; watchfiles reports its own as RuntimeError
-            log.warning("cannot watch %s: %s; looking every %d ms instead", ", ".join(paths), error, GLANCE)
-            await asyncio.sleep(GLANCE / 1000)
+        except OSError as error:  # inotify's limits, or a directory that is gone again
+            log.warning("cannot watch %s: %s; looking every %g s instead", ", ".join(paths), error, GLANCE)
+            await asyncio.sleep(GLANCE)
             yield frozenset()
 
 
 async def _batches(directories: Iterable[str]) -> AsyncGenerator[frozenset[str]]:
     """The names that changed directly below these directories, batch by batch."""
-    notifications = awatch(
-        *directories,
-        watch_filter=None,
-        recursive=False,
-        debounce=DEBOUNCE,
-        step=STEP,
-        rust_timeout=GLANCE,
-        yield_on_timeout=True,
-        ignore_permission_denied=True,
-    )
-    async with aclosing(notifications):
-        async for batch in notifications:
-            yield frozenset(name for _, name in batch)
+    with _Notified(directories) as notified:
+        while True:
+            yield await notified.batch()
+
+
+class _Notified:
+    """Gathers notifications while it is entered."""
+
+    def __init__(self, directories: Iterable[str]) -> None:
+        self._inotify = Inotify(directories)
+        self._loop = asyncio.get_running_loop()
+        self._changed: set[str] = set()
+        self._news = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        self._loop.add_reader(self._inotify.fileno(), self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._inotify.fileno())
+        self._inotify.close()
+
+    async def batch(self) -> frozenset[str]:
+        """What changes together; nothing after a GLANCE without a change."""
+        if await self._is_news(GLANCE):
+            end = self._loop.time() + DEBOUNCE
+            while self._loop.time() < end and await self._is_news(STEP):
+                pass
+        batch, self._changed = frozenset(self._changed), set()
+        return batch
+
+    def _take(self) -> None:
+        self._changed |= self._inotify.read()
+        self._news.set()
+
+    async def _is_news(self, patience: float) -> bool:
+        """Whether there is more within so many seconds."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        self._news.clear()
+        return True
 
 
 class _Watched:
