@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
 from operator import attrgetter
 from typing import Final
 
 from topodns.counted import CacheLabels, Counted, cache_labels, servers_of
-from topodns.edge.hosts_source import HostsSource
 from topodns.edge.metrics import Published, Reading
 from topodns.resolve.part_counts import FailureKey, TemplateCounts
 from topodns.resolve.tally import Tally
@@ -155,8 +153,8 @@ def _host_entries(all_workings: Iterable[Workings]) -> Counter[Labels]:
 
 
 def _host_times(all_workings: Iterable[Workings]) -> Rows:
-    sources = chain.from_iterable(workings.sources for workings in all_workings)
-    newest = max((source.modified for source in sources if isinstance(source, HostsSource)), default=0.0)
+    sources = (workings.hosts_source for workings in all_workings)
+    newest = max((source.modified for source in sources if source is not None), default=0.0)
     return [((), newest)] if newest else []
 
 

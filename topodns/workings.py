@@ -1,6 +1,7 @@
 """What a server block has beside its settings, made once for all its zones and addresses: upstreams, caches, sources.
 
-Nothing is opened when it is made; `start` and `close` are its generation's to call, `sources` its tasks to run.
+Nothing is opened when it is made; `start` and `close` are its generation's to call, `sources` its tasks to run. What
+reads files that few Corefiles have is imported where it is made, as in `block_parts`.
 """
 
 import asyncio
@@ -9,38 +10,42 @@ import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from topodns.cluster.model import Fact
 from topodns.counted import Connections, Counted, cache_labels, servers_of
+from topodns.dns.bad_text import BadText
 from topodns.dns.message import Option
-from topodns.dns.zone_text import BadZone
-from topodns.edge.hosts_source import HostsSource
 from topodns.edge.upstream import DnsUpstream, UpstreamLimits, open_upstream
-from topodns.edge.weight_source import WeightSource
-from topodns.edge.zone_file_source import ZoneFileSource
 from topodns.resolve.cache import ResponseCache, room_of
 from topodns.resolve.course import Outcome, Timers
 from topodns.resolve.error_log import ErrorLog
 from topodns.resolve.exchange import Failure, Transport
 from topodns.resolve.forward import DEADLINE, Forwarding, OptionsFor, no_options
-from topodns.resolve.hosts import HostNames
 from topodns.resolve.loadbalance import LoadBalancer
 from topodns.resolve.loop import LoopGuard
-from topodns.resolve.weight_file import BadWeights
 from topodns.settings.forward import Forward, UpstreamAddress, UpstreamTransport
 from topodns.settings.memory import SERVER, MemoryLimits
 from topodns.settings.server import ServerBlock
 from topodns.settings.steps import LoadbalancePolicy
 
+if TYPE_CHECKING:
+    from topodns.edge.hosts_source import HostsSource
+    from topodns.edge.zone_file_source import ZoneFileSource
+    from topodns.resolve.hosts import HostNames
+
 _SECRET: Final = 8  # octets of a label that nobody can guess
 _LINGER: Final = 10.0  # seconds: twice as long as a question is asked anew, and autopath and dns64 ask two in a row
 _DEFAULTS: Final = UpstreamLimits()
 
-FILE_ERRORS: Final = (OSError, BadWeights, BadZone)
+FILE_ERRORS: Final = (OSError, BadText)
 """What files raise that cannot be used; ssl.SSLError is an OSError."""
 
-Source = HostsSource | WeightSource | ZoneFileSource
+
+class FileSource(Protocol):
+    """A file that was read, and is followed for as long as `run` runs."""
+
+    async def run(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +63,22 @@ class Workings:
     settings: ServerBlock
     balancer: LoadBalancer | None = None
     cache: ResponseCache | None = None
-    hosts: HostNames | None = None
-    zone_files: tuple[ZoneFileSource, ...] = ()
+    hosts: "HostNames | None" = None
+    hosts_source: "HostsSource | None" = None
+    zone_files: "tuple[ZoneFileSource, ...]" = ()
     forwards: tuple[Forwarding, ...] = ()
     tells_node: bool = False  # some forward says where its clients are
     guard: LoopGuard | None = None
     errors: ErrorLog | None = None
     upstreams: list["LateUpstream"] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[FileSource] = field(default_factory=list)
 
     def start(self, changed: Callable[[frozenset[Fact]], None]) -> None:
         """Its generation is in charge from now on; `changed` is told what a file changed."""
-        for source in self.sources:
-            if not isinstance(source, WeightSource):
-                source.changed = changed
+        if self.hosts_source is not None:
+            self.hosts_source.changed = changed
+        for source in self.zone_files:
+            source.changed = changed
         if self.guard is not None:
             self.guard.start()
 
@@ -128,20 +135,29 @@ class Workshop:
             return None
         if settings.policy is not LoadbalancePolicy.WEIGHTED:
             return LoadBalancer(settings, self._rng)
+        from topodns.edge.weight_source import WeightSource
+
         source = WeightSource(settings.weight_file, settings.reload)
         source.load()
         workings.sources.append(source)
         return LoadBalancer(settings, self._rng, source.weights)
 
-    def _hosts(self, block: ServerBlock, workings: Workings) -> HostNames | None:
+    def _hosts(self, block: ServerBlock, workings: Workings) -> "HostNames | None":
         if block.hosts is None:
             return None
-        source = HostsSource(block.hosts)
+        from topodns.edge.hosts_source import HostsSource
+        from topodns.resolve.hosts import HostNames
+
+        source = workings.hosts_source = HostsSource(block.hosts)
         source.load()
         workings.sources.append(source)
         return HostNames(block.hosts, source.table)
 
-    def _zone_files(self, block: ServerBlock, workings: Workings) -> Iterator[ZoneFileSource]:
+    def _zone_files(self, block: ServerBlock, workings: Workings) -> "Iterator[ZoneFileSource]":
+        if not block.file:
+            return
+        from topodns.edge.zone_file_source import ZoneFileSource
+
         for settings in block.file:
             source = ZoneFileSource(settings)
             source.load()

@@ -73,7 +73,7 @@ def node_cache(scene: World, directory: Path, firewall: str = "nftables") -> Ite
     ]  # fmt: skip
     environment = {"KUBE_DNS_UPSTREAM_SERVICE_HOST": UPSTREAM}
     with running(scene.node, arguments, directory / "log", **environment) as process:
-        until(lambda: process.poll() is not None or dig(scene.pod, CLUSTER_DNS[4], NAME), "the node cache answers")
+        until(lambda: process.poll() is not None or dig(scene.pod, CLUSTER_DNS[4], NAME), "the node cache answers", 15.0)
         assert process.poll() is None, (directory / "log").read_text()
         yield process
 

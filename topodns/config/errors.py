@@ -1,7 +1,6 @@
 """What is wrong with a configuration, and where: the one exception of this package, and how its problems are worded."""
 
 from collections.abc import Collection
-from difflib import get_close_matches
 from typing import Final
 
 _LONGEST_SHOWN: Final = 300  # characters of a foreign word that a message repeats
@@ -40,6 +39,8 @@ def nearest(word: str, known: Collection[str]) -> str | None:
     """The known word that is most like `word`; None when none is."""
     if len(word) > _LONGEST_COMPARED:
         return None
+    from difflib import get_close_matches  # here: who has made no mistake needs none of it, and a node's cache is small
+
     matches = get_close_matches(word.lower(), known, n=1)
     return matches[0] if matches else None
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from topodns.dns.bad_text import BadText
 from topodns.dns.message import RRClass, RRset, RRType
 from topodns.dns.names import BadName, Name, name_text, parse_name, wire_labels
 from topodns.dns.record_text import BadRecord, parse_record
@@ -29,7 +30,7 @@ _TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)", re.IGNORECASE)
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
-class BadZone(ValueError):
+class BadZone(BadText):
     """Text that is no zone, or none that can be served; says the line, where it is one line's fault."""
 
 

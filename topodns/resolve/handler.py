@@ -16,9 +16,8 @@ from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.course import Course, Outcome, pursue
 from topodns.resolve.forward import Answer
 from topodns.resolve.hot import HotTable
-from topodns.resolve.identity import BadOption
 from topodns.resolve.relay import Plain, Relay
-from topodns.resolve.step import Answered, Client, Dropped, Resolution, Scope
+from topodns.resolve.step import Answered, BadOption, Client, Dropped, Resolution, Scope
 from topodns.resolve.tally import Cell, Kind, Tally, type_label
 from topodns.settings.server import DEFAULT_UDP_SIZE
 

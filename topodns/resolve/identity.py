@@ -8,6 +8,7 @@ from typing import Final
 
 from topodns.cluster.locate import Claim
 from topodns.dns.message import Edns, Option
+from topodns.resolve.step import BadOption
 
 NO_CLAIM: Final = Claim()
 
@@ -18,10 +19,6 @@ _ADDRESS_BITS: Final = {1: 32, 2: 128}  # by FAMILY, an address family number of
 _NO_FAMILY: Final = 0  # with nothing behind it: how `dig +subnet=0` says that it tells nothing
 _HEADER_SIZE: Final = 4  # octets of FAMILY, SOURCE PREFIX-LENGTH and SCOPE PREFIX-LENGTH
 _SCOPE_AT: Final = 3
-
-
-class BadOption(ValueError):
-    """An option that breaks the rules of its format; the query deserves FORMERR (RFC 7871 section 7.2.1)."""
 
 
 def read_claim(edns: Edns, subnet_enabled: bool = True) -> Claim:

@@ -97,3 +97,7 @@ class Dropped(Exception):
     def __init__(self, plugin: str) -> None:
         super().__init__(plugin)
         self.plugin = plugin
+
+
+class BadOption(ValueError):
+    """Raised for an option that breaks the rules of its format; the query deserves FORMERR (RFC 7871 section 7.2.1)."""

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address
 
+from topodns.dns.bad_text import BadText
 from topodns.dns.names import BadName, name_wire, parse_name
 
 Weights = Mapping[bytes, Mapping[bytes, int]]
 """Per owner (wire form, lower case) the weight, 1..255, of each packed address; one that is not listed weighs 1."""
 
 
-class BadWeights(ValueError):
+class BadWeights(BadText):
     """Text that is no weight file; says the line and what was found."""
 
 

@@ -11,8 +11,7 @@ from tests.support.messages import DO, RD, Opt
 from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
 from topodns.dns.message import Flag, Query, Rcode, Response, RRClass, RRset, RRType
 from topodns.resolve.course import Course
-from topodns.resolve.identity import BadOption
-from topodns.resolve.step import Client, Dropped, Resolution, Step, Stepped
+from topodns.resolve.step import BadOption, Client, Dropped, Resolution, Step, Stepped
 from topodns.resolve.tally import Kind
 from topodns.resolve.whoami import whoami
 

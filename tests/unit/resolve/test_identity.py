@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.support.objects import packed, packed_cidr
 from topodns.cluster.locate import Claim
 from topodns.dns.message import Edns, Option
-from topodns.resolve.identity import NO_CLAIM, BadOption, ecs_reply, read_claim
+from topodns.resolve.identity import NO_CLAIM, ecs_reply, read_claim
+from topodns.resolve.step import BadOption
 
 ECS, NODE = int(Option.CLIENT_SUBNET), int(Option.NODE_IDENTITY)
 
