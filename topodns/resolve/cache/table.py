@@ -68,7 +68,7 @@ class Table:
         if len(entry.packed) > MAX_ENTRY:
             return False
         segment = self._protected if key in self._protected else self._probation
-        size = _size(key, entry)
+        size = len(key) + len(entry.packed) + _OVERHEAD
         known = segment.get(key)
         segment[key] = entry
         if known is None:
@@ -83,7 +83,7 @@ class Table:
                 entry.owner = known.owner
         while self.octets > self.limit and self._budget.grant(self):
             pass
-        if len(self) > self._capacity or self.octets > self.limit:
+        if len(self._probation) + len(self._protected) > self._capacity or self.octets > self.limit:
             self._make_room()
         return True
 
@@ -147,17 +147,23 @@ class Table:
 
     def _evict_own(self, owner: Owner, few: int, light: int) -> None:
         """Evict the oldest of an owner that has more than its share; what it asked for again, at the second time."""
-        keys = owner.keys
-        while len(keys) > 1 and owner.octets * CLIENT_SHARE > self.octets and (len(self) > few or self.octets > light):
+        keys, probation, protected = owner.keys, self._probation, self._protected
+        much, many = self.octets - light, len(self) - few
+        while len(keys) > 1 and (many > 0 or much > 0) and owner.octets * CLIENT_SHARE > self.octets:
             key = keys.popleft()
-            entry = self.peek(key)
-            if entry is None or entry.owner is not owner or key == keys[-1]:
-                continue
-            if key in self._protected:
-                self._probation[key] = self._protected.pop(key)
-                keys.append(key)
-            else:
-                self._drop(self._probation, key)
+            entry = probation.get(key)
+            if entry is None:
+                asked_again = protected.get(key)
+                if asked_again is not None and asked_again.owner is owner:
+                    probation[key] = protected.pop(key)
+                    keys.append(key)
+            elif entry.owner is owner and key != keys[-1]:
+                del probation[key]
+                size = len(key) + len(entry.packed) + _OVERHEAD
+                owner.octets -= size
+                self.octets -= size
+                much -= size
+                many -= 1
 
 
 def _size(key: bytes, entry: Entry) -> int:

@@ -146,3 +146,22 @@ def test_what_is_wrong_with_an_option_is_said(line: str, problem: str) -> None:
 def test_the_policy_may_stand_only_once() -> None:
     with pytest.raises(ConfigError, match="found 'serve_stale_policy' again, first at Corefile:4"):
         options("serve_stale", *["serve_stale_policy prefer_positive"] * 2)
+
+
+def test_serve_stale_off_is_off_whatever_came_before() -> None:
+    assert options("serve_stale off").serve_stale is None
+    assert options("serve_stale 1h", "serve_stale off").serve_stale is None
+    assert options("serve_stale off", "serve_stale 1h").serve_stale == ServeStale()
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("serve_stale off 1h", "'serve_stale' has 'off', expected a duration such as 5s, 1m30s or 500ms"),
+        ("serve_stale no", "'serve_stale' has 'no', expected a duration such as 5s, 1m30s or 500ms"),
+    ],
+)
+def test_what_is_not_quite_off_is_said_to_be_no_duration(line: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        options(line)
+    assert error.value.problem == problem
