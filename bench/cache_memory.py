@@ -40,9 +40,9 @@ def _denial(number: int) -> Response:
     return Response(3, authority=(RRset(b"\7cluster\5local\0", RRType.SOA, 300, (rdata,)),), flags=Flag.RA)
 
 
-def _fill_table(make: Callable[[int], Response]) -> tuple[Table, int]:
-    table = Table(NAMES, Budget(_MUCH))
-    for number in range(NAMES):
+def _fill_table(make: Callable[[int], Response], octets: int = _MUCH, names: int = NAMES) -> tuple[Table, int]:
+    table = Table(names, Budget(octets))
+    for number in range(names):
         query = read_query(_message(number))
         entry = Entry(pack(make(number)), Sort.SUCCESS, 300, monotonic())
         table.insert(key_of(query), entry, (number % 200).to_bytes(4, "big"))
@@ -86,6 +86,7 @@ def main() -> None:
     """Print a line for each sort of table."""
     _measure("cache, answers", lambda: _fill_table(_answer))
     _measure("cache, denials", lambda: _fill_table(_denial))
+    _measure("cache, after a flood", lambda: _fill_table(_answer, 4 << 20, 10 * NAMES))
     _measure("ready-made", lambda: _fill_hot(ageing=False))
     _measure("ready-made, counting down", lambda: _fill_hot(ageing=True))
 

@@ -31,9 +31,9 @@ class Answered:
 class _Client:
     """One socket."""
 
-    def __init__(self, server: Server, tcp: bool) -> None:
+    def __init__(self, server: Server, tcp: bool, source: str) -> None:
         at = (server.address, server.port)
-        self.sock = (open_tcp if tcp else open_udp)(at, stub_address())
+        self.sock = (open_tcp if tcp else open_udp)(at, source or stub_address())
         self._reader = MessageReader() if tcp else None
 
     def send(self, message: bytes) -> None:
@@ -46,10 +46,13 @@ class _Client:
 
 
 class Load:
-    """Questions that are told apart by client and id. A right answer ends with one of `right`."""
+    """Questions that are told apart by client and id. A right answer ends with one of `right`.
 
-    def __init__(self, server: Server, tcp: bool, right: Iterable[bytes]) -> None:
-        self._clients = [_Client(server, tcp) for _ in range(_CLIENTS)]
+    All clients are at `source`, or each at an address of its own.
+    """
+
+    def __init__(self, server: Server, tcp: bool, right: Iterable[bytes], source: str = "") -> None:
+        self._clients = [_Client(server, tcp, source) for _ in range(_CLIENTS)]
         self._by_descriptor = {client.sock.fileno(): client for client in self._clients}
         self._poll = select.poll()
         for descriptor in self._by_descriptor:

@@ -122,6 +122,8 @@ class Table:
         if owner is not None:
             entry.owner = None
             owner.octets -= _size(key, entry)
+            if owner.keys[0] == key:  # as nearly always: what goes is the oldest
+                owner.keys.popleft()
             if not owner.octets:
                 del self._owners[owner.address]
 

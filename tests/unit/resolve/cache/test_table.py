@@ -1,10 +1,11 @@
 import marshal
+from random import Random
 
 import pytest
 
 from topodns.resolve.budget import Budget
 from topodns.resolve.cache.entry import Entry, Sort
-from topodns.resolve.cache.table import MAX_ENTRY, Table
+from topodns.resolve.cache.table import MAX_ENTRY, Table, _size
 
 MUCH = 1 << 30
 
@@ -182,3 +183,31 @@ def test_no_more_is_remembered_of_clients_than_there_are_entries() -> None:
         table.remove(key(100_000 + number))
     assert len(table._owners) <= len(table) + 1
     assert sum(len(owner.keys) for owner in table._owners.values()) < 3 * 1024
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_happens_each_octet_is_counted_once(seed: int) -> None:
+    rng = Random(seed)
+    table = Table(rng.choice((64, 1024)), Budget(rng.choice((20_000, 200_000))))
+    clients = [b"", *(bytes((10, 0, 0, last)) for last in range(rng.choice((1, 3, 200))))]
+    for _ in range(20_000):
+        name, client = key(int(rng.paretovariate(0.5)) % 3000), rng.choice(clients)
+        chance = rng.random()
+        if chance < 0.5:
+            table.insert(name, entry(rng.randrange(500)), client)
+        elif chance < 0.95 and table.peek(name) is not None:
+            table.touch(name, client)
+        elif chance < 0.99:
+            table.remove(name)
+        elif table.limit > 10_000:
+            table.lower(500)
+    kept = {**table._probation, **table._protected}
+    assert len(kept) == len(table)
+    assert table.octets == sum(map(_size, kept.keys(), kept.values()))
+    for owner in table._owners.values():
+        own = {name for name, each in kept.items() if each.owner is owner}
+        assert own <= set(owner.keys)
+        assert owner.octets == sum(_size(name, kept[name]) for name in own) > 0
+    assert sum(each.owner is not None for each in kept.values()) == sum(
+        each.owner is owner for owner in table._owners.values() for each in kept.values()
+    )

@@ -1,0 +1,167 @@
+"""A node's cache as a process, with the Corefile of a node: upstreams that go, floods that come, memory that stays."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_upstream import ANSWER, BadUpstream, bad_upstream
+from tests.support.load import Answered, Load
+from tests.support.node_template import node_template
+from tests.support.process import Server, launched, own_address, until
+from tests.support.reply_faults import compose, packed, record, wire_name
+from tests.support.stubs import stub_address
+from tests.support.upstream_faults import answers, says, silent, slow
+
+RIGHT = packed(ANSWER)
+MINIMUM = (30).to_bytes(4, "big")
+SOA = record(
+    wire_name("example.org"), 6, wire_name("ns.example.org") + wire_name("a.example.org") + bytes(16) + MINIMUM
+)
+PORT = 5300
+
+
+@contextmanager
+def node_cache(directory: Path, upstream: BadUpstream, *flags: str, ttl: int = 30) -> Iterator[Server]:
+    """The command without anything of the host's network, in front of an upstream that is its cluster DNS and all."""
+    address = own_address()
+    template = (
+        node_template("example.org")
+        .replace(":53 {", f":{PORT} {{")
+        .replace("prometheus :9253", f"prometheus {address}:9153")
+        .replace("success 9984 30", f"success 9984 {ttl}")
+        .replace("forward . __PILLAR__CLUSTER__DNS__", f"forward . {upstream.host}:{upstream.port}")
+        .replace("forward . __PILLAR__UPSTREAM__SERVERS__", f"forward . {upstream.host}:{upstream.port}")
+        .replace("    loop\n", "")
+    )
+    (directory / "Corefile.base").write_text(template)
+    arguments = [
+        "node-cache", f"-localip={address}", "-setupinterface=false", "-setupiptables=false", f"-dns.port={PORT}",
+        f"-basecorefile={directory}/Corefile.base", f"-kubednscm={directory}/kube-dns",
+        f"-metrics-listen-address={address}:9353", *flags,
+    ]  # fmt: skip
+    with launched(directory, *arguments, address=address) as server:
+        until(server.started, f"the banner; there is\n{server.output()}{server.errors()}")
+        yield server
+        server.process.terminate()
+        assert server.wait() == 0, server.output()
+        assert "Traceback" not in server.output() + server.errors()
+
+
+def names(prefix: str, number: int) -> list[str]:
+    return [f"{prefix}{each}.example.org A" for each in range(number)]
+
+
+def asked_once(server: Server, questions: list[str], source: str = "", window: int = 100) -> Answered:
+    with closing(Load(server, False, [RIGHT, MINIMUM], source)) as load:
+        return load.run(questions, window=window)
+
+
+def asked_for(upstream: BadUpstream, prefix: bytes) -> int:
+    return sum(each.message[13:].startswith(prefix) for each in tuple(upstream.asked))
+
+
+def test_n4_all_upstreams_gone_every_cached_name_is_answered_within_two_seconds(tmp_path: Path) -> None:
+    cached = names("n", 1000)
+    with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, ttl=1) as server:
+        told = asked_once(server, cached)
+        assert (told.lost, told.wrong) == ([], [])
+        upstream.behaviour = silent
+        until(lambda: server.ask(cached[0]).answer[0].split()[1] == "30", "the end of the TTL")
+        with closing(Load(server, False, [RIGHT])) as load:
+            told = load.run(cached, window=4000, per_second=1000)
+        print(f"not known to be gone: p50 {told.percentile(50):.3f} s, longest {max(told.seconds):.3f} s")
+        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
+        assert max(told.seconds) < 2.0
+        until(lambda: server.metric("coredns_proxy_healthcheck_failures_total") > 3, "it is known to be gone", 20)
+        with closing(Load(server, False, [RIGHT])) as load:
+            told = load.run(cached, window=4000, per_second=1000)
+        print(f"known to be gone: p50 {told.percentile(50):.4f} s, longest {max(told.seconds):.3f} s")
+        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
+        assert told.percentile(90) < 0.2
+
+
+def half_of_them_exist(message: bytes) -> bytes:
+    """Those with an even last digit."""
+    if message[12 + message[12]] & 1:
+        return compose(message, authority=[SOA], rcode=3)
+    return compose(message, [record(b"\xc0\x0c", 1, RIGHT)])
+
+
+FLOOD = 30_000
+MAX_GROWTH = 11 << 20  # octets: 8 MiB of answers, and what Python keeps of what came and went
+
+
+@pytest.mark.parametrize("exist", [False, True], ids=["half of the names do not exist", "all names exist"])
+def test_n13_a_flood_of_one_client_s_names_leaves_memory_and_another_s_names_alone(tmp_path: Path, exist: bool) -> None:
+    behaviour = answers if exist else says(half_of_them_exist)
+    others, flooder = names("other", 1000), stub_address()
+    with bad_upstream(behaviour) as upstream, node_cache(tmp_path, upstream) as server:
+        source = stub_address()
+        for _ in range(2):
+            asked_once(server, others, source)
+        assert asked_for(upstream, b"other") == 1000
+        before = server.resident_bytes()
+        told = asked_once(server, names("x", FLOOD), flooder, window=200)
+        assert (told.lost, told.wrong) == ([], [])
+        growth = server.resident_bytes() - before
+        print(f"{before / (1 << 20):.1f} MiB, {growth / (1 << 20):.1f} MiB more")
+        assert growth < MAX_GROWTH
+        assert server.metric("coredns_cache_evictions_total") > FLOOD / 4
+        upstream.behaviour = silent  # so that what is answered is what is known, old by now or not
+        told = asked_once(server, others, source, window=1000)
+        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
+
+
+def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Path) -> None:
+    delay = 0.3
+    with bad_upstream(slow(delay)) as upstream, node_cache(tmp_path, upstream) as server:
+        told = asked_once(server, names("before", 60), stub_address(), window=1)
+        alone = told.percentile(90)
+        flooder, flood = stub_address(), threading.Event()
+
+        def keep_asking() -> None:
+            number = 0
+            while not flood.is_set():
+                with closing(Load(server, False, [RIGHT], flooder)) as load:
+                    load.run(names(f"junk{number}-", 1500), window=1500, per_second=1500)
+                number += 1
+
+        thread = threading.Thread(target=keep_asking)
+        thread.start()
+        try:
+            until(lambda: server.metric("topodns_forward_dropped_total", reason="client") > 100, "the flood")
+            told = asked_once(server, names("beside", 60), stub_address(), window=4)
+        finally:
+            flood.set()
+            thread.join()
+        print(
+            f"p90 alone {alone:.3f} s, beside the flood {told.percentile(90):.3f} s, longest {max(told.seconds):.3f} s"
+        )
+        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 60)
+        assert told.percentile(90) < alone + 0.2
+        assert server.metric("topodns_forward_dropped_total", reason="total") == 0
+        assert server.metric("topodns_forward_in_flight") <= 256 + 4
+
+
+def test_a_restarted_upstream_that_knows_nothing_for_a_moment_is_not_believed(tmp_path: Path) -> None:
+    def without_its_data(message: bytes) -> bytes:
+        return compose(message, authority=[SOA], rcode=3)
+
+    with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, ttl=1) as server:
+        name = "web.example.org A"
+        assert server.ask(name).data == [ANSWER]
+        upstream.behaviour = says(without_its_data)
+        until(lambda: server.ask(name).answer[0].split()[1] == "30", "the end of the TTL")
+        assert server.ask(name).data == [ANSWER]
+        until(lambda: server.ask(name).rcode == "NXDOMAIN", "it is believed", 20)
+        assert 2 <= asked_for(upstream, b"web") <= 4
+
+
+def test_a_limit_that_is_given_is_kept(tmp_path: Path) -> None:
+    with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, "-cache-octets=1048576") as server:
+        asked_once(server, names("x", 5000))
+        entries = server.metric("coredns_cache_entries", type="success")
+        assert 1000 < entries < 2000  # of half a MiB
