@@ -169,3 +169,17 @@ def test_a_closed_step_probes_no_more_and_brings_its_flights_to_an_end() -> None
     assert waiting.rcode == Rcode.SERVFAIL
     assert probes(scene) == [1, 0]
     assert scene.timers.pending == 0
+
+
+def test_a_directive_knows_when_all_of_its_upstreams_are_down() -> None:
+    scene = ForwardScene(silent, silent)
+    assert not scene.forwarding.all_down
+    for upstream in scene.upstreams:
+        upstream.probes_fail = True
+    for number in range(2):
+        scene.ask(ask(f"n{number}.example.org"))
+    scene.timers.advance(20)
+    assert scene.forwarding.all_down
+    scene.upstreams[1].probes_fail = False
+    scene.timers.advance(2)
+    assert not scene.forwarding.all_down
