@@ -156,12 +156,14 @@ def _search_path(workings: Workings, cluster: "Cluster | None", site: Site, coun
     if settings is None:
         return None
     from topodns.resolve.autopath import SearchPath
-    from topodns.resolve.search_list import ClusterSearch, DistantClusterSearch, FixedSearch
+    from topodns.resolve.search_list import DistantClusterSearch, FixedSearch
 
     counts = counted.autopath[site.server]
     if not settings.kubernetes:
         return SearchPath(settings, FixedSearch(settings.search), counts)
     if cluster is not None:
+        from topodns.resolve.cluster_search import ClusterSearch
+
         return SearchPath(settings, ClusterSearch(cluster.kubernetes, cluster.state, settings.search), counts)
     # In front of a cluster's DNS the names outside are another block's.
     own = frozenset(key.origin for key in workings.settings.keys if key.port == site.port)

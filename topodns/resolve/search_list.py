@@ -11,18 +11,12 @@ there is.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
-from topodns.cluster.model import ObjectKey, namespace_fact, service_fact
-from topodns.cluster.state import ClusterState
+from topodns.cluster.model import Fact
 from topodns.dns.message import Rcode
 from topodns.dns.names import ROOT, Name, is_subdomain, name_wire
-from topodns.resolve.exposure import Exposure
-from topodns.resolve.origins import Origins
 from topodns.resolve.step import Client, Scope
-from topodns.resolve.verdict import Facts
-from topodns.settings.kubernetes import KubernetesSettings
 
 _NOERROR, _NXDOMAIN = int(Rcode.NOERROR), int(Rcode.NXDOMAIN)
 # What StatefulSets call their Pods, and endpoints that have no name: `db-0`, `10-0-0-7`, `fd00-10--a`. What is
@@ -46,7 +40,7 @@ class SearchList(NamedTuple):
 
     labels: int  # how many of the name's are the client's own, in front of the list's first domain
     others: Domains  # none: nowhere
-    facts: Facts = ()
+    facts: tuple[Fact, ...] = ()
     scope: Scope = Scope.EVERYONE
     premises: tuple[Premise, ...] = ()  # in the order in which they are asked
 
@@ -73,46 +67,8 @@ class FixedSearch:
         return SearchList(len(qname) - len(self._first), self._others)
 
 
-class ClusterSearch:
-    """The lists of Pods: `NAMESPACE.svc.ORIGIN svc.ORIGIN ORIGIN` and `host_domains`."""
-
-    def __init__(self, settings: KubernetesSettings, state: ClusterState, host_domains: tuple[Name, ...]) -> None:
-        self._origins = Origins(settings.origins, settings.multicluster)
-        self._exposure = Exposure(settings, state)
-        self._state = state
-        self._others: Mapping[Name, Domains] = {
-            origin: _behind_namespace(origin, host_domains) for origin in settings.origins
-        }
-        self._knows_pods = "Pod" in state.needed
-
-    def covers(self, qname: Name) -> bool:
-        origin = self._origins.match(qname)
-        if origin is None or origin.reverse or origin.multicluster:
-            return False
-        at = len(qname) - len(origin.name) - 1  # of `svc`
-        return at >= 2 and qname[at] == "svc"
-
-    def search_list(self, qname: Name, client: Client) -> SearchList:
-        origin = self._origins.match(qname)
-        assert origin is not None
-        at = len(qname) - len(origin.name) - 2  # of the namespace
-        namespace, nearest = qname[at], qname[at - 1]
-        facts = (namespace_fact(namespace), service_fact(namespace, nearest))
-        others = self._others[origin.name]
-        if at >= 2 and self._exposure.exposes(namespace) and self._state.service(ObjectKey(namespace, nearest)) is None:
-            return SearchList(at, others, facts)
-        if not self._knows_pods:
-            return SearchList(at, (), facts)
-        return SearchList(at, others if self._is_in(client, namespace) else (), facts, Scope.CLIENT)
-
-    def _is_in(self, client: Client, namespace: str) -> bool:
-        """Whether all Pods at the client's address, which are none on the host's network, are in this namespace."""
-        pods = self._state.pods_with_address(client.address)
-        return {pod.namespace for pod in pods} == {namespace} and not any(pod.host_network for pod in pods)
-
-
 class DistantClusterSearch:
-    """The same lists where the cluster is not watched and its DNS is asked: what it says are the premises.
+    """The lists of Pods where the cluster is not watched and its DNS is asked: what it says are the premises.
 
     It answers `NAMESPACE.svc.ORIGIN` without an address where there is such a namespace, and NXDOMAIN where not: so
     `www.example.com.svc.cluster.local`, which a Pod asks when its first question was lost, does not become
@@ -124,7 +80,7 @@ class DistantClusterSearch:
     """
 
     def __init__(self, origins: tuple[Name, ...], host_domains: tuple[Name, ...]) -> None:
-        self._others = {origin: _behind_namespace(origin, host_domains) for origin in origins}
+        self._others = {origin: behind_namespace(origin, host_domains) for origin in origins}
         self._depths = sorted({len(origin) for origin in origins}, reverse=True)
 
     def covers(self, qname: Name) -> bool:
@@ -151,7 +107,8 @@ def _may_be_of_service(labels: Name) -> bool:
     return len(labels) == 2 and _ENDPOINT.fullmatch(labels[0]) is not None
 
 
-def _behind_namespace(origin: Name, host_domains: tuple[Name, ...]) -> Domains:
+def behind_namespace(origin: Name, host_domains: tuple[Name, ...]) -> Domains:
+    """What stands behind a Pod's own namespace on its list; `host_domains` are those of its node."""
     return _once_each(("svc", *origin), origin, *host_domains, ROOT)
 
 

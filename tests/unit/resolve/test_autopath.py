@@ -17,9 +17,10 @@ from topodns.dns.message import Query, Rcode, Response, RRset, RRType
 from topodns.dns.names import Name, name_text, parse_name
 from topodns.resolve.autopath import SearchPath
 from topodns.resolve.chain import Chain, Host, Parts, build_chain
+from topodns.resolve.cluster_search import ClusterSearch
 from topodns.resolve.cluster_zone import ClusterZone
 from topodns.resolve.course import Outcome
-from topodns.resolve.search_list import ClusterSearch, FixedSearch, Searcher
+from topodns.resolve.search_list import FixedSearch, Searcher
 from topodns.resolve.step import Around, Client, Resolution, Scope, Step
 from topodns.settings.autopath import Autopath
 from topodns.settings.kubernetes import PodMode
