@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from topodns.assembly import Generation, ListenAt
@@ -23,9 +23,17 @@ class Admin:
     """The HTTP side; a generation decides what is served where."""
 
     def __init__(
-        self, metrics: Metrics, metrics_listen: Address | None = None, instance: Instance | None = None
+        self,
+        metrics: Metrics,
+        metrics_listen: Address | None = None,
+        instance: Instance | None = None,
+        waits_for: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """`metrics_listen`: where they are told whatever the Corefile says. `instance`: the ports are shared."""
+        """`metrics_listen`: where they are told whatever the Corefile says. `instance`: the ports are shared.
+
+        `waits_for`: what keeps the process from being ready beside its clusters, a line each.
+        """
+        self._waits_for = waits_for
         self._instance = instance
         self._metrics = metrics
         self._metrics_listen = metrics_listen
@@ -77,7 +85,7 @@ class Admin:
         def ready(request: Request) -> Reply:
             if self._lame:
                 return Reply(503, b"Shutting down")
-            waiting = unready(generation.clusters)
+            waiting = [*self._waits_for(), *unready(generation.clusters)]
             if waiting and (continuously or not self._was_ready):
                 return Reply(503, "\n".join(waiting).encode())
             self._was_ready = True

@@ -77,8 +77,11 @@ class Server:
         self._assembly = Assembly(machine, self._lines, options.identity, options.memory)
         self._listeners = Listeners(self._rng, options.instance, HotRoom(options.memory.ready_made))
         self._events = Events(self._assembly.workshop.counted)
-        self._metrics = Metrics(self._listeners.tallies, [*readings(self._listeners, self._events), *options.readings])
-        self._admin = Admin(self._metrics, options.metrics_listen, options.instance)
+        self._metrics = Metrics(self._listeners.tallies, readings(self._listeners, self._events))
+        if options.readings is not None:
+            self._metrics.tell(options.readings(self._assembly.workshop.counted))
+        waits_for = options.around.waits_for if options.around is not None else tuple
+        self._admin = Admin(self._metrics, options.metrics_listen, options.instance, waits_for)
         self._clusters = ClusterCare(self._start, self._listeners.forget)
         self._tasks: set[asyncio.Task[None]] = set()  # those of the generation in charge alone
         self._stop = asyncio.Event()

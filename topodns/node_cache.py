@@ -10,9 +10,9 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from topodns.config.errors import ConfigError
 from topodns.config.node_cache.corefile import NodeCorefile
@@ -20,23 +20,24 @@ from topodns.config.node_cache.flags import parse_flags, usage
 from topodns.config.node_cache.go_flags import WrongUsage
 from topodns.edge.file_watch import watch_files
 from topodns.edge.host_network.errors import HostNetworkError
-from topodns.edge.host_network.keeper import HostNetworkCounts, HostNetworkKeeper
+from topodns.edge.host_network.keeper import HostNetworkKeeper
 from topodns.edge.host_network.plan import RENEWAL_INTERVAL, HostNetwork
 from topodns.edge.host_network.supervised import heartbeat_fd, run_supervised
 from topodns.edge.host_network.switch import choose_firewall
 from topodns.edge.log_lines import start_logging
-from topodns.edge.metrics import Published, Reading
+from topodns.edge.metrics import Published
 from topodns.edge.node_config_watch import NodeConfigWatch
 from topodns.edge.port_sharing import Instance
 from topodns.edge.self_probe import TRIES, SelfProbe
 from topodns.settings.node_cache import Action, Firewall, NodeCacheFlags
 from topodns.starting import mind_signals, plugins_text, print_banner, print_nothing, version_text
 
+if TYPE_CHECKING:
+    from topodns.counted import Counted
+
 log = logging.getLogger(__name__)
 
 PATIENCE: Final = 0.4  # seconds that an answer to our own question may take: less than between two of them
-# The values that NodeLocal DNSCache has from the start; ours come when they occur.
-_ERROR_TYPES: Final = ("configmap", "interface_add", "interface_check", "iptables", "iptables_lock")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,7 +89,7 @@ def _run(flags: NodeCacheFlags, corefile: NodeCorefile, around: "NodeNetwork", n
     options = Options(
         around,
         Identity(flags.node_name, frozenset(filter(None, [corefile.cluster_dns]))),
-        list(around.readings()),
+        around.readings,
         flags.metrics_listen,
         around.instance,
         flags.memory,
@@ -159,6 +160,16 @@ class NodeNetwork:
         await self._reload.wait()
         self._reload.clear()
 
+    def waits_for(self) -> Iterator[str]:
+        """What is missing until pods are answered here."""
+        counts = self._keeper.counts
+        if self._flags.setup_interface and not counts.link_present:
+            yield "node-cache: waiting for the link"
+        if not counts.rules_present:
+            yield "node-cache: waiting for the rules"
+        if not self._keeper.switched_on():
+            yield "node-cache: waiting for the answers to its own questions"
+
     async def before_drain(self) -> None:
         if self._flags.skip_teardown:
             self._keeper.leave()
@@ -169,29 +180,11 @@ class NodeNetwork:
         if not self._flags.skip_teardown:
             await self._keeper.remove_link()
 
-    def readings(self) -> Iterator[Published]:
+    def readings(self, counted: "Counted") -> Iterator[Published]:
         """node-cache's own metrics."""
+        from topodns.published_node import node_readings
 
-        def counts() -> HostNetworkCounts:
-            return self._keeper.counts
-
-        yield Reading(
-            "coredns_nodecache_setup_errors",
-            "Faults of the node's network and of the configuration.",
-            "counter",
-            ("errortype",),
-            lambda: [((kind,), times) for kind, times in self._errors().items()],
-        )
-        yield _gauge("link_present", "The link was there at the last look.", lambda: counts().link_present)
-        yield _gauge(
-            "rules_present", "The rules were there at the last look.", lambda: self._keeper.counts.rules_present
-        )
-        yield _gauge("last_repair_timestamp_seconds", "When something was mended.", lambda: counts().last_repair)
-        yield _gauge("switched_on", "Traffic is led here.", lambda: self._keeper.switched_on())
-
-    def _errors(self) -> dict[str, float]:
-        errors = dict.fromkeys(_ERROR_TYPES, 0.0) | self._keeper.counts.errors
-        return errors | {"configmap": float(self.watch.setup_errors)}
+        return node_readings(self._keeper, self.watch, counted.forward)
 
     async def _keep_renewing(self) -> None:
         while True:
@@ -211,7 +204,3 @@ class NodeNetwork:
 
     def _config_changed(self, text: str) -> None:
         self._reload.set()
-
-
-def _gauge(name: str, documentation: str, read: Callable[[], float]) -> Reading:
-    return Reading(f"topodns_nodecache_{name}", documentation, "gauge", (), lambda: [((), float(read()))])

@@ -1,9 +1,10 @@
 """What a server may have around it, and be told, beside its Corefile: how a node cache makes use of it."""
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from topodns.counted import Counted
 from topodns.edge.metrics import Published
 from topodns.edge.port_sharing import Instance
 from topodns.settings.memory import SERVER, MemoryLimits
@@ -26,6 +27,9 @@ class Surroundings(Protocol):
     async def wants_reload(self) -> None:
         """Return when the Corefile is to be read anew."""
 
+    def waits_for(self) -> Iterable[str]:
+        """What keeps it from being ready, a line each."""
+
     async def before_drain(self) -> None:
         """Nobody new is to come."""
 
@@ -39,7 +43,7 @@ class Options:
 
     around: Surroundings | None = None
     identity: Identity | None = None
-    readings: Sequence[Published] = ()  # for its metrics
+    readings: Callable[[Counted], Iterable[Published]] | None = None  # for its metrics
     metrics_listen: Address | None = None  # where these are told, too
     instance: Instance | None = None  # its ports are shared with others of its kind
     memory: MemoryLimits = SERVER

@@ -68,6 +68,7 @@ class Workings:
     zone_files: "tuple[ZoneFileSource, ...]" = ()
     forwards: tuple[Forwarding, ...] = ()
     tells_node: bool = False  # some forward says where its clients are
+    watches: bool = False  # whether upstreams can be reached is told, also when nobody asks them
     guard: LoopGuard | None = None
     errors: ErrorLog | None = None
     upstreams: list["LateUpstream"] = field(default_factory=list)
@@ -81,6 +82,9 @@ class Workings:
             source.changed = changed
         if self.guard is not None:
             self.guard.start()
+        if self.watches:
+            for forward in self.forwards:
+                forward.watch()
 
     def close(self) -> None:
         """Another generation is in charge: what is on its way comes to its end, and nothing else begins."""
@@ -102,13 +106,14 @@ class Workshop:
     ) -> None:
         self.counted = Counted()
         self.room = room_of(memory)
+        self._watches = identity is not None
         self._identity = identity or Identity("", frozenset())
         self._timers = timers
         self._rng = rng
 
     def make(self, block: ServerBlock) -> Workings:
         """The workings of a block, with its files read."""
-        workings = Workings(block)
+        workings = Workings(block, watches=self._watches)
         workings.balancer = self._balancer(block, workings)
         workings.errors = ErrorLog(block.errors, self._timers) if block.errors is not None else None
         workings.hosts = self._hosts(block, workings)

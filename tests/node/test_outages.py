@@ -119,7 +119,9 @@ def test_n07_rules_that_are_flushed_under_load_come_back_and_no_question_is_lost
         with asking(cluster.pod, BOTH, RATE) as outcome:
             until(lambda: len(outcome.asked) > RATE / 2, "some answers")
             flush()
-            until(lambda: cache.metrics()["topodns_nodecache_last_repair_timestamp_seconds"] > 0, "mended", TICK + NOISE)
+            until(
+                lambda: cache.metrics()["topodns_nodecache_last_repair_timestamp_seconds"] > 0, "mended", TICK + NOISE
+            )
         assert cache.switched_on()
     print(outcome)
     assert (outcome.lost, outcome.wrong) == ([], []), outcome  # meanwhile kube-proxy leads to the cluster DNS

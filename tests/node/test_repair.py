@@ -43,7 +43,7 @@ def test_n6_the_link_is_mended_as_soon_as_the_kernel_tells(
             await eventually(lambda: keeper.counts.repaired["link"] > 0)
             for address in ADDRESSES:
                 await becomes("node", scene.pod, address)
-            assert keeper.counts.last_repair > 0
+            assert keeper.counts.last_repair["link"] > 0
 
     scene.answer_on_node(*ADDRESSES)
     on_node(scene, story)

@@ -29,8 +29,7 @@ _OWN_CHAINS: Final = (
     "-A KUBE-MARK-MASQ -j MARK --or-mark 0x4000",
     "-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN",
     "-A KUBE-POSTROUTING -j MARK --xor-mark 0x4000",
-    '-A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT"'
-    " -j MASQUERADE --random-fully",
+    '-A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully',
 )
 
 
@@ -70,14 +69,21 @@ class KubeProxy:
         chains = dict.fromkeys(rule.split()[1] for rule in (*_OWN_CHAINS, *nat))
         yield from ("*nat", *(f":{chain} - [0:0]" for chain in chains), ":KUBE-SERVICES - [0:0]")
         yield from (*(_NAT_HOOKS if first else ()), *_OWN_CHAINS, *nat)
-        yield from ("COMMIT", "*filter", ":KUBE-SERVICES - [0:0]", *(_FILTER_HOOKS if first else ()), *refused, "COMMIT")
+        yield from (
+            "COMMIT",
+            "*filter",
+            ":KUBE-SERVICES - [0:0]",
+            *(_FILTER_HOOKS if first else ()),
+            *refused,
+            "COMMIT",
+        )
 
     def _service_rules(self, service: Service, version: int, endpoints: Sequence[str]) -> Iterator[str]:
         for port, protocol in PORTS if endpoints else ():
             name = f"{service.name}:{port}"
             chain = chain_name("SVC", name, protocol)
             asked = (
-                f"-d {service.addresses[version]} -p {protocol} -m comment --comment \"{name} cluster IP\""
+                f'-d {service.addresses[version]} -p {protocol} -m comment --comment "{name} cluster IP"'
                 f" -m {protocol} --dport 53"
             )
             yield f"-A KUBE-SERVICES {asked} -j {chain}"

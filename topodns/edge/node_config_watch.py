@@ -5,6 +5,7 @@ notifications. That a ConfigMap volume changes by a flipped link is the notifica
 """
 
 import logging
+import time
 from collections.abc import AsyncIterable, Callable, Collection
 
 from topodns.settings.node_cache import NodeConfigTexts, RenderedCorefile
@@ -20,6 +21,7 @@ class NodeConfigWatch:
     """
 
     text: str = ""  # the last Corefile that could be served
+    taken_at: float = 0.0  # when that was, in Unix seconds
     setup_errors: int = 0  # coredns_nodecache_setup_errors_total{errortype="configmap"}
 
     def __init__(
@@ -56,6 +58,11 @@ class NodeConfigWatch:
         self._accept(rendered.text)
         return rendered
 
+    @property
+    def in_force(self) -> bool:
+        """Whether what the files said at the last look is what `text` was made of."""
+        return not self._told
+
     async def run(self, changes: AsyncIterable[Collection[str]]) -> None:
         """Look whenever `changes` has an element, whatever it is, for as long as it goes on."""
         async for _ in changes:
@@ -85,7 +92,7 @@ class NodeConfigWatch:
             log.error("node-cache: %s; %s", problem, instead)
 
     def _accept(self, text: str) -> None:
-        self.text = text
+        self.text, self.taken_at = text, time.time()
         if self._copy:
             self._write_copy(text)
 

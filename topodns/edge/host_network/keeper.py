@@ -28,6 +28,7 @@ from topodns.settings.node_cache import Firewall, IPAddress
 
 GLANCE: Final = 0.15  # seconds between two looks at whether the rules are there; each costs some microseconds
 TICK: Final = 5.0  # seconds at most between two comparisons of all that is there with all that is wished
+MENDED: Final = ("link", "rules")
 TEARDOWN_PATIENCE: Final = 4.0  # seconds that taking away the rules, or the link, may take
 
 _FIRST_RETRY: Final = 0.1  # seconds, doubled up to TICK
@@ -40,11 +41,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class HostNetworkCounts:
-    """For metrics. `repaired` counts by "link" and "rules", `errors` by ErrorKind."""
+    """For metrics. `repaired` and `last_repair` are by "link" and "rules", `errors` by ErrorKind."""
 
     link_present: bool = False
     rules_present: bool = False
-    last_repair: float = 0.0  # Unix seconds; 0: never
+    last_repair: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MENDED, 0.0))  # Unix seconds; 0: never
     repaired: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
@@ -191,7 +192,7 @@ class HostNetworkKeeper:
             return False
         if changed and what:
             self.counts.repaired[what] += 1
-            self.counts.last_repair = time.time()
+            self.counts.last_repair[what] = time.time()
             log.warning("added back the %s of the node cache: somebody had changed them", what)
         return True
 

@@ -1,6 +1,7 @@
 """What forwarding counts, as plain numbers that are published when somebody asks for the metrics."""
 
 from bisect import bisect_left
+from math import inf
 
 from topodns.dns.message import RCODE_NAMES
 from topodns.resolve.tally import DURATION_BUCKETS, Durations
@@ -12,10 +13,13 @@ class UpstreamCounts:
     `durations`: rcode label -> how long the replies took: [sum of seconds, one count per bucket, count beyond them].
     """
 
-    __slots__ = ("_by_rcode", "healthcheck_failures")
+    __slots__ = ("_by_rcode", "healthcheck_failures", "looked", "reachable", "replies")
 
     def __init__(self) -> None:
         self.healthcheck_failures = 0
+        self.reachable: bool | None = None  # as the latest reply or failed probe says; None: nothing has come of it
+        self.replies = 0  # until the last look at whether there are more
+        self.looked = -inf  # when that was, in monotonic seconds
         self._by_rcode: dict[int, Durations] = {}
 
     def replied(self, rcode: int, seconds: float) -> None:
@@ -25,6 +29,12 @@ class UpstreamCounts:
             durations = self._by_rcode[rcode] = [0.0] * (len(DURATION_BUCKETS) + 2)
         durations[0] += seconds
         durations[1 + bisect_left(DURATION_BUCKETS, seconds)] += 1
+
+    def heard_since(self, now: float) -> bool:
+        """Whether replies have come since this was asked last."""
+        replies = sum(int(sum(slots)) for _, *slots in self._by_rcode.values())
+        heard, self.replies, self.looked = replies != self.replies, replies, now
+        return heard
 
     @property
     def durations(self) -> dict[str, Durations]:

@@ -1,6 +1,7 @@
 """Whether an upstream answers: believed until a question of a client fails, then probed until it does again."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from topodns.resolve.course import Timer, Timers
@@ -11,6 +12,7 @@ from topodns.settings.forward import HealthCheck
 
 PROBE_TIMEOUT: Final = 1.0  # seconds, as in CoreDNS
 MIN_INTERVAL: Final = 0.1  # seconds: `health_check 0` must not become a flood
+LOOK_INTERVAL: Final = 30.0  # seconds without a reply after which an upstream is probed, where somebody wants to know
 
 
 class Health:
@@ -48,18 +50,34 @@ class Health:
 
     def suspect(self) -> None:
         """A question has failed: probe at once, and on until a probe is answered, unless that goes on already."""
-        if self._max_fails and not self._probing and not self._closed:
+        if self._closed:
+            return
+        if not self._max_fails:
+            self._counts.reachable = False  # there will be no probe to ask
+        elif not self._probing:
             self._probing = True
             self._probe()
+
+    def look(self) -> None:
+        """Probe an upstream that nobody has heard of since the last look, by whichever directive."""
+        now = self._timers.time()
+        counts = self._counts
+        if now - counts.looked < LOOK_INTERVAL / 2:
+            return  # another directive that asks it has looked
+        if not counts.heard_since(now) and self._max_fails:
+            self.suspect()
 
     def answered(self) -> None:
         """A reply came, to a probe or a question: whatever it says, somebody is there."""
         if self.fails:
             self._set_fails(0)
+        if not self._counts.reachable and not self._closed:
+            self._counts.reachable = True
 
     def close(self) -> None:
         """Probe no more."""
         self._closed = True
+        self._counts.reachable, self._counts.looked = None, -inf
         if self._timer is not None:
             self._timer.cancel()
 
@@ -72,6 +90,8 @@ class Health:
             self.answered()
             return
         self._counts.healthcheck_failures += 1
+        if not self._closed:
+            self._counts.reachable = False
         self._set_fails(self.fails + 1)
         if not self._closed:
             self._timer = self._timers.call_later(self._interval, self._probe)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from topodns.resolve.course import Timers
+from topodns.resolve.course import Timer, Timers
 from topodns.resolve.exchange import Transport, Upstream
 from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
-from topodns.resolve.forward.health import Health
+from topodns.resolve.forward.health import LOOK_INTERVAL, Health
 from topodns.settings.forward import Forward, Policy, UpstreamTransport
 
 
@@ -44,6 +44,8 @@ class Pool:
             for address, upstream in zip(settings.upstreams, upstreams, strict=True)
         )
         self._up = self.candidates
+        self._timers = timers
+        self._next_look: Timer | None = None
 
     def _candidate(
         self, settings: Forward, tls: bool, upstream: Upstream, timers: Timers, counts: ForwardCounts
@@ -67,7 +69,15 @@ class Pool:
     def all_down(self) -> bool:
         return not self._up
 
+    def watch(self) -> None:
+        """Find out now, and on until `close`, whether upstreams answer that nobody asks."""
+        for candidate in self.candidates:
+            candidate.health.look()
+        self._next_look = self._timers.call_later(LOOK_INTERVAL, self.watch)
+
     def close(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
         for candidate in self.candidates:
             candidate.health.close()
 

@@ -109,6 +109,10 @@ class Forwarding:
         """Whether no upstream answers its probes."""
         return self._pool.all_down
 
+    def watch(self) -> None:
+        """Know of each upstream, from now on, whether it can be reached, also when nobody asks (see UpstreamCounts)."""
+        self._pool.watch()
+
     def close(self) -> None:
         """Probe no more. Flights go on to their end; their upstreams are their owner's to close."""
         self._pool.close()

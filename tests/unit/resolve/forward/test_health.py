@@ -1,5 +1,7 @@
 """Whom a directive believes to be down, and how it finds out that it is up again."""
 
+from random import Random
+
 import pytest
 
 from tests.support.asking import ask
@@ -7,7 +9,8 @@ from tests.support.forward_scene import ForwardScene
 from tests.support.scripted_upstream import refuses, silent, whatever
 from topodns.dns.message import Ede, EdeCode, Rcode
 from topodns.resolve.exchange import Transport
-from topodns.settings.forward import HealthCheck, Policy
+from topodns.resolve.forward import Forwarding, InFlight
+from topodns.settings.forward import Forward, HealthCheck, Policy, UpstreamAddress
 
 QUERY = ask("www.example.org")
 
@@ -183,3 +186,84 @@ def test_a_directive_knows_when_all_of_its_upstreams_are_down() -> None:
     scene.upstreams[1].probes_fail = False
     scene.timers.advance(2)
     assert not scene.forwarding.all_down
+
+
+def reachable(scene: ForwardScene) -> list[bool | None]:
+    return [scene.counts.upstream(upstream.name).reachable for upstream in scene.upstreams]
+
+
+def test_whether_an_upstream_can_be_reached_is_known_once_something_has_come_of_it() -> None:
+    scene = ForwardScene(refuses, whatever)
+    assert reachable(scene) == [None, None]
+    scene.upstreams[0].probes_fail = True
+    scene.asked_and_answered(QUERY, within=0.0)
+    assert reachable(scene) == [None, True]  # the probe may still be answered
+    scene.timers.advance(1.0)
+    assert reachable(scene) == [False, True]
+    scene.upstreams[0].probes_fail = False
+    scene.timers.advance(0.5)
+    assert reachable(scene) == [True, True]
+
+
+def test_one_question_without_a_reply_does_not_make_an_upstream_unreachable_that_answers_its_probe() -> None:
+    scene = ForwardScene(refuses, whatever)
+    scene.asked_and_answered(QUERY)
+    assert reachable(scene) == [True, True]
+
+
+def test_with_max_fails_0_questions_alone_say_whether_an_upstream_can_be_reached() -> None:
+    scene = ForwardScene(refuses, whatever, max_fails=0)
+    scene.asked_and_answered(QUERY)
+    assert reachable(scene) == [False, True]
+    scene.upstreams[0].behave(whatever)
+    scene.asked_and_answered(QUERY)
+    assert reachable(scene) == [True, True]
+
+
+def test_where_somebody_wants_to_know_upstreams_that_nobody_hears_of_are_probed() -> None:
+    scene = ForwardScene(whatever, whatever)
+    scene.forwarding.watch()
+    assert (reachable(scene), probes(scene)) == ([True, True], [1, 1])
+    for upstream in scene.upstreams:
+        upstream.probes_fail = True
+    scene.timers.advance(31.5)
+    assert reachable(scene) == [False, False]
+    scene.upstreams[1].probes_fail = False
+    scene.timers.advance(1.5)
+    assert reachable(scene) == [False, True]
+
+
+def test_an_upstream_that_replies_to_questions_is_not_probed_beside_them() -> None:
+    scene = ForwardScene(whatever)
+    scene.forwarding.watch()
+    for _ in range(10):
+        scene.asked_and_answered(QUERY, within=0.0)
+        scene.timers.advance(30.0)
+    assert probes(scene) == [1]
+    scene.timers.advance(30.0)
+    assert probes(scene) == [2]
+
+
+def test_of_two_directives_that_ask_one_upstream_one_looks_after_it() -> None:
+    one, other = ForwardScene(whatever), ForwardScene(whatever)
+    shared = Forwarding(
+        Forward(((),), (UpstreamAddress("192.0.2.1", 53),)),
+        other.upstreams,
+        one.timers,
+        Random(1),
+        InFlight(),
+        one.counts,
+    )
+    one.forwarding.watch()
+    shared.watch()
+    one.timers.advance(95.0)
+    assert (len(one.upstreams[0].probes), len(other.upstreams[0].probes)) == (4, 0)
+
+
+def test_of_upstreams_that_are_asked_no_more_nothing_is_said() -> None:
+    scene = ForwardScene(whatever)
+    scene.forwarding.watch()
+    scene.forwarding.close()
+    assert reachable(scene) == [None]
+    scene.timers.advance(120.0)
+    assert probes(scene) == [1]

@@ -13,11 +13,12 @@ from tests.support.server import block, counted, dig, handler
 from topodns.config.node_cache.defaults import NODE_CACHE
 from topodns.dns.message import Query, Rcode, RRType
 from topodns.dns.names import parse_name
-from topodns.resolve.autopath import FixedSearch, SearchPath
+from topodns.resolve.autopath import SearchPath
 from topodns.resolve.cache import ResponseCache
 from topodns.resolve.course import Outcome, pursue
 from topodns.resolve.dns64 import Translator
 from topodns.resolve.forward import InFlight
+from topodns.resolve.search_list import FixedSearch
 from topodns.resolve.step import Answered, Around, Client, Dropped, Resolution, settled
 from topodns.settings.autopath import Autopath
 from topodns.settings.dns64 import Dns64

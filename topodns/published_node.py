@@ -1,0 +1,61 @@
+"""node-cache's own metrics: the node's network, its configuration, and whether upstreams can be reached."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from topodns.edge.host_network.keeper import MENDED, HostNetworkCounts, HostNetworkKeeper
+from topodns.edge.metrics import Published, Reading
+from topodns.edge.node_config_watch import NodeConfigWatch
+from topodns.resolve.forward import ForwardCounts
+
+# The values that NodeLocal DNSCache has from the start; ours come when they occur.
+_ERROR_TYPES: Final = ("configmap", "interface_add", "interface_check", "iptables", "iptables_lock")
+
+
+def node_readings(keeper: HostNetworkKeeper, watch: NodeConfigWatch, forward: ForwardCounts) -> Iterator[Published]:
+    """What is read of the keeper, of the configuration, and of the upstreams of all `forward` directives."""
+    counts = keeper.counts
+    yield Reading(
+        "coredns_nodecache_setup_errors",
+        "Faults of the node's network and of the configuration.",
+        "counter",
+        ("errortype",),
+        lambda: [((kind,), times) for kind, times in _errors(counts, watch).items()],
+    )
+    yield _gauge("link_present", "The link was there at the last look.", lambda: counts.link_present)
+    yield _gauge("rules_present", "The rules were there at the last look.", lambda: counts.rules_present)
+    yield _gauge("switched_on", "Traffic is led here.", keeper.switched_on)
+    yield Reading(
+        "topodns_nodecache_repairs",
+        "Times that something was added back.",
+        "counter",
+        ("what",),
+        lambda: [((what,), counts.repaired[what]) for what in MENDED],
+    )
+    yield Reading(
+        "topodns_nodecache_last_repair_timestamp_seconds",
+        "When something was added back; 0: never.",
+        "gauge",
+        ("what",),
+        lambda: [((what,), when) for what, when in counts.last_repair.items()],
+    )
+    yield _gauge("config_timestamp_seconds", "When the configuration in force was read.", lambda: watch.taken_at)
+    yield _gauge("config_in_force", "What the files say is what is served.", lambda: watch.in_force)
+    yield Reading(
+        "topodns_nodecache_upstream_reachable",
+        "The last reply or failed probe was a reply.",
+        "gauge",
+        ("to",),
+        lambda: [
+            ((to,), float(each.reachable)) for to, each in forward.upstreams.items() if each.reachable is not None
+        ],
+    )
+
+
+def _errors(counts: HostNetworkCounts, watch: NodeConfigWatch) -> dict[str, float]:
+    errors = dict.fromkeys(_ERROR_TYPES, 0.0) | counts.errors
+    return errors | {"configmap": float(watch.setup_errors)}
+
+
+def _gauge(name: str, documentation: str, read: Callable[[], float]) -> Reading:
+    return Reading(f"topodns_nodecache_{name}", documentation, "gauge", (), lambda: [((), float(read()))])
