@@ -148,7 +148,6 @@ class NodeNetwork:
         for notice in await self._keeper.set_up_rules():
             log.warning("node-cache: %s", notice)
         await self._renew()
-        self._keeper.presence.announce()
 
     def work(self) -> Iterator[tuple[Coroutine[Any, Any, None], str]]:
         yield self._keeper.run(), "host network"
@@ -195,6 +194,7 @@ class NodeNetwork:
         """Lead the traffic here for another while, if we answer ourselves."""
         if await self._answers():
             self._keeper.renew()
+            self._keeper.presence.announce()
 
     async def _answers(self) -> bool:
         if not self._own and not self._keeper.switched_on():

@@ -25,11 +25,14 @@ class Presence:
         born = f"{time.clock_gettime_ns(time.CLOCK_BOOTTIME):020d}"
         self._name = f"{born}-{os.getpid()}-{secrets.token_hex(4)}"
         self._socks: list[socket.socket] = []
+        self._announced = False
         self._say(_HERE)
 
     def announce(self) -> None:
-        """It serves: another instance may leave everything to it."""
-        self._say(_SERVES)
+        """It serves: another instance may leave everything to it. Once is enough."""
+        if self._socks and not self._announced:
+            self._announced = True
+            self._say(_SERVES)
 
     def others(self) -> bool:
         """Whether another instance works on the link, serving or about to."""
