@@ -1,5 +1,7 @@
 """A search path gone through in front of a cluster's DNS: two servers with sockets, the first as on a node."""
 
+import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -41,6 +43,7 @@ cluster.local:{PORT} {{
     cache {{
         success 9984 30
         denial 9984 5
+        serve_stale 1h verify
     }}
     loop
     autopath @kubernetes
@@ -51,7 +54,9 @@ cluster.local:{PORT} {{
 }}
 .:{PORT} {{
     bind HERE
-    cache 30
+    cache 30 {{
+        serve_stale 1h verify
+    }}
     forward . CLUSTER_DNS:{PORT}
 }}
 """
@@ -126,3 +131,23 @@ def test_names_of_the_cluster_are_answered_as_without_it(node: Server, cluster: 
     ):
         there, here = cluster.ask(question), node.ask(question)
         assert (here.rcode, here.data) == (there.rcode, there.data)
+
+
+def test_when_the_cluster_s_dns_falls_silent_what_was_found_is_still_answered_in_time(
+    node: Server, cluster: Server
+) -> None:
+    node.ask(f"{SEARCHED} A")
+    node.ask(f"{SEARCHED} A")  # each block's cache has all of it, and the ready-made answer is there
+    cluster.signal(signal.SIGSTOP)
+    try:
+        while (seconds := timed(node)) < 1.0:  # until the denials have aged, and are asked for anew
+            pass
+        assert seconds < 3.0  # five names on the way are waited for together, not one after the other
+    finally:
+        cluster.signal(signal.SIGCONT)
+
+
+def timed(node: Server) -> float:
+    began = time.monotonic()
+    assert "192.0.2.1" in node.ask(f"{SEARCHED} A").data
+    return time.monotonic() - began

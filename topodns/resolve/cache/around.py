@@ -169,18 +169,21 @@ class ResponseCache:
 
     async def _verified(self, entry: Entry, asked: _Asked, refresh: _Refresh) -> Resolution:
         """What the refresh brings in time, else the stale answer. Each asker gets a response of its own to alter."""
-        resolution = await self._in_time(refresh)
+        resolution = await self._in_time(refresh, asked.client)
         if resolution is None:
             return self._stale_answer(entry, asked.query)
         self.counts.misses += 1
         return _for_asker(asked.query, replace(resolution, response=replace(resolution.response)))
 
-    async def _in_time(self, refresh: _Refresh) -> Resolution | None:
-        """Nobody waits for a refresh beyond its own first seconds, so that a dead upstream is waited for once."""
+    async def _in_time(self, refresh: _Refresh, client: Client) -> Resolution | None:
+        """Nobody waits for a refresh beyond its own first seconds, so that a dead upstream is waited for once.
+
+        Nor beyond the client's own (RFC 8767 section 5): what it waited for other names on the way counts.
+        """
         timeout = self._serve_stale.verify_timeout
         if not timeout:
             return await refresh.outcome
-        left = refresh.began + timeout - self._timers.time()
+        left = min(refresh.began, client.asked or refresh.began) + timeout - self._timers.time()
         return await at_most(refresh.outcome, left, self._timers) if left > 0 else None
 
     def _stale_answer(self, entry: Entry, query: Query) -> Resolution:

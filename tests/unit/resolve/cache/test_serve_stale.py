@@ -4,9 +4,10 @@ import logging
 
 import pytest
 
-from tests.support.caching import Story, denied, failed, positive
+from tests.support.caching import CLIENT, Story, denied, failed, positive, question, shown
 from topodns.dns.message import Flag, Rcode, Response
-from topodns.resolve.step import Dropped, Scope
+from topodns.resolve.course import pursue
+from topodns.resolve.step import Dropped, Scope, settled
 from topodns.settings.cache import Cache, ServeStale, Share
 
 IMMEDIATE = Cache(serve_stale=ServeStale())
@@ -155,6 +156,20 @@ def test_a_silent_upstream_is_waited_for_once_and_not_for_long() -> None:
     assert (story.times_asked, story.timers.pending) == (2, 0)
     story.upstream.reply(positive(60, "192.0.2.2"))  # too late for them, not for others
     assert story.ask() == "192.0.2.2 60 success"
+
+
+def test_a_client_that_has_waited_for_another_name_on_the_way_waits_that_much_less() -> None:
+    """`autopath` asks one name after the other."""
+    story = stale(VERIFY)
+    waited = CLIENT._replace(asked=story.timers.time() - 1.0)
+    pursue(settled(story.cache(question("www.example. A"), waited, story.upstream)), story.resolutions.append)
+    story.timers.advance(0.7)
+    assert len(story.resolutions) == 1
+    story.timers.advance(0.2)
+    assert shown(story.resolutions[-1]) == "192.0.2.1 30 stale"
+    waited = CLIENT._replace(asked=story.timers.time() - 2.0)
+    pursue(settled(story.cache(question("www.example. A"), waited, story.upstream)), story.resolutions.append)
+    assert len(story.resolutions) == 3  # at once
 
 
 def test_all_who_wait_get_the_news_each_in_a_response_of_its_own() -> None:
