@@ -3,7 +3,7 @@ node a pod and a pod of the node's network that ask it. Tests take a namespace o
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -53,15 +53,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    directory = tmp_path_factory.mktemp("kubelab")
-    write_topodns_image(directory / "topodns.tar")
-    lab = Lab(directory / "lab")
-    lab.up(Options(node_list(TOPOLOGY_ZONES), dual_stack=True), [directory / "topodns.tar"])
+def topodns_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of an image of the working tree."""
+    archive = tmp_path_factory.mktemp("image") / "topodns.tar"
+    write_topodns_image(archive)
+    return archive
+
+
+@contextmanager
+def lab_of(options: Options, directory: Path, image: Path) -> Iterator[Lab]:
+    lab = Lab(directory)
+    lab.up(options, [image])
     try:
         yield lab
     finally:
         lab.down()
+
+
+@pytest.fixture(scope="session")
+def lab(topodns_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    options = Options(node_list(TOPOLOGY_ZONES), dual_stack=True)
+    with lab_of(options, tmp_path_factory.mktemp("kubelab") / "lab", topodns_image) as lab:
+        yield lab
 
 
 @pytest.fixture(scope="session")
@@ -85,21 +98,29 @@ def dns(cluster: Cluster) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def clients(cluster: Cluster) -> Iterator[Place]:
-    """A namespace of pods that ask, behind a headless Service as most pods are."""
+@contextmanager
+def client_pods(cluster: Cluster, keys: str | None = None) -> Iterator[Place]:
+    """On each node a pod and a pod of the node's network; the pods behind a headless Service with these keys."""
     spec = pod_spec(sleeping_container())
     host = pod_spec(sleeping_container(), hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
     with cluster.namespace("clients") as place:
         place.create(
             workload("DaemonSet", "client", {}, spec),
             workload("DaemonSet", "host-client", {}, host),
-            headless("client", ipFamilyPolicy="RequireDualStack"),
+            headless("client", keys, ipFamilyPolicy="RequireDualStack"),
         )
         yield place
 
 
-def _askers(cluster: Cluster, place: Place, app: str) -> Iterator[Askers]:
+@pytest.fixture(scope="session")
+def clients(cluster: Cluster) -> Iterator[Place]:
+    """A namespace of pods that ask, behind a headless Service as most pods are."""
+    with client_pods(cluster) as place:
+        yield place
+
+
+def askers_of(cluster: Cluster, place: Place, app: str) -> Iterator[Askers]:
+    """By node: the pod of this app, asking; for a fixture to yield from."""
     with ExitStack() as stack:
         pods = place.pods_once_ready(app, len(cluster.nodes))
         askers = {pod.node: stack.enter_context(asker(cluster.lab, pod)) for pod in pods}
@@ -109,13 +130,13 @@ def _askers(cluster: Cluster, place: Place, app: str) -> Iterator[Askers]:
 @pytest.fixture(scope="session")
 def askers(dns: Server, cluster: Cluster, clients: Place) -> Iterator[Askers]:
     """By node: a pod that asks."""
-    yield from _askers(cluster, clients, "client")
+    yield from askers_of(cluster, clients, "client")
 
 
 @pytest.fixture(scope="session")
 def host_askers(dns: Server, cluster: Cluster, clients: Place) -> Iterator[Askers]:
     """By node: a pod of the node's own network that asks."""
-    yield from _askers(cluster, clients, "host-client")
+    yield from askers_of(cluster, clients, "host-client")
 
 
 @pytest.fixture

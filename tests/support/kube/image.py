@@ -1,4 +1,6 @@
-"""The working tree as a container image: the lab's Python, what requirements.lock pins, and topodns as it is now."""
+"""The working tree as a container image: the lab's Python, nft and iptables, what requirements.lock pins, and topodns
+as it is now.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -17,7 +19,7 @@ def write_topodns_image(out: Path) -> None:
     ]
     image = Image(
         name=TOPODNS_IMAGE,
-        layers=[debian_layer("python"), requirements_layer(ROOT / "requirements.lock")],
+        layers=[debian_layer("python"), debian_layer("nettools"), requirements_layer(ROOT / "requirements.lock")],
         add=[(path, f"{PYTHON_PACKAGES}/{path.relative_to(ROOT)}") for path in sources],
         entrypoint=["python3", "-m", "topodns"],
         environment=["PYTHONDONTWRITEBYTECODE=1"],

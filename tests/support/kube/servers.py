@@ -15,7 +15,8 @@ from tests.support.kube.image import ROOT, TOPODNS_IMAGE
 from tests.support.kube.objects import Object, metadata, pod_spec
 from tests.support.kube.waiting import eventually
 
-_LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. ")  # REMOTE:PORT - ID "TYPE IN NAME. ...
+# REMOTE:PORT - ID "TYPE IN NAME. PROTOCOL ...
+_LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. (\w+)")
 
 NAMESPACE: Final = "kube-system"
 ACCOUNT: Final = "topodns"
@@ -59,16 +60,31 @@ class Server:
         """The sum of the samples with this name and these labels; 0.0 where there are none."""
         answer = self.cluster.http(NAMESPACE, self.name, METRICS, "/metrics")
         assert answer.ok, answer
-        return sum(
-            sample.value
-            for family in text_string_to_metric_families(answer.body)
-            for sample in family.samples
-            if sample.name == sample_name and labels.items() <= sample.labels.items()
-        )
+        return samples(answer.body, sample_name, **labels)
 
     def remotes(self) -> dict[str, str]:
         """By name asked for: the source address of the last such query, as `log` has it."""
-        return {found[2]: found[1] for found in _LOGGED.finditer(self.logs())}
+        return remotes(self.logs())
+
+
+def samples(text: str, sample_name: str, /, **labels: str) -> float:
+    """The sum of the samples with this name and these labels in what /metrics says; 0.0 where there are none."""
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == sample_name and labels.items() <= sample.labels.items()
+    )
+
+
+def remotes(logs: str) -> dict[str, str]:
+    """By name asked for: the source address of the last such query in what `log` has written."""
+    return {found[2]: found[1] for found in _LOGGED.finditer(logs)}
+
+
+def protocols(logs: str) -> dict[str, str]:
+    """The same for "udp" or "tcp"."""
+    return {found[2]: found[3] for found in _LOGGED.finditer(logs)}
 
 
 @contextmanager
