@@ -47,6 +47,9 @@ class ClusterDns:
         """By name asked for: how the last such query came. A node cache asks over TCP, pods themselves over UDP."""
         return protocols("".join(self._cluster.logs(NAMESPACE, pod.name) for pod in self._pods()))
 
+    def nodes(self) -> set[str]:
+        return {pod.node for pod in self._pods()}
+
     def _pods(self) -> list[PodView]:
         return [view(pod) for pod in self._cluster.list("Pod", NAMESPACE, f"{_LABEL}=kube-dns")]
 
@@ -76,7 +79,7 @@ class NodeCaches:
         (directory / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
 
     def install(self) -> None:
-        """As the documentation says; returns when all are ready. They may be there already."""
+        """As the documentation says; returns when all are ready."""
         self._kubectl("apply", "-k", str(self._overlay))
         self._await_settled()
 
@@ -90,6 +93,16 @@ class NodeCaches:
         stamp = {"metadata": {"annotations": {"rolled": str(next(_numbers))}}}
         self.cluster.patch("DaemonSet", NAMESPACE, NAME, {"spec": {"template": stamp | (change or {})}})
         self._await_settled()
+
+    def settled(self) -> bool:
+        """Whether each node has one, ready, and of the latest template."""
+        found = self.cluster.read("DaemonSet", NAMESPACE, NAME)
+        if found is None:
+            return False
+        status, nodes = found["status"], len(self.cluster.nodes)
+        current = status.get("observedGeneration") == found["metadata"]["generation"]
+        numbers = {status.get(name, 0) for name in ("updatedNumberScheduled", "numberAvailable", "numberReady")}
+        return current and numbers == {nodes} and len(self._pods()) == nodes
 
     def pod(self, node: str) -> PodView:
         (found,) = (pod for pod in self._pods() if pod.node == node)
@@ -118,17 +131,9 @@ class NodeCaches:
     def _pods(self) -> list[PodView]:
         return [view(pod) for pod in self.cluster.list("Pod", NAMESPACE, f"{_LABEL}={NAME}")]
 
-    def _settled(self) -> bool:
-        found = self.cluster.read("DaemonSet", NAMESPACE, NAME)
-        assert found is not None
-        status, nodes = found["status"], len(self.cluster.nodes)
-        current = status.get("observedGeneration") == found["metadata"]["generation"]
-        numbers = {status.get(name, 0) for name in ("updatedNumberScheduled", "numberAvailable", "numberReady")}
-        return current and numbers == {nodes} and len(self._pods()) == nodes
-
     def _await_settled(self) -> None:
         try:
-            eventually(self._settled, "a ready node cache on each node", _ROLL)
+            eventually(self.settled, "a ready node cache on each node", _ROLL)
         except AssertionError as problem:
             raise AssertionError(f"{problem}\n{self.logs()}") from None
 
