@@ -15,7 +15,7 @@ from tests.kubelab.lab import Lab
 from tests.kubelab.options import CLUSTER_DNS, Options, node_list
 from tests.support.kube.askers import Asker, Unanswered
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.loads import load
+from tests.support.kube.loads import Load, load
 from tests.support.kube.nearness import of_zone
 from tests.support.kube.node_caches import (
     CAPABILITIES,
@@ -181,24 +181,37 @@ def test_it_has_two_capabilities_and_no_token(caches: NodeCaches, cluster: Clust
         assert not [mount for mount in mounts if "serviceaccount" in mount[1]]
 
 
-def test_n09_killed_kube_proxy_takes_over_within_two_seconds_and_the_next_one_adopts(
-    caches: NodeCaches, cluster: Cluster, dns: ClusterDns, askers: Askers
-) -> None:
-    node = next(node for node in cluster.nodes if node not in dns.nodes())  # whose kubelet has to tell their logs
-    machine = cluster.lab.machine(node)
-    own = {("pod", node): askers[node]}
-    before, pod = caches.restarts(node), caches.pod(node)
-    found = firewall_key(machine), link_index(machine)
-    machine.stop("kubelet")  # which would start it anew
+def node_to_kill_on(cluster: Cluster, dns: ClusterDns) -> str:
+    """One without a cluster DNS, whose log only the kubelet of its node can tell."""
+    return next(node for node in cluster.nodes if node not in dns.nodes())
+
+
+def killed(caches: NodeCaches, dns: ClusterDns, asker: Asker, victim: int) -> Load:
+    """What pods notice of it. `victim` counts the container's processes from its first; the kubelet looks away."""
+    node = asker.pod.node
+    machine, own = caches.cluster.lab.machine(node), {("pod", node): asker}
+    pid = processes(machine, caches.pod(node))[victim]
+    machine.stop("kubelet")
     try:
-        with load(cluster.lab, askers[node].pod, ASKED, SHARED, RATE) as asked:
-            machine.run("ctr", "task", "kill", "--signal", "SIGKILL", pod.container)
+        with load(caches.cluster.lab, asker.pod, ASKED, SHARED, RATE) as asked:
+            machine.run("kill", "-KILL", str(pid))
             becomes(lambda: how_asked(dns, own, SHARED), by_kube_proxy(own, SHARED))
     finally:
         machine.start("kubelet")
+    return asked
+
+
+def test_n09_killed_kube_proxy_takes_over_within_two_seconds_and_the_next_one_adopts(
+    caches: NodeCaches, cluster: Cluster, dns: ClusterDns, askers: Askers
+) -> None:
+    node = node_to_kill_on(cluster, dns)
+    machine, before = cluster.lab.machine(node), caches.restarts(node)
+    found = firewall_key(machine), link_index(machine)
+    asked = killed(caches, dns, askers[node], victim=0)
     assert asked.silence < TAKEOVER + MARGIN, asked
     assert asked.failed == 0, asked
     eventually(lambda: caches.restarts(node) == before + 1 and caches.pod(node).ready, "it is started anew")
+    own = {("pod", node): askers[node]}
     becomes(lambda: how_asked(dns, own, LISTENING), by_cache(own, LISTENING))
     assert (firewall_key(machine), link_index(machine)) == found
 
@@ -213,20 +226,6 @@ def test_n10_rolled_no_question_is_lost(caches: NodeCaches, cluster: Cluster, as
     assert [(each.lost, each.failed) for each in loads] == [(0, 0)] * len(loads), loads
 
 
-def test_with_iptables_it_serves_too(
-    caches: NodeCaches, cluster: Cluster, dns: ClusterDns, everybody: Everybody, tmp_path: Path
-) -> None:
-    """One that was nftables' before."""
-    NodeCaches(cluster, tmp_path, "-firewall=iptables").install()
-    becomes(lambda: how_asked(dns, everybody, LISTENING), by_cache(everybody, LISTENING))
-    for node in cluster.nodes:
-        forget_tracked(cluster.lab.machine(node), LISTENING)
-    assert len(how_asked(dns, everybody, LISTENING)) == len(everybody) * len(LISTENING)
-    assert not any(tracked(cluster.lab.machine(node), LISTENING) for node in cluster.nodes)
-    tables = [cluster.lab.machine(node).run("nft", "list", "tables") for node in cluster.nodes]
-    assert not any("topodns" in listed for listed in tables)
-
-
 def test_removed_it_leaves_nothing_on_any_node_and_kube_proxy_answers(
     caches: NodeCaches, cluster: Cluster, dns: ClusterDns, everybody: Everybody, askers: Askers
 ) -> None:
@@ -235,3 +234,23 @@ def test_removed_it_leaves_nothing_on_any_node_and_kube_proxy_answers(
     assert caches.leftovers() == {}
     assert how_asked(dns, everybody, SHARED) == by_kube_proxy(everybody, SHARED)
     assert all(tracked(cluster.lab.machine(node), [to]) for node, to in product(cluster.nodes, SHARED))
+
+
+def test_with_iptables_it_is_the_same(
+    before_caches: NodeCaches, cluster: Cluster, dns: ClusterDns, askers: Askers, everybody: Everybody, tmp_path: Path
+) -> None:
+    """Beyond the supervisor, which is the container's first process, nobody would throw the switch."""
+    caches = NodeCaches(cluster, tmp_path, "-firewall=iptables")
+    caches.install()
+    becomes(lambda: how_asked(dns, everybody, LISTENING), by_cache(everybody, LISTENING))
+    for node in cluster.nodes:
+        forget_tracked(cluster.lab.machine(node), LISTENING)
+    assert how_asked(dns, everybody, LISTENING) == by_cache(everybody, LISTENING)
+    assert not any(tracked(cluster.lab.machine(node), LISTENING) for node in cluster.nodes)
+    node = node_to_kill_on(cluster, dns)
+    before = caches.restarts(node)
+    asked = killed(caches, dns, askers[node], victim=1)
+    assert asked.silence < TAKEOVER + MARGIN, asked
+    eventually(lambda: caches.restarts(node) == before + 1 and caches.pod(node).ready, "it is started anew")
+    caches.remove()
+    assert before_caches.leftovers() == {}

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_address
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +23,13 @@ NAME: Final = "node-local-dns"
 LINK: Final = "nodelocaldns"
 CAPABILITIES: Final = 1 << 10 | 1 << 12  # CAP_NET_BIND_SERVICE and CAP_NET_ADMIN of linux/capability.h
 METRICS: Final = 9253
+IPTABLES: Final = ("raw", "mangle", "nat", "filter")
 
 _MANIFESTS: Final = ROOT / "config/kubernetes/node-cache"
 _LABEL: Final = "k8s-app"
 _ROLL: Final = PATIENCE * 2  # seconds, node by node
+_OF_IPTABLES: Final = frozenset(f"table {family} {name}" for family, name in product(("ip", "ip6"), IPTABLES))
+
 _numbers = count(1)
 
 
@@ -149,10 +152,13 @@ def _appended(arguments: Iterable[str]) -> str:
 
 
 def traces(machine: Machine) -> set[str]:
-    """What a node cache may leave on a node: links, tables of nftables, rules and chains of iptables that name it."""
+    """What a node cache may leave on a node: links, tables of nftables, rules and chains of iptables that name it.
+
+    Of the nftables that iptables makes for itself only the rules count: it never takes such a table away.
+    """
     links = (line.split()[1].split("@")[0] for line in machine.run("ip", "-o", "link").splitlines())
     found = {f"link {link}" for link in links if not link.startswith("veth")}  # those of pods come and go
-    found |= set(machine.run("nft", "list", "tables").splitlines())
+    found |= set(machine.run("nft", "list", "tables").splitlines()) - _OF_IPTABLES
     for program in ("iptables-save", "ip6tables-save"):
         rules = machine.run(program).splitlines()
         found |= {f"{program}: {rule}" for rule in rules if "TOPODNS" in rule or "NodeLocal" in rule}
@@ -186,7 +192,6 @@ def link_index(machine: Machine) -> int:
     return int(machine.run("cat", f"/sys/class/net/{LINK}/ifindex"))
 
 
-def processes(machine: Machine, pod: PodView) -> Iterator[int]:
-    """The processes of the pod's container, as the machine counts them."""
-    for line in machine.run("ctr", "task", "ps", pod.container).splitlines()[1:]:
-        yield int(line.split()[0])
+def processes(machine: Machine, pod: PodView) -> list[int]:
+    """The processes of the pod's container, as the machine counts them, in the order of their numbers."""
+    return sorted(int(line.split()[0]) for line in machine.run("ctr", "task", "ps", pod.container).splitlines()[1:])
