@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Final
 
 from topodns.assembly import Generation
-from topodns.cluster.model import EVERYTHING, Fact
+from topodns.cluster.facts import EVERYTHING, Fact
 from topodns.cluster_sources import Feeding, await_sync
 from topodns.edge.warmer import Warmer
 

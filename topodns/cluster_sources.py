@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import TYPE_CHECKING, Final
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 
 if TYPE_CHECKING:
     from topodns.clusters import Cluster, Feed

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from topodns.cluster.facts import Fact
 from topodns.cluster.locate import Locator
-from topodns.cluster.model import Change, Fact, Kind, Replaced
+from topodns.cluster.model import Change, Kind, Replaced
 from topodns.cluster.policy import KeySource
 from topodns.cluster.selector import Selector
 from topodns.cluster.state import ClusterState

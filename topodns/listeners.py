@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from topodns.assembly import Generation, ListenAt
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.edge.mmsg import DatagramCounts, open_batch
 from topodns.edge.port_sharing import SETTLE, Binding, Instance, leave_group
 from topodns.edge.sockets import ListenError, open_tcp, open_udp

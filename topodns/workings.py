@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.counted import Connections, Counted, cache_labels, servers_of
 from topodns.dns.bad_text import BadText
 from topodns.dns.message import Option

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.loops import either_loop, eventually, run
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.names import ROOT, name_wire, parse_name
 from topodns.edge import hosts_source
 from topodns.edge.hosts_source import HostsSource

@@ -12,7 +12,8 @@ from tests.support.fake_api.front import Answer
 from tests.support.fake_api.memory import MemoryClient, MemoryFront
 from tests.support.fake_api.server import FakeApi
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.model import Fact, ObjectKey
+from topodns.cluster.facts import Fact
+from topodns.cluster.model import ObjectKey
 from topodns.cluster.slice_table import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.dns.names import parse_name

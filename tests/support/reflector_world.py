@@ -17,7 +17,8 @@ from tests.support.scripted_api import (
     page,
 )
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.model import Fact, ObjectKey, Service
+from topodns.cluster.facts import Fact
+from topodns.cluster.model import ObjectKey, Service
 from topodns.cluster.state import ClusterState
 from topodns.edge.api_source.company import Company
 from topodns.edge.api_source.intake import Intake

@@ -9,8 +9,9 @@ from typing import Final
 from tests.support.courses import at_once
 from tests.support.messages import RD, Opt, Reply, query
 from tests.support.objects import packed
+from topodns.cluster.facts import Fact
 from topodns.cluster.locate import Locator
-from topodns.cluster.model import Change, Fact
+from topodns.cluster.model import Change
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Response, RRClass, RRset, RRType
 from topodns.dns.names import Name, name_text, parse_name

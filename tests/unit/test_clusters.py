@@ -11,7 +11,8 @@ from tests.support.building import read_whole
 from tests.support.corefiles import settings
 from tests.support.objects import packed
 from topodns.assembly import Assembly, Generation, Machine
-from topodns.cluster.model import Fact, ObjectKey, address_fact, service_fact
+from topodns.cluster.facts import Fact, address_fact, service_fact
+from topodns.cluster.model import ObjectKey
 from topodns.edge.manifests import ManifestSource
 from topodns.resolve.chain import Host
 

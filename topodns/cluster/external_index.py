@@ -3,7 +3,8 @@
 from collections.abc import Collection, Hashable
 
 from topodns.cluster.address_index import AddressIndex
-from topodns.cluster.model import ClusterObject, Fact, ObjectKey, Service, address_fact
+from topodns.cluster.facts import Fact, address_fact
+from topodns.cluster.model import ClusterObject, ObjectKey, Service
 
 
 class ExternalIndex:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
-from topodns.cluster.model import ClusterObject, EndpointSlice, Fact, ObjectKey
+from topodns.cluster.facts import Fact
+from topodns.cluster.model import ClusterObject, EndpointSlice, ObjectKey
 from topodns.cluster.slice_table import owner_of
 
 T = TypeVar("T")

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from topodns.cluster.address_index import AddressIndex
-from topodns.cluster.model import Endpoint, EndpointSlice, Fact, ObjectKey, address_fact, service_fact
+from topodns.cluster.facts import Fact, address_fact, service_fact
+from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey
 
 
 class SliceOwner(NamedTuple):

@@ -11,14 +11,13 @@ from typing import Any, Final, TypeVar
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.backends import Backends
 from topodns.cluster.external_index import ExternalIndex
+from topodns.cluster.facts import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
 from topodns.cluster.model import (
-    EVERYTHING,
     Change,
     ClusterObject,
     Deleted,
     Endpoint,
     EndpointSlice,
-    Fact,
     Kind,
     Namespace,
     Node,
@@ -28,11 +27,7 @@ from topodns.cluster.model import (
     Service,
     StatefulSet,
     Upserted,
-    address_fact,
     kind_of,
-    namespace_fact,
-    node_fact,
-    service_fact,
 )
 from topodns.cluster.node_index import NodeIndex
 from topodns.cluster.policy import InvalidPolicy, KeySource, Policy, misplaced, policy_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.edge.regular_file import read_regular
 from topodns.resolve.host_table import MAX_ENTRIES, BadHostsLine, HostTable, parse_hosts_line
 from topodns.resolve.hosts import hosts_fact

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.names import Name, name_text
 from topodns.dns.zone_text import BadZone, parse_zone
 from topodns.edge.regular_file import read_regular

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from topodns.cluster.model import Service, address_fact, service_fact
+from topodns.cluster.facts import address_fact, service_fact
+from topodns.cluster.model import Service
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import RRset, RRType
 from topodns.dns.names import label_wire

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from topodns import __version__
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response
 from topodns.resolve.acl import AccessControl
 from topodns.resolve.any_query import answer_any

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from topodns.cluster.model import ObjectKey, namespace_fact, service_fact
+from topodns.cluster.facts import namespace_fact, service_fact
+from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.names import Name
 from topodns.resolve.exposure import Exposure

@@ -8,8 +8,8 @@ server is asked about a name that may be ours; NS at the apex ignores the query'
 from collections.abc import Sequence
 from typing import Final
 
+from topodns.cluster.facts import namespace_fact
 from topodns.cluster.locate import Locator
-from topodns.cluster.model import namespace_fact
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Edns, Query, Rcode, RRset, RRType
 from topodns.dns.names import is_subdomain, reverse_address

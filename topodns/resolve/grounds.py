@@ -1,6 +1,6 @@
 """What a resolution rests on where more than one answer went into it."""
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.resolve.step import Resolution, Scope
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRClass, RRset, RRType
 from topodns.dns.names import Name, is_subdomain, reverse_address
 from topodns.resolve.host_table import HostTable

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 from random import Random
 from typing import Final
 
-from topodns.cluster.model import EVERYTHING, Fact
+from topodns.cluster.facts import EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.resolve.ageing import Ageing
 from topodns.resolve.budget import Budget

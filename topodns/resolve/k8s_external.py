@@ -14,7 +14,8 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from topodns.cluster.backends import endpoint_label
-from topodns.cluster.model import Fact, ObjectKey, Service, address_fact, namespace_fact, service_fact
+from topodns.cluster.facts import Fact, address_fact, namespace_fact, service_fact
+from topodns.cluster.model import ObjectKey, Service
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, RRset, RRType
 from topodns.dns.names import Name, is_subdomain, label_wire, name_wire, reverse_address

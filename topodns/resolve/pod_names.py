@@ -4,7 +4,7 @@ from ipaddress import IPv6Address
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
-from topodns.cluster.model import address_fact, namespace_fact
+from topodns.cluster.facts import address_fact, namespace_fact
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import RRset, RRType
 from topodns.dns.names import label_wire

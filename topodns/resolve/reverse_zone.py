@@ -3,7 +3,8 @@
 Topology never filters them: a reverse lookup asks who someone is, not whom to talk to.
 """
 
-from topodns.cluster.model import Fact, ObjectKey, address_fact, namespace_fact, service_fact
+from topodns.cluster.facts import Fact, address_fact, namespace_fact, service_fact
+from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import RRset, RRType
 from topodns.dns.names import label_wire

@@ -13,7 +13,7 @@ there is.
 import re
 from typing import Final, NamedTuple, Protocol
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.message import Rcode
 from topodns.dns.names import ROOT, Name, is_subdomain, name_wire
 from topodns.resolve.step import Client, Scope

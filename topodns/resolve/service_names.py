@@ -9,7 +9,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 from topodns.cluster.backends import Backends, Pool
-from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort, namespace_fact, service_fact
+from topodns.cluster.facts import namespace_fact, service_fact
+from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import RRType
 from topodns.resolve.endpoint_names import FAMILIES, FAMILY_OF_TYPE, EndpointNames, service_wire

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.message import Query, Response
 from topodns.dns.names import Name
 from topodns.resolve.course import Course

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from topodns.cluster.backends import EMPTY_GROUP, Group, Pool
+from topodns.cluster.facts import node_fact
 from topodns.cluster.locate import Locator
-from topodns.cluster.model import ObjectKey, node_fact
+from topodns.cluster.model import ObjectKey
 from topodns.cluster.policy import ANY_KEY, InvalidPolicy, Policy
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology import Location, OnInvalid, Reason, Selection, UnknownClient, select

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.message import Ede, EdeCode, Rcode, Response, RRset
 from topodns.resolve.step import Resolution
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, service
+from topodns.cluster.facts import EVERYTHING, service_fact
 from topodns.cluster.model import (
-    EVERYTHING,
     Change,
     ClusterObject,
     Deleted,
@@ -15,7 +15,6 @@ from topodns.cluster.model import (
     ObjectKey,
     Replaced,
     Upserted,
-    service_fact,
 )
 from topodns.cluster.replacement import COMPARED_AT_ONCE, IDLE, Step
 from topodns.cluster.state import ClusterState

@@ -16,23 +16,18 @@ from tests.support.objects import (
     service,
     stateful_set,
 )
+from topodns.cluster.facts import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
 from topodns.cluster.model import (
-    EVERYTHING,
     Change,
     ClusterObject,
     Deleted,
     EndpointSlice,
-    Fact,
     Kind,
     ObjectKey,
     Replaced,
     Service,
     Upserted,
-    address_fact,
     kind_of,
-    namespace_fact,
-    node_fact,
-    service_fact,
 )
 from topodns.cluster.policy import InvalidPolicy, KeySource, Policy
 from topodns.cluster.state import ClusterState

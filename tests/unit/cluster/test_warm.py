@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed, service
-from topodns.cluster.model import ClusterObject, ObjectKey, Upserted, service_fact
+from topodns.cluster.facts import service_fact
+from topodns.cluster.model import ClusterObject, ObjectKey, Upserted
 from topodns.cluster.policy import KeySource
 from topodns.cluster.state import ClusterState
 

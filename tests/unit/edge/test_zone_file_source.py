@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cluster_dig import query_of
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.names import parse_name
 from topodns.dns.zone_text import BadZone
 from topodns.edge.zone_file_source import MAX_OCTETS, ZoneFileSource

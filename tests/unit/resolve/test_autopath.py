@@ -11,7 +11,8 @@ from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
 from tests.support.courses import at_once
 from tests.support.objects import namespace, packed, pod, service
 from tests.support.records import lines
-from topodns.cluster.model import ClusterObject, Kind, Replaced, kind_of, namespace_fact, service_fact
+from topodns.cluster.facts import namespace_fact, service_fact
+from topodns.cluster.model import ClusterObject, Kind, Replaced, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Rcode, Response, RRset, RRType
 from topodns.dns.names import Name, name_text, parse_name

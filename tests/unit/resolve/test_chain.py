@@ -11,7 +11,7 @@ from tests.support.corefiles import only_block
 from tests.support.courses import at_once
 from tests.support.messages import RD
 from tests.support.objects import packed
-from topodns.cluster.model import service_fact
+from topodns.cluster.facts import service_fact
 from topodns.dns.message import Edns, Flag, Option, Query, Rcode, Response, RRClass, RRset, RRType
 from topodns.resolve.chain import Chain, Host, Link, Parts, build_chain
 from topodns.resolve.course import Outcome, pursue

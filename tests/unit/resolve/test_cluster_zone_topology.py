@@ -6,14 +6,8 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, service
-from topodns.cluster.model import (
-    HOSTNAME_LABEL,
-    ZONE_LABEL,
-    ClusterObject,
-    namespace_fact,
-    node_fact,
-    service_fact,
-)
+from topodns.cluster.facts import namespace_fact, node_fact, service_fact
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject
 from topodns.cluster.policy import KeySource
 from topodns.cluster.topology import OnInvalid, Reason, UnknownClient
 from topodns.dns.message import EdeCode, Edns, Flag, Option, Rcode

@@ -9,7 +9,7 @@ from tests.support.asking import client
 from tests.support.cluster_dig import expected, query_of
 from tests.support.courses import at_once
 from tests.support.records import lines
-from topodns.cluster.model import service_fact
+from topodns.cluster.facts import service_fact
 from topodns.dns.message import Flag, Query, Rcode, Response, RRset, RRType
 from topodns.dns.names import name_wire, parse_name
 from topodns.dns.record_text import parse_record

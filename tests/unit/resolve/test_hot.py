@@ -8,7 +8,7 @@ import pytest
 from tests.support.messages import DO, RD, Opt, Reply
 from tests.support.objects import packed
 from tests.support.server import dig, ready_made
-from topodns.cluster.model import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
+from topodns.cluster.facts import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
 from topodns.dns.message import Response, RRset, RRType
 from topodns.dns.wire import read_query
 from topodns.dns.wire_write import write_response

@@ -9,7 +9,7 @@ from tests.support.caching import Story, positive
 from tests.support.messages import DO, Opt, Reply
 from tests.support.server import dig
 from tests.support.virtual_timers import VirtualTimers
-from topodns.cluster.model import Fact, service_fact
+from topodns.cluster.facts import Fact, service_fact
 from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
 from topodns.dns.wire import read_query
 from topodns.dns.wire_write import write_response

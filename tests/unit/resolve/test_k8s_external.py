@@ -8,7 +8,8 @@ from tests.support.asking import client
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, query_of, settings, transcript
 from tests.support.courses import at_once
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
-from topodns.cluster.model import ClusterObject, service_fact
+from topodns.cluster.facts import service_fact
+from topodns.cluster.model import ClusterObject
 from topodns.dns.message import Response, RRset, RRType
 from topodns.dns.names import Name, parse_name
 from topodns.resolve.k8s_external import ExternalZone

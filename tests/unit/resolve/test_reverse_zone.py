@@ -4,7 +4,8 @@ import pytest
 
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
-from topodns.cluster.model import ClusterObject, address_fact, namespace_fact, service_fact
+from topodns.cluster.facts import address_fact, namespace_fact, service_fact
+from topodns.cluster.model import ClusterObject
 from topodns.dns.names import name_text, reverse_name
 
 NS = "testns"

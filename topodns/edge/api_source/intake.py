@@ -4,15 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Set
 from typing import Final
 
-from topodns.cluster.model import (
-    ClusterObject,
-    EndpointSlice,
-    Fact,
-    Kind,
-    ObjectKey,
-    Replaced,
-    Upserted,
-)
+from topodns.cluster.facts import Fact
+from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
 from topodns.cluster.slice_table import owner_of
 from topodns.cluster.state import ClusterState
 from topodns.cluster.watch import Event

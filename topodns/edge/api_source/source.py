@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from random import Random
 from typing import Final, Protocol
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.cluster.state import ClusterState
 from topodns.edge.api_source.company import Company, ListWatch
 from topodns.edge.api_source.intake import Intake

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.cluster.model import Fact
+from topodns.cluster.facts import Fact
 from topodns.dns.message import RRset, RRType
 from topodns.dns.names import Name, is_subdomain, name_text, name_wire, wire_labels
 from topodns.dns.zone_text import BadZone

@@ -22,7 +22,7 @@ from tests.support.api_world import (
     until,
 )
 from tests.support.objects import packed
-from topodns.cluster.model import address_fact, service_fact
+from topodns.cluster.facts import address_fact, service_fact
 
 HOURS = 6 * HOUR
 

@@ -28,7 +28,7 @@ from tests.support.api_world import (
 )
 from tests.support.fake_api.server import FakeApi
 from tests.support.fake_api.statuses import Refusal
-from topodns.cluster.model import EVERYTHING
+from topodns.cluster.facts import EVERYTHING
 from topodns.settings.kubernetes import KubernetesSettings
 
 HOURS = 6 * HOUR

@@ -17,7 +17,7 @@ from tests.support.scripted_api import (
     page,
     watch,
 )
-from topodns.cluster.model import EVERYTHING
+from topodns.cluster.facts import EVERYTHING
 from topodns.edge.api_source import reader
 from topodns.edge.kube_api import ApiError
 

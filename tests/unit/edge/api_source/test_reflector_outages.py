@@ -14,7 +14,7 @@ from tests.support.scripted_api import (
     watch,
 )
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.model import service_fact
+from topodns.cluster.facts import service_fact
 from topodns.edge.kube_api import ApiError
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, service
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Fact, ObjectKey, Replaced, Upserted
+from topodns.cluster.facts import Fact
+from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.cluster.watch import Event
 from topodns.edge.api_source.intake import Intake

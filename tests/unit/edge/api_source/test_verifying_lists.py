@@ -14,7 +14,7 @@ from tests.support.scripted_api import (
     watch,
 )
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.model import EVERYTHING
+from topodns.cluster.facts import EVERYTHING
 from topodns.edge.kube_api import ApiError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.caching import CLIENT, Story, addresses, denied, positive, question, soa, wire
 from tests.support.messages import RD
-from topodns.cluster.model import service_fact
+from topodns.cluster.facts import service_fact
 from topodns.dns.message import Ede, Flag, Query, Rcode, Response, RRset, RRType
 from topodns.dns.names import parse_name
 from topodns.resolve.cache import CacheCounts, ResponseCache
