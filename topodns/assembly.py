@@ -20,7 +20,6 @@ from topodns.resolve.query_log import QueryLog
 from topodns.resolve.relay import is_road
 from topodns.resolve.step import Client
 from topodns.settings.memory import SERVER, MemoryLimits
-from topodns.settings.rewrite import ClassRule
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
 from topodns.workings import Identity, Workings, Workshop
 
@@ -155,5 +154,8 @@ def _classes(settings: Settings) -> frozenset[int]:
     for block in settings.blocks:
         if block.chaos is not None:
             classes.add(RRClass.CH)
-        classes.update(rule.change.asked for rule in block.rewrite if isinstance(rule.change, ClassRule))
+        if block.rewrite:
+            from topodns.settings.rewrite import ClassRule  # here, as in `block_parts`
+
+            classes.update(rule.change.asked for rule in block.rewrite if isinstance(rule.change, ClassRule))
     return frozenset(classes)

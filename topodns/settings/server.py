@@ -4,22 +4,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from topodns.dns.names import Name
-from topodns.settings.autopath import Autopath
 from topodns.settings.cache import Cache
-from topodns.settings.dns64 import Dns64
 from topodns.settings.errors import Errors
 from topodns.settings.forward import Forward
-from topodns.settings.hosts import Hosts
-from topodns.settings.k8s_external import K8sExternal
-from topodns.settings.rewrite import RewriteRule
 from topodns.settings.steps import Acl, Chaos, Header, Loadbalance, LogRule
-from topodns.settings.template import Template
-from topodns.settings.view import View
-from topodns.settings.zone_file import ZoneFile
 
-if TYPE_CHECKING:  # they bring the words of `cluster` along, which a program without one does without
+if TYPE_CHECKING:  # of directives that few Corefiles have: their parsers bring them along
+    from topodns.settings.autopath import Autopath
+    from topodns.settings.dns64 import Dns64
+    from topodns.settings.hosts import Hosts
+    from topodns.settings.k8s_external import K8sExternal
     from topodns.settings.kubernetes import KubernetesSettings
+    from topodns.settings.rewrite import RewriteRule
+    from topodns.settings.template import Template
     from topodns.settings.topology import TopologySettings
+    from topodns.settings.view import View
+    from topodns.settings.zone_file import ZoneFile
 
 DEFAULT_UDP_SIZE = 1232  # DNS flag day 2020, RFC 9715
 
@@ -108,14 +108,14 @@ class ServerBlock:
     loop: bool = False
     forward: tuple[Forward, ...] = ()
     cache: Cache | None = None
-    hosts: Hosts | None = None
-    rewrite: tuple[RewriteRule, ...] = ()
-    template: tuple[Template, ...] = ()
-    file: tuple[ZoneFile, ...] = ()
-    autopath: Autopath | None = None
-    dns64: Dns64 | None = None
-    k8s_external: K8sExternal | None = None
-    view: View | None = None
+    hosts: "Hosts | None" = None
+    rewrite: "tuple[RewriteRule, ...]" = ()
+    template: "tuple[Template, ...]" = ()
+    file: "tuple[ZoneFile, ...]" = ()
+    autopath: "Autopath | None" = None
+    dns64: "Dns64 | None" = None
+    k8s_external: "K8sExternal | None" = None
+    view: "View | None" = None
     directives: tuple[str, ...] = ()  # the names present, for coredns_plugin_enabled
 
 
