@@ -20,7 +20,9 @@ _PROTECTED_SHARE: Final = 0.8
 # Plain dictionaries keep their order and are half as large as an OrderedDict, but to find the first key they step over
 # all that was deleted before it. So room is made for many at once: this part of the whole.
 _BATCH_SHARE: Final = 64
-_OVERHEAD: Final = 270  # octets of the objects of one entry beside their content: see bench/cache_memory.py
+# Octets of the objects of one entry beside their content, and its place in dictionaries in which much came and went:
+# see bench/cache_memory.py.
+_OVERHEAD: Final = 360
 _TIDY: Final = 64
 
 Segment = dict[bytes, Entry]

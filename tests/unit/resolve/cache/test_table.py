@@ -101,12 +101,14 @@ def test_an_entry_larger_than_any_message_is_refused() -> None:
 
 
 def test_the_room_that_is_counted_is_about_what_is_taken() -> None:
-    # A key, its content and an entry: what sys.getsizeof says of them, and a place in a dictionary.
-    one = Entry(marshal.dumps((0, 0, (), (), ())), Sort.SUCCESS, 60, 1000.5)
-    table = Table(1024, Budget(MUCH))
-    table.insert(key(1), one)
-    taken = sum(each.__sizeof__() for each in (key(1), one.packed, one, one.born)) + 16 + 45
-    assert 0.8 < table.octets / taken < 1.25
+    # A key, its content and an entry: what sys.getsizeof says of them, and a place in a dictionary after a flood.
+    one = Entry(marshal.dumps((0, 0, (), (), ())), Sort.SUCCESS, 300, 1000.5)
+    table = Table(12_000, Budget(MUCH))
+    for number in range(100_000):
+        table.insert(key(number), Entry(one.packed, Sort.SUCCESS, 300, 1000.5), A)
+    place = table._probation.__sizeof__() / len(table) + 8  # and one in the list of its owner's
+    taken = sum(each.__sizeof__() for each in (key(1), one.packed, one, one.born, one.ttl)) + 16 + place
+    assert 0.8 < table.octets / len(table) / taken < 1.25
 
 
 A, B, C = (bytes((10, 244, 1, last)) for last in (1, 2, 3))
