@@ -49,7 +49,7 @@ FLAGS: Final = (
     Flag("prometheus-listen-address", "HOST:PORT", "what __PROMETHEUS__ENDPOINT__ stands for", ":9253"),
     Flag("reloadwithsignal", SWITCH, "a changed configuration counts at once; it always does", "false"),
     Flag("nodename", "NAME", "the Node it runs on, told to the cluster DNS", f"${NODE_NAME}"),
-    Flag("cache-octets", "OCTETS", "memory for all answers that are kept, whatever the Corefile says", "8388608"),
+    Flag("cache-octets", "OCTETS", "memory for all answers that are kept, whatever the Corefile says", "6291456"),
     Flag("dns.port", "PORT", "port of the addresses of -localip, and of keys without one", "53"),
     Flag("p", "PORT", "the same", "53"),
     Flag("pidfile", "FILE", "write the process id here once it serves"),

@@ -32,7 +32,7 @@ DEFAULTS = NodeCacheFlags(
     pid_file="",
     quiet=False,
     node_name="",
-    memory=MemoryLimits(4 << 20, 2 << 20, 2 << 20),
+    memory=MemoryLimits(3 << 20, 1536 << 10, 1536 << 10),
 )
 
 
