@@ -21,6 +21,7 @@ SOA = record(
     wire_name("example.org"), 6, wire_name("ns.example.org") + wire_name("a.example.org") + bytes(16) + MINIMUM
 )
 PORT = 5300
+LONGEST = 2.0  # seconds
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def test_n4_all_upstreams_gone_every_cached_name_is_answered_within_two_seconds(
             told = load.run(cached, window=4000, per_second=1000)
         print(f"not known to be gone: p50 {told.percentile(50):.3f} s, longest {max(told.seconds):.3f} s")
         assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
-        assert max(told.seconds) < 2.0
+        assert max(told.seconds) < LONGEST
         until(lambda: server.metric("coredns_proxy_healthcheck_failures_total") > 3, "it is known to be gone", 20)
         with closing(Load(server, False, [RIGHT])) as load:
             told = load.run(cached, window=4000, per_second=1000)
@@ -119,7 +120,7 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
     delay = 0.3
     with bad_upstream(slow(delay)) as upstream, node_cache(tmp_path, upstream) as server:
         told = asked_once(server, names("before", 60), stub_address(), window=1)
-        alone = told.percentile(90)
+        alone = told.percentile(50)
         flooder, flood = stub_address(), threading.Event()
 
         def keep_asking() -> None:
@@ -138,10 +139,11 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
             flood.set()
             thread.join()
         print(
-            f"p90 alone {alone:.3f} s, beside the flood {told.percentile(90):.3f} s, longest {max(told.seconds):.3f} s"
+            f"p50 alone {alone:.3f} s, beside the flood {told.percentile(50):.3f} s, longest {max(told.seconds):.3f} s"
         )
         assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 60)
-        assert told.percentile(90) < alone + 0.2
+        assert told.percentile(50) < alone + 0.2
+        assert max(told.seconds) < LONGEST
         assert server.metric("topodns_forward_dropped_total", reason="total") == 0
         assert server.metric("topodns_forward_in_flight") <= 256 + 4
 
