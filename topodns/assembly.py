@@ -12,12 +12,12 @@ from topodns.block_parts import Site, make_parts, make_road
 from topodns.circles import refuse_circles
 from topodns.counted import view_label
 from topodns.dns.message import Query, RRClass
-from topodns.dns.names import ROOT, name_text
+from topodns.dns.names import name_text
 from topodns.edge.timers import LoopTimers
 from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.chain import Host, build_chain
 from topodns.resolve.query_log import QueryLog
-from topodns.resolve.relay import is_road
+from topodns.resolve.road import is_road
 from topodns.resolve.step import Client
 from topodns.settings.memory import SERVER, MemoryLimits
 from topodns.settings.server import DEFAULT_UDP_SIZE, BlockKey, ServerBlock, Settings
@@ -123,9 +123,6 @@ class Assembly:
         site = Site(host, key.port, generation.match_at(at), self._machine.addresses)
         counted = self.workshop.counted
         parts = make_parts(workings, cluster, site, counted)
-        road = None
-        if key.origin == ROOT and is_road(block) and not workings.tells_node:
-            road = make_road(workings, site, counted, generation.settings)
         return Block(
             origin=key.origin,
             label=name_text(key.origin),
@@ -136,7 +133,7 @@ class Assembly:
             errors=workings.errors,
             view=_view_filter(block, host),
             view_name=view_label(block),
-            road=road,
+            road=make_road(workings, site, counted, key.origin) if is_road(block, key.origin) else None,
         )
 
 

@@ -3,22 +3,22 @@
 A step that only some Corefiles have is imported where it is made: a node's cache is half the size without them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from topodns.counted import Counted, ServerLabels, cache_labels, view_label
 from topodns.dns.message import Query
-from topodns.dns.names import ROOT, Name, name_text
+from topodns.dns.names import Name, name_text
 from topodns.resolve.blocks import Block
 from topodns.resolve.cache import ResponseCache
 from topodns.resolve.chain import Parts
 from topodns.resolve.chase import Chaser, Neighbours
-from topodns.resolve.relay import Road, ends_of
+from topodns.resolve.road import Road
 from topodns.resolve.step import Around, Client, Step
 from topodns.resolve.tally import server_label
-from topodns.settings.server import DEFAULT_UDP_SIZE, Settings
+from topodns.settings.server import DEFAULT_UDP_SIZE
 from topodns.workings import Workings
 
 if TYPE_CHECKING:
@@ -73,16 +73,16 @@ def make_parts(workings: Workings, cluster: "Cluster | None", site: Site, counte
     )
 
 
-def make_road(workings: Workings, site: Site, counted: Counted, settings: Settings) -> Road:
-    """The short way of a block for the root that `resolve.relay.is_road`."""
+def make_road(workings: Workings, site: Site, counted: Counted, origin: Name) -> Road:
+    """The short way under this origin of a block, which `resolve.road.is_road`."""
     block = workings.settings
     return Road(
         forwarding=workings.forwards[0],
         cache=_cache(workings, site, counted),
         guard=workings.guard,
         balancer=workings.balancer,
-        elsewhere=ends_of((*_known(workings), *_other_origins(settings))),
-        label=name_text(ROOT),
+        elsewhere=block.kubernetes.origins if block.kubernetes is not None else (),
+        label=name_text(origin),
         payload_size=block.bufsize or DEFAULT_UDP_SIZE,
     )
 
@@ -92,15 +92,6 @@ def _cache(workings: Workings, site: Site, counted: Counted) -> ResponseCache | 
     if workings.cache is None:
         return None
     return workings.cache.counting(counted.caches[cache_labels(workings.settings, site.server)])
-
-
-def _known(workings: Workings) -> tuple[Name, ...]:
-    kubernetes = workings.settings.kubernetes
-    return kubernetes.origins if kubernetes is not None else ()
-
-
-def _other_origins(settings: Settings) -> Iterable[Name]:
-    return (key.origin for block in settings.blocks for key in block.keys if key.origin != ROOT)
 
 
 def _translator(workings: Workings, site: Site, counted: Counted) -> Around | None:

@@ -7,7 +7,7 @@ reads files that few Corefiles have is imported where it is made, as in `block_p
 import asyncio
 import secrets
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
@@ -16,12 +16,12 @@ from topodns.cluster.facts import Fact
 from topodns.counted import Connections, Counted, cache_labels, servers_of
 from topodns.dns.bad_text import BadText
 from topodns.dns.message import Option
-from topodns.edge.upstream import DnsUpstream, UpstreamLimits, open_upstream
+from topodns.edge.upstream import Carrier, DnsUpstream, UpstreamLimits, open_upstream
 from topodns.resolve.cache import ResponseCache, room_of
-from topodns.resolve.course import Outcome, Timers
+from topodns.resolve.course import Timers
 from topodns.resolve.error_log import ErrorLog
-from topodns.resolve.exchange import Failure, Transport
-from topodns.resolve.forward import DEADLINE, Forwarding, OptionsFor, no_options
+from topodns.resolve.exchange import Came, Transport
+from topodns.resolve.forward import DEADLINE, Forwarding, Options
 from topodns.resolve.loadbalance import LoadBalancer
 from topodns.resolve.loop import LoopGuard
 from topodns.settings.forward import Forward, UpstreamAddress, UpstreamTransport
@@ -67,7 +67,6 @@ class Workings:
     hosts_source: "HostsSource | None" = None
     zone_files: "tuple[ZoneFileSource, ...]" = ()
     forwards: tuple[Forwarding, ...] = ()
-    tells_node: bool = False  # some forward says where its clients are
     watches: bool = False  # whether upstreams can be reached is told, also when nobody asks them
     guard: LoopGuard | None = None
     errors: ErrorLog | None = None
@@ -184,19 +183,17 @@ class Workshop:
                 self.counted.in_flight,
                 self.counted.forward,
                 followed=number < len(block.forward),
-                options_for=self._options_for(settings, workings),
+                options=self._options_for(settings),
                 deadline=min(DEADLINE, block.cancel or DEADLINE),
             )
 
-    def _options_for(self, settings: Forward, workings: Workings) -> OptionsFor:
+    def _options_for(self, settings: Forward) -> Options:
         """Our node's name for upstreams that are the cluster DNS, and for no others."""
         identity = self._identity
         told = all(address.host in identity.upstreams for address in settings.upstreams)
         if not told or not identity.node_name:
-            return no_options
-        workings.tells_node = True
-        options = ((int(Option.NODE_IDENTITY), identity.node_name.encode()),)
-        return lambda client: options
+            return ()
+        return ((int(Option.NODE_IDENTITY), identity.node_name.encode()),)
 
     def _guard(self, block: ServerBlock, workings: Workings) -> LoopGuard | None:
         if not block.loop or not workings.forwards:
@@ -216,15 +213,21 @@ class LateUpstream:
         # Made now, so that a certificate that cannot be read is a problem of the Corefile.
         self._tls = _tls_context(settings) if address.transport is UpstreamTransport.TLS else None
         self.opened: DnsUpstream | None = None
+        self._carriers: Mapping[Transport, Carrier] = {}
 
-    def exchange(self, message: bytes, transport: Transport, timeout: float) -> Outcome[bytes | Failure]:
-        return (self.opened or self._open()).exchange(message, transport, timeout)
+    def exchange(self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came) -> None:
+        carrier = self._carriers.get(transport)
+        if carrier is not None:
+            carrier.exchange(message, question, timeout, came)
+        else:
+            (self.opened or self._open()).exchange(message, question, transport, timeout, came)
 
     def close(self) -> None:
         """Later: what is on its way may have to ask again, also one that nobody has asked so far."""
         asyncio.get_running_loop().call_later(_LINGER, self._close)
 
     def _close(self) -> None:
+        self._carriers = {}
         if self.opened is not None:
             self.opened.close()
 
@@ -244,6 +247,7 @@ class LateUpstream:
             ),
             counts=self._counts,
         )
+        self._carriers = self.opened.carriers
         return self.opened
 
 

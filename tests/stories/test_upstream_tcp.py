@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour, bad_upstream
 from tests.support.loops import either_loop, eventually, needs_ipv6, run
-from tests.support.messages import query
 from tests.support.upstream_faults import (
     LIES,
     answers,
@@ -35,6 +34,7 @@ from tests.support.upstream_story import (
     addresses,
     ask,
     ask_briefly,
+    ask_within,
     open_files,
     reply,
     result,
@@ -198,7 +198,7 @@ def test_a_query_with_no_time_left_does_not_cost_others_their_connection(loop_na
     async def story() -> None:
         with bad_upstream(answers) as server:
             async with upstream_at(server.port) as upstream:
-                hurried = upstream.exchange(query("www.example.org A", ident=0), TCP, 0.0)
+                hurried = ask_within(0.0, upstream, TCP)
                 assert await addresses(ask(upstream, TCP)) == [ANSWER]
                 assert hurried.settled
             assert server.connections == 1

@@ -10,7 +10,7 @@ from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query
 from topodns.resolve.course import pursue
 from topodns.resolve.forward import ForwardCounts, Forwarding, InFlight
-from topodns.resolve.forward.outgoing import OptionsFor, no_options
+from topodns.resolve.forward.outgoing import Options
 from topodns.resolve.step import Client, Resolution
 from topodns.settings.forward import Forward, Policy, UpstreamAddress, UpstreamTransport
 
@@ -63,7 +63,7 @@ class ForwardScene:
         in_flight: InFlight | None = None,
         tls: bool = False,
         followed: bool = False,
-        options_for: OptionsFor = no_options,
+        options: Options = (),
         **settings: Any,
     ) -> None:
         self.timers = VirtualTimers()
@@ -84,7 +84,7 @@ class ForwardScene:
             self.in_flight,
             self.counts,
             followed,
-            options_for,
+            options,
         )
 
     def ask(self, query: Query, asker: Client = NOBODY) -> Waiting:

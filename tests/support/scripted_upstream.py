@@ -8,8 +8,8 @@ from dnslib import AAAA, RD, RR, A, DNSHeader, DNSRecord
 
 from tests.support.messages import Opt
 from topodns.dns.message import Flag, Rcode
-from topodns.resolve.course import Outcome, Timers
-from topodns.resolve.exchange import Failure, Transport
+from topodns.resolve.course import Timers
+from topodns.resolve.exchange import Came, Failure, Transport
 
 Behaviour = Callable[[bytes], bytes | Failure | None]
 """The message -> what comes of it; None is silence."""
@@ -41,24 +41,24 @@ class ScriptedUpstream:
     def behave(self, *behaviours: Behaviour) -> None:
         self._behaviours = list(behaviours)
 
-    def exchange(self, message: bytes, transport: Transport, timeout: float) -> Outcome[bytes | Failure]:
+    def exchange(self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came) -> None:
+        assert message[12:].startswith(question), "another question than the message's"
         asked = Asked(message, transport, timeout)
         if message[12:17] == _PROBE:
             self.probes.append(asked)
-            return self._settle(None if self.probes_fail else says()(message), 0.0, timeout)
+            self._tell(came, None if self.probes_fail else says()(message), 0.0, timeout)
+            return
         self.asked.append(asked)
         behave = self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
-        return self._settle(behave(message), self.delay, timeout)
+        self._tell(came, behave(message), self.delay, timeout)
 
-    def _settle(self, result: bytes | Failure | None, delay: float, timeout: float) -> Outcome[bytes | Failure]:
-        outcome: Outcome[bytes | Failure] = Outcome()
+    def _tell(self, came: Came, result: bytes | Failure | None, delay: float, timeout: float) -> None:
         if result is None or delay > timeout:
-            self._timers.call_later(timeout, lambda: outcome.settle(Failure("i/o timeout", True)))
+            self._timers.call_later(timeout, lambda: came(Failure("i/o timeout", True)))
         elif delay:
-            self._timers.call_later(delay, lambda: outcome.settle(result))
+            self._timers.call_later(delay, lambda: came(result))
         else:
-            outcome.settle(result)
-        return outcome
+            came(result)
 
     def close(self) -> None:
         """Nothing to let go."""

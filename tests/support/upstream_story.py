@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.support.loops import PATIENCE, eventually
 from tests.support.messages import Opt, Reply, query
+from topodns.dns.wire import HEADER_SIZE
 from topodns.edge.upstream import DnsUpstream, UpstreamLimits, open_upstream
 from topodns.resolve.course import Outcome
 from topodns.resolve.exchange import Failure, Transport
@@ -46,13 +47,22 @@ async def upstream_at(
 
 def ask(upstream: DnsUpstream, transport: Transport, question: str = "www.Example.org A") -> Outcome[bytes | Failure]:
     """Ask, with all the time that a story has."""
-    return upstream.exchange(query(question, Opt(), ident=0), transport, PATIENCE)
+    return ask_within(PATIENCE, upstream, transport, question)
 
 
 def ask_briefly(
     upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
 ) -> Outcome[bytes | Failure]:
-    return upstream.exchange(query(question, Opt(), ident=0), transport, BRIEF)
+    return ask_within(BRIEF, upstream, transport, question)
+
+
+def ask_within(
+    seconds: float, upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
+) -> Outcome[bytes | Failure]:
+    outcome: Outcome[bytes | Failure] = Outcome()
+    message = query(question, Opt(), ident=0)
+    upstream.exchange(message, query(question)[HEADER_SIZE:], transport, seconds, outcome.settle)
+    return outcome
 
 
 async def result(outcome: Outcome[bytes | Failure]) -> bytes | Failure:

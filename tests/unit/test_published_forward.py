@@ -81,8 +81,10 @@ def test_connections_are_counted_by_upstream_and_transport() -> None:
 
 def test_what_waits_and_what_was_not_asked_is_counted() -> None:
     counted = Counted(in_flight=InFlight(max_total=2, max_per_client=1))
-    admitted = [counted.in_flight.enter(address) for address in (b"a", b"a", b"b", b"c", b"d")]
-    assert admitted == [True, False, True, False, False]
+    for address, admitted in ((b"a", True), (b"a", False), (b"b", True), (b"c", False), (b"d", False)):
+        assert counted.in_flight.enter(address) is admitted
+        if not admitted:
+            counted.in_flight.note_drop(address)
     counted.forward.max_concurrent_rejects = 7
     assert shown(counted, "topodns_forward_in_flight") == {"": 2}
     assert shown(counted, "topodns_forward_dropped_total") == {'{reason="client"}': 1, '{reason="total"}': 2}

@@ -3,52 +3,50 @@
 Anything out of the ordinary is `reply`'s; nothing here raises.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from topodns.dns.message import RRset
 from topodns.dns.wire import HEADER_SIZE
 
-_TAIL: Final = 4  # type and class
 _RECORD: Final = 12  # octets of a record before its RDATA, its owner being a pointer
-_TTL_AT: Final = 6
 _POINTER: Final = b"\xc0\x0c"  # to the question
-_ONE: Final = b"\0\1"
-# QR, no TC, opcode QUERY; AA and RD as they like. Then: RA, AD and CD as they like, no Z, NOERROR.
-_FLAGS_HIGH: Final = frozenset({0x80, 0x81, 0x84, 0x85})
-_FLAGS_LOW: Final = frozenset({0x00, 0x10, 0x20, 0x30, 0x80, 0x90, 0xA0, 0xB0})
-# Types whose RDATA cannot hold a compressed name, and how long it is where that is fixed.
-_SIZES: Final = {b"\0\x01": 4, b"\0\x1c": 16, b"\0\x10": 0, b"\0\x41": 0, b"\0\x40": 0}
+# The flags, and one question: QR, no TC, opcode QUERY; AA, RD, RA, AD and CD as they like, no Z, NOERROR.
+_HEADS: Final = {
+    bytes((high, low, 0, 1)): high << 8 | low
+    for high in (0x80, 0x81, 0x84, 0x85)
+    for low in (0x00, 0x10, 0x20, 0x30, 0x80, 0x90, 0xA0, 0xB0)
+}
+# Type and class of questions whose RDATA cannot hold a compressed name -> the type; and how long it is, where always
+# the same, as records have it.
+_TYPES: Final = {
+    b"\0\x01\0\1": (1, b"\0\4"),
+    b"\0\x1c\0\1": (28, b"\0\x10"),
+    b"\0\x10\0\1": (16, b""),
+    b"\0\x40\0\1": (64, b""),
+    b"\0\x41\0\1": (65, b""),
+}
 
 
-class PlainReply(NamedTuple):
-    """NOERROR with one RRset that is the question's."""
+def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
+    """The flags (the whole second header word) of a message and the RRset that it answers this question section with.
 
-    flags: int  # the whole second header word
-    ttl: int  # seconds, as received
-    rdatas: tuple[bytes, ...]  # at least one
-
-
-def read_plain(data: bytes, question: bytes) -> PlainReply | None:
-    """What a message answers to this question section, spelled like this, if that is plain; else None.
-
-    What stands behind the answer is not looked at.
+    None unless it is NOERROR, and plain: that RRset is all of its answer, and the question is spelled like this. The
+    RRset has at least one record, all of one TTL, which is as received. What stands behind the answer is not looked at.
     """
-    size = _SIZES.get(question[-_TAIL:-2])
     at = HEADER_SIZE + len(question)
-    if size is None or len(data) < at:
+    flags, known = _HEADS.get(data[2:6]), _TYPES.get(question[-4:])
+    if flags is None or known is None or data[HEADER_SIZE:at] != question:
         return None
-    high, low = data[2], data[3]
-    if high not in _FLAGS_HIGH or low not in _FLAGS_LOW or data[4:6] != _ONE or data[HEADER_SIZE:at] != question:
-        return None
-    head = _POINTER + question[-_TAIL:] + data[at + _TTL_AT : at + _TTL_AT + 4]
+    qtype, size = known
+    ttl = data[at + 6 : at + 10]
+    head = _POINTER + question[-4:] + ttl + size
     rdatas = []
     for _ in range(data[6] << 8 | data[7]):
         start = at + _RECORD
-        if data[at : start - 2] != head or start > len(data):
+        if not data.startswith(head, at) or start > len(data):
             return None
         at = start + (data[start - 2] << 8 | data[start - 1])
         rdatas.append(data[start:at])
-        if size and at - start != size:
-            return None
     if not rdatas or at > len(data):
         return None
-    return PlainReply(high << 8 | low, int.from_bytes(head[-4:], "big"), tuple(rdatas))
+    return flags, RRset(b"", qtype, int.from_bytes(ttl, "big"), tuple(rdatas), 1)

@@ -8,8 +8,7 @@ from collections.abc import Callable
 class LoopTimers:
     """Made before there is a loop, used when there is one."""
 
-    def time(self) -> float:
-        return time.monotonic()
+    time = staticmethod(time.monotonic)  # the function itself: it is asked several times for each query
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(delay, callback)

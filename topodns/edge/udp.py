@@ -201,17 +201,14 @@ class UdpListener:
             port = int.from_bytes(memory[start + port_first : start + port_last], "big")
             reply = miss(memory[start : start + size], address, port)
             if isinstance(reply, Outcome):
-                self._await(reply, self._batch.peer(slot))
+                self._awaited += 1
+                reply.then(partial(self._take_late, self._batch.peer(slot)))
                 continue
             if reply is None or len(reply) > room:
                 continue
             length = lengths[slot] = len(reply)
             memory[start : start + length] = reply
         return lengths
-
-    def _await(self, outcome: Outcome[bytes | None], peer: object) -> None:
-        self._awaited += 1
-        outcome.then(partial(self._take_late, peer))
 
     def _take_late(self, peer: object, reply: bytes | None) -> None:
         """One turn of the loop often brings many replies from one upstream: they leave together at its end."""

@@ -8,7 +8,7 @@ from topodns.dns.message import Query, RRClass, RRType
 from topodns.dns.names import ROOT, Name
 from topodns.resolve.chain import Chain
 from topodns.resolve.error_log import ErrorLog
-from topodns.resolve.relay import Road
+from topodns.resolve.road import Road, RoadMap
 from topodns.resolve.step import Client, Resolution
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class BlockTable:
         self._rows: dict[Name, _Row] = {}  # only where there are views: others shall not pay for them
         if any(block.view is not None for row in rows.values() for block in row):
             self._rows = {origin: tuple(map(_with_double, row)) for origin, row in rows.items()}
-        self.root = None if self._rows else self._blocks.get(ROOT)  # the root's, whoever asks
+        self._root = None if self._rows else self._blocks.get(ROOT)  # the root's, whoever asks
+        # With views it is the query as a whole that says which block it is for.
+        self.roads = RoadMap({} if self._rows else {origin: block.road for origin, block in self._blocks.items()})
 
     def match(self, query: Query, client: Client) -> Block | None:
         """The block that answers this client's query, None where none does."""
@@ -72,7 +74,7 @@ class BlockTable:
             block = self._blocks.get(qname[-depth:])
             if block is not None:
                 return block
-        return self.root
+        return self._root
 
     def _match_viewed(self, depths: Iterable[int], query: Query, client: Client) -> Block | None:
         client_dependent = False

@@ -7,7 +7,7 @@ loop in tests. Time is a `Timers`: the event loop's, or a test's.
 
 import logging
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -32,14 +32,15 @@ class Timers(Protocol):
 class Outcome(Generic[T]):
     """A value that may not be there yet, settled once. Any number of courses may wait for it."""
 
-    __slots__ = ("_first", "_others", "_settled", "_value")
+    __slots__ = ("_settled", "_value", "_waiting")
 
-    def __init__(self) -> None:
+    _value: T  # where it is settled
+
+    def __init__(self, waiting: Callable[[T], object] | None = None) -> None:
+        """`waiting` waits from the start."""
         self._settled = False
-        self._value: T | None = None
-        # Mostly one waits, and three outcomes are made for each forwarded query: no list for one.
-        self._first: Callable[[T], object] | None = None
-        self._others: list[Callable[[T], object]] | None = None
+        # Mostly one waits, and two outcomes are made for each forwarded query: no list for one.
+        self._waiting: Callable[[T], object] | list[Callable[[T], object]] | None = waiting
 
     @property
     def settled(self) -> bool:
@@ -50,29 +51,28 @@ class Outcome(Generic[T]):
         if self._settled:
             return
         self._settled, self._value = True, value
-        first, others = self._first, self._others
-        self._first = self._others = None
-        if first is not None:
-            first(value)
-        if others is not None:
-            for go_on in others:
+        waiting, self._waiting = self._waiting, None
+        if isinstance(waiting, list):
+            for go_on in waiting:
                 go_on(value)
+        elif waiting is not None:
+            waiting(value)
 
     def then(self, go_on: Callable[[T], object]) -> None:
         """Call `go_on` with the value: at once where it is there. It must not raise."""
         if self._settled:
-            go_on(cast(T, self._value))
-        elif self._first is None:
-            self._first = go_on
-        elif self._others is None:
-            self._others = [go_on]
+            go_on(self._value)
+        elif self._waiting is None:
+            self._waiting = go_on
+        elif isinstance(self._waiting, list):
+            self._waiting.append(go_on)
         else:
-            self._others.append(go_on)
+            self._waiting = [self._waiting, go_on]
 
     def __await__(self) -> Generator["Outcome[T]", None, T]:
         if not self._settled:
             yield self
-        return cast(T, self._value)
+        return self._value
 
 
 def pursue(course: Course[T], then: Callable[[T], object]) -> None:

@@ -16,7 +16,7 @@ from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.course import Course, Outcome, pursue
 from topodns.resolve.forward import Answer
 from topodns.resolve.hot import HotTable
-from topodns.resolve.relay import Plain, Relay
+from topodns.resolve.relay import Crossing, Relay
 from topodns.resolve.step import Answered, BadOption, Client, Dropped, Resolution, Scope
 from topodns.resolve.tally import Cell, Kind, Tally, type_label
 from topodns.settings.server import DEFAULT_UDP_SIZE
@@ -66,9 +66,7 @@ class Handler:
         self.local_port = local_port
         self._own_name = own_name
         self._udp = tally.transport == "udp"
-        self._relay: Relay | None = None
-        if blocks.root is not None and blocks.root.road is not None:
-            self._relay = Relay(blocks.root.road, tally, clock, self._conclude_relayed)
+        self._relay = Relay(blocks.roads, tally, clock, self._conclude_relayed) if blocks.roads else None
 
     def succeeded_by(self, blocks: BlockTable, table: HotTable) -> "Handler":
         """A handler of the same socket for other blocks: a reload."""
@@ -147,19 +145,17 @@ class Handler:
             self._note_bug(f"a message of {len(asked.data)} octets")
             return self._refuse_unread(asked.data, Rcode.SERVFAIL, asked.started)
 
-    def _conclude_relayed(self, plain: Plain, answer: Answer) -> bytes | None:
+    def _conclude_relayed(self, crossing: Crossing, answer: Answer) -> bytes | None:
         """The long way back of a question that went the short way there."""
-        data, block = plain.data, self.blocks.root
-        assert block is not None
-        assert block.road is not None
+        data = crossing.data
         try:
             query = read_query(data)
-            client = Client(plain.address, plain.port, self.tally.transport, self.local_port)
-            asked = Asked(data, query, client, block, plain.started)
-            return self._conclude(asked, block.road.resolution(answer, query, client))
+            client = Client(crossing.address, crossing.port, self.tally.transport, self.local_port)
+            asked = Asked(data, query, client, self.blocks.match(query, client), crossing.started)
+            return self._conclude(asked, crossing.tail.road.resolution(answer, query, client))
         except Exception:
             self._note_bug(f"a message of {len(data)} octets")
-            return self._refuse_unread(data, Rcode.SERVFAIL, plain.started)
+            return self._refuse_unread(data, Rcode.SERVFAIL, crossing.started)
 
     def _instead(self, asked: Asked, problem: Exception) -> Resolution | Dropped:
         """What becomes of a query whose steps raised this."""

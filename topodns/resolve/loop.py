@@ -44,13 +44,8 @@ class LoopGuard:
         self._secret = secret
         self._probe: Name | None = None  # the one that is under way
         self._came_back = False
-        self._looping = False
+        self.looping = False  # nothing is forwarded now
         self._next: Timer | None = None
-
-    @property
-    def looping(self) -> bool:
-        """Whether nothing is forwarded now."""
-        return self._looping
 
     def start(self) -> None:
         """Send the first probe soon."""
@@ -66,7 +61,7 @@ class LoopGuard:
         if query.qname == self._probe and query.qtype == _HINFO:
             self._came_back = True
             self.counts.detected += 1
-        elif not self._looping:
+        elif not self.looping:
             return None
         self.counts.refused += 1
         return Resolution(Response(Rcode.SERVFAIL, flags=Flag.RA, ede=_LOOPING), "loop", Scope.CLIENT)
@@ -86,16 +81,16 @@ class LoopGuard:
                 return
 
     def _judge(self, _: None) -> None:
-        if self._came_back != self._looping:
-            self._looping = self._came_back
+        if self._came_back != self.looping:
+            self.looping = self._came_back
             self._tell()
         self._probe = None
-        if self._looping:
+        if self.looping:
             self._next = self._timers.call_later(RECHECK, self._send_probe)
 
     def _tell(self) -> None:
         where = name_text(self._origin)
-        if self._looping:
+        if self.looping:
             log.error(
                 "plugin/loop: Loop detected for %s: an upstream sends queries back to us; forwarding stops", where
             )

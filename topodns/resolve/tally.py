@@ -83,7 +83,9 @@ class Tally:
     def count(self, cell: Cell, seconds: float) -> None:
         """One answer of this kind took so long to make."""
         cell[0] += 1  # type: ignore[operator]
-        _book(cell[1], 1, seconds)  # type: ignore[arg-type]
+        durations: Durations = cell[1]  # type: ignore[assignment]
+        durations[0] += seconds
+        durations[1 + bisect_left(DURATION_BUCKETS, seconds)] += 1
 
     def batch_done(self, hits: int, seconds: float, last_cell: Cell | None) -> None:
         """`hits` hot answers, counted in their cells already, took `seconds` together.

@@ -2,10 +2,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.forward_scene import ForwardScene
 from tests.support.objects import packed
+from tests.support.scripted_upstream import silent
 from tests.support.server import block, dig
+from topodns.dns.names import Name, name_wire, parse_name
 from topodns.dns.wire import read_query
 from topodns.resolve.blocks import Block, BlockTable
+from topodns.resolve.road import Road
 from topodns.resolve.step import Client
 from topodns.resolve.view.filter import ViewFilter
 from topodns.settings.view import View
@@ -17,6 +21,14 @@ NO_ROOT = ("local.", "cluster.local.")
 def find(table: BlockTable, question: str, address: str = "10.0.0.1") -> Block | None:
     """The block that is asked about `NAME TYPE`."""
     return table.match(read_query(dig(question)), Client(packed(address), 40212, "udp"))
+
+
+def road(origin: str, *elsewhere: Name) -> Road:
+    return Road(ForwardScene(silent).forwarding, None, None, None, elsewhere, origin, 1232)
+
+
+def on_road(origin: str, taken: Road) -> Block:
+    return replace(block(origin), road=taken)
 
 
 def origin_for(origins: tuple[str, ...], question: str) -> str | None:
@@ -154,8 +166,26 @@ def test_a_block_is_client_dependent_where_another_client_might_have_another(
     assert found.client_dependent is dependent
 
 
-def test_a_table_says_which_block_is_the_roots_only_where_nobody_has_a_view() -> None:
-    plain, elsewhere = block("."), viewed("example.", "inside", INSIDE)
-    assert BlockTable([plain]).root is plain
-    assert BlockTable([block("example.")]).root is None
-    assert BlockTable([plain, elsewhere]).root is None
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("www.example.", "example."),
+        ("example.", "example."),
+        ("web.cluster.local.", None),  # the block of the root has them elsewhere
+        ("cluster.local.", None),
+        ("local.", "."),
+        ("www.closed.example.", None),  # a block without a road
+        ("notclosed.example.", "example."),
+        (".", "."),
+    ],
+)
+def test_the_longest_origin_above_a_name_says_which_road_it_takes(name: str, found: str | None) -> None:
+    root, example = road(".", ("cluster", "local")), road("example.")
+    table = BlockTable([on_road(".", root), on_road("example.", example), block("closed.example.")])
+    assert table.roads.find(name_wire(parse_name(name))) is {".": root, "example.": example, None: None}[found]
+
+
+def test_no_name_has_a_road_where_somebody_has_a_view() -> None:
+    roads = BlockTable([on_road(".", road(".")), viewed("example.", "inside", INSIDE)]).roads
+    assert not roads
+    assert roads.find(name_wire(parse_name("www.other."))) is None

@@ -10,49 +10,63 @@ from hypothesis import strategies as st
 
 from tests.support.corefiles import only_block
 from tests.support.courses import at_once
-from tests.support.messages import DO, KEEPALIVE, RD, Opt, query
-from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses, says
+from tests.support.messages import DO, KEEPALIVE, NODE_IDENTITY, RD, Opt, query
+from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses, says, whatever
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Flag, Rcode
-from topodns.dns.names import ROOT
+from topodns.dns.names import ROOT, parse_name
 from topodns.resolve.blocks import Block, BlockTable
 from topodns.resolve.cache import ResponseCache
 from topodns.resolve.chain import Host, Parts, build_chain
-from topodns.resolve.forward import ForwardCounts, Forwarding, InFlight
+from topodns.resolve.forward import ForwardCounts, Forwarding, InFlight, Options
 from topodns.resolve.handler import Handler
 from topodns.resolve.hot import HotTable
 from topodns.resolve.loadbalance import LoadBalancer
 from topodns.resolve.loop import LoopCounts, LoopGuard
-from topodns.resolve.relay import Relay, Road, ends_of, is_road
+from topodns.resolve.relay import Relay
+from topodns.resolve.road import Road, is_road
 from topodns.resolve.tally import Tally
 
 CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
 AD, CD = int(Flag.AD), int(Flag.CD)
 
 
+IDENTITY = ((NODE_IDENTITY, b"node-a"),)
+
+
 class Resolver:
-    """The handler of one socket before one upstream, with or without the short way; `cache` and `loadbalance` too."""
+    """The handler of one socket before one upstream, with or without the short way; `cache` and `loadbalance` too.
+
+    Its block is for `origin`; an upstream that is told the node gets `options` with each question.
+    """
 
     def __init__(
-        self, short: bool, behave: Behaviour, directives: str = "cache 30\nloadbalance", udp: bool = True
+        self,
+        short: bool,
+        behave: Behaviour,
+        directives: str = "cache 30\nloadbalance",
+        udp: bool = True,
+        origin: str = ".",
+        options: Options = (),
     ) -> None:
         self.timers = VirtualTimers()
         block = only_block(f"forward . 192.0.2.1\n{directives}")
         self.upstream = ScriptedUpstream("192.0.2.1:53", self.timers, behave)
-        counts = ForwardCounts()
         self.in_flight = InFlight(max_per_client=2)
-        forward = Forwarding(block.forward[0], [self.upstream], self.timers, Random(1), self.in_flight, counts)
+        settings, counts = block.forward[0], ForwardCounts()
+        forward = Forwarding(settings, [self.upstream], self.timers, Random(1), self.in_flight, counts, options=options)
         self.guard = LoopGuard(ROOT, [forward], self.timers, lambda: "secret", LoopCounts())
         balancer = LoadBalancer(block.loadbalance, Random(1)) if block.loadbalance is not None else None
         self.cache = ResponseCache(block.cache, self.timers) if block.cache is not None else None
         parts = Parts(balancer=balancer, cache=self.cache, loop=self.guard, forwards=(forward,))
-        elsewhere = ends_of((("cluster", "local"),))
-        self.road = Road(forward, self.cache, self.guard, balancer, elsewhere, ".", 1232)
+        road = Road(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
         chain = build_chain(block, Host("host-1", Random(1)), parts)
         table = HotTable(lambda address: "", Random(1), self.timers.time)
         self.tally = Tally("dns://:53", "udp" if udp else "tcp", "1")
-        blocks = BlockTable([Block(ROOT, ".", chain, 1232, balancer is not None, road=self.road if short else None)])
-        self.handler = Handler(blocks, table, self.tally, self.timers.time, 53)
+        name = parse_name(origin)
+        answering = Block(name, origin, chain, 1232, balancer is not None, road=road if short else None)
+        self.blocks = BlockTable([answering])
+        self.handler = Handler(self.blocks, table, self.tally, self.timers.time, 53)
 
     def ask(self, data: bytes) -> bytes | None:
         reply = self.handler.answer(data, CLIENT, PORT)
@@ -89,23 +103,56 @@ OPTS = st.sampled_from([None, Opt(), Opt(size=0), Opt(size=4096), Opt(flags=DO),
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=25, deadline=None)
 @given(
     opt=OPTS,
     flags=st.sampled_from([0, RD, RD | AD, RD | CD, RD | AD | CD]),
     directives=st.sampled_from(["cache 30", "", "cache 30 {\nkeepttl\n}"]),
     udp=st.booleans(),
+    origin=st.sampled_from([".", "example.", "www.example."]),
+    options=st.sampled_from([(), IDENTITY]),
 )
 def test_both_ways_give_the_same_octets_and_counts(
-    answer: str, opt: Opt | None, flags: int, directives: str, udp: bool
+    answer: str, opt: Opt | None, flags: int, directives: str, udp: bool, origin: str, options: Options
 ) -> None:
     data = query("www.example. A", opt, flags)
-    short, long = (Resolver(way, ANSWERS[answer], directives, udp) for way in (True, False))
+    short, long = (Resolver(way, ANSWERS[answer], directives, udp, origin, options) for way in (True, False))
     for _ in range(3):  # the second time from the cache
         replies = [resolver.ask(data) for resolver in (short, long)]
         assert replies[0] == replies[1]
     assert short.counted == long.counted
     assert short.upstream.asked == long.upstream.asked
+
+
+NAMES = [
+    *("www.example. A", "other.example. A", "a.www.example. AAAA", "example. A", "www.other. A", "cluster.local. A"),
+    *("www.cluster.local. A", "local. A", "www.local. A", ". A", f"{'a' * 63}.example. A", "wWw.example. A"),
+    f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 60}. A",
+]
+
+
+@pytest.mark.parametrize("origin", [".", "example.", "local."])
+def test_what_was_learned_of_one_question_is_no_other_s(origin: str) -> None:
+    """The rest behind a first label is taken apart once: never for a name or a message that it is not the rest of."""
+    short, long = (Resolver(way, WWW, origin=origin) for way in (True, False))
+    asked = [query(name, opt) for name in NAMES for opt in (None, Opt(), Opt(size=600), Opt(flags=DO))]
+    shifted = [data[:12] + b"\0" + data[12:] for data in asked]
+    overlong = [data[:12] + bytes([65]) + b"a" * 65 + data[12:] for data in asked]
+    pointing = [data[:12] + b"\xc0" + data[13:] for data in asked]
+    for data in (*asked, *shifted, *overlong, *pointing, *asked):
+        replies = [resolver.ask(data) for resolver in (short, long)]
+        assert replies[0] == replies[1], data
+    assert short.upstream.asked == long.upstream.asked
+
+
+def test_an_upstream_that_is_told_the_node_hears_it_with_each_plain_question() -> None:
+    """And nothing of the client's: one with a claim of its own goes the long way, where it is dropped."""
+    forged = Opt(options=((NODE_IDENTITY, b"node-b"),))
+    resolver = Resolver(True, whatever, origin="example.", options=IDENTITY)
+    for name, opt in (("a.example. A", None), ("b.example. A", Opt()), ("c.example. A", forged)):
+        resolver.ask(query(name, opt))
+    told = [asked.message[asked.message.index(b"\7example\0") + 13 :] for asked in resolver.upstream.asked]
+    assert told == [Opt(size=1232, options=IDENTITY).wire()] * 3
 
 
 @given(st.binary(max_size=80), st.booleans())
@@ -133,7 +180,7 @@ def test_what_is_not_plain_goes_the_long_way(data: bytes) -> None:
     short, long = Resolver(True, WWW), Resolver(False, WWW)
     assert short.ask(data) == long.ask(data)
     road = Resolver(True, WWW)
-    relay = Relay(road.road, road.tally, road.timers.time, lambda plain, answer: b"")
+    relay = Relay(road.blocks.roads, road.tally, road.timers.time, lambda crossing, answer: b"")
     assert relay(data, CLIENT, PORT) is None
 
 
@@ -189,16 +236,20 @@ def test_a_client_with_too_many_questions_is_dropped_on_the_long_way() -> None:
     ],
 )
 def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, open_: bool) -> None:
-    assert is_road(only_block(f"forward . 192.0.2.1\n{directives}")) is open_
+    assert is_road(only_block(f"forward . 192.0.2.1\n{directives}"), ROOT) is open_
 
 
 @pytest.mark.parametrize(
-    ("forward", "open_"),
+    ("forward", "origin", "open_"),
     [
-        ("forward . 192.0.2.1 192.0.2.2 {\npolicy sequential\nmax_concurrent 5\n}", True),
-        ("forward example 192.0.2.1", False),
-        ("forward . 192.0.2.1 {\nexcept example\n}", False),
+        ("forward . 192.0.2.1 192.0.2.2 {\npolicy sequential\nmax_concurrent 5\n}", ".", True),
+        ("forward . 192.0.2.1", "cluster.local.", True),
+        ("forward . 192.0.2.1\ncache 30 cluster.local", "cluster.local.", True),
+        ("forward . 192.0.2.1\ncache 30 svc.cluster.local", "cluster.local.", False),
+        ("forward local 192.0.2.1", "cluster.local.", True),
+        ("forward example 192.0.2.1", ".", False),
+        ("forward . 192.0.2.1 {\nexcept example\n}", ".", False),
     ],
 )
-def test_the_short_way_is_for_a_forward_of_everything(forward: str, open_: bool) -> None:
-    assert is_road(only_block(forward)) is open_
+def test_the_short_way_is_for_a_forward_of_everything(forward: str, origin: str, open_: bool) -> None:
+    assert is_road(only_block(forward), parse_name(origin)) is open_

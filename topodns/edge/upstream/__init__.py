@@ -6,10 +6,10 @@ from collections import defaultdict
 
 from topodns.edge.upstream.endpoint import resolve_endpoint
 from topodns.edge.upstream.limits import Counts, UpstreamLimits
-from topodns.edge.upstream.upstream import DnsUpstream
+from topodns.edge.upstream.upstream import Carrier, DnsUpstream
 from topodns.resolve.exchange import Transport
 
-__all__ = ["Counts", "DnsUpstream", "UpstreamLimits", "open_upstream"]
+__all__ = ["Carrier", "Counts", "DnsUpstream", "UpstreamLimits", "open_upstream"]
 
 _DEFAULTS = UpstreamLimits()
 

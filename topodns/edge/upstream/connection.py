@@ -6,14 +6,15 @@ owner's business.
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
-from topodns.dns.framing import MessageReader, frame
+from topodns.dns.framing import PREFIX, MessageReader
 from topodns.edge.upstream.failures import LOST, TIMED_OUT, failure_of
-from topodns.edge.upstream.limits import UpstreamLimits
-from topodns.edge.upstream.matching import HEADER, RandomIds, is_reply, question_of
-from topodns.resolve.course import Outcome, Timer
-from topodns.resolve.exchange import Failure
+from topodns.edge.upstream.limits import Counts, UpstreamLimits
+from topodns.edge.upstream.matching import HEADER, RandomIds, is_reply
+from topodns.resolve.course import Timer
+from topodns.resolve.exchange import Came, Failure
 
 _OPENING: Final = 1 << 16  # a load that no open connection has
 
@@ -21,28 +22,30 @@ _OPENING: Final = 1 << 16  # a load that no open connection has
 class Query:
     """One query over connections; it is always with one of them until it is settled."""
 
-    __slots__ = ("connection", "deadline", "heard", "ident", "message", "outcome", "question", "sends")
+    __slots__ = ("came", "connection", "deadline", "heard", "ident", "message", "question", "sends")
 
-    def __init__(self, message: bytes, deadline: float) -> None:
+    connection: "Connection"
+    ident: bytes
+    heard: int  # replies on its connection before it was sent
+
+    def __init__(self, message: bytes, question: bytes, deadline: float, came: Came) -> None:
         self.message = message
-        self.question = question_of(message)
+        self.question = question
         self.deadline = deadline
-        self.outcome: Outcome[bytes | Failure] = Outcome()
+        self.came = came
         self.sends = 0
-        self.ident = b""
-        self.heard = 0  # replies on its connection before it was sent
-        self.connection: Connection
 
     def expire(self) -> None:
         self.connection.give_up(self)
-        self.outcome.settle(TIMED_OUT)
+        self.came(TIMED_OUT)
 
 
 class Owner(Protocol):
     """Who opens connections and hands out queries."""
 
-    def replied(self, query: Query, message: bytes) -> None:
-        """The reply to a query is here; the connection has forgotten it."""
+    @property
+    def settled(self) -> Callable[[Query], None]:
+        """Called before a query gets the reply to it; the connection has forgotten it."""
 
     def expired(self, query: Query) -> None:
         """A query's time is over, and nothing more will be said of it."""
@@ -67,17 +70,25 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(
-        self, owner: Owner, loop: asyncio.AbstractEventLoop, limits: UpstreamLimits, ids: RandomIds, age: float
+        self,
+        owner: Owner,
+        loop: asyncio.AbstractEventLoop,
+        limits: UpstreamLimits,
+        ids: RandomIds,
+        counts: Counts,
+        age: float,
     ) -> None:
         self.is_open = False
-        self.in_flight = 0
+        self.load = _OPENING  # the less, the better for the next query: those in flight, and more until it is open
         self._owner = owner
         self._loop = loop
         self._limits = limits
-        self._ids = ids
-        # Ids in use. None stands for a query that was given up: its id is not used again, or a late reply could be
-        # taken for one to another query.
-        self._queries: dict[bytes, Query | None] = {}
+        self._counts = counts
+        self._settled = owner.settled
+        self._draw = ids.draw
+        # By the ids in use. None stands for a query that was given up: its id is not used again, or a late reply could
+        # be taken for one to another query.
+        self.queries: dict[bytes, Query | None] = {}
         self._unsent: list[bytes] = []
         self._reader = MessageReader()
         self._leaving = self._gone = False
@@ -88,32 +99,32 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     @property
-    def has_room(self) -> bool:
-        return len(self._queries) < self._limits.in_flight
-
-    @property
-    def load(self) -> int:
-        """The less, the better for the next query."""
-        return self.in_flight if self.is_open else _OPENING + self.in_flight
+    def in_flight(self) -> int:
+        return self.load if self.is_open else self.load - _OPENING
 
     def send(self, query: Query) -> None:
         """Have this query leave with all others of this turn of the loop. There must be room."""
-        ident = self._ids.draw()
-        while ident in self._queries:
-            ident = self._ids.draw()
-        self._queries[ident] = query
+        ident = self._draw()
+        while ident in self.queries:
+            ident = self._draw()
+        self.queries[ident] = query
         query.connection, query.ident, query.heard = self, ident, self._heard
         query.sends += 1
-        self.in_flight += 1
-        if self.is_open and not self._unsent:
-            self._loop.call_soon(self._flush)
-        self._unsent.append(frame(ident + query.message[2:]))
+        self.load += 1
+        if self.is_open:
+            self._counts.hits += 1
+            if not self._unsent:
+                self._loop.call_soon(self._flush)
+        else:
+            self._counts.misses += 1
+        message = query.message
+        self._unsent.append(len(message).to_bytes(PREFIX, "big") + ident + message[2:])
 
     def give_up(self, query: Query) -> None:
         """Its time is over. Where no reply came since it was sent, this connection is not trusted with another one."""
-        self._queries[query.ident] = None
-        self.in_flight -= 1
-        if self._heard == query.heard or len(self._queries) - self.in_flight > self._limits.in_flight // 2:
+        self.queries[query.ident] = None
+        self.load -= 1
+        if self._heard == query.heard or len(self.queries) - self.in_flight > self._limits.in_flight // 2:
             self.leave()
         self._owner.expired(query)
         self._note_idle()
@@ -139,6 +150,7 @@ class Connection(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._limits.unacknowledged * 1000))
         self.is_open = True
+        self.load -= _OPENING
         self._used = self._loop.time()
         self._flush()
         self._look_at_age()
@@ -146,8 +158,17 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for message in self._reader.receive_data(data):
-            self._match(message)
-        self._note_idle()
+            query = self.queries.get(message[:2])
+            if query is not None and is_reply(message, query.question):
+                del self.queries[query.ident]
+                self.load -= 1
+                self._heard += 1
+                self._settled(query)
+                query.came(message)
+            else:
+                self._stray(query, message)
+        if not self.load:
+            self._note_idle()
 
     def eof_received(self) -> bool:
         """What is in flight will not be answered here: whoever closes its half has said all."""
@@ -157,19 +178,13 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._drop(failure_of(exc))
 
-    def _match(self, message: bytes) -> None:
+    def _stray(self, query: Query | None, message: bytes) -> None:
+        """No reply, though perhaps with the id of this query."""
         if len(message) < HEADER:  # no DNS message: what follows cannot be trusted to be any
             self.fail(LOST)
             return
-        query = self._queries.get(message[:2])
-        if query is not None and is_reply(message, query.question):
-            del self._queries[query.ident]
-            self.in_flight -= 1
-            self._heard += 1
-            self._owner.replied(query, message)
-            return
         if query is None:
-            self._queries.pop(message[:2], None)
+            self.queries.pop(message[:2], None)
         self._owner.strayed()
 
     def _flush(self) -> None:
@@ -215,6 +230,6 @@ class Connection(asyncio.Protocol):
         self._gone = self._leaving = True
         if self._timer is not None:
             self._timer.cancel()
-        queries = [query for query in self._queries.values() if query is not None]
-        self._queries = {}
+        queries = [query for query in self.queries.values() if query is not None]
+        self.queries = {}
         self._owner.lost(self, queries, failure)

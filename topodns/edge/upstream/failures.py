@@ -4,7 +4,6 @@ import os
 import ssl
 from typing import Final
 
-from topodns.resolve.course import Outcome
 from topodns.resolve.exchange import Failure
 
 TIMED_OUT: Final = Failure("i/o timeout", timed_out=True)
@@ -27,10 +26,3 @@ def failure_of(reason: Exception | None) -> Failure:
     if isinstance(reason, OSError) and reason.errno:
         return Failure(os.strerror(reason.errno).lower(), timed_out=False)
     return Failure(str(reason) or type(reason).__name__, timed_out=False)
-
-
-def failed(failure: Failure) -> Outcome[bytes | Failure]:
-    """The outcome of an exchange that came to nothing at once."""
-    outcome: Outcome[bytes | Failure] = Outcome()
-    outcome.settle(failure)
-    return outcome

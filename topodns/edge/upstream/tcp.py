@@ -5,6 +5,7 @@ other one at once, and should that be lost as well, over a new one.
 """
 
 import asyncio
+from collections.abc import Callable
 from random import uniform
 from typing import Any, Final
 
@@ -14,8 +15,7 @@ from topodns.edge.upstream.endpoint import Endpoint
 from topodns.edge.upstream.failures import BUSY, LOST, failure_of
 from topodns.edge.upstream.limits import Counts, UpstreamLimits
 from topodns.edge.upstream.matching import RandomIds
-from topodns.resolve.course import Outcome
-from topodns.resolve.exchange import Failure
+from topodns.resolve.exchange import Came, Failure
 
 _SENDS: Final = 3  # of one query at most: over one connection, the other one, and a new one
 _GOODBYE: Final = 1.0  # seconds that the other side has to end TLS in an orderly way
@@ -34,6 +34,7 @@ class TcpCarrier:
         counts: Counts,
     ) -> None:
         self.counts = counts
+        self.settled: Callable[[Query], None] = deadlines.discard
         self._loop = loop
         self._endpoint = endpoint
         self._limits = limits
@@ -49,26 +50,21 @@ class TcpCarrier:
     def open_sockets(self) -> int:
         return len(self._connections) + len(self._leaving)
 
-    def exchange(self, message: bytes, timeout: float) -> Outcome[bytes | Failure]:
+    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> None:
         """As `Upstream.exchange`."""
-        query = Query(message, self._loop.time() + timeout)
         connection = self._choose(timeout)
         if connection is None:
-            query.outcome.settle(BUSY)
-        else:
-            self._deadlines.add(query)
-            self._send(query, connection)
-        return query.outcome
+            came(BUSY)
+            return
+        query = Query(message, question, self._loop.time() + timeout, came)
+        self._deadlines.add(query)
+        connection.send(query)
 
     def close(self) -> None:
         """Close connections as soon as what is in flight is settled; nothing may be asked any more."""
         self._closing = True
         for connection in tuple(self._connections):
             connection.leave()
-
-    def replied(self, query: Query, message: bytes) -> None:
-        self._deadlines.discard(query)
-        query.outcome.settle(message)
 
     def expired(self, query: Query) -> None:
         self.counts.timed_out += 1
@@ -96,7 +92,7 @@ class TcpCarrier:
                 self._fail(query, failure)
             else:
                 self.counts.resent += 1
-                self._send(query, other)
+                other.send(query)
 
     def _another(self, query: Query, lost: Connection) -> Connection | None:
         """The connection to send a query again over. Who could not be reached just now is not tried again at once."""
@@ -113,9 +109,9 @@ class TcpCarrier:
         A query that finds its connection busy has a second one opened for those that come after it.
         """
         best = self._least_loaded()
-        if best is not None and not (best.is_open and best.in_flight):
-            return best
         if len(self._connections) >= self._limits.connections:
+            return best
+        if best is not None and not (best.is_open and best.in_flight):
             return best
         if best is None:
             return self._open(timeout)
@@ -126,23 +122,16 @@ class TcpCarrier:
         return best
 
     def _least_loaded(self) -> Connection | None:
-        best = None
+        best, room = None, self._limits.in_flight
         for connection in self._connections:
-            if connection.has_room and (best is None or connection.load < best.load):
+            if (best is None or connection.load < best.load) and len(connection.queries) < room:
                 best = connection
         return best
 
-    def _send(self, query: Query, connection: Connection) -> None:
-        if connection.is_open:
-            self.counts.hits += 1
-        else:
-            self.counts.misses += 1
-        connection.send(query)
-
     def _fail(self, query: Query, failure: Failure) -> None:
-        self._deadlines.discard(query)
+        self.settled(query)
         self.counts.timed_out += failure.timed_out
-        query.outcome.settle(failure)
+        query.came(failure)
 
     def _open(self, timeout: float) -> Connection:
         """A connection that is being opened; whoever waits for it fails with it when its time is over.
@@ -152,7 +141,7 @@ class TcpCarrier:
         """
         seconds = max(timeout, self._limits.connect)
         age = uniform(self._limits.max_age / 2, self._limits.max_age)
-        connection = Connection(self, self._loop, self._limits, self._ids, age)
+        connection = Connection(self, self._loop, self._limits, self._ids, self.counts, age)
         self._connections.append(connection)
         attempt = self._loop.create_task(self._attempt(connection, seconds), name=f"connect to {self._endpoint.name}")
         self._attempts.add(attempt)

@@ -12,11 +12,10 @@ from typing import Final
 
 from topodns.edge.upstream.deadlines import Deadlines
 from topodns.edge.upstream.endpoint import Endpoint
-from topodns.edge.upstream.failures import BUSY, TIMED_OUT, failed, failure_of
+from topodns.edge.upstream.failures import BUSY, TIMED_OUT, failure_of
 from topodns.edge.upstream.limits import Counts, UpstreamLimits
-from topodns.edge.upstream.matching import RandomIds, is_reply, question_of
-from topodns.resolve.course import Outcome
-from topodns.resolve.exchange import Failure
+from topodns.edge.upstream.matching import RandomIds, is_reply
+from topodns.resolve.exchange import Came, Failure
 
 _KIND: Final = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
 _DATAGRAM: Final = 0xFFFF  # octets: what an upstream sends is read whole, whatever it was offered
@@ -26,17 +25,18 @@ _AT_ONCE: Final = 64  # sockets looked at before the rest of the program has its
 class _Query:
     """One query and its socket."""
 
-    __slots__ = ("carrier", "deadline", "ident", "outcome", "question", "sock")
+    __slots__ = ("came", "carrier", "deadline", "descriptor", "ident", "question", "sock")
 
     def __init__(
-        self, carrier: "UdpCarrier", sock: socket.SocketType, ident: bytes, question: bytes, deadline: float
+        self, carrier: "UdpCarrier", sock: socket.SocketType, ident: bytes, question: bytes, deadline: float, came: Came
     ) -> None:
         self.carrier = carrier
         self.sock = sock
+        self.descriptor = sock.fileno()
         self.ident = ident
         self.question = question
         self.deadline = deadline
-        self.outcome: Outcome[bytes | Failure] = Outcome()
+        self.came = came
 
     def expire(self) -> None:
         self.carrier.counts.timed_out += 1
@@ -69,20 +69,21 @@ class UdpCarrier:
     def open_sockets(self) -> int:
         return len(self._queries)
 
-    def exchange(self, message: bytes, timeout: float) -> Outcome[bytes | Failure]:
+    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> None:
         """As `Upstream.exchange`."""
         if len(self._queries) >= self._limits.udp_sockets:
-            return failed(BUSY)
+            came(BUSY)
+            return
         ident = self._ids.draw()
         try:
             sock = self._send(ident + message[2:])
         except OSError as reason:
-            return failed(failure_of(reason))
+            came(failure_of(reason))
+            return
         self.counts.misses += 1
-        query = _Query(self, sock, ident, question_of(message), self._loop.time() + timeout)
-        self._queries[sock.fileno()] = query
+        query = _Query(self, sock, ident, question, self._loop.time() + timeout, came)
+        self._queries[query.descriptor] = query
         self._deadlines.add(query)
-        return query.outcome
 
     def close(self) -> None:
         """Let go of what is not needed for what is in flight; nothing may be asked any more."""
@@ -91,10 +92,10 @@ class UdpCarrier:
 
     def finish(self, query: _Query, result: bytes | Failure) -> None:
         """The query is settled and its port given back."""
-        del self._queries[query.sock.fileno()]
+        del self._queries[query.descriptor]
         self._deadlines.discard(query)
         query.sock.close()  # which also takes it out of the epoll
-        query.outcome.settle(result)
+        query.came(result)
         if self._closing:
             self._let_go()
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 from topodns.edge.upstream.deadlines import Deadlines
 from topodns.edge.upstream.endpoint import Endpoint
-from topodns.edge.upstream.failures import CLOSED, failed
+from topodns.edge.upstream.failures import CLOSED
 from topodns.edge.upstream.limits import Counts, UpstreamLimits
 from topodns.edge.upstream.matching import RandomIds
 from topodns.edge.upstream.tcp import TcpCarrier
 from topodns.edge.upstream.udp import UdpCarrier
-from topodns.resolve.course import Outcome
-from topodns.resolve.exchange import Failure, Transport
+from topodns.resolve.exchange import Came, Failure, Transport
+
+Carrier = UdpCarrier | TcpCarrier
+"""Asks one server over one transport; its `exchange` is that of `Upstream` but for that."""
 
 
 class DnsUpstream:
@@ -31,15 +33,16 @@ class DnsUpstream:
         ids = RandomIds()
         connected = Transport.TCP if endpoint.tls is None else Transport.TLS
         over_connections = TcpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[connected])
-        self._carriers: Mapping[Transport, UdpCarrier | TcpCarrier] = {connected: over_connections}
+        # Those that may be asked directly, too, until `close`.
+        self.carriers: Mapping[Transport, Carrier] = {connected: over_connections}
         if endpoint.tls is None:
             over_udp = UdpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[Transport.UDP])
-            self._carriers = {Transport.UDP: over_udp, connected: over_connections}
+            self.carriers = {Transport.UDP: over_udp, connected: over_connections}
 
     @property
     def counts(self) -> Mapping[Transport, Counts]:
         """What has been counted, by each transport that there is."""
-        return {transport: carrier.counts for transport, carrier in self._carriers.items()}
+        return {transport: carrier.counts for transport, carrier in self.carriers.items()}
 
     @property
     def in_flight(self) -> int:
@@ -48,19 +51,20 @@ class DnsUpstream:
 
     @property
     def open_sockets(self) -> int:
-        return sum(carrier.open_sockets for carrier in self._carriers.values())
+        return sum(carrier.open_sockets for carrier in self.carriers.values())
 
-    def exchange(self, message: bytes, transport: Transport, timeout: float) -> Outcome[bytes | Failure]:
+    def exchange(self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came) -> None:
         """As `Upstream.exchange`. It is given up up to `UpstreamLimits.sweep` seconds late."""
-        carrier = self._carriers.get(transport)
+        carrier = self.carriers.get(transport)
         if self._closed:
-            return failed(CLOSED)
-        if carrier is None:
-            return failed(Failure(f"not to be asked over {transport.value}", timed_out=False))
-        return carrier.exchange(message, timeout)
+            came(CLOSED)
+        elif carrier is None:
+            came(Failure(f"not to be asked over {transport.value}", timed_out=False))
+        else:
+            carrier.exchange(message, question, timeout, came)
 
     def close(self) -> None:
         """As `Upstream.close`: sockets go when what is in flight is settled, at the latest when its time is over."""
         self._closed = True
-        for carrier in self._carriers.values():
+        for carrier in self.carriers.values():
             carrier.close()

@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from topodns.dns.message import Ede, Flag, Query, Rcode, Response, RRset
+from topodns.dns.message import Ede, Flag, Query, Rcode, Response
 from topodns.dns.names import ROOT, Name, is_subdomain, name_text
 from topodns.resolve.cache.counts import CacheCounts, zones_label
 from topodns.resolve.cache.entry import Entry, Sort, key_of
@@ -102,14 +102,6 @@ class ResponseCache:
     def arrived(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """What an upstream answered to a question that was not kept: kept now, and as its asker is to see it."""
         return self._arrived(key_of(query), query, client, resolution)
-
-    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, address: bytes) -> int:
-        """Keep an upstream's answer that is one RRset, the question's own; the TTL that it gets.
-
-        `address` is the client's.
-        """
-        self.counts.misses += 1
-        return self.memory.learn_plain(key, rrset, flags, recursion_desired, address)
 
     def _covers(self, qname: Name) -> bool:
         return any(is_subdomain(qname, origin) for origin in self._origins)

@@ -16,6 +16,7 @@ from topodns.settings.memory import MemoryLimits
 _MAX_FAILURES: Final = 1024  # entries; they live for seconds
 
 _RD: Final = int(Flag.RD)
+_SUCCESS, _DENIAL = Sort.SUCCESS, Sort.DENIAL  # reading an Enum's member costs 0.1 us
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +79,17 @@ class Memory:
 
     def knows(self, key: bytes) -> bool:
         """Whether there is anything about this question, fresh or not."""
-        return bool(self.success.peek(key) or self.denial.peek(key) or self.failure.peek(key))
+        return key in self.success or key in self.denial or key in self.failure
 
     def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes) -> int:
         """`learn` for one RRset that is the question's own, under no origin that is not kept; its TTL."""
-        verdict = self._rules.judge_positive(rrset.ttl)
-        if verdict is None:
-            return rrset.ttl
+        given = rrset.ttl
+        if not given:
+            return given
+        ttl = self._rules.positive_ttl(given)
         if recursion_desired:
-            self._insert(key, Entry(pack_plain(rrset, flags), verdict.sort, verdict.ttl, self._timers.time()), client)
-        return verdict.ttl
+            self._insert(key, Entry(pack_plain(rrset, flags), _SUCCESS, ttl, self._timers.time()), client)
+        return ttl
 
     def cap(self, response: Response) -> None:
         """Lower the TTLs of a response that is not for keeping."""
@@ -99,14 +101,14 @@ class Memory:
 
     def _insert(self, key: bytes, entry: Entry, client: bytes) -> Entry | None:
         sort = entry.sort
-        table = self.success if sort is Sort.SUCCESS else self.denial if sort is Sort.DENIAL else self.failure
+        table = self.success if sort is _SUCCESS else self.denial if sort is _DENIAL else self.failure
         if not table.insert(key, entry, client):
             self._counts.drops += 1
             return None
-        if sort is Sort.SUCCESS:
+        if sort is _SUCCESS:
             self.denial.remove(key)
             self.failure.remove(key)
-        elif sort is Sort.DENIAL:
+        elif sort is _DENIAL:
             self.failure.remove(key)
             if not self._prefer_positive:
                 self.success.remove(key)  # RFC 8767 section 4: nothing stale over a name known not to be there

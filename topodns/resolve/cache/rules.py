@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from topodns.dns.message import Flag, Query, Rcode, Response, RRClass, RRset, RRType
 from topodns.dns.names import Name, is_subdomain
 from topodns.resolve.cache.entry import Sort
-from topodns.settings.cache import Cache, Share
+from topodns.settings.cache import Cache
 
 _NOERROR: Final = int(Rcode.NOERROR)
 _NXDOMAIN: Final = int(Rcode.NXDOMAIN)
@@ -43,13 +43,17 @@ class Rules:
         if response.rcode in _FAILURES:
             return Verdict(Sort.FAILURE, self._servfail) if self._servfail else None
         if is_positive(query, response):
-            return self.judge_positive(_smallest_ttl(response))
-        ttl = _denial_ttl(response) if response.rcode in (_NOERROR, _NXDOMAIN) else None
-        return None if ttl is None else _verdict(Sort.DENIAL, ttl, self._denial)
+            ttl = _smallest_ttl(response)
+            return Verdict(Sort.SUCCESS, self.positive_ttl(ttl)) if ttl else None
+        denial = _denial_ttl(response) if response.rcode in (_NOERROR, _NXDOMAIN) else None
+        return Verdict(Sort.DENIAL, min(max(denial, self._denial.min_ttl), self._denial.max_ttl)) if denial else None
 
-    def judge_positive(self, ttl: int) -> Verdict | None:
-        """The same for an answer whose smallest TTL this is."""
-        return _verdict(Sort.SUCCESS, ttl, self._success)
+    def positive_ttl(self, ttl: int) -> int:
+        """The TTL of an answer whose smallest one is this, which is not 0."""
+        share = self._success
+        if ttl < share.min_ttl:
+            ttl = share.min_ttl
+        return share.max_ttl if ttl > share.max_ttl else ttl
 
     def keeps(self, sort: Sort, qname: Name) -> bool:
         """Whether this sort may be kept for the name (`disable`)."""
@@ -110,10 +114,6 @@ def _end_of_chain(qname: bytes, answer: list[RRset]) -> bytes | None:
 
 def _owner(rrset: RRset, qname: bytes) -> bytes:
     return rrset.owner.lower() or qname
-
-
-def _verdict(sort: Sort, ttl: int, share: Share) -> Verdict | None:
-    return Verdict(sort, min(max(ttl, share.min_ttl), share.max_ttl)) if ttl else None
 
 
 def _denial_ttl(response: Response) -> int | None:

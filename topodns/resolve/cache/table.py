@@ -55,6 +55,9 @@ class Table:
         """The entry, whatever its age."""
         return self._protected.get(key) or self._probation.get(key)
 
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._probation or key in self._protected
+
     def touch(self, key: bytes, client: bytes = b"") -> None:
         """The entry, which is there, was asked for again; `client` is who did, b"" nobody in particular."""
         segment = self._protected if key in self._protected else self._probation

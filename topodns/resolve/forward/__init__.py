@@ -4,10 +4,11 @@
 and `cleaning` are what leaves and what comes in.
 """
 
+from topodns.resolve.forward.answer import Answer
 from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
-from topodns.resolve.forward.flight import DEADLINE, Answer, Flight
+from topodns.resolve.forward.flight import DEADLINE, Flight
 from topodns.resolve.forward.limits import InFlight
-from topodns.resolve.forward.outgoing import Options, OptionsFor, no_options, plain_message
+from topodns.resolve.forward.outgoing import Options, Outgoing
 from topodns.resolve.forward.step import Forwarding
 
 __all__ = [
@@ -18,8 +19,6 @@ __all__ = [
     "Forwarding",
     "InFlight",
     "Options",
-    "OptionsFor",
+    "Outgoing",
     "UpstreamCounts",
-    "no_options",
-    "plain_message",
 ]

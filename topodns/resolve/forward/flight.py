@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Flag, Rcode, RRset
+from topodns.dns.message import Ede, EdeCode, Flag, Rcode
 from topodns.dns.names import name_text, wire_labels
-from topodns.dns.plain_reply import PlainReply, read_plain
+from topodns.dns.plain_reply import read_plain
 from topodns.dns.reply import Reply, read_reply
 from topodns.dns.wire import HEADER_SIZE, WireError
 from topodns.resolve.course import Outcome, Timers
 from topodns.resolve.exchange import Failure, Transport
-from topodns.resolve.forward.cleaning import clean, extended_error, sane_ttl
+from topodns.resolve.forward.answer import Answer
+from topodns.resolve.forward.cleaning import MAX_TTL, clean, extended_error, sane_ttl
 from topodns.resolve.forward.counts import ForwardCounts, rcode_label
 from topodns.resolve.forward.impatience import Impatience
 from topodns.resolve.forward.outgoing import without_edns
@@ -32,21 +33,7 @@ _PASSED_ON: Final = int(Flag.AA | Flag.TC | Flag.RA | Flag.AD)
 _TC: Final = int(Flag.TC)
 _WITHOUT_EDNS: Final = frozenset({int(Rcode.FORMERR), int(Rcode.NOTIMP), int(Rcode.BADVERS)})
 _question_tail: Final = struct.Struct("!HH")
-_UDP, _TCP, _TLS = Transport.UDP, Transport.TCP, Transport.TLS  # members of an enum are slow to get at
-
-
-@dataclass(slots=True)  # not frozen: one is made per question, and that takes four times as long
-class Answer:
-    """What came of a flight. Where nothing came, it `failed`, `rcode` is SERVFAIL, and `upstream` names all asked."""
-
-    rcode: int
-    flags: int
-    answer: tuple[RRset, ...] = ()
-    authority: tuple[RRset, ...] = ()
-    additional: tuple[RRset, ...] = ()
-    ede: Ede | None = None
-    upstream: str = ""
-    failed: bool = False
+_UDP, _TCP = Transport.UDP, Transport.TCP  # members of an enum are slow to get at
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +53,40 @@ Key = tuple[bytes, bool]
 """What is asked: the message, and whether over TCP rather than UDP, where an upstream knows both."""
 
 
-class Flight:
+class Flight(Outcome[Answer]):
     """Asks one upstream after the other; and one more beside it when that one takes long, where they are all alike.
 
-    `outcome` is settled within the plan's deadline, whatever upstreams do, and `landed` is called just before.
-    `addresses` are those of the clients that wait for it.
+    It is settled within the plan's deadline, whatever upstreams do, and `landed` is called just before. `addresses`
+    are those of the clients that wait for it.
     """
 
     __slots__ = (
         *("_deadline", "_dnssec_ok", "_failed", "_landed", "_pending", "_plan", "_problems", "_question", "_reached"),
-        *("_second_best", "_tried", "addresses", "key", "outcome", "over"),
+        *("_second_best", "_tried", "addresses", "key"),
     )
 
     def __init__(
-        self, plan: Plan, key: Key, question: bytes, dnssec_ok: bool, landed: Callable[["Flight"], object]
+        self,
+        plan: Plan,
+        key: Key,
+        question: bytes,
+        dnssec_ok: bool,
+        address: bytes,
+        landed: Callable[["Flight"], object],
+        then: Callable[[Answer], object] | None = None,
     ) -> None:
-        """`question` is the question section of the message of `key`; `dnssec_ok` is its DO bit."""
+        """`question` is the question section of the message of `key`; `dnssec_ok` is its DO bit.
+
+        `then` waits from the start.
+        """
+        self._settled = False  # as in Outcome.__init__: a call of it is 2 % of a forwarded query
+        self._waiting = then
         self.key = key
-        self.over = False
-        self.outcome: Outcome[Answer] = Outcome()
-        self.addresses: list[bytes] = []
+        self.addresses = [address]
         self._plan = plan
         self._question = question
         self._dnssec_ok = dnssec_ok
         self._landed = landed
-        self._deadline = 0.0
         self._tried: list[Candidate] = []  # in this round
         self._pending = 0  # attempts under way
         self._failed = 0  # attempts
@@ -98,17 +94,22 @@ class Flight:
         self._reached = False  # some upstream has failed in another way than by silence
         self._second_best: Answer | None = None  # one with an rcode that asks for another upstream's opinion
 
+    @property
+    def over(self) -> bool:
+        return self._settled
+
     def start(self, asked: float) -> None:
         """Take off, for a client that has waited since `asked`."""
         plan = self._plan
         now = plan.timers.time()
         self._deadline = (asked or now) + plan.deadline
-        candidate = plan.pool.pick(())
+        candidate = plan.pool.only or plan.pool.pick(())
         if candidate is None:
             self._ask_although_all_are_down()
         else:
-            self._try(candidate)
-        if plan.impatience is not None and not self.over:
+            message, tcp = self.key
+            self._ask(candidate, candidate.transports[tcp], message, now)
+        if plan.impatience is not None and not self._settled:
             plan.impatience.watch(self, now)
 
     def hurry(self) -> bool:
@@ -156,19 +157,21 @@ class Flight:
         self._ask_next()
 
     def _try(self, candidate: Candidate) -> None:
-        self._tried.append(candidate)
         message, tcp = self.key
-        self._ask(candidate, _TLS if candidate.tls else _TCP if tcp else _UDP, message)
+        self._ask(candidate, candidate.transports[tcp], message, self._plan.timers.time())
 
-    def _ask(self, candidate: Candidate, transport: Transport, message: bytes) -> None:
-        plan = self._plan
-        now = plan.timers.time()
-        timeout, left = plan.settings.read_timeout, self._deadline - now
+    def _ask_again(self, candidate: Candidate, transport: Transport, message: bytes) -> None:
+        """The same upstream, because of what its reply says."""
+        self._ask(candidate, transport, message, self._plan.timers.time())
+
+    def _ask(self, candidate: Candidate, transport: Transport, message: bytes, now: float) -> None:
+        self._tried.append(candidate)
+        timeout, left = self._plan.settings.read_timeout, self._deadline - now
         if left < timeout:
             timeout = max(left, 0.0)
         self._pending += 1
         came = partial(self._came, candidate, transport, message, now)
-        candidate.upstream.exchange(message, transport, timeout).then(came)
+        candidate.upstream.exchange(message, self._question, transport, timeout, came)
 
     def _came(
         self, candidate: Candidate, transport: Transport, message: bytes, started: float, result: bytes | Failure
@@ -176,10 +179,10 @@ class Flight:
         """What came of one attempt; perhaps long after another one has ended the flight."""
         self._pending -= 1
         try:
-            if isinstance(result, bytes):
-                self._read(candidate, transport, message, started, result)
-            else:
+            if not isinstance(result, bytes):
                 self._miss(candidate, result.problem, result.timed_out)
+            elif not self._take_plain(candidate, started, result):
+                self._read(candidate, transport, message, started, result)
         except Exception:  # the clients that wait get an answer all the same
             log.exception("bug: what %s said of %s", candidate.name, name_text(wire_labels(self._question)))
             self._give_up()
@@ -188,11 +191,6 @@ class Flight:
         if len(data) == HEADER_SIZE:
             self._read_bare(candidate, transport, message, data[3] & 0x0F)
             return
-        # What DNSSEC proves stands behind the answer.
-        plain = None if self.over or self._dnssec_ok else read_plain(data, self._question)
-        if plain is not None and not self._plan.settings.failover:
-            self._take_plain(candidate, started, plain)
-            return
         try:
             reply = read_reply(data)
         except WireError as unreadable:
@@ -200,34 +198,44 @@ class Flight:
             return
         candidate.counts.replied(reply.rcode, self._plan.timers.time() - started)
         candidate.health.answered()
-        if self.over:
+        if self._settled:
             return
         if not self._is_mine(reply):
             self._miss(candidate, "reply to another question", False)
         elif reply.flags & _TC and transport is _UDP and self._plan.settings.prefer_udp:
-            self._ask(candidate, _TCP, message)
+            self._ask_again(candidate, _TCP, message)
         elif reply.rcode in _WITHOUT_EDNS and message[11]:  # ARCOUNT: it had EDNS (RFC 6891 sections 6.1.3 and 7)
-            self._ask(candidate, transport, without_edns(message, self._question))
+            self._ask_again(candidate, transport, without_edns(message, self._question))
         else:
             self._weigh(candidate, reply)
 
     def _read_bare(self, candidate: Candidate, transport: Transport, message: bytes, rcode: int) -> None:
         """An error without a question: often of a server that knows no EDNS."""
         candidate.health.answered()
-        if self.over:
+        if self._settled:
             return
         if rcode in _WITHOUT_EDNS and message[11]:
-            self._ask(candidate, transport, without_edns(message, self._question))
+            self._ask_again(candidate, transport, without_edns(message, self._question))
         else:
             self._miss(candidate, f"{rcode_label(rcode)} without a question", False)
 
-    def _take_plain(self, candidate: Candidate, started: float, plain: PlainReply) -> None:
-        """Most replies: nothing to clean, and nothing to weigh."""
+    def _take_plain(self, candidate: Candidate, started: float, data: bytes) -> bool:
+        """Whether this is what most replies are: nothing to clean, and nothing to weigh."""
+        # What DNSSEC proves stands behind the answer.
+        if self._settled or self._dnssec_ok or self._plan.settings.failover:
+            return False
+        plain = read_plain(data, self._question)
+        if plain is None:
+            return False
         candidate.counts.replied(0, self._plan.timers.time() - started)
-        candidate.health.answered()
-        qtype, qclass = _question_tail.unpack_from(self._question, len(self._question) - _question_tail.size)
-        rrset = RRset(b"", qtype, sane_ttl(plain.ttl), plain.rdatas, qclass)
-        self._finish(Answer(0, plain.flags & _PASSED_ON, (rrset,), upstream=candidate.name))
+        if candidate.health.fails or not candidate.counts.reachable:
+            candidate.health.answered()
+        flags, rrset = plain
+        if rrset.ttl > MAX_TTL:
+            rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
+        self._landed(self)
+        self.settle(Answer(0, flags & _PASSED_ON, (rrset,), (), (), None, candidate.name, False, True))
+        return True
 
     def _is_mine(self, reply: Reply) -> bool:
         """The message has the name in lower case."""
@@ -250,7 +258,7 @@ class Flight:
 
     def _miss(self, candidate: Candidate, problem: str, timed_out: bool) -> None:
         candidate.health.suspect()
-        if self.over:
+        if self._settled:
             return
         if self._problems is None:
             self._problems = {}
@@ -276,7 +284,6 @@ class Flight:
         return Answer(Rcode.SERVFAIL, 0, ede=Ede(code, text), upstream=names, failed=True)
 
     def _finish(self, answer: Answer) -> None:
-        if not self.over:
-            self.over = True
+        if not self._settled:
             self._landed(self)
-            self.outcome.settle(answer)
+            self.settle(answer)

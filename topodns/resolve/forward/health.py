@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
+from topodns.dns.wire import HEADER_SIZE
 from topodns.resolve.course import Timer, Timers
 from topodns.resolve.exchange import Failure, Transport, Upstream
 from topodns.resolve.forward.counts import UpstreamCounts
@@ -82,7 +83,8 @@ class Health:
             self._timer.cancel()
 
     def _probe(self) -> None:
-        self._upstream.exchange(self._message, self._transport, PROBE_TIMEOUT).then(self._probed)
+        message = self._message
+        self._upstream.exchange(message, message[HEADER_SIZE:], self._transport, PROBE_TIMEOUT, self._probed)
 
     def _probed(self, result: bytes | Failure) -> None:
         if isinstance(result, bytes):

@@ -9,7 +9,7 @@ MAX_PER_CLIENT: Final = 256  # one that floods leaves room for fifteen others
 class InFlight:
     """The questions that wait, whoever forwards them; one object for the whole process.
 
-    Beyond the limits the newest is dropped and counted: a client that floods gets no answers, all others do.
+    Beyond the limits the newest is dropped: a client that floods gets no answers, all others do.
     """
 
     __slots__ = ("_by_client", "_max_per_client", "_max_total", "dropped_by_client", "dropped_in_total", "total")
@@ -22,22 +22,21 @@ class InFlight:
         self.dropped_in_total = 0  # because of all that wait
         self.dropped_by_client = 0  # because of those of the same client
 
-    def admits(self, address: bytes) -> bool:
-        """Whether one more question of this client may wait."""
-        return self.total < self._max_total and self._by_client.get(address, 0) < self._max_per_client
-
     def enter(self, address: bytes) -> bool:
-        """Whether one more question of this client may wait; if so, `leave` has to follow."""
+        """Whether one more question of this client may wait; if so, `leave` has to follow, else perhaps `note_drop`."""
         waiting = self._by_client.get(address, 0)
-        if waiting >= self._max_per_client:
-            self.dropped_by_client += 1
-            return False
-        if self.total >= self._max_total:
-            self.dropped_in_total += 1
+        if waiting >= self._max_per_client or self.total >= self._max_total:
             return False
         self._by_client[address] = waiting + 1
         self.total += 1
         return True
+
+    def note_drop(self, address: bytes) -> None:
+        """Count a question of this client that was not let in, and is dropped for that."""
+        if self._by_client.get(address, 0) >= self._max_per_client:
+            self.dropped_by_client += 1
+        else:
+            self.dropped_in_total += 1
 
     def leave(self, address: bytes) -> None:
         """One question of this client waits no more."""

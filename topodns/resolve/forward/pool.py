@@ -13,11 +13,11 @@ from topodns.settings.forward import Forward, Policy, UpstreamTransport
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """One upstream with its health and its counts. `tls`: spoken to over nothing else."""
+    """One upstream with its health and its counts."""
 
     name: str
     upstream: Upstream
-    tls: bool
+    transports: tuple[Transport, Transport]  # for a question that goes over UDP, and for one over TCP
     health: Health
     counts: UpstreamCounts
 
@@ -44,6 +44,7 @@ class Pool:
             for address, upstream in zip(settings.upstreams, upstreams, strict=True)
         )
         self._up = self.candidates
+        self.only = self.candidates[0] if len(self.candidates) == 1 else None  # where there is no choice, and it is up
         self._timers = timers
         self._next_look: Timer | None = None
 
@@ -54,7 +55,8 @@ class Pool:
         transport = Transport.TLS if tls else Transport.TCP if settings.force_tcp else Transport.UDP
         check, max_fails = settings.health_check, settings.max_fails
         health = Health(upstream, transport, check, max_fails, timers, counted, self._health_changed)
-        return Candidate(upstream.name, upstream, tls, health, counted)
+        transports = (transport, transport) if tls else (Transport.UDP, Transport.TCP)
+        return Candidate(upstream.name, upstream, transports, health, counted)
 
     def pick(self, tried: Collection[Candidate]) -> Candidate | None:
         """One that is up and was not tried, by the policy; None where there is none."""
@@ -83,6 +85,7 @@ class Pool:
 
     def _health_changed(self) -> None:
         self._up = tuple(each for each in self.candidates if not each.health.down)
+        self.only = self._up[0] if len(self._up) == 1 else None
 
 
 def _choice(policy: Policy, rng: Random) -> Choice:

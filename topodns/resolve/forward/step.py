@@ -1,6 +1,6 @@
 """The step of one `forward` directive: which questions it takes, how many at a time, and what comes of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
@@ -9,11 +9,12 @@ from topodns.dns.names import ROOT, Name, is_subdomain
 from topodns.dns.wire import HEADER_SIZE
 from topodns.resolve.course import Course, Timers
 from topodns.resolve.exchange import Upstream
+from topodns.resolve.forward.answer import Answer
 from topodns.resolve.forward.counts import ForwardCounts
-from topodns.resolve.forward.flight import DEADLINE, Answer, Flight, Key, Plan
+from topodns.resolve.forward.flight import DEADLINE, Flight, Key, Plan
 from topodns.resolve.forward.impatience import Impatience
 from topodns.resolve.forward.limits import InFlight
-from topodns.resolve.forward.outgoing import OptionsFor, no_options, question_message
+from topodns.resolve.forward.outgoing import Options, Outgoing
 from topodns.resolve.forward.pool import Pool
 from topodns.resolve.step import Client, Dropped, Resolution, Scope
 from topodns.settings.forward import Forward, Policy
@@ -44,15 +45,21 @@ class Forwarding:
         in_flight: InFlight,
         counts: ForwardCounts,
         followed: bool = False,
-        options_for: OptionsFor = no_options,
+        options: Options = (),
         deadline: float = DEADLINE,
     ) -> None:
-        """`deadline`: seconds in which a question is answered, by SERVFAIL if need be."""
+        """`deadline`: seconds in which a question is answered, by SERVFAIL if need be.
+
+        `options`: what upstreams are told with every question, whoever asks it.
+        """
+        self.outgoing = Outgoing(options)
         self._settings = settings
         self._takes_all = ROOT in settings.origins and not settings.excepted
+        self._max_concurrent = settings.max_concurrent
+        # Whether a question goes over TCP, where an upstream knows both: of a client over TCP, of one over UDP.
+        self._over_tcp = (settings.force_tcp or not settings.prefer_udp, settings.force_tcp)
         self._in_flight = in_flight
         self._counts = counts
-        self._options_for = options_for
         self._may_pass = followed and (bool(settings.next_rcodes) or settings.next_on_nodata)
         self._pool = Pool(settings, upstreams, timers, rng, counts)
         impatience = _impatience(settings, timers)
@@ -67,40 +74,46 @@ class Forwarding:
         """
         if not (self._takes_all or self._takes(query.qname)):
             return None
-        settings = self._settings
-        if 0 < settings.max_concurrent <= self._waiting:
+        if 0 < self._max_concurrent <= self._waiting:
             self._counts.max_concurrent_rejects += 1
             return Resolution(Response(Rcode.REFUSED, flags=0, ede=_TOO_MANY), "forward", _CLIENT)
-        message = question_message(query, self._options_for(client))
+        message = self.outgoing.question_message(query)
         question = message[HEADER_SIZE : HEADER_SIZE + len(query.spelling) + _QUESTION_TAIL]
         dnssec_ok = query.edns is not None and query.edns.dnssec_ok
         udp = client.transport == "udp"
-        return self._resolve(self.board(message, question, dnssec_ok, udp, client.address, client.asked))
-
-    def has_room(self, address: bytes) -> bool:
-        """Whether a question of this client would be forwarded now, rather than refused or dropped."""
-        return self._in_flight.admits(address) and not 0 < self._settings.max_concurrent <= self._waiting
+        flight = self.board(message, question, dnssec_ok, udp, client.address, client.asked)
+        if flight is None:
+            self._in_flight.note_drop(client.address)
+            raise Dropped("forward")
+        return self._resolve(flight)
 
     def board(
-        self, message: bytes, question: bytes, dnssec_ok: bool, udp: bool, address: bytes, asked: float
-    ) -> Flight:
+        self,
+        message: bytes,
+        question: bytes,
+        dnssec_ok: bool,
+        udp: bool,
+        address: bytes,
+        asked: float,
+        then: Callable[[Answer], object] | None = None,
+    ) -> Flight | None:
         """The flight of this message, new where none is under way (RFC 5452 section 5: never two at a time).
 
-        `asked` is when the client did, 0.0 for now: what was spent on other questions for it counts.
-
-        Raises Dropped where too many questions wait, of all or of this client. See `Flight` for what is what.
+        `asked` is when the client did, 0.0 for now: what was spent on other questions for it counts. None where too
+        many questions wait, of all or of this client. See `Flight` for what is what; `then` may be called before this
+        returns.
         """
-        if not self._in_flight.enter(address):
-            raise Dropped("forward")
+        if 0 < self._max_concurrent <= self._waiting or not self._in_flight.enter(address):
+            return None
         self._waiting += 1
-        settings = self._settings
-        key = (message, settings.force_tcp or not (udp or settings.prefer_udp))
+        key = (message, self._over_tcp[udp])
         flight = self._flights.get(key)
         if flight is not None:
             flight.addresses.append(address)
+            if then is not None:
+                flight.then(then)
             return flight
-        flight = self._flights[key] = Flight(self._plan, key, question, dnssec_ok, self._landed)
-        flight.addresses.append(address)
+        flight = self._flights[key] = Flight(self._plan, key, question, dnssec_ok, address, self._landed, then)
         flight.start(asked)
         return flight
 
@@ -132,7 +145,7 @@ class Forwarding:
             self._in_flight.leave(address)
 
     async def _resolve(self, flight: Flight) -> Resolution | None:
-        answer = await flight.outcome
+        answer = await flight
         if self._may_pass and self._passes(answer):
             return None
         return self.resolution(answer)

@@ -2,26 +2,13 @@
 
 import pytest
 
-from tests.support.messages import Opt, query
-from topodns.edge.upstream.matching import RandomIds, is_reply, question_of
+from topodns.edge.upstream.matching import RandomIds, is_reply
 
 QUESTION = b"\3www\7Example\3org\0\0\x41\0\1"  # HTTPS, whose type is the letter A
 
 
 def message(question: bytes, flags: bytes = b"\x81\x80", count: bytes = b"\0\1", rest: bytes = b"") -> bytes:
     return b"id" + flags + count + bytes(6) + question + rest
-
-
-@pytest.mark.parametrize("opt", [None, Opt(), Opt(options=((10, b"\0" * 8),))])
-@pytest.mark.parametrize("name", [".", "org.", "www.example.org.", f"{'a' * 63}.{'b' * 63}.org."])
-def test_the_question_of_a_query_is_what_stands_between_header_and_records(name: str, opt: Opt | None) -> None:
-    bare = query(f"{name} AAAA", ident=0)
-    assert question_of(query(f"{name} AAAA", opt, ident=0)) == bare[12:]
-
-
-def test_a_label_may_contain_zero_octets() -> None:
-    question = b"\3a\0b\3org\0\0\1\0\1"
-    assert question_of(message(question, rest=b"more")) == question
 
 
 @pytest.mark.parametrize(

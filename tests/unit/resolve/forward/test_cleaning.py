@@ -12,7 +12,7 @@ from topodns.dns.names import name_text, name_wire, parse_name, wire_labels
 from topodns.dns.reply import Reply, read_reply
 from topodns.dns.wire import WireError
 from topodns.resolve.forward.cleaning import MAX_CHAIN, MAX_TTL, clean, extended_error
-from topodns.resolve.forward.outgoing import question_message
+from topodns.resolve.forward.outgoing import Outgoing
 
 Lines = Sequence[str]
 
@@ -24,7 +24,7 @@ def reply(
     qtype: int = RRType.A,
     name: str = "www.example.org",
 ) -> Reply:
-    message = question_message(ask(name, qtype))
+    message = Outgoing().question_message(ask(name, qtype))
     return read_reply(says(*answer, authority=authority, additional=additional)(message))
 
 

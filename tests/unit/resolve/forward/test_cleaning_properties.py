@@ -10,7 +10,7 @@ from topodns.dns.names import name_wire
 from topodns.dns.reply import Reply, read_reply
 from topodns.dns.wire import WireError
 from topodns.resolve.forward.cleaning import MAX_CHAIN, MAX_TTL, clean
-from topodns.resolve.forward.outgoing import question_message
+from topodns.resolve.forward.outgoing import Outgoing
 
 QNAME = name_wire(("www", "example", "org"))
 OWNERS = [b"", *map(name_wire, [("a", "example"), ("B", "example"), ("example", "org"), ("org",), ()])]
@@ -88,6 +88,6 @@ def test_cleaning_what_is_clean_changes_nothing(reply: Reply, dnssec_ok: bool) -
 def test_what_is_believed_of_a_real_reply_is_all_of_it() -> None:
     lines = "www.example.org. 300 IN CNAME a.example.", "a.example. 60 IN A 192.0.2.7"
     reply = read_reply(
-        says(*lines, authority=["example. 60 IN NS ns.example."])(question_message(ask("www.example.org")))
+        says(*lines, authority=["example. 60 IN NS ns.example."])(Outgoing().question_message(ask("www.example.org")))
     )
     assert clean(reply, True) == (reply.answer, reply.authority, reply.additional)

@@ -9,14 +9,14 @@ from tests.support.asking import ask
 from tests.support.messages import ECS, KEEPALIVE, NODE_IDENTITY
 from topodns.dns.message import Edns, Flag, Option, Query, RRClass, RRType
 from topodns.dns.wire import HEADER_SIZE
-from topodns.resolve.forward.outgoing import probe_message, question_message, without_edns
+from topodns.resolve.forward.outgoing import Outgoing, probe_message, without_edns
 from topodns.settings.forward import HealthCheck
 
 RD, AD, CD, AA, TC, RA = Flag.RD, Flag.AD, Flag.CD, Flag.AA, Flag.TC, Flag.RA
 
 
 def test_the_question_leaves_in_lower_case_with_the_id_0() -> None:
-    message = question_message(ask("WWW.Example.ORG", RRType.AAAA))
+    message = Outgoing().question_message(ask("WWW.Example.ORG", RRType.AAAA))
     assert message == b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03org\0\0\x1c\0\x01"
 
 
@@ -25,12 +25,12 @@ def test_the_question_leaves_in_lower_case_with_the_id_0() -> None:
     [(0, 0), (RD, RD), (AD, AD), (CD, CD), (RD | AD | CD, RD | AD | CD), (RD | AA | TC | RA | 0x40, RD)],
 )
 def test_of_the_header_only_rd_ad_and_cd_are_copied(asked: int, sent: int) -> None:
-    assert struct.unpack_from("!H", question_message(ask("a.example", flags=asked)), 2) == (sent,)
+    assert struct.unpack_from("!H", Outgoing().question_message(ask("a.example", flags=asked)), 2) == (sent,)
 
 
 def opt(query: Query, *options: tuple[int, bytes]) -> tuple[int, int, list[tuple[int, bytes]]] | None:
     """Payload size, TTL field and options of the OPT record that leaves."""
-    records = DNSRecord.parse(question_message(query, options)).ar
+    records = DNSRecord.parse(Outgoing(options).question_message(query)).ar
     if not records:
         return None
     (record,) = records
@@ -67,13 +67,13 @@ def test_options_of_our_own_leave_also_for_a_client_without_edns(edns: Edns | No
 @pytest.mark.parametrize("options", [(), ((NODE_IDENTITY, b"node-1"),)])
 def test_without_edns_the_message_is_as_if_the_client_had_none(options: tuple[tuple[int, bytes], ...]) -> None:
     query = ask("a.example", edns=Edns(1232, 0, True))
-    plain = question_message(ask("a.example"))
-    assert without_edns(question_message(query, options), plain[HEADER_SIZE:]) == plain
+    plain = Outgoing().question_message(ask("a.example"))
+    assert without_edns(Outgoing(options).question_message(query), plain[HEADER_SIZE:]) == plain
 
 
 def test_equal_questions_are_equal_messages_however_they_are_spelled() -> None:
     one = ask("A.example", edns=Edns(512, 0, False, FOREIGN))
-    assert question_message(one) == question_message(ask("a.EXAMPLE", edns=Edns(4096, 0, False)))
+    assert Outgoing().question_message(one) == Outgoing().question_message(ask("a.EXAMPLE", edns=Edns(4096, 0, False)))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_equal_questions_are_equal_messages_however_they_are_spelled() -> None:
     ids=["name", "type", "class", "RD", "CD", "AD", "EDNS", "DO"],
 )
 def test_what_can_change_an_answer_changes_the_message(other: Query) -> None:
-    assert question_message(ask("a.example")) != question_message(other)
+    assert Outgoing().question_message(ask("a.example")) != Outgoing().question_message(other)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""What a plain question is, and all that is known of one before its first label is looked at.
+
+Nearly all questions of a cluster differ in their first label only: the rest of the name, the type and the OPT record
+come again and again. So these octets, the tail, are taken apart once, and looked up from then on.
+"""
+
+import struct
+from typing import Final
+
+from topodns.dns.message import Flag, RRClass, RRType
+from topodns.dns.wire import HEADER_SIZE
+from topodns.resolve.road import Road, RoadMap
+from topodns.resolve.tally import Cell
+
+_RD, _AD, _CD = int(Flag.RD), int(Flag.AD), int(Flag.CD)
+_FLAGS: Final = [rd | ad | cd for rd in (0, _RD) for ad in (0, _AD) for cd in (0, _CD)]
+_DO: Final = 0x8000
+_TYPE_AND_CLASS: Final = 4  # octets
+_OPT_SIZE: Final = 11
+_MIN_UDP: Final = 512
+_MAX_TCP: Final = 0xFFFF
+_MAX_NAME: Final = 255
+MAX_LABEL: Final = 63
+_MAX_KNOWN: Final = 512  # tails, of some 500 octets each
+
+_header = struct.Struct("!HHHHH")  # without the id
+_opt_record = struct.Struct("!BHHIH")
+
+HEADS: Final = {_header.pack(flags, 1, 0, 0, opt): (flags, opt) for flags in _FLAGS for opt in (0, 1)}
+"""All that a plain question has between its id and its name -> its flags, and whether an OPT record follows."""
+
+# Address records: all of one size, and no names in them. Other types are rarer than that they were worth it.
+_TYPES: Final = {struct.pack("!HH", rtype, RRClass.IN): int(rtype) for rtype in (RRType.A, RRType.AAAA)}
+_OPT_BEGIN: Final = b"\0\0\x29"
+# An OPT record behind its payload size: no extended rcode, version 0, no options -> DO.
+_OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": _DO}
+
+
+class Tail:
+    """What follows the first label of a plain question, and what that means: who is asked, what the reply may be."""
+
+    __slots__ = (
+        *("cache", "cells", "dnssec_ok", "edns", "headers", "key_ends", "opt", "qtype", "question_end", "reply_opt"),
+        *("road", "room"),
+    )
+
+    def __init__(self, road: Road, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]) -> None:
+        """`opt` is the client's OPT record or b"", `limit` how many octets the reply may have."""
+        outgoing = road.forwarding.outgoing
+        bits = _OPT_ENDS[opt[5:]] if opt else 0
+        self.road = road
+        self.cache = road.cache
+        self.qtype = qtype
+        self.edns = 1 if opt else 0
+        self.dnssec_ok = bool(bits)
+        self.question_end = -len(opt) or None  # of the question section in the message, as a slice has it
+        # What is kept may be for somebody who wants to see AD, as on the long way.
+        seen = 0 if self.cache is None else _AD
+        self.headers = {flags: outgoing.header(flags | seen, bool(opt)) for flags in _FLAGS}  # to the upstream
+        self.opt = outgoing.opt(bool(opt), self.dnssec_ok)  # likewise
+        # As `cache.entry.key_of` makes it.
+        self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, _CD)}
+        self.room = limit - HEADER_SIZE - len(opt)  # octets for question and answer
+        self.reply_opt = _opt_record.pack(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
+        self.cells = cells  # of the replies, by the sizes of question and reply
+
+
+class Tails:
+    """The tails of the questions of one socket."""
+
+    def __init__(self, roads: RoadMap, udp: bool) -> None:
+        self._roads = roads
+        self._udp = udp
+        self._cells: dict[tuple[str, int, bool], dict[int, Cell]] = {}
+        self.known: dict[bytes, Tail] = {}
+
+    def read(self, data: bytes) -> Tail | None:
+        """The tail of this message; None where it is no plain question, or one for which there is no road."""
+        at, size = HEADER_SIZE, len(data)
+        while at < size and (octet := data[at]):
+            if octet > MAX_LABEL:
+                return None
+            at += 1 + octet
+        end = at + 1 + _TYPE_AND_CLASS
+        name, opt = data[HEADER_SIZE : at + 1], data[end:]
+        qtype = _TYPES.get(data[at + 1 : end])
+        if qtype is None or len(name) > _MAX_NAME or name != name.lower() or not _is_plain(opt):
+            return None
+        road = self._roads.find(name)
+        return None if road is None else self._keep(data, name, self._tail(road, qtype, opt))
+
+    def _tail(self, road: Road, qtype: int, opt: bytes) -> Tail:
+        limit = _MAX_TCP
+        if self._udp:
+            limit = max(_MIN_UDP, min(opt[3] << 8 | opt[4], road.payload_size)) if opt else _MIN_UDP
+        cells = self._cells.setdefault((road.label, qtype, bool(opt) and bool(_OPT_ENDS[opt[5:]])), {})
+        return Tail(road, qtype, opt, limit, cells)
+
+    def _keep(self, data: bytes, name: bytes, tail: Tail) -> Tail:
+        """It may be looked up where any first label before it leads to the same, and to a name that is not too long."""
+        rest = name[1 + name[0] :]
+        if rest and len(rest) < _MAX_NAME - MAX_LABEL and not self._roads.is_parent(rest):
+            if len(self.known) >= _MAX_KNOWN:
+                self.known.clear()
+            self.known[data[HEADER_SIZE + 1 + name[0] :]] = tail
+        return tail
+
+
+def _is_plain(opt: bytes) -> bool:
+    return not opt or (opt[:3] == _OPT_BEGIN and opt[5:] in _OPT_ENDS)
