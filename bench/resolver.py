@@ -60,6 +60,8 @@ CACHED: Final = Line(_CPU, "cached", "<= 7")
 OVER_TCP: Final = Line(_CPU, "never asked, TCP", "<= 17")
 OVER_UDP: Final = Line(_CPU, "never asked, UDP", "<= 20")
 WITH_CACHE: Final = Line(_CPU, "never asked, TCP, cache")
+NODE: Final = Line(_CPU, "node: never asked", "<= 17")
+NODE_CACHED: Final = Line(_CPU, "node: cached", "<= 6")
 AUTOPATH: Final = Line(_CPU, "autopath, cached", "<= 12")
 ROUND_TRIPS: Final = Line(_FACTS, "autopath: round trips", "1")
 UPSTREAM: Final = Line(_FACTS, "200 ask: upstream asked", "1")
@@ -68,7 +70,7 @@ MEMORY: Final = Line(_FACTS, "MB after the start")
 GROWTH: Final = Line(_FACTS, "MB more: 30,000 names", "<= 15")
 TAKEN: Final = Line(_FACTS, "seconds its core was taken", "0")  # while it was measured once
 LINES: Final = (
-    *(CACHED, OVER_TCP, OVER_UDP, WITH_CACHE, AUTOPATH),
+    *(CACHED, OVER_TCP, OVER_UDP, WITH_CACHE, NODE, NODE_CACHED, AUTOPATH),
     *(ROUND_TRIPS, UPSTREAM, UNANSWERED, MEMORY, GROWTH, TAKEN),
 )
 
@@ -152,6 +154,13 @@ def _live_whole(line: Line, life: Life, loads: Loads) -> None:
     life.note_together(loads.together)
 
 
+def _live_node(life: Life, loads: Loads) -> None:
+    life.warm_up(loads.fresh)
+    life.measure(NODE, loads.many)
+    life.warm_up(loads.cached)
+    life.measure(NODE_CACHED, loads.cached)
+
+
 def _live_autopath(life: Life, loads: Loads) -> None:
     life.note_round_trips()
     life.warm_up(loads.searched)
@@ -163,6 +172,7 @@ _LIVES: Final[dict[Way, Callable[[Life, Loads], None]]] = {
     Way.UDP: _live_udp,
     Way.WHOLE: partial(_live_whole, WITH_CACHE),
     Way.WHOLE_UDP: partial(_live_whole, OVER_UDP),
+    Way.NODE: _live_node,
     Way.AUTOPATH: _live_autopath,
 }
 

@@ -25,6 +25,7 @@ class Way(Enum):
     UDP = "forwarded over UDP"
     WHOLE = "with a cache, over TCP: kubeadm's Corefile without kubernetes"
     WHOLE_UDP = "with a cache, over UDP"
+    NODE = "a node's cache: names of the cluster, over TCP, and which node it is"
     AUTOPATH = "autopath"
 
 
@@ -90,6 +91,33 @@ _COREFILES: Final = {
     loadbalance
 }}
 """,
+    # The blocks that matter of NodeLocal DNSCache's template, example.com in place of cluster.local.
+    Way.NODE: """\
+example.com {{
+    errors
+    cache {{
+        success 9984 30
+        denial 9984 5
+    }}
+    reload
+    loop
+    bind 127.0.0.1
+    forward . 127.0.0.1:{upstream} {{
+        force_tcp
+    }}
+    prometheus 127.0.0.1:{metrics}
+    health 127.0.0.1:{health}
+}}
+. {{
+    errors
+    cache 30
+    reload
+    loop
+    bind 127.0.0.1
+    forward . 127.0.0.1:{upstream}
+    prometheus 127.0.0.1:{metrics}
+}}
+""",
     Way.AUTOPATH: """\
 . {{
     bind 127.0.0.1
@@ -109,11 +137,11 @@ _COREFILES: Final = {
 
 @dataclass(frozen=True)
 class OfCorefile:
-    """A program that takes CoreDNS's flags and Corefile."""
+    """A program that takes CoreDNS's flags and Corefile. `ours`: it reads manifests, and is a node's cache as well."""
 
     title: str
     program: Command
-    reads_manifests: bool
+    ours: bool
 
     ways = frozenset(_COREFILES)
 
@@ -123,11 +151,24 @@ class OfCorefile:
             metrics=free_port(),
             health=free_port(),
             ready=free_port(),
-            cluster=f"manifests {DEMO}" if self.reads_manifests else f"endpoint {place.api_url}",
+            cluster=f"manifests {DEMO}" if self.ours else f"endpoint {place.api_url}",
         )
         corefile = place.folder / "Corefile"
         corefile.write_text(text)
+        if way is Way.NODE and self.ours:
+            return *_IN_A_NODE, *self.program, "node-cache", *_node_flags(corefile, place.port)
         return (*self.program, "-conf", corefile, "-dns.port", str(place.port))
+
+
+_IN_A_NODE: Final = ("env", "KUBE_DNS_SERVICE_HOST=127.0.0.1", "NODE_NAME=node-a")
+
+
+def _node_flags(template: Path, port: int) -> Command:
+    """Those of a node's cache that leaves the node's network alone."""
+    return (
+        *("-localip", "127.0.0.1", "-p", str(port), "-basecorefile", template, "-conf", template.with_name("copy")),
+        *("-setupinterface=false", "-setupiptables=false", "-metrics-listen-address", f"127.0.0.1:{free_port()}"),
+    )
 
 
 _UNBOUND_CONF: Final = """\

@@ -146,10 +146,12 @@ class Table:
         before = len(self)
         self._evict_own(self._largest, few, light)
         for segment, spared in ((self._probation, 1), (self._protected, 0)):
-            for key in list(islice(segment, max(0, len(segment) - spared))):
-                if len(self) <= few and self.octets <= light:
-                    break
-                self._drop(segment, key)
+            # A few keys at a time: a list of all of them, each time that room is made, costs more than the rest.
+            while len(segment) > spared and (len(self) > few or self.octets > light):
+                for key in list(islice(segment, min(self._batch, len(segment) - spared))):
+                    if len(self) <= few and self.octets <= light:
+                        break
+                    self._drop(segment, key)
         self.counts.evictions += before - len(self)
 
     def _evict_own(self, owner: Owner, few: int, light: int) -> None:
