@@ -1,6 +1,6 @@
 """Server blocks that would forward to themselves, seen before anything is served (CoreDNS's `loop` sees it later)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from ipaddress import ip_address
 
 from topodns.config.errors import ConfigError
@@ -30,7 +30,17 @@ def _is_itself(
     own_addresses: Collection[bytes],
 ) -> bool:
     there = [other for other in settings.blocks if _listens_at(other, upstream, own_addresses)]
-    return any(_takes(there, origin) is block for origin in forward.origins)
+    return any(_takes(there, name) is block for name in _forwarded(block, forward))
+
+
+def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:
+    """What the block forwards is below both: an origin of its own and one of the directive."""
+    for key in block.keys:
+        for origin in forward.origins:
+            if is_subdomain(key.origin, origin):
+                yield key.origin
+            elif is_subdomain(origin, key.origin):
+                yield origin
 
 
 def _listens_at(block: ServerBlock, upstream: UpstreamAddress, own_addresses: Collection[bytes]) -> bool:

@@ -14,7 +14,9 @@ from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from topodns.circles import refuse_circles
 from topodns.config.errors import ConfigError
+from topodns.config.interfaces import own_addresses
 from topodns.config.node_cache.corefile import NodeCorefile
 from topodns.config.node_cache.flags import parse_flags, usage
 from topodns.config.node_cache.go_flags import WrongUsage
@@ -63,7 +65,9 @@ def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
     start_logging(sys.stdout, time.monotonic)
     for remark in flags.remarks:
         log.warning("node-cache: %s", remark)
-    corefile = NodeCorefile(flags, os.environ)
+    # Known at once, so that the configuration before it stays and it is counted (N16).
+    own = own_addresses()
+    corefile = NodeCorefile(flags, os.environ, refuse=lambda settings: refuse_circles(settings, own))
     around = NodeNetwork(flags, corefile)
     if problems := around.watch.load().problems:
         print("\n".join(problems), file=sys.stderr)
@@ -173,11 +177,11 @@ class NodeNetwork:
         if self._flags.skip_teardown:
             self._keeper.leave()
         else:
-            await self._keeper.remove_rules()
+            await self._keeper.release()
 
     async def after_close(self) -> None:
         if not self._flags.skip_teardown:
-            await self._keeper.remove_link()
+            await self._keeper.remove()
 
     def readings(self, counted: "Counted") -> Iterator[Published]:
         """node-cache's own metrics."""

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.test_node_cache import UPSTREAM, running
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Namespace, World
+from tests.support.node_processes import running
 from tests.support.node_template import node_template
 from tests.support.process import ROOT, until
 
+UPSTREAM = "10.50.0.3"
 CLUSTER = f"""
 cluster.local:53 {{
     bind {UPSTREAM}

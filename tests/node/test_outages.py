@@ -61,7 +61,7 @@ def test_n09_hung_and_awake_again_it_takes_the_traffic_back_without_a_wrong_answ
             moment = hurt(cache, signal.SIGSTOP)
             until(lambda: all(outcome.of(each).right_after(moment + 0.5) for each in BOTH), "an answer after it")
             os.kill(cache.pid, signal.SIGCONT)
-            until(cache.switched_on, "the traffic is back")
+            until(lambda: cache.metrics()["topodns_nodecache_switched_on"] == 1.0, "the traffic is back")
         assert_lost_no_longer_than(outcome, moment, OUTAGE)
 
 

@@ -48,8 +48,8 @@ def test_where_ipv6_is_switched_off_the_address_cannot_be_had_and_it_says_why(sc
         with pytest.raises(HostNetworkError, match="IPv6 is switched off on this node") as refused:
             await keeper.set_up_link()
         assert refused.value.kind is ErrorKind.INTERFACE_ADD
-        assert await keeper.remove_rules()
-        assert await keeper.remove_link()
+        assert await keeper.release()
+        assert await keeper.remove()
         assert "nodelocaldns" not in scene.node.run("ip", "-br link")
 
     scene.node.run("sysctl", "-q -w net.ipv6.conf.default.disable_ipv6=1")

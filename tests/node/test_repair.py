@@ -31,7 +31,7 @@ XTABLES_LOCK = "/run/xtables.lock"
         "addr flush dev nodelocaldns",
     ],
 )
-def test_n6_the_link_is_mended_as_soon_as_the_kernel_tells(
+def test_n06_the_link_is_mended_as_soon_as_the_kernel_tells(
     scene: World, breakage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeper_module, "TICK", 3600.0)  # only events
@@ -49,7 +49,7 @@ def test_n6_the_link_is_mended_as_soon_as_the_kernel_tells(
     on_node(scene, story)
 
 
-def test_n6_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: World) -> None:
+def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: World) -> None:
     async def story() -> None:
         keeper = HostNetworkKeeper(network(Firewall.NFTABLES))
         await keeper.set_up_link()
@@ -59,14 +59,14 @@ def test_n6_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: World
         for address in CLUSTER_DNS.values():
             assert await asked(scene.pod, address) == "cluster"
         assert not keeper.renew()
-        assert await keeper.remove_rules()
-        assert await keeper.remove_link()
+        assert await keeper.release()
+        assert await keeper.remove()
 
     on_node(scene, story)
 
 
 @pytest.mark.parametrize("command", ["flush ruleset", "delete table inet topodns", "flush chain inet topodns output"])
-def test_n7_rules_of_nftables_are_back_without_waiting_for_a_tick(
+def test_n07_rules_of_nftables_are_back_without_waiting_for_a_tick(
     scene: World, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeper_module, "TICK", 3600.0)
@@ -133,7 +133,7 @@ def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytes
     on_node(scene, story)
 
 
-def test_n7_a_flush_of_iptables_is_mended_at_the_tick(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_n07_a_flush_of_iptables_is_mended_at_the_tick(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper_module, "TICK", 0.2)
 
     async def story() -> None:
@@ -191,7 +191,7 @@ def use_legacy(scene: World) -> None:
         scene.node.run(program, "-t mangle -N KUBE-KUBELET-CANARY")
 
 
-def test_n8_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> None:
+def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> None:
     async def story() -> None:
         async with kept(network(Firewall.IPTABLES), removed=False) as keeper, renewed(keeper):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
@@ -200,8 +200,8 @@ def test_n8_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> N
         await keeper.set_up_link()
         await keeper.set_up_rules()
         with legacy_locked():
-            assert await keeper.remove_rules()
-            assert await keeper.remove_link()
+            assert await keeper.release()
+            assert await keeper.remove()
 
     use_legacy(scene)
     scene.answer_on_node(*ADDRESSES)
@@ -210,7 +210,7 @@ def test_n8_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> N
         assert "TOPODNS" not in scene.node.run(program, "")
 
 
-def test_n8_a_held_lock_is_told_as_such(scene: World) -> None:
+def test_n08_a_held_lock_is_told_as_such(scene: World) -> None:
     async def story() -> None:
         keeper = HostNetworkKeeper(network(Firewall.IPTABLES))
         with legacy_locked(), pytest.raises(HostNetworkError, match="lock of iptables") as refused:

@@ -33,7 +33,7 @@ def instances(scene: World) -> int:
 
 
 @FIREWALLS
-def test_n9_a_switch_that_is_not_renewed_is_off(scene: World, firewall: Firewall) -> None:
+def test_n09_a_switch_that_is_not_renewed_is_off(scene: World, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)) as keeper:
             async with renewed(keeper):
@@ -46,7 +46,7 @@ def test_n9_a_switch_that_is_not_renewed_is_off(scene: World, firewall: Firewall
 
 
 @FIREWALLS
-def test_n9_killed_it_lets_go_of_the_traffic(scene: World, firewall: Firewall) -> None:
+def test_n09_killed_it_lets_go_of_the_traffic(scene: World, firewall: Firewall) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, firewall) as process:
         until(lambda: answers(scene, "node"), "switched on")
@@ -56,7 +56,7 @@ def test_n9_killed_it_lets_go_of_the_traffic(scene: World, firewall: Firewall) -
 
 
 @FIREWALLS
-def test_n9_hung_it_lets_go_of_the_traffic_and_takes_it_back_when_it_goes_on(scene: World, firewall: Firewall) -> None:
+def test_n09_hung_it_lets_go_of_the_traffic_and_takes_it_back_when_it_goes_on(scene: World, firewall: Firewall) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, firewall) as process:
         until(lambda: answers(scene, "node"), "switched on")
@@ -100,7 +100,7 @@ def test_it_can_be_switched_off_at_once(scene: World) -> None:
     on_node(scene, story)
 
 
-def test_n9_a_restart_adopts_the_rules_and_the_switch_as_it_stands(scene: World) -> None:
+def test_n09_a_restart_adopts_the_rules_and_the_switch_as_it_stands(scene: World) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, Firewall.NFTABLES) as dead:
         until(lambda: answers(scene, "node"), "switched on")
@@ -117,7 +117,7 @@ def test_n9_a_restart_adopts_the_rules_and_the_switch_as_it_stands(scene: World)
     on_node(scene, story)
 
 
-def test_n9_a_supervised_restart_switches_off_what_the_dead_left_on(scene: World) -> None:
+def test_n09_a_supervised_restart_switches_off_what_the_dead_left_on(scene: World) -> None:
     async def story() -> None:
         async with kept(network(Firewall.IPTABLES), removed=False) as dead, renewed(dead):
             await becomes("node", scene.pod, CLUSTER_DNS[4])

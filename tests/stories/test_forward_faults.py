@@ -229,7 +229,7 @@ each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
 @each_transport
 @pytest.mark.parametrize("kind", FAILING | ANSWERING)
-def test_a_stub_is_told_what_is_right_or_servfail_in_time(told: dict[str, Told], kind: str, transport: str) -> None:
+def test_n01_a_stub_is_told_what_is_right_or_servfail_in_time(told: dict[str, Told], kind: str, transport: str) -> None:
     name = name_of(kind, transport, "alone")
     expected = KINDS[kind].udp if transport == "udp" else KINDS[kind].tcp
     assert str(told[name]) == expected.format(name=name)
@@ -247,7 +247,7 @@ def test_where_another_upstream_is_good_nobody_notices(told: dict[str, Told], ki
 
 @each_transport
 @pytest.mark.parametrize("kind", [kind for kind in FAILING if kind != "down"])
-def test_what_was_known_is_served_stale(told: dict[str, Told], kind: str, transport: str) -> None:
+def test_n04_what_was_known_is_served_stale(told: dict[str, Told], kind: str, transport: str) -> None:
     answer = told[name_of(kind, transport, "known")]
     assert str(answer) == RIGHT
     assert answer.reply is not None

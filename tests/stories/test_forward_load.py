@@ -43,7 +43,9 @@ def dies_after(number: int, death: Behaviour) -> Behaviour:
     [(False, silent), (True, silent), (True, resets)],
     ids=["udp-silent", "tcp-silent", "tcp-resets"],
 )
-def test_when_one_upstream_of_two_dies_under_load_no_query_is_lost(tmp_path: Path, tcp: bool, death: Behaviour) -> None:
+def test_n05_when_one_upstream_of_two_dies_under_load_no_query_is_lost(
+    tmp_path: Path, tcp: bool, death: Behaviour
+) -> None:
     with (
         bad_upstream(dies_after(PER_SECOND // 4, death)) as one,
         bad_upstream(answers) as other,
@@ -90,7 +92,7 @@ def random_names(number: int) -> Iterator[str]:
 
 
 @each_transport
-def test_thirty_thousand_random_names_take_little_memory(tmp_path: Path, tcp: bool) -> None:
+def test_n13_thirty_thousand_random_names_take_little_memory(tmp_path: Path, tcp: bool) -> None:
     with (
         bad_upstream(says(half_of_them_exist)) as upstream,
         serving(tmp_path, WITH_CACHE.format(metrics=METRICS, port=upstream.port)) as server,

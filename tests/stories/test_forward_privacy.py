@@ -91,7 +91,7 @@ def poisoned(message: bytes) -> bytes:
 
 
 @each_transport
-def test_what_was_not_asked_for_reaches_nobody(server: Server, upstream: BadUpstream, tcp: bool) -> None:
+def test_n15_what_was_not_asked_for_reaches_nobody(server: Server, upstream: BadUpstream, tcp: bool) -> None:
     upstream.behaviour = says(poisoned)
     for _ in ("from the upstream", "from the cache"):
         reply = server.ask(f"poisoned-{tcp:d}.example.org A", opt=Opt(), tcp=tcp)
@@ -113,7 +113,9 @@ def looks_random(numbers: Sequence[int], bits: int) -> bool:
     return all(0.25 < share < 0.75 for share in ones) and near < len(numbers) / 10
 
 
-def test_over_udp_each_query_has_a_port_and_an_id_that_nobody_can_guess(server: Server, upstream: BadUpstream) -> None:
+def test_n15_over_udp_each_query_has_a_port_and_an_id_that_nobody_can_guess(
+    server: Server, upstream: BadUpstream
+) -> None:
     upstream.behaviour = backwards(TOGETHER)  # answers when all are there
     asked = len(upstream.asked)
     told = ask_together(server, [Stub(f"guess-{number}.example.org A", tcp=False) for number in range(TOGETHER)])

@@ -91,7 +91,7 @@ def clients(server: Server, number: int, tcp: bool) -> Iterator[list[Client]]:
 
 
 @each_transport
-def test_two_hundred_clients_with_one_question_make_one_query(tmp_path: Path, tcp: bool) -> None:
+def test_n02_two_hundred_clients_with_one_question_make_one_query(tmp_path: Path, tcp: bool) -> None:
     held = Held()
     with bad_upstream(held) as upstream, forwarding(tmp_path, upstream) as server:
         with clients(server, CLIENTS, tcp) as asking:
@@ -121,7 +121,7 @@ def test_clients_with_questions_that_differ_make_a_query_each(tmp_path: Path, tc
 PER_CLIENT = 256  # questions that may wait for upstreams
 
 
-def test_a_client_that_floods_keeps_nobody_else_from_an_answer(tmp_path: Path) -> None:
+def test_n14_a_client_that_floods_keeps_nobody_else_from_an_answer(tmp_path: Path) -> None:
     held = Held()
     with (
         bad_upstream(lambda asked: answers(asked) if b"other" in asked.message else held(asked)) as upstream,

@@ -34,7 +34,7 @@ def circle(directory: Path, loop: str) -> Iterator[tuple[Server, BadUpstream, Re
             yield server, upstream, relay
 
 
-def test_a_loop_is_broken_and_forwarding_goes_on_when_it_is_gone(tmp_path: Path) -> None:
+def test_n16_a_loop_is_broken_and_forwarding_goes_on_when_it_is_gone(tmp_path: Path) -> None:
     with circle(tmp_path, "loop") as (server, upstream, relay):
         line = server.wait_for_line("Loop detected for .")
         assert line.startswith("[ERROR] plugin/loop: ")

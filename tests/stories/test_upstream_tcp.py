@@ -103,7 +103,7 @@ def test_without_a_reply_the_time_is_used_to_its_end(loop_name: str, behaviour: 
 
 
 @pytest.mark.parametrize("fault", [resets, closes, half_a_reply])
-def test_a_query_whose_connection_is_lost_is_sent_again(loop_name: str, fault: Behaviour) -> None:
+def test_n03_a_query_whose_connection_is_lost_is_sent_again(loop_name: str, fault: Behaviour) -> None:
     async def story() -> None:
         with bad_upstream(one_after_another(answers, fault, answers)) as server:
             async with upstream_at(server.port) as upstream:
@@ -125,7 +125,9 @@ def test_a_query_whose_connection_is_lost_is_sent_again(loop_name: str, fault: B
         pytest.param(says(lambda message: b""), LOST, id="empty message"),
     ],
 )
-def test_an_upstream_that_loses_every_connection_fails_soon(loop_name: str, fault: Behaviour, failure: Failure) -> None:
+def test_n03_an_upstream_that_loses_every_connection_fails_soon(
+    loop_name: str, fault: Behaviour, failure: Failure
+) -> None:
     async def story() -> None:
         with bad_upstream(fault) as server:
             async with upstream_at(server.port) as upstream:

@@ -56,8 +56,8 @@ async def kept(
         with suppress(asyncio.CancelledError):
             await running
         if removed:
-            assert await keeper.remove_rules()
-            assert await keeper.remove_link()
+            assert await keeper.release()
+            assert await keeper.remove()
         else:
             keeper.leave()
 

@@ -1,5 +1,6 @@
 """What runs in a `node_scene`: servers of the cluster DNS, and the node cache of a node. Real processes, real files."""
 
+import http.client
 import os
 import signal
 import subprocess
@@ -121,8 +122,14 @@ class NodeCache:
 
     def metrics(self) -> dict[str, float]:
         """The samples of node-cache's own metrics, as `name` or `name{label}`; the value of one label only."""
-        read = f"import urllib.request; print(urllib.request.urlopen('http://{OWN_METRICS}/metrics').read().decode())"
-        text = self.node.namespace.run(sys.executable, ["-c", read])
+        host, _, port = OWN_METRICS.partition(":")
+        with self.node.namespace.entered():
+            connection = http.client.HTTPConnection(host, int(port), timeout=STOP_PATIENCE)
+            try:
+                connection.request("GET", "/metrics")
+                text = connection.getresponse().read().decode()
+            finally:
+                connection.close()
         return {
             sample.name + (f"{{{','.join(sample.labels.values())}}}" if sample.labels else ""): sample.value
             for family in text_string_to_metric_families(text)
@@ -130,7 +137,10 @@ class NodeCache:
         }
 
     def switched_on(self) -> bool:
-        """Whether what a Pod asks the cluster DNS is answered here, seen from outside: conntrack knows nothing of it."""
+        """Whether what a Pod asks the cluster DNS is answered here, seen from outside: answered, and not tracked.
+
+        Not under load: what others have just asked for by way of kube-proxy is forgotten by it, too.
+        """
         self.node.forget_tracked()
         pod = self.node.pods[0]
         for address in CLUSTER_DNS.values():

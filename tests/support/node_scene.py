@@ -123,6 +123,7 @@ def _node(stack: ExitStack, cluster: Namespace, name: str, number: int, pods: in
     made: list[Namespace] = []
     for pod in range(pods):
         inside = stack.enter_context(namespace(f"{name}-pod{pod}"))
+        _forward(inside)
         pair = {
             4: (f"10.244.{number}.{4 * pod + 1}/30", f"10.244.{number}.{4 * pod + 2}/30"),
             6: (f"fd00:244:{number}:{pod}::1/64", f"fd00:244:{number}:{pod}::2/64"),
@@ -147,5 +148,6 @@ def _route(where: Namespace, routes: dict[int, tuple[str, str]]) -> None:
 
 
 def _forward(where: Namespace) -> None:
+    set_sysctl(where, "net/ipv6/conf/default/accept_dad", "0")  # else the first second has no neighbours
     set_sysctl(where, "net/ipv4/ip_forward", "1")
     set_sysctl(where, "net/ipv6/conf/all/forwarding", "1")

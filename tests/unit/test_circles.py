@@ -21,9 +21,12 @@ OWN = {packed("10.1.2.3"), packed("fd00::3")}
         "example:53 {\nforward example 127.0.0.1\n}",
         "example:53 {\nwhoami\n}\n.:53 {\nforward . 127.0.0.1\n}",
         ".:53 {\nforward example 127.0.0.1\n}",
+        "example:53 {\nforward . 127.0.0.1\n}\n.:53 {\nwhoami\n}",
+        "example:53 {\nforward . 127.0.0.1\n}",
+        "a.example:53 b.example:53 {\nforward b.example 127.0.0.1\n}",
     ],
 )
-def test_an_upstream_that_is_the_block_itself_is_refused(corefile: str) -> None:
+def test_n16_an_upstream_that_is_the_block_itself_is_refused(corefile: str) -> None:
     with pytest.raises(ConfigError, match="which is this server block itself: a loop"):
         refuse_circles(settings(corefile), OWN)
 
@@ -36,14 +39,15 @@ def test_an_upstream_that_is_the_block_itself_is_refused(corefile: str) -> None:
         ".:53 {\nbind 192.0.2.9\nforward . 127.0.0.53\n}",
         ".:53 {\nforward . 127.0.0.1:5300\n}\n.:5300 {\nwhoami\n}",
         "example:53 {\nwhoami\n}\n.:53 {\nforward example 127.0.0.1\n}",
+        "example:53 {\nforward other 127.0.0.1\n}",
         ".:53 {\nview own {\nexpr type() == 'A'\n}\nforward . 127.0.0.1\n}",
     ],
 )
-def test_another_server_or_another_block_may_be_asked(corefile: str) -> None:
+def test_n16_another_server_or_another_block_may_be_asked(corefile: str) -> None:
     refuse_circles(settings(corefile), OWN)
 
 
-def test_the_place_of_the_block_is_said() -> None:
+def test_n16_the_place_of_the_block_is_said() -> None:
     with pytest.raises(ConfigError) as caught:
         refuse_circles(settings("example {\nwhoami\n}\n. {\nforward . 127.0.0.1\n}"), OWN)
     assert str(caught.value) == "Corefile:4: 'forward' has 127.0.0.1:53, which is this server block itself: a loop"

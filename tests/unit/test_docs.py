@@ -34,7 +34,7 @@ FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TREE_PATH = re.compile(r"`((?:topodns|tests|config|docs|bench)/[^`\s*]*|[a-z_]+/[a-z_]+\.py)`")
 COREFILE = re.compile(r"^```corefile\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE_NAME = re.compile(r"`((?:admin|assembly|cluster|config|dns|edge|explain|listeners|resolve|settings)\.[\w.]+)`")
-FAULT_ROW = re.compile(r"^\| K(\d+) \| (.*) \|$", re.MULTILINE)
+FAULT_ROW = re.compile(r"^\| [KN](\d+) \| (.*) \|$", re.MULTILINE)
 NAMED_TEST = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
 
@@ -209,6 +209,14 @@ def test_every_promise_has_a_test_and_every_fault_that_is_tested_a_promise(
     numbers = [re.match(r"test_k0*(\d+)_", name) for names in written_tests.values() for name in names]
     assert set(promised) == set(held) == {int(number[1]) for number in numbers if number is not None}
     assert [fault for fault, row in held.items() if not NAMED_TEST.search(row)] == []
+
+
+def test_every_fault_of_a_node_cache_has_a_test_with_its_number() -> None:
+    held = faults("When a node cache fails")
+    assert list(held) == list(range(1, 21))
+    for fault, row in held.items():
+        numbered = {int(found) for _, name in NAMED_TEST.findall(row) for found in re.findall(r"^test_n(\d+)_", name)}
+        assert numbered == {fault}
 
 
 def test_a_test_with_the_number_of_a_fault_stands_in_the_row_of_that_fault() -> None:

@@ -1,7 +1,7 @@
 """The Corefile of a node-cache: its files read, the template filled in, and the outcome tried before it counts."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from topodns.config.errors import ConfigError
@@ -28,8 +28,16 @@ class NodeCorefile:
     `environment` is that of the process; `resolv_conf` has the servers for names outside the cluster.
     """
 
-    def __init__(self, flags: NodeCacheFlags, environment: Mapping[str, str], resolv_conf: str = RESOLV_CONF) -> None:
+    def __init__(
+        self,
+        flags: NodeCacheFlags,
+        environment: Mapping[str, str],
+        resolv_conf: str = RESOLV_CONF,
+        refuse: Callable[[Settings], None] = lambda settings: None,
+    ) -> None:
+        """`refuse` raises ConfigError for settings that can be read and make no sense."""
         self._flags = flags
+        self._refuse = refuse
         self._environment = environment
         self._resolv_conf = resolv_conf
         self._cluster_dns = find_cluster_dns(flags.upstream_service, environment)
@@ -88,7 +96,7 @@ class NodeCorefile:
     def _try(self, text: str, texts: NodeConfigTexts) -> None:
         """Raise what is wrong with the Corefile, at the place where it can be mended."""
         try:
-            self.settings(text)
+            self._refuse(self.settings(text))
         except ConfigError as problem:
             if problem.file != self._name:
                 raise

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.iptables_text import SavedTable, is_open, parse_save, removal_text, repair_text
+from topodns.edge.host_network.iptables_text import (
+    SavedTable,
+    is_open,
+    parse_save,
+    removal_text,
+    repair_text,
+    switch_text,
+)
 from topodns.edge.host_network.plan import HostNetwork, Table
 from topodns.edge.host_network.programs import Finished, find_program, run
 
@@ -74,6 +81,27 @@ def ensure_switch(network: HostNetwork, all_tools: Sequence[Tools], on: bool) ->
     Raises HostNetworkError.
     """
     return any([_ensure(network, tools, Table.RAW, on) for tools in all_tools])
+
+
+def switch_off(network: HostNetwork, all_tools: Sequence[Tools]) -> list[str]:
+    """Lead nothing here any more, whoever holds the lock of iptables. Returns what failed, one line for each."""
+    failed: list[str] = []
+    for tools in all_tools:
+        text = switch_text(network, tools.version, False)
+        try:
+            _restore_in_any_case(tools, text)
+        except HostNetworkError as problem:
+            failed.append(f"table {Table.RAW} of IPv{tools.version}: {problem.text}")
+    return failed
+
+
+def _restore_in_any_case(tools: Tools, text: str) -> None:
+    try:
+        _restore(tools, text)
+    except HostNetworkError as problem:
+        if problem.kind is not ErrorKind.IPTABLES_LOCK:
+            raise
+        _restore(tools, text, PAST_THE_LOCK)
 
 
 def ensure_accepted(network: HostNetwork, all_tools: Sequence[Tools]) -> bool:

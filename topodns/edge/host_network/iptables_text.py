@@ -2,8 +2,8 @@
 
 The rules stand in chains of our own, to which the built-in ones jump. Replacing the contents of a chain is one
 transaction that succeeds whatever was there, so the switch can be thrown by a program that compares nothing: those of
-the table raw are there, or its chains are empty. A rule of ours in a built-in chain is what a NodeLocal DNSCache left
-behind; it would hold the traffic of our addresses for ever, and is taken away.
+the table raw are all there, or only the ones that answers meet (why: `nftables_text`). A rule of ours in a built-in
+chain is what a NodeLocal DNSCache left behind; it would hold the traffic of our addresses for ever, and is taken away.
 """
 
 import shlex
@@ -102,11 +102,11 @@ def _repair_jump(found: SavedTable, table: Table, hook: Hook) -> Iterator[str]:
 
 def _contents(network: HostNetwork, version: int, table: Table, on: bool) -> list[str]:
     """The lines that declare our chains of a table, which empties them, and fill them again."""
-    lines = [f":{chain_of(hook)} - [0:0]" for hook in HOOKS[table]]
-    if on:
-        wished = [rule for rule in rules(network) if rule.table is table and rule.address.version == version]
-        lines += map(_rule_line, wished)
-    return lines
+    wished = [rule for rule in rules(network) if rule.table is table and rule.address.version == version]
+    return [
+        *(f":{chain_of(hook)} - [0:0]" for hook in HOOKS[table]),
+        *(_rule_line(rule) for rule in wished if on or not rule.to),
+    ]
 
 
 def _rule_line(rule: Rule) -> str:

@@ -2,7 +2,7 @@
 
 The order is the caller's: listen (with IP_FREEBIND, so that it may come first), `set_up_link`, `set_up_rules`, and then
 `renew` after each answer to a question that it asked itself. From then on traffic comes. `run` mends what others break.
-At the end `remove_rules`, let go of what is in flight, `remove_link`.
+At the end `release`, let go of what is in flight, `remove`.
 
 What waits for programs or for the kernel's locks runs in one thread beside the loop, one after the other.
 """
@@ -128,10 +128,11 @@ class HostNetworkKeeper:
                 self._next_glance.cancel()
             self._watch.stop()
 
-    async def remove_rules(self) -> bool:
-        """Take the rules away, unless another instance uses them. Returns whether nothing of ours was left behind.
+    async def release(self) -> bool:
+        """Lead nobody here any more, unless another instance serves. Returns whether that succeeded.
 
-        Takes TEARDOWN_PATIENCE at most, and raises nothing. End `run` before.
+        What came before can still be answered; `remove` comes next. Takes TEARDOWN_PATIENCE at most, and raises
+        nothing. End `run` before.
         """
         self._ended = True
         self._renewed, self.counts.rules_present = None, False
@@ -141,18 +142,20 @@ class HostNetworkKeeper:
             self._switch.hand_over()
             self._switch.close()
             return True
-        deadline = time.monotonic() + _RULES_PATIENCE
-        return await self._bounded("rules", lambda: self._switch.remove(deadline))
+        return await self._bounded("rules", self._switch.release)
 
-    async def remove_link(self) -> bool:
-        """Take the link away, or where it is not ours its addresses; then nothing can be called any more.
+    async def remove(self) -> bool:
+        """Take away the rules and the link, or where it is not ours its addresses; then nothing can be called any more.
 
-        The same promises as for `remove_rules`, after which it comes.
+        Returns whether nothing of ours was left behind. The same promises as for `release`, after which it comes.
         """
         removed = True
-        if self._network.setup_interface and not self._handed_over:
-            self.counts.link_present = False
-            removed = await self._bounded("link", self._remove_link)
+        if not self._handed_over:
+            deadline = time.monotonic() + _RULES_PATIENCE
+            removed = await self._bounded("rules", lambda: self._switch.remove(deadline))
+            if self._network.setup_interface:
+                self.counts.link_present = False
+                removed &= await self._bounded("link", self._remove_link)
         self._thread.shutdown(wait=False)
         return removed
 

@@ -10,6 +10,7 @@ from topodns.edge.host_network.nftables_text import (
     FoundTable,
     parse_table,
     removal_text,
+    switch_off_text,
     table_text,
     trial_text,
 )
@@ -42,6 +43,11 @@ def ensure_table(network: HostNetwork) -> tuple[bytes, bool]:
     if text:
         _apply(text)
     return key, bool(text)
+
+
+def switch_off() -> None:
+    """Nothing leads here any more when this returns. Raises HostNetworkError, also where there is no table."""
+    _apply(switch_off_text())
 
 
 def remove_table() -> None:

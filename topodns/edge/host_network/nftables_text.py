@@ -98,6 +98,11 @@ def trial_text(network: HostNetwork) -> str:
     return text.replace(f" {FAMILY} {TABLE}", f" {FAMILY} {TABLE}-trial")
 
 
+def switch_off_text() -> str:
+    """The input of `nft -f -` after which nothing is on. It fails where there is no table."""
+    return "".join(f"flush set {FAMILY} {TABLE} {name}\n" for name in _SETS)
+
+
 def removal_text() -> str:
     """The input of `nft -f -` after which no table is there, whether one was or not."""
     return "\n".join(_removal()) + "\n"
@@ -144,11 +149,16 @@ def _in_listed_order(wished: tuple[tuple[str, str, str], ...]) -> tuple[tuple[st
 
 
 def _match(rule: Rule) -> str:
-    """A rule for all addresses of its family. What is not local (any more) stays with whoever else serves it."""
+    """What leads here, for all addresses of its family that are on, or what an answer meets, on or off.
+
+    What is not local (any more) stays with whoever else serves it. An answer to what came before the switch was thrown
+    would make an entry of conntrack the wrong way round, which for half a minute leads to us whoever asks from that
+    port.
+    """
     family, listen = ("ip", "@listen4") if isinstance(rule.address, IPv4Address) else ("ip6", "@listen6")
     if rule.to:
         return f"{family} daddr {listen} {rule.protocol} dport {rule.port} fib daddr type local notrack"
-    return f"{family} saddr {listen} {rule.protocol} sport {rule.port} notrack"
+    return f"{family} saddr {rule.address} {rule.protocol} sport {rule.port} notrack"
 
 
 def _order_rules(network: HostNetwork, key: bytes) -> list[tuple[int, str]]:

@@ -44,6 +44,9 @@ class Switch(Protocol):
     def close(self) -> None:
         """No more calls will come."""
 
+    def release(self) -> list[str]:
+        """Off for good, while answers are still on their way; `remove` comes next. Returns what failed."""
+
     def remove(self, deadline: float) -> list[str]:
         """Take everything away, the switch first, until `deadline` (time.monotonic). Returns what was left behind."""
 
@@ -116,6 +119,15 @@ class NftablesSwitch:
             self._beat.close()
             self._beat, self._key = None, b""
 
+    def release(self) -> list[str]:
+        if not self.expire():
+            return []  # the rules are not there, so nothing leads here
+        try:
+            nftables.switch_off()  # what expires does so in a moment, and sockets may be closed before
+        except HostNetworkError as problem:
+            return [problem.text]
+        return []
+
     def remove(self, deadline: float) -> list[str]:
         self.close()
         left: list[str] = []
@@ -172,6 +184,10 @@ class IptablesSwitch:
     def close(self) -> None:
         """The supervisor hears the end of this process."""
 
+    def release(self) -> list[str]:
+        self._say(LEAVE)
+        return iptables.switch_off(self._network, self._tools)
+
     def remove(self, deadline: float) -> list[str]:
         self._say(LEAVE)
         return iptables.remove_chains(self._network, self._tools, deadline)
@@ -212,6 +228,9 @@ class NoSwitch:
 
     def close(self) -> None:
         """Nothing is open."""
+
+    def release(self) -> list[str]:
+        return []
 
     def remove(self, deadline: float) -> list[str]:
         return []

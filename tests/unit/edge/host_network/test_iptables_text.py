@@ -15,8 +15,8 @@ COMMENT = f'-m comment --comment "{SKIP_CONNTRACK}"'
 NODELOCAL = f"-A PREROUTING -d 169.254.20.10/32 -p udp -m udp --dport 53 {COMMENT} -j NOTRACK"
 
 
-def contents(version: int = 4) -> list[str]:
-    return [line for line in switch_text(BOTH, version, on=True).splitlines() if line.startswith("-A")]
+def contents(version: int = 4, on: bool = True) -> list[str]:
+    return [line for line in switch_text(BOTH, version, on).splitlines() if line.startswith("-A")]
 
 
 def saved(*rules: str, chains: bool = True) -> str:
@@ -30,14 +30,18 @@ def repair(text: str, on: bool = True) -> list[str]:
 
 
 def test_the_switch_is_thrown_in_one_transaction_that_needs_nothing_to_be_there() -> None:
-    assert switch_text(BOTH, 6, on=False).splitlines() == [
-        "*raw",
-        ":TOPODNS-PREROUTING - [0:0]",
-        ":TOPODNS-OUTPUT - [0:0]",
-        "COMMIT",
-    ]
+    for on in (True, False):
+        chains = ["*raw", ":TOPODNS-PREROUTING - [0:0]", ":TOPODNS-OUTPUT - [0:0]"]
+        assert switch_text(BOTH, 6, on).splitlines() == [*chains, *contents(6, on), "COMMIT"]
     assert len(contents(6)) == 8
     assert contents(6)[0] == (f"-A TOPODNS-PREROUTING -d fd00::10/128 -p tcp -m tcp --dport 53 {COMMENT} -j NOTRACK")
+
+
+def test_switched_off_nothing_leads_here_and_answers_still_leave_untracked() -> None:
+    off = contents(6, on=False)
+    assert off == [line for line in contents(6) if " -s " in line]
+    assert all(line.startswith("-A TOPODNS-OUTPUT -s fd00::10/128 ") for line in off)
+    assert len(off) == 3  # UDP, TCP, and what a probe is told
 
 
 def test_each_ip_version_has_its_own_addresses() -> None:
@@ -47,7 +51,7 @@ def test_each_ip_version_has_its_own_addresses() -> None:
 
 def test_nothing_is_done_where_all_is_as_wished() -> None:
     assert repair(saved(*JUMPS, *contents())) == []
-    assert repair(saved(*JUMPS), on=False) == []
+    assert repair(saved(*JUMPS, *contents(on=False)), on=False) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,7 @@ def test_n18_three_rules_become_one() -> None:
     assert lines == switch_text(BOTH, 4, on=True).splitlines()
 
 
-def test_n7_after_a_flush_only_the_jumps_come_back() -> None:
+def test_n07_after_a_flush_only_the_jumps_come_back() -> None:
     assert [line for line in repair(saved(*contents())) if line.startswith("-")] == [
         "-I PREROUTING -m comment --comment topodns -j TOPODNS-PREROUTING",
         "-I OUTPUT -m comment --comment topodns -j TOPODNS-OUTPUT",

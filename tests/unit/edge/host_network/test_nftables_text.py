@@ -58,12 +58,12 @@ def test_packets_to_a_switched_on_local_address_are_not_tracked() -> None:
 
 def test_nor_are_replies_clients_on_the_node_and_probes() -> None:
     assert [text for text in rule_texts(IPV4, "output") if text.endswith("notrack")] == [
-        "ip saddr @listen4 tcp sport 53 notrack",
-        "ip saddr @listen4 udp sport 53 notrack",
+        "ip saddr 169.254.20.10 tcp sport 53 notrack",
+        "ip saddr 169.254.20.10 udp sport 53 notrack",
         "ip daddr @listen4 tcp dport 53 fib daddr type local notrack",
         "ip daddr @listen4 udp dport 53 fib daddr type local notrack",
         "ip daddr @listen4 tcp dport 8080 fib daddr type local notrack",
-        "ip saddr @listen4 tcp sport 8080 notrack",
+        "ip saddr 169.254.20.10 tcp sport 8080 notrack",
     ]
 
 

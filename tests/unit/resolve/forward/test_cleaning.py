@@ -118,7 +118,7 @@ ANSWERS: dict[str, tuple[int, Lines, Lines]] = {
 
 
 @pytest.mark.parametrize(("qtype", "answer", "kept"), ANSWERS.values(), ids=ANSWERS)
-def test_the_answer_is_the_chain_of_the_question(qtype: int, answer: Lines, kept: Lines) -> None:
+def test_n15_the_answer_is_the_chain_of_the_question(qtype: int, answer: Lines, kept: Lines) -> None:
     if "DNAME" in " ".join(answer):
         answer = [line for line in answer if "DNAME" not in line]
         found = with_dname(
