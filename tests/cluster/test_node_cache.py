@@ -41,6 +41,12 @@ RATE: Final = 50  # questions a second
 TAKEOVER: Final = 2.0  # seconds until kube-proxy's rules count again, once nobody renews ours
 MARGIN: Final = 0.5  # seconds, on a machine that has other work to do
 
+UNDISTURBED: Final = {
+    "topodns_nodecache_switched_on": 1,
+    "topodns_nodecache_repairs_total": 0,
+    "coredns_nodecache_setup_errors_total": 0,
+}
+
 # Prints for the query of the first argument where the replies come from, asked at the others. An unconnected socket
 # takes them from anybody.
 SOURCES: Final = """
@@ -140,6 +146,13 @@ def test_every_question_of_a_node_goes_through_its_cache(
     caches: NodeCaches, dns: ClusterDns, everybody: Everybody
 ) -> None:
     becomes(lambda: how_asked(dns, everybody, LISTENING), by_cache(everybody, LISTENING))
+
+
+def test_nobody_on_the_node_undoes_what_it_does_there(caches: NodeCaches, cluster: Cluster) -> None:
+    """Neither the kubelet nor kube-proxy, which set rules of their own."""
+    for node in cluster.nodes:
+        told = {name: caches.metric(node, name) for name in UNDISTURBED}
+        assert told == UNDISTURBED, node
 
 
 def test_pods_of_each_node_get_their_own_endpoints_of_the_same_name(

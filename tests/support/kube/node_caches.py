@@ -116,8 +116,9 @@ class NodeCaches:
         assert pod is not None
         return int(pod["status"]["containerStatuses"][0]["restartCount"])
 
-    def metric(self, node: str, sample_name: str, port: int = METRICS) -> float:
-        answer = self.cluster.http(NAMESPACE, self.pod(node).name, port, "/metrics")
+    def metric(self, node: str, sample_name: str) -> float:
+        """The sum of the samples with this name."""
+        answer = self.cluster.http(NAMESPACE, self.pod(node).name, METRICS, "/metrics")
         assert answer.ok, answer
         return samples(answer.body, sample_name)
 
