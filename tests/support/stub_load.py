@@ -111,8 +111,10 @@ class Outcome:
     def __str__(self) -> str:
         """For a failed assertion, and to print: `4000 asked, 0 lost, ...`."""
         wrong = sorted({each.told for each in self.wrong})
+        sent = [each.sent - self.asked[0].sent for each in self.lost]
+        when = f" (sent {sent[0]:.2f} to {sent[-1]:.2f} s after the first)" if sent else ""
         return (
-            f"{len(self.asked)} asked, {len(self.lost)} lost, {len(self.wrong)} wrong {wrong[:5]}, "
+            f"{len(self.asked)} asked, {len(self.lost)} lost{when}, {len(self.wrong)} wrong {wrong[:5]}, "
             f"{len(self.late(1.0))} over 1 s, slowest {self.slowest:.3f} s, longest gap {self.longest_gap:.3f} s"
         )
 
