@@ -137,13 +137,3 @@ def replace(path: Path, text: str) -> None:
 
 def nsid(cluster: NodeScene) -> str:
     return cluster.pod.run("dig", f"+nsid @{LINK_LOCAL[4]} web.shop.svc.cluster.local.").lower()
-
-
-@FIREWALLS
-def test_its_metrics_say_how_the_node_is(cluster: NodeScene, tmp_path: Path, firewall: str) -> None:
-    with node_cache(cluster.node, tmp_path, firewall) as cache:
-        told = cache.metrics()
-        faults = "configmap", "interface_add", "interface_check", "iptables", "iptables_lock"
-        assert {told[f"coredns_nodecache_setup_errors_total{{{kind}}}"] for kind in faults} == {0.0}
-        for name in ("rules_present", "link_present", "switched_on"):
-            assert told[f"topodns_nodecache_{name}"] == 1.0, name

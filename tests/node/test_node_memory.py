@@ -1,16 +1,15 @@
 """What a node cache costs in memory before it has anything to remember: started, serving, scraped."""
 
-import sys
 from pathlib import Path
 from typing import Final
 
-from tests.node.test_node_cache import cluster_dns, node_cache
-from tests.support.namespaces import World
+import pytest
+
+from tests.support.node_processes import node_cache
+from tests.support.node_scene import NodeScene
 
 CEILING: Final = 33.0  # MB: the caches and hot tables may take 8 more, and 40 is what it may have in all
 SUPERVISOR_CEILING: Final = 11.0  # MB: a bare interpreter
-
-SCRAPE: Final = "import urllib.request; print(len(urllib.request.urlopen('http://127.0.0.1:9353/metrics').read()))"
 
 
 def resident(pid: int) -> float:
@@ -19,14 +18,11 @@ def resident(pid: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def test_a_started_node_cache_leaves_room_for_its_cache(scene: World, tmp_path: Path) -> None:
-    with cluster_dns(scene, tmp_path), node_cache(scene, tmp_path) as process:
-        assert int(scene.node.run(sys.executable, ["-c", SCRAPE])) > 0
-        assert resident(process.pid) <= CEILING
-
-
-def test_with_iptables_the_supervisor_beside_it_is_a_bare_interpreter(scene: World, tmp_path: Path) -> None:
-    with cluster_dns(scene, tmp_path), node_cache(scene, tmp_path, "iptables") as process:
-        (child,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
-        assert resident(process.pid) <= SUPERVISOR_CEILING
-        assert resident(child) <= CEILING
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("firewall", ["nftables", "iptables"])
+def test_started_and_scraped_it_leaves_room_for_its_cache(cluster: NodeScene, tmp_path: Path, firewall: str) -> None:
+    with node_cache(cluster.node, tmp_path, firewall) as cache:
+        assert cache.metrics()
+        assert resident(cache.pid) <= CEILING
+        if firewall == "iptables":
+            assert resident(cache.process.pid) <= SUPERVISOR_CEILING

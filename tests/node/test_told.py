@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from subprocess import CalledProcessError
 
-from tests.node.test_node_cache import NAME, UPSTREAM, cluster_dns, dig, node_cache
-from tests.support.namespaces import CLUSTER_DNS, World
+import pytest
+
+from tests.support.namespaces import CLUSTER_DNS
+from tests.support.node_processes import READY, arguments, dig, environment, node_cache, running, write_template
+from tests.support.node_scene import UPSTREAM_SERVICE, NodeScene
 from tests.support.node_template import node_template
 from tests.support.process import ROOT, until
 
@@ -22,20 +25,22 @@ except urllib.error.HTTPError as refused:
     print(refused.code, refused.read().decode())
 """
 OWN, PLUGINS = "http://127.0.0.1:9353/metrics", "http://127.0.0.1:9253/metrics"
-READY = "http://127.0.0.1:8181/ready"
+READINESS = "http://127.0.0.1:8181/ready"
+
+pytestmark = pytest.mark.usefixtures("servers")
 
 
-def get(scene: World, url: str) -> str:
+def get(cluster: NodeScene, url: str) -> str:
     """Status and body; "" where nobody answers."""
     try:
-        return scene.node.run(sys.executable, ["-c", READ, url]).strip()
+        return cluster.node.namespace.run(sys.executable, ["-c", READ, url]).strip()
     except CalledProcessError:
         return ""
 
 
-def sample(scene: World, name: str) -> float | None:
+def sample(cluster: NodeScene, name: str) -> float | None:
     """The sample of this name, with its labels as they are written; None where there is none."""
-    found = re.search(rf"^{re.escape(name)} (\S+)$", get(scene, OWN), re.MULTILINE)
+    found = re.search(rf"^{re.escape(name)} (\S+)$", get(cluster, OWN), re.MULTILINE)
     return None if found is None else float(found[1])
 
 
@@ -45,10 +50,10 @@ def own_metrics(exposition: str) -> Mapping[str, str]:
 
 
 def test_each_metric_of_the_manual_is_there_and_no_other_where_nodelocal_dnscache_has_them(
-    scene: World, tmp_path: Path
+    cluster: NodeScene, tmp_path: Path
 ) -> None:
-    with cluster_dns(scene, tmp_path), node_cache(scene, tmp_path):
-        own, plugins = get(scene, OWN), get(scene, PLUGINS)
+    with node_cache(cluster.node, tmp_path):
+        own, plugins = get(cluster, OWN), get(cluster, PLUGINS)
         assert {name: kind for name, kind, _ in METRIC_ROW.findall(MANUAL)} == own_metrics(own)
         assert own_metrics(plugins) == own_metrics(own)
         assert "\ncoredns_dns_requests_total{" in own
@@ -62,51 +67,54 @@ def test_each_metric_of_the_manual_is_there_and_no_other_where_nodelocal_dnscach
             "topodns_nodecache_switched_on 1.0",
             "topodns_nodecache_config_in_force 1.0",
             'topodns_nodecache_repairs_total{what="rules"} 0.0',
-            f'topodns_nodecache_upstream_reachable{{to="{UPSTREAM}:53"}} 1.0',
+            f'topodns_nodecache_upstream_reachable{{to="{UPSTREAM_SERVICE[4]}:53"}} 1.0',
         ):
             assert expected in own
 
 
-def test_a_repair_and_a_configuration_that_cannot_be_served_are_seen(scene: World, tmp_path: Path) -> None:
-    with cluster_dns(scene, tmp_path), node_cache(scene, tmp_path):
-        read = sample(scene, "topodns_nodecache_config_timestamp_seconds")
-        scene.node.run("ip", "link del nodelocaldns")
-        until(lambda: sample(scene, 'topodns_nodecache_repairs_total{what="link"}'), "the link is added back")
-        repaired = sample(scene, 'topodns_nodecache_last_repair_timestamp_seconds{what="link"}')
+def test_a_repair_and_a_configuration_that_cannot_be_served_are_seen(cluster: NodeScene, tmp_path: Path) -> None:
+    with node_cache(cluster.node, tmp_path) as cache:
+        read = sample(cluster, "topodns_nodecache_config_timestamp_seconds")
+        cluster.node.namespace.run("ip", "link del nodelocaldns")
+        until(lambda: sample(cluster, 'topodns_nodecache_repairs_total{what="link"}'), "the link is added back")
+        repaired = sample(cluster, 'topodns_nodecache_last_repair_timestamp_seconds{what="link"}')
         assert read is not None
         assert repaired is not None
         assert repaired > read > 1_600_000_000
-        assert sample(scene, 'topodns_nodecache_last_repair_timestamp_seconds{what="rules"}') == 0
-        (tmp_path / "Corefile.base").write_text(". {\n")
-        until(lambda: sample(scene, "topodns_nodecache_config_in_force") == 0, "it is seen that this cannot be served")
-        assert sample(scene, "topodns_nodecache_config_timestamp_seconds") == read
+        assert sample(cluster, 'topodns_nodecache_last_repair_timestamp_seconds{what="rules"}') == 0
+        cache.template.write_text(". {\n")
+        until(
+            lambda: sample(cluster, "topodns_nodecache_config_in_force") == 0, "it is seen that this cannot be served"
+        )
+        assert sample(cluster, "topodns_nodecache_config_timestamp_seconds") == read
 
 
-def test_an_upstream_that_is_gone_is_told_and_so_is_one_that_is_back(scene: World, tmp_path: Path) -> None:
-    name = f'topodns_nodecache_upstream_reachable{{to="{UPSTREAM}:53"}}'
-    with cluster_dns(scene, tmp_path), node_cache(scene, tmp_path):
-        scene.cluster.run("ip", f"addr del {UPSTREAM}/24 dev eth0")
-        dig(scene.pod, CLUSTER_DNS[4], "not-kept-so-far.shop.svc.cluster.local")
-        until(lambda: sample(scene, name) == 0, "it is seen to be gone", 10.0)
-        scene.cluster.run("ip", f"addr add {UPSTREAM}/24 dev eth0")
-        until(lambda: sample(scene, name) == 1, "it is seen to be back", 10.0)
+def test_an_upstream_that_is_gone_is_told_and_so_is_one_that_is_back(cluster: NodeScene, tmp_path: Path) -> None:
+    name = f'topodns_nodecache_upstream_reachable{{to="{UPSTREAM_SERVICE[4]}:53"}}'
+    with node_cache(cluster.node, tmp_path):
+        for server in (0, 1):
+            cluster.take_address(server)
+        dig(cluster.pod, CLUSTER_DNS[4], "not-kept-so-far.shop.svc.cluster.local")
+        until(lambda: sample(cluster, name) == 0, "it is seen to be gone", 15.0)
+        for server in (0, 1):
+            cluster.give_address(server)
+        until(lambda: sample(cluster, name) == 1, "it is seen to be back", 15.0)
 
 
 def test_it_is_ready_when_pods_are_answered_and_not_any_more_when_it_is_told_to_stop(
-    scene: World, tmp_path: Path
+    cluster: NodeScene, tmp_path: Path
 ) -> None:
     template = node_template().replace("    loop\n", "    loop\n    ready 127.0.0.1:8181\n", 1)
-    template = template.replace("DNS__:8080", "DNS__:8080 {\n        lameduck 4s\n    }")
-    with cluster_dns(scene, tmp_path):
-        told, rules = "", ""
-        with node_cache(scene, tmp_path, template=template, awaited=False) as process:
-            while not told.startswith("200"):
-                assert process.poll() is None, (tmp_path / "log").read_text()
-                told, rules = get(scene, READY), scene.node.run("nft", "list ruleset")
-                assert told[:3] in ("", "503", "200"), told
-            assert "table inet topodns" in rules
-            assert dig(scene.pod, CLUSTER_DNS[4], NAME) != []
-            assert get(scene, "http://169.254.20.10:8080/health") == "200 OK"
-            process.terminate()
-            until(lambda: get(scene, READY) == "503 Shutting down", "it is not ready any more", 3.0)
-            assert process.wait(10) == 0
+    write_template(tmp_path, template.replace("DNS__:8080", "DNS__:8080 {\n        lameduck 4s\n    }"))
+    node, told, rules = cluster.node, "", ""
+    with running(node.namespace, arguments(node, tmp_path), tmp_path / "log", **environment()) as process:
+        while not told.startswith("200"):
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            told, rules = get(cluster, READINESS), node.namespace.run("nft", "list ruleset")
+            assert told[:3] in ("", "503", "200"), told
+        assert "table inet topodns" in rules
+        assert dig(cluster.pod, CLUSTER_DNS[4], READY) != []
+        assert get(cluster, "http://169.254.20.10:8080/health") == "200 OK"
+        process.terminate()
+        until(lambda: get(cluster, READINESS) == "503 Shutting down", "it is not ready any more", 3.0)
+        assert process.wait(10) == 0

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.support import searching
 from tests.support.asking import client
 from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
 from tests.support.courses import at_once
@@ -113,52 +114,10 @@ def told(resolution: Resolution, qname: str) -> str:
 
 
 FOUND = {
-    "a name outside": (
-        "example.com.shop.svc.cluster.local. A",
-        """
-        example.com.shop.svc.cluster.local. 60 IN CNAME example.com.
-        example.com. 60 IN A 192.0.2.1
-        """,
-    ),
-    "a Service of another namespace": (
-        "api.prod.shop.svc.cluster.local. A",
-        """
-        api.prod.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.
-        api.prod.svc.cluster.local. 5 IN A 10.96.0.2
-        """,
-    ),
-    "a Service of another namespace, with svc": (
-        "api.prod.svc.shop.svc.cluster.local. A",
-        """
-        api.prod.svc.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.
-        api.prod.svc.cluster.local. 5 IN A 10.96.0.2
-        """,
-    ),
-    "a name in a domain of the host": (
-        "x.y.shop.svc.cluster.local. A",
-        """
-        x.y.shop.svc.cluster.local. 60 IN CNAME x.y.corp.example.
-        x.y.corp.example. 60 IN A 192.0.2.3
-        """,
-    ),
-    "the client's spelling": (
-        "Example.COM.shop.svc.cluster.local. A",
-        """
-        Example.COM.shop.svc.cluster.local. 60 IN CNAME Example.COM.
-        Example.COM. 60 IN A 192.0.2.1
-        """,
-    ),
-    "a name that is there itself": (
-        "web.shop.svc.cluster.local. A",
-        "web.shop.svc.cluster.local. 5 IN A 10.96.0.1",
-    ),
-    "a name without records of the type": ("example.com.shop.svc.cluster.local. TXT", "NOERROR"),
-    "a name that is nowhere": ("example.net.shop.svc.cluster.local. A", "NXDOMAIN"),
+    **searching.FOUND,
     "one label, from who knows where": ("web.prod.svc.cluster.local. A", "NXDOMAIN"),
     "what would be an endpoint of a Service": ("example.web.shop.svc.cluster.local. A", "NXDOMAIN"),
     "a namespace that does not exist": ("example.com.nowhere.svc.cluster.local. A", "NXDOMAIN"),
-    "no namespace": ("example.com.svc.cluster.local. A", "NXDOMAIN"),
-    "no search list at all": ("example.com.cluster.local. A", "NXDOMAIN"),
     "a name that is no one's": ("example.net. A", "NXDOMAIN"),
 }
 
