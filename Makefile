@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential kubelab test-all lint format bench bench-resolver bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential kubelab test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.runtime ## create .venv with .venv/bin/topodns from requirements.lock
 
@@ -56,6 +56,9 @@ bench: install ## measure CPU per query beside a plain UDP echo (prints, never f
 
 bench-resolver: install ## measure names outside of the cluster, beside CoreDNS, unbound and BIND (prints; 2 minutes)
 	@$(BIN)/python -m bench.resolver
+
+bench-node-cache: install ## measure a node's DNS cache, with ORIGINAL=PATH beside NodeLocal DNSCache (root; prints; 12 minutes)
+	@$(BIN)/python -m bench.node_cache $(if $(ORIGINAL),--original $(ORIGINAL))
 
 bench-scale: install ## measure memory and latency at 5,000 nodes and 150,000 endpoints, beside CoreDNS (prints; 6 minutes)
 	@$(BIN)/python -m bench.scale

@@ -3,7 +3,7 @@
    The upstream is UDP and pipelined TCP on 127.0.0.1:PORT. To every question for A it gives 192.0.2.1 with a TTL of
    300, to any other no records.
 
-   The clients ask when told to on stdin: "RESOLVER-PORT FILE WINDOW SILENCE". FILE is that of ask.c, asked once through,
+   The clients ask when told to on stdin: "ADDRESS PORT FILE WINDOW SILENCE", the first two the resolver's. FILE is that of ask.c, asked once through,
    at most WINDOW questions ahead of the answers; for the first SILENCE seconds the upstream says nothing. Then a line is
    printed: answers in all, those with records, questions that nobody answered, and how many questions for A the upstream
    has got.
@@ -275,15 +275,15 @@ static long ask_all(int sock, long window) {
 static void obey(const char *line) {
     int port;
     long window;
-    char path[SIZE];
+    char address[INET_ADDRSTRLEN], path[SIZE];
     double silence;
 
-    if (sscanf(line, "%d %4095s %ld %lf", &port, path, &window, &silence) != 4 || load(path) < 0)
+    if (sscanf(line, "%15s %d %4095s %ld %lf", address, &port, path, &window, &silence) != 5 || load(path) < 0 ||
+        inet_pton(AF_INET, address, &resolver.sin_addr) != 1)
         exit(2);
     int sock = socket(AF_INET, SOCK_DGRAM, 0), room = 4 << 20;
     setsockopt(sock, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     resolver.sin_port = htons(port);
-    resolver.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     answers = with_records = asked_upstream = 0;
     silent_until = silence > 0 ? now() + silence : 0;
     long lost = ask_all(sock, window);

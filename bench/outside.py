@@ -37,13 +37,13 @@ class Outside:
         self.compiled = compiled
         self._process = process
 
-    def ask(self, port: int, questions: Path) -> Outcome:
-        """Ask the resolver on 127.0.0.1 all of these, once."""
-        return self._told(f"{port} {questions} {WINDOW} 0")
+    def ask(self, port: int, questions: Path, address: str = "127.0.0.1") -> Outcome:
+        """Ask the resolver there all of these, once."""
+        return self._told(f"{address} {port} {questions} {WINDOW} 0")
 
     def ask_at_once(self, port: int, questions: Path, count: int) -> Outcome:
         """Ask so many questions before the upstream says anything."""
-        return self._told(f"{port} {questions} {count} {_HELD_BACK}")
+        return self._told(f"127.0.0.1 {port} {questions} {count} {_HELD_BACK}")
 
     def microseconds_per_answer(
         self, pid: int, port: int, questions: Path, seconds: float = 0.0

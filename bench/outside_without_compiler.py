@@ -93,11 +93,11 @@ class Upstream:
 class Clients:
     """Each question's own socket speaks for it, from its source address."""
 
-    def __init__(self, path: Path, port: int) -> None:
+    def __init__(self, path: Path, address: str, port: int) -> None:
         self.questions = read_questions(path)
         self.answers = self.with_records = 0
         self._selector = selectors.DefaultSelector()
-        self._sockets = {source: client_socket(source, port) for source, _ in self.questions}
+        self._sockets = {source: client_socket(source, port, address) for source, _ in self.questions}
         for sock in self._sockets.values():
             self._selector.register(sock, selectors.EVENT_READ)
 
@@ -140,8 +140,8 @@ def _ask_all(clients: Clients, upstream: Upstream, window: int) -> int:
 
 
 def _obey(line: str, upstream: Upstream) -> None:
-    port, path, window, silence = line.split()
-    clients = Clients(Path(path), int(port))
+    address, port, path, window, silence = line.split()
+    clients = Clients(Path(path), address, int(port))
     upstream.asked, upstream.silent_until = 0, time.monotonic() + float(silence)
     lost = _ask_all(clients, upstream, int(window))
     clients.close()

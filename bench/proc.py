@@ -27,7 +27,7 @@ def cores() -> tuple[int, int]:
 @contextmanager
 def running(command: Sequence[str | Path], core: int) -> Iterator[subprocess.Popen[str]]:
     """A process on this core, for as long as the context lasts."""
-    with _pinned_to(core):
+    with pinned_to(core):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         yield process
@@ -42,13 +42,13 @@ def running(command: Sequence[str | Path], core: int) -> Iterator[subprocess.Pop
 
 def output_of(command: Sequence[str | Path], core: int) -> str:
     """What a command that ends by itself prints when it runs on this core."""
-    with _pinned_to(core):
+    with pinned_to(core):
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     return done.stdout
 
 
 @contextmanager
-def _pinned_to(core: int) -> Iterator[None]:
+def pinned_to(core: int) -> Iterator[None]:
     """What is started in this context runs on this core: children inherit it before their first instruction."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})

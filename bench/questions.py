@@ -116,11 +116,11 @@ def read_questions(path: Path) -> list[tuple[bytes, bytes]]:
     return questions
 
 
-def client_socket(client: bytes, port: int) -> socket.socket:
-    """A UDP socket of this packed address, for that port of 127.0.0.1."""
+def client_socket(client: bytes, port: int, address: str = "127.0.0.1") -> socket.socket:
+    """A UDP socket of this packed address, for that port there."""
     sock = socket.socket(type=socket.SOCK_DGRAM)
     sock.bind((socket.inet_ntoa(client), 0))
-    sock.connect(("127.0.0.1", port))
+    sock.connect((address, port))
     return sock
 
 

@@ -1,0 +1,97 @@
+"""`make bench-node-cache`: measure topodns's node cache, beside NodeLocal DNSCache, and print. Judges nothing."""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+from bench.node_cache.costing import cpu, memory
+from bench.node_cache.failing import crash, gone_servers, repair, restarted_server
+from bench.node_cache.figures import Figures
+from bench.node_cache.living import start_and_stop, upgrades
+from bench.node_cache.scene import Scene, scene
+from bench.node_cache.subjects import Subject, subjects
+from bench.proc import NoAnswer, cores
+from bench.scale.sheet import Sheet
+from tests.support.namespaces import why_impossible
+
+ROUNDS: Final = 3
+UPGRADES: Final = 20
+
+Part = Callable[[Scene, Figures], None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """1 only where something does not run at all."""
+    parser = argparse.ArgumentParser(prog="python -m bench.node_cache", description=__doc__)
+    parser.add_argument("--original", type=Path, help="NodeLocal DNSCache's program, to be measured beside ours")
+    parser.add_argument("--quick", action="store_true", help="everything once, to try")
+    parser.add_argument("--only", action="append", help="one part (may be given several times)", choices=_parts(False))
+    options = parser.parse_args(arguments)
+    if why := why_impossible():
+        _say(f"no network namespaces here: {why}")
+        return 1
+    if options.original is None:
+        _say("without NodeLocal DNSCache (--original PATH)")
+    parts = {name: part for name, part in _parts(options.quick).items() if not options.only or name in options.only}
+    return _measure(subjects(options.original), parts, 1 if options.quick else ROUNDS)
+
+
+def _parts(quick: bool) -> Mapping[str, Part]:
+    core, _ = cores()
+    return {
+        "life": start_and_stop,
+        "crash": crash,
+        "repair": repair,
+        "upgrade": partial(upgrades, times=3 if quick else UPGRADES),
+        "server": restarted_server,
+        "gone": gone_servers,
+        "memory": memory,
+        "cpu": partial(cpu, core=core),
+    }
+
+
+def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int) -> int:
+    began = time.monotonic()
+    figures = {subject.title: Figures() for subject in measured}
+    sheet = Sheet("A node's DNS cache", list(figures))
+    problems: list[str] = []
+    _go_first()
+    for (name, part), subject in product(parts.items(), measured):
+        _say(f"{time.monotonic() - began:5.0f} s  {name}: {subject.title}")
+        try:
+            with scene(subject) as made:
+                for _ in range(1 if _takes_long(name, subject) else rounds):
+                    part(made, figures[subject.title])
+        except (NoAnswer, subprocess.CalledProcessError) as problem:
+            problems.append(f"{name}: {subject.title}: {problem}")
+        for line, figure in figures[subject.title].items():
+            sheet.write(subject.title, line.part, line.title, figure, line.target)
+    print(sheet)
+    print(f"\nseveral figures are min / median / max; {time.monotonic() - began:.0f} s in all")
+    print(*problems, sep="\n")
+    return bool(problems)
+
+
+def _takes_long(part: str, subject: Subject) -> bool:
+    """Replacing has rounds of its own; the original takes up to a minute for each repair."""
+    return part == "upgrade" or (part == "repair" and subject.is_original)
+
+
+def _go_first() -> None:
+    """Before whatever else runs on this machine: the clients, which are in this process, and all that it starts."""
+    os.nice(-15)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
