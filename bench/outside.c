@@ -1,7 +1,7 @@
 /* What is outside of a resolver: the clients that ask it, and the upstream that it asks. Usage: outside PORT
 
    The upstream is UDP and pipelined TCP on 127.0.0.1:PORT. To every question for A it gives 192.0.2.1 with a TTL of
-   300, to any other no records.
+   300, to any other no records, which it says for as long.
 
    The clients ask when told to on stdin: "ADDRESS PORT FILE WINDOW SILENCE", the first two the resolver's. FILE is that of ask.c, asked once through,
    at most WINDOW questions ahead of the answers; for the first SILENCE seconds the upstream says nothing. Then a line is
@@ -57,6 +57,8 @@ static void watch(int fd) {
 /* Makes the answer of a question, where the question is; returns its length, 0 where that was no question. */
 static size_t answer(uint8_t *message, size_t length) {
     static const uint8_t address[] = {0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, 192, 0, 2, 1};
+    static const uint8_t soa[] = {0xc0, 0x0c, 0, 6, 0, 1, 0, 0, 1, 44, 0, 22, 0, 0, 0, 0, 0,
+                                  1,    0,    0, 0, 1, 0, 0, 0, 1, 0,  0,  0, 1, 0, 0, 1, 44};
     static const uint8_t opt[] = {0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0};
     size_t at = HEADER;
 
@@ -70,12 +72,11 @@ static size_t answer(uint8_t *message, size_t length) {
     message[2] = (message[2] & 0x79) | 0x80;
     message[3] = 0x80;
     message[7] = is_address;
-    message[9] = 0;
+    message[9] = !is_address;
     message[11] = has_opt;
-    if (is_address) {
-        memcpy(message + at, address, sizeof address);
-        at += sizeof address;
-    }
+    size_t size = is_address ? sizeof address : sizeof soa;
+    memcpy(message + at, is_address ? address : soa, size);
+    at += size;
     if (has_opt) {
         memcpy(message + at, opt, sizeof opt);
         at += sizeof opt;

@@ -22,6 +22,7 @@ LIMIT: Final = 15.0  # seconds in which a file is asked
 _QUESTION: Final = 12  # where it begins
 _TYPE_A: Final = b"\0\1"
 _ADDRESS: Final = bytes.fromhex("c00c000100010000012c0004c0000201")
+_SOA: Final = bytes.fromhex("c00c000600010000012c00160000000000010000000100000001000000010000012c")
 _OPT: Final = bytes.fromhex("00002904d0000000000000")
 _COUNTS: Final = struct.Struct("!HHHH")
 
@@ -85,9 +86,9 @@ class Upstream:
         end = query.index(0, _QUESTION) + 5
         is_address, has_opt = query[end - 4 : end - 2] == _TYPE_A, query[11] != 0
         self.asked += is_address
-        counts = _COUNTS.pack(1, is_address, 0, has_opt)
+        counts = _COUNTS.pack(1, is_address, not is_address, has_opt)
         head = query[:2] + bytes((query[2] & 0x79 | 0x80, 0x80)) + counts
-        return head + query[_QUESTION:end] + _ADDRESS * is_address + _OPT * has_opt
+        return head + query[_QUESTION:end] + (_ADDRESS if is_address else _SOA) + _OPT * has_opt
 
 
 class Clients:

@@ -52,9 +52,12 @@ def _parts(quick: bool) -> Mapping[str, Part]:
         "upgrade": partial(upgrades, times=3 if quick else UPGRADES),
         "server": restarted_server,
         "gone": gone_servers,
-        "memory": memory,
+        "memory": partial(memory, core=core),
         "cpu": partial(cpu, core=core),
     }
+
+
+_ALONE: Final = ("memory", "cpu")  # parts that need no servers of the cluster DNS
 
 
 def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int) -> int:
@@ -66,7 +69,7 @@ def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int
     for (name, part), subject in product(parts.items(), measured):
         _say(f"{time.monotonic() - began:5.0f} s  {name}: {subject.title}")
         try:
-            with scene(subject) as made:
+            with scene(subject, with_servers=name not in _ALONE) as made:
                 for _ in range(1 if _takes_long(name, subject) else rounds):
                     part(made, figures[subject.title])
         except (NoAnswer, subprocess.CalledProcessError) as problem:

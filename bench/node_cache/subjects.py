@@ -94,12 +94,12 @@ def subjects(original: Path | None) -> list[Subject]:
     return found + ([Subject("NodeLocal DNSCache", (original,), "iptables", True)] if original else [])
 
 
-def template() -> str:
-    """NodeLocal DNSCache's own, as its installer fills it in; names outside go to the same servers, over UDP."""
+def template(outward: str = " ".join(UPSTREAMS)) -> str:
+    """NodeLocal DNSCache's own, as its installer fills it in; `outward` are the servers for names outside."""
     return (
         node_template()
         .replace("health __PILLAR__LOCAL__DNS__", f"health {LINK_LOCAL[4]}")
-        .replace("__PILLAR__UPSTREAM__SERVERS__", " ".join(UPSTREAMS))
+        .replace("__PILLAR__UPSTREAM__SERVERS__", outward)
     )
 
 
