@@ -72,7 +72,7 @@ def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int
             with scene(subject, with_servers=name not in _ALONE) as made:
                 for _ in range(1 if _takes_long(name, subject) else rounds):
                     part(made, figures[subject.title])
-        except (NoAnswer, subprocess.CalledProcessError) as problem:
+        except (NoAnswer, AssertionError, subprocess.CalledProcessError) as problem:
             problems.append(f"{name}: {subject.title}: {problem}")
         for line, figure in figures[subject.title].items():
             sheet.write(subject.title, line.part, line.title, figure, line.target)

@@ -14,11 +14,11 @@ from string import ascii_lowercase
 from typing import Final
 
 from bench.node_cache.figures import Figures, Line
-from bench.node_cache.names import ORIGINS
-from bench.node_cache.scene import START_PATIENCE, Life, Scene, wait_for
+from bench.node_cache.life import Life, wait_for
+from bench.node_cache.scene import START_PATIENCE, Scene
 from bench.node_cache.subjects import template
 from bench.outside import Outside, outside
-from bench.proc import NoAnswer, cpu_seconds, pinned_to, resident_megabytes
+from bench.proc import NoAnswer, cpu_seconds, pinned_to, resident_megabytes, waiting_seconds
 from bench.questions import Question, write_questions
 from tests.support.namespaces import LINK_LOCAL
 from topodns.dns.message import RRType
@@ -26,10 +26,11 @@ from topodns.dns.message import RRType
 FULL: Final = 9_984  # entries of the default cache, for answers with records and for those without, in each block
 SETTLING: Final = 1.0  # seconds
 AGAIN: Final = 20_000  # how often a cached name is asked for
+ORIGINS: Final = ("cluster.local", "in-addr.arpa", "ip6.arpa", "example.com")  # one for each block of the template
 NEVER_ASKED: Final = 10_000  # names
 WARM_UP: Final = 500
 
-_NODE: Final = socket.inet_aton("10.50.0.1")
+_NODE: Final = socket.inet_aton("10.60.1.1")
 _MEMORY: Final = "MB resident (VmRSS)"
 _CPU: Final = "CPU, us per answer"
 _METRICS: Final = 9253
@@ -60,9 +61,10 @@ def cpu(scene: Scene, figures: Figures, core: int) -> None:
             (cached, cached, Line(_CPU, "cached", "<= 6")),
         ):
             _ask(world, before)
-            spent = cpu_seconds(life.pid)
+            spent, waited = cpu_seconds(life.pid), waiting_seconds(life.pid)
             answers = _ask(world, measured)
             figures.note(line, (cpu_seconds(life.pid) - spent) * 1e6 / answers)
+            figures.note(Line(_CPU, "seconds its core was taken", "0"), waiting_seconds(life.pid) - waited)
 
 
 @contextmanager

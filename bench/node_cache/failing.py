@@ -2,21 +2,23 @@
 
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 from bench.node_cache.figures import Figures, Line
-from bench.node_cache.names import fresh, hot, some_fresh
-from bench.node_cache.pod import ask_all, asking, outage
-from bench.node_cache.scene import Scene, answers, wait_for
-from bench.node_cache.subjects import LINK, UPSTREAMS
+from bench.node_cache.life import wait_for
+from bench.node_cache.pod import RATE, answers, ask_all, hot, outage
+from bench.node_cache.scene import Scene
+from bench.node_cache.subjects import LINK
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL
-from tests.support.stub_load import Outcome
+from tests.support.stub_load import Outcome, asking, fresh_names
 
 BEFORE: Final = 0.5  # seconds of load before anything happens
 WATCHED: Final = 5.0  # seconds after a crash; nobody starts the cache again
 TICK: Final = 65.0  # seconds: the longest of their ticks is a minute
-EXPIRED: Final = 7.0  # seconds after which a cached record of SHORT is stale for all
-SHORT: Final = 5  # seconds, the shortest time that CoreDNS's cache keeps a record
+EXPIRED: Final = 7.0  # seconds; the records of these names live 5, the shortest time that CoreDNS's cache keeps one
 CACHED: Final = 400  # names
 
 _CRASHES: Final = ((signal.SIGKILL, "Killed (kill -9)"), (signal.SIGSTOP, "Hung (SIGSTOP)"))
@@ -30,7 +32,7 @@ _GONE: Final = "Both servers gone"
 def crash(scene: Scene, figures: Figures) -> None:
     """Under load, without anybody who starts it again: kube-proxy is what a pod can be led to."""
     for number, part in _CRASHES:
-        with scene.serving() as life, asking(scene.pod, (CLUSTER_DNS[4],), hot()) as outcome:
+        with scene.serving() as life, asking(scene.pod, (CLUSTER_DNS[4],), RATE, hot) as outcome:
             time.sleep(BEFORE)
             moment = time.monotonic()
             life.signal(number)
@@ -50,7 +52,7 @@ def repair(scene: Scene, figures: Figures) -> None:
         if not scene.makes_link:
             figures.say(_LINK, "cannot make one here")
             return
-        with asking(scene.pod, (LINK_LOCAL[4],), hot()) as outcome:
+        with asking(scene.pod, (LINK_LOCAL[4],), RATE, hot) as outcome:
             time.sleep(BEFORE)
             moment = time.monotonic()
             node.run("ip", f"link del {LINK}")
@@ -61,11 +63,12 @@ def repair(scene: Scene, figures: Figures) -> None:
 
 def restarted_server(scene: Scene, figures: Figures) -> None:
     """One after the other; kube-proxy leads to both all the time."""
-    for address in UPSTREAMS:
-        with scene.serving(), asking(scene.pod, (CLUSTER_DNS[4],), fresh()) as outcome:
+    for server in scene.servers:
+        with scene.serving(), asking(scene.pod, (CLUSTER_DNS[4],), RATE) as outcome:
             time.sleep(BEFORE)
-            scene.stop_upstream(address)
-            scene.start_upstream(address)
+            server.stop()
+            server.start()
+            server.wait()
             time.sleep(2 * BEFORE)
         _count(figures, _RESTART, outcome, "0")
         figures.note(Line(_RESTART, "slowest answer, s", "< 1"), outcome.slowest)
@@ -73,31 +76,32 @@ def restarted_server(scene: Scene, figures: Figures) -> None:
 
 def gone_servers(scene: Scene, figures: Figures) -> None:
     """Once so that connections are refused, and once so that nothing is heard of them."""
-    _ask_stale(scene, figures, "connections refused", lambda: _stop_all(scene))
-    for address in UPSTREAMS:
-        scene.start_upstream(address)
-    _ask_stale(scene, figures, "silent", lambda: scene.cluster.run("iptables", "-I INPUT -j DROP"))
-    scene.cluster.run("iptables", "-F")
+    numbers = range(len(scene.servers))
+    with _stale(scene, figures, "connections refused"):
+        for server in scene.servers:
+            server.stop(signal.SIGKILL)
+    for server in scene.servers:
+        server.start()
+        server.wait()
+    with _stale(scene, figures, "silent"):
+        for number in numbers:
+            scene.around.take_address(number)
+    for number in numbers:
+        scene.around.give_address(number)
 
 
-def _ask_stale(scene: Scene, figures: Figures, how: str, take_away: object) -> None:
-    assert callable(take_away)
+@contextmanager
+def _stale(scene: Scene, figures: Figures, how: str) -> Iterator[None]:
+    """Names are asked for and grow stale; in the block the servers go; then they are asked for again."""
     with scene.serving():
-        names = some_fresh(CACHED, SHORT)
+        names = list(islice(fresh_names(), CACHED))
         ask_all(scene.pod, CLUSTER_DNS[4], names)
         time.sleep(EXPIRED)
-        take_away()
+        yield
         outcome = ask_all(scene.pod, CLUSTER_DNS[4], names)
-    right = sum(each.right for each in outcome.asked)
-    figures.count(Line(_GONE, f"{how}: answered within 2 s", "all"), right, len(names))
-    if right:
-        slowest = max(each.seconds for each in outcome.asked if each.right)
-        figures.note(Line(_GONE, f"{how}: slowest of these, s", "< 2"), slowest)
-
-
-def _stop_all(scene: Scene) -> None:
-    for address in UPSTREAMS:
-        scene.stop_upstream(address, signal.SIGKILL)
+    right = [each.seconds for each in outcome.asked if each.right]
+    figures.count(Line(_GONE, f"{how}: answered", "all"), len(right), len(names))
+    figures.note(Line(_GONE, f"{how}: slowest, s", "< 2"), max(right, default=None))
 
 
 def _count(figures: Figures, part: str, outcome: Outcome, target: str) -> None:

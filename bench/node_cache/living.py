@@ -3,12 +3,12 @@
 from typing import Final
 
 from bench.node_cache.figures import Figures, Line
-from bench.node_cache.names import hot
-from bench.node_cache.pod import RATE, asking
-from bench.node_cache.scene import START_PATIENCE, Life, Scene, answers, wait_for
+from bench.node_cache.life import Life, wait_for
+from bench.node_cache.pod import RATE, answers, hot
+from bench.node_cache.scene import START_PATIENCE, Scene
 from bench.proc import NoAnswer
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL
-from tests.support.stub_load import Outcome
+from tests.support.stub_load import Outcome, asking
 
 QUESTIONS: Final = 1_000  # at least, while it is replaced
 
@@ -26,7 +26,7 @@ def start_and_stop(scene: Scene, figures: Figures) -> None:
     )
     scene.wait_until_serving(life)
     figures.note(Line(_LIFE, "teardown, s", "<= 5"), life.stop())
-    figures.note(Line(_LIFE, "links, tables, rules left over", "0"), len(scene.leftovers()))
+    figures.note(Line(_LIFE, "links, tables, rules left over", "0"), len(scene.around.node.leftovers()))
     scene.clean()
 
 
@@ -36,12 +36,12 @@ def upgrades(scene: Scene, figures: Figures, times: int) -> None:
     scene.wait_until_serving(life)
     replace = _stop_and_start if scene.subject.is_original else _start_and_stop
     for _ in range(times):
-        with asking(scene.pod, tuple(_ADDRESSES), hot()) as outcome:
+        with asking(scene.pod, tuple(_ADDRESSES), RATE, hot) as outcome:
             _wait_for_questions(outcome, int(RATE / 4))
             life = replace(scene, life)
             _wait_for_questions(outcome, QUESTIONS)
         for address, title in _ADDRESSES.items():
-            there = Outcome([each for each in outcome.asked if each.to == address])
+            there = outcome.of(address)
             figures.count(Line(_UPGRADE, f"{title}: lost", "0"), len(there.lost), len(there.asked))
         figures.count(Line(_UPGRADE, "wrong answers", "0"), len(outcome.wrong), len(outcome.asked))
         figures.note(Line(_UPGRADE, "longest time without an answer, s"), outcome.longest_gap)

@@ -1,40 +1,17 @@
 """Who is measured: topodns with either firewall and NodeLocal DNSCache, all with the same template."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench.node_cache.life import Place
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Namespace
+from tests.support.node_scene import SERVERS
 from tests.support.node_template import node_template
 
-UPSTREAM_SERVICE: Final = "10.96.0.99"
-UPSTREAMS: Final = ("10.50.0.3", "10.50.0.4")
 LINK: Final = "nodelocaldns"
-
-
-@dataclass(frozen=True)
-class Place:
-    """The files of one life of a node cache."""
-
-    folder: Path
-
-    @property
-    def template(self) -> Path:
-        return self.folder / "Corefile.base"
-
-    @property
-    def pid_file(self) -> Path:
-        return self.folder / "pid"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "log"
-
-    def write_template(self, text: str) -> None:
-        self.folder.mkdir(exist_ok=True)
-        self.template.write_text(text)
 
 
 @dataclass(frozen=True)
@@ -94,14 +71,11 @@ def subjects(original: Path | None) -> list[Subject]:
     return found + ([Subject("NodeLocal DNSCache", (original,), "iptables", True)] if original else [])
 
 
-def template(outward: str = " ".join(UPSTREAMS)) -> str:
-    """NodeLocal DNSCache's own, as its installer fills it in; `outward` are the servers for names outside."""
+def template(outward: str = "") -> str:
+    """NodeLocal DNSCache's own, as its installer fills it in; `outward` serve names outside (default: ours)."""
+    own = " ".join(server[4] for server in SERVERS)
     return (
         node_template()
         .replace("health __PILLAR__LOCAL__DNS__", f"health {LINK_LOCAL[4]}")
-        .replace("__PILLAR__UPSTREAM__SERVERS__", outward)
+        .replace("__PILLAR__UPSTREAM__SERVERS__", outward or own)
     )
-
-
-def environment(upstream: str = UPSTREAM_SERVICE) -> Mapping[str, str]:
-    return {"KUBE_DNS_UPSTREAM_SERVICE_HOST": upstream}
