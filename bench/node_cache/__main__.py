@@ -31,25 +31,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """1 only where something does not run at all."""
     parser = argparse.ArgumentParser(prog="python -m bench.node_cache", description=__doc__)
     parser.add_argument("--original", type=Path, help="NodeLocal DNSCache's program, to be measured beside ours")
-    parser.add_argument("--quick", action="store_true", help="everything once, to try")
-    parser.add_argument("--only", action="append", help="one part (may be given several times)", choices=_parts(False))
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help="how often everything is done (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--upgrades", type=int, default=UPGRADES, help="how often it is replaced (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--only", action="append", help="one part (may be given several times)", choices=_parts(UPGRADES)
+    )
     options = parser.parse_args(arguments)
     if why := why_impossible():
         _say(f"no network namespaces here: {why}")
         return 1
     if options.original is None:
         _say("without NodeLocal DNSCache (--original PATH)")
-    parts = {name: part for name, part in _parts(options.quick).items() if not options.only or name in options.only}
-    return _measure(subjects(options.original), parts, 1 if options.quick else ROUNDS)
+    every = _parts(options.upgrades)
+    parts = {name: part for name, part in every.items() if not options.only or name in options.only}
+    return _measure(subjects(options.original), parts, options.rounds)
 
 
-def _parts(quick: bool) -> Mapping[str, Part]:
+def _parts(replacements: int) -> Mapping[str, Part]:
     core, _ = cores()
     return {
         "life": start_and_stop,
         "crash": crash,
         "repair": repair,
-        "upgrade": partial(upgrades, times=3 if quick else UPGRADES),
+        "upgrade": partial(upgrades, times=replacements),
         "server": restarted_server,
         "gone": gone_servers,
         "memory": partial(memory, core=core),
@@ -83,8 +91,8 @@ def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int
 
 
 def _takes_long(part: str, subject: Subject) -> bool:
-    """Replacing has rounds of its own; the original takes up to a minute for each repair."""
-    return part == "upgrade" or (part == "repair" and subject.is_original)
+    """Replacing has rounds of its own; memory does not differ; the original takes up to a minute for each repair."""
+    return part in ("upgrade", "memory") or (part == "repair" and subject.is_original)
 
 
 def _go_first() -> None:
