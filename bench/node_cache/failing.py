@@ -16,6 +16,7 @@ from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL
 from tests.support.stub_load import Outcome, asking, fresh_names
 
 BEFORE: Final = 0.5  # seconds of load before anything happens
+SETTLED: Final = 2.0  # seconds after its first rule in which a node cache makes the others
 WATCHED: Final = 5.0  # seconds after a crash; nobody starts the cache again
 TICK: Final = 65.0  # seconds: the longest of their ticks is a minute
 EXPIRED: Final = 7.0  # seconds; the records of these names live 5, the shortest time that CoreDNS's cache keeps one
@@ -45,6 +46,7 @@ def repair(scene: Scene, figures: Figures) -> None:
     """The pod asks the link-local address, which only the link has."""
     subject, node = scene.subject, scene.node
     with scene.serving():
+        time.sleep(SETTLED)
         there = len(subject.rules(node))
         for line, spoil in ((_RULES, subject.flush_rules), (_RULE, subject.delete_a_rule)):
             spoil(node)
