@@ -1,6 +1,7 @@
 """What others break is mended: at once where the kernel tells of it, else at the next tick (N6, N7, N18)."""
 
 import fcntl
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -133,17 +134,36 @@ def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytes
     on_node(scene, story)
 
 
-def test_n07_a_flush_of_iptables_is_mended_at_the_tick(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 0.2)
+@pytest.mark.parametrize("flushed", ["-F PREROUTING", "-F TOPODNS-OUTPUT", "-F", "-D TOPODNS-PREROUTING 1"])
+def test_n07_a_flush_of_iptables_is_mended_without_waiting_for_a_tick(
+    scene: World, monkeypatch: pytest.MonkeyPatch, flushed: str
+) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
 
     async def story() -> None:
         async with kept(network(Firewall.IPTABLES)) as keeper, renewed(keeper):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             before = raw_rules(scene)
-            for chain in ("PREROUTING", "OUTPUT", "TOPODNS-OUTPUT"):
-                scene.node.run("iptables", f"-t raw -F {chain}")
+            scene.node.run("iptables", f"-t raw {flushed}")
             await eventually(lambda: keeper.counts.repaired["rules"] > 0)
             assert sorted(raw_rules(scene)) == sorted(before)
+
+    scene.answer_on_node(*ADDRESSES)
+    on_node(scene, story)
+
+
+def test_n07_a_rule_of_nftables_is_back_without_waiting_for_a_tick(
+    scene: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
+
+    async def story() -> None:
+        async with kept(network(Firewall.NFTABLES)) as keeper, renewed(keeper):
+            await becomes("node", scene.pod, CLUSTER_DNS[4])
+            handle = re.findall(r"notrack .*# handle (\d+)", scene.node.run("nft", "-a list table inet topodns"))[0]
+            scene.node.run("nft", f"delete rule inet topodns prerouting handle {handle}")
+            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            assert "notrack" in scene.node.run("nft", "list chain inet topodns prerouting")
 
     scene.answer_on_node(*ADDRESSES)
     on_node(scene, story)

@@ -23,11 +23,11 @@ from topodns.edge.host_network.notices import look
 from topodns.edge.host_network.plan import SWITCH_SECONDS, HostNetwork
 from topodns.edge.host_network.presence import Presence
 from topodns.edge.host_network.switch import NoSwitch, Switch, choose_firewall, make_switch
-from topodns.edge.host_network.watch import LinkWatch
+from topodns.edge.host_network.watch import watch_link, watch_rules
 from topodns.settings.node_cache import Firewall, IPAddress
 
 GLANCE: Final = 0.15  # seconds between two looks at whether the rules are there; each costs some microseconds
-TICK: Final = 5.0  # seconds at most between two comparisons of all that is there with all that is wished
+TICK: Final = 4.5  # seconds at most between two comparisons of all with all that is wished, so that 5 are enough
 MENDED: Final = ("link", "rules")
 TEARDOWN_PATIENCE: Final = 4.0  # seconds that taking away the rules, or the link, may take
 
@@ -62,7 +62,6 @@ class HostNetworkKeeper:
         self.presence = Presence(network.interface)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="host-network")
         self._wake = asyncio.Event()
-        self._watch = LinkWatch(network, self._wake.set)
         self._next_glance: asyncio.TimerHandle | None = None
         self._renewed: float | None = None
         self._told = ""  # the error that was logged last
@@ -108,7 +107,11 @@ class HostNetworkKeeper:
 
     async def run(self) -> Never:
         """Mend for ever."""
-        self._watch.start()
+        watches = [watch_link(self._network)]
+        if (rules := watch_rules(self.firewall)) is not None:
+            watches.append(rules)
+        for watch in watches:
+            watch.start(self._wake.set)
         self._glance()
         self._wake.set()  # another instance may have taken something away before anybody watched
         retry = _FIRST_RETRY
@@ -126,7 +129,8 @@ class HostNetworkKeeper:
         finally:
             if self._next_glance is not None:
                 self._next_glance.cancel()
-            self._watch.stop()
+            for watch in watches:
+                watch.stop()
 
     async def release(self) -> bool:
         """Lead nobody here any more, unless another instance serves. Returns whether that succeeded.

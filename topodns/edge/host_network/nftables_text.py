@@ -38,6 +38,7 @@ class Order(IntEnum):
 
 
 _MOMENT: Final = "20ms"
+_WHILE: Final = f"{round(1000 * SWITCH_SECONDS)}ms"
 
 
 def payload(key: bytes, order: Order) -> bytes:
@@ -82,7 +83,7 @@ def table_text(network: HostNetwork, key: bytes, found: FoundTable | None) -> st
     lines = [] if found is None or found.usable else _removal()
     lines += [f"add table {FAMILY} {TABLE}"]
     for name, kind in _SETS.items():
-        settings = f"type {kind}; size 256; flags dynamic,timeout; timeout {SWITCH_SECONDS}s;"
+        settings = f"type {kind}; size 256; flags dynamic,timeout; timeout {_WHILE};"
         lines.append(f"add set {FAMILY} {TABLE} {name} {{ {settings} }}")
     for name in _CHAINS:
         hook = f"type filter hook {name} priority {_RAW_PRIORITY}; policy accept;"
@@ -172,7 +173,7 @@ def _order_rules(network: HostNetwork, key: bytes) -> list[tuple[int, str]]:
         addresses = ", ".join(str(address) for address in network.local_addresses if address.version == version)
         if not addresses:
             continue
-        for order, time in ((Order.RENEW, f"{SWITCH_SECONDS}s"), (Order.EXPIRE, _MOMENT)):
+        for order, time in ((Order.RENEW, _WHILE), (Order.EXPIRE, _MOMENT)):
             target = f"{family} daddr {{ {addresses} }} {order_match(order)} fib daddr type local"
             found.append((int(order), f"{target} update {listen} {{ {family} daddr timeout {time} }} drop"))
     return found

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from topodns.settings.node_cache import Firewall, IPAddress
 
-SWITCH_SECONDS: Final = 2  # a switch that is not renewed for so long is off
+SWITCH_SECONDS: Final = 1.8  # a switch that is not renewed for so long is off: a pod has its answer within 2
 RENEWAL_INTERVAL: Final = 0.5  # seconds; how often whoever asks itself is expected to renew
 
 # The comments of NodeLocal DNSCache, which dashboards and runbooks look for.

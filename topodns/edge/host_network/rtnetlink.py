@@ -87,8 +87,8 @@ def read_messages(data: bytes) -> Iterator[Message]:
 def read_link(body: bytes) -> Link:
     """The body of NEW_LINK or DELETE_LINK."""
     _, _, index, flags, _ = _LINK.unpack_from(body)
-    found = _read_attributes(body[_LINK.size :])
-    info = _read_attributes(found.get(_IFLA_LINKINFO, b""))
+    found = read_attributes(body[_LINK.size :])
+    info = read_attributes(found.get(_IFLA_LINKINFO, b""))
     name, alias, kind = found.get(_IFLA_IFNAME, b""), found.get(_IFLA_IFALIAS, b""), info.get(_IFLA_INFO_KIND, b"")
     return Link(index, _text(name), bool(flags & UP), _text(kind), _text(alias))
 
@@ -96,7 +96,7 @@ def read_link(body: bytes) -> Link:
 def read_address(body: bytes) -> LinkAddress | None:
     """The body of NEW_ADDRESS or DELETE_ADDRESS; None for one of neither family."""
     *_, index = _ADDRESS.unpack_from(body)
-    found = _read_attributes(body[_ADDRESS.size :])
+    found = read_attributes(body[_ADDRESS.size :])
     packed = found.get(_IFA_LOCAL) or found.get(_IFA_ADDRESS, b"")
     return LinkAddress(index, ip_address(packed)) if len(packed) in (4, 16) else None
 
@@ -129,7 +129,8 @@ def _attribute(kind: int, value: bytes) -> bytes:
     return _ATTRIBUTE.pack(length, kind) + value + bytes(_aligned(length) - length)
 
 
-def _read_attributes(data: bytes) -> dict[int, bytes]:
+def read_attributes(data: bytes) -> dict[int, bytes]:
+    """The attributes of any netlink message, by type."""
     found: dict[int, bytes] = {}
     offset = 0
     while offset + _ATTRIBUTE.size <= len(data):

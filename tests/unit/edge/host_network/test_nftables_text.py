@@ -71,7 +71,7 @@ def test_our_orders_are_met_before_anything_else_and_dropped() -> None:
     assert rule_texts(IPV4, "output")[:3] == [
         "udp dport 53 udp length 16 @th,64,64 0x0011223344556603 drop",
         "ip daddr { 169.254.20.10 } udp dport 53 udp length 16 @th,64,64 0x0011223344556601 fib daddr type local"
-        " update @listen4 { ip daddr timeout 2s } drop",
+        " update @listen4 { ip daddr timeout 1800ms } drop",
         "ip daddr { 169.254.20.10 } udp dport 53 udp length 16 @th,64,64 0x0011223344556602 fib daddr type local"
         " update @listen4 { ip daddr timeout 20ms } drop",
     ]
