@@ -1,0 +1,113 @@
+"""What the annotation topodns.io/topology-keys of a headless Service may say: one table for the server's parser and for
+the chart's ValidatingAdmissionPolicy, which has the same rules in CEL.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Case(NamedTuple):
+    """`problem`: what is said of it, "" where it is let in; None where the two quote differently, but both refuse."""
+
+    annotation: str
+    problem: str | None = ""
+
+
+_LONGEST_LABEL: Final = "a" * 63
+_LONGEST_PREFIX: Final = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61])  # 253
+
+
+def _no_key(found: str) -> str:
+    return f"expected a label key or *, found '{found}'"
+
+
+def _no_array(found: str) -> str:
+    return f"expected a JSON array of strings, found '{found}'"
+
+
+ACCEPTED: Final = (
+    "kubernetes.io/hostname",
+    "kubernetes.io/hostname, topology.kubernetes.io/zone, *",
+    "kubernetes.io/hostname,topology.kubernetes.io/zone",
+    "  kubernetes.io/hostname\t,\n topology.kubernetes.io/zone ",
+    "\u00a0zone\u2003,\u3000rack\u0085",
+    "*",
+    "none",
+    "none, zone",
+    "",
+    " \t\n",
+    "[]",
+    " [ ] ",
+    "zone, zone",
+    "*, zone",
+    "A-1_b.C",
+    "0",
+    _LONGEST_LABEL,
+    f"{_LONGEST_PREFIX}/zone",
+    f"  {_LONGEST_PREFIX}/{_LONGEST_LABEL}",
+    ",".join(f"key{n}" for n in range(16)),
+    '["kubernetes.io/hostname", "*"]',
+    '\n[ "kubernetes.io/hostname"\t,\r\n"topology.kubernetes.io/zone" ]\n',
+    '["none"]',
+    '["example.com\\/rack"]',
+    '["\\u0061.\\u0062\\u002fzone\\u002d\\u0031"]',
+    '["\\u002A"]',
+    '["\\u005a\\u005F\\u007a"]',
+    f'["{_LONGEST_PREFIX}/zone"]',
+    f'["{_LONGEST_PREFIX}\\u002fzone"]',
+    str([f"key{n}" for n in range(16)]).replace("'", '"'),
+)
+REFUSED: Final = (
+    Case("no such key", _no_key("no such key")),
+    Case("zone, no such key, a b", _no_key("no such key")),
+    Case("zone,", _no_key("")),
+    Case(",", _no_key("")),
+    Case("zone,,rack", _no_key("")),
+    Case("-zone", _no_key("-zone")),
+    Case("zone-", _no_key("zone-")),
+    Case("Example.com/zone", _no_key("Example.com/zone")),
+    Case("example..com/zone", _no_key("example..com/zone")),
+    Case("example.com/", _no_key("example.com/")),
+    Case("/zone", _no_key("/zone")),
+    Case("a/b/c", _no_key("a/b/c")),
+    Case("under_score/zone", _no_key("under_score/zone")),
+    Case("zöne", _no_key("zöne")),
+    Case("**", _no_key("**")),
+    Case("zone\x00", None),
+    Case("zo\nne", None),
+    Case("'zone'", None),
+    Case(_LONGEST_LABEL + "a", _no_key(_LONGEST_LABEL + "a")),
+    Case("a" * 100, _no_key("a" * 80 + "...")),
+    Case(f"{_LONGEST_PREFIX}d/zone", _no_key(f"{_LONGEST_PREFIX}d/zone"[:80] + "...")),
+    Case(f"rack, {_LONGEST_PREFIX}d/zone", _no_key(f"{_LONGEST_PREFIX}d/zone"[:80] + "...")),
+    Case(",".join(f"key{n}" for n in range(17)), "expected at most 16 keys, found 17"),
+    Case(",".join("*" * 17), "expected at most 16 keys, found 17"),
+    Case(",".join(["a b"] * 17), "expected at most 16 keys, found 17"),
+    Case("[", _no_array("[")),
+    Case('["zone"', _no_array('["zone"')),
+    Case('["zone",]', _no_array('["zone",]')),
+    Case('["zone" "rack"]', _no_array('["zone" "rack"]')),
+    Case("[zone]", _no_array("[zone]")),
+    Case("[1]", _no_array("[1]")),
+    Case('["zone", null]', _no_array('["zone", null]')),
+    Case('[["zone"]]', _no_array('[["zone"]]')),
+    Case('{"zone": "*"}', _no_array('{"zone": "*"}')),
+    Case('"zone"', _no_array('"zone"')),
+    Case('["zone"] x', _no_array('["zone"] x')),
+    Case('["zo\tne"]', None),
+    Case('["zone\\q"]', None),
+    Case('["\\u00"]', None),
+    Case("\u00a0[\u00a0]", None),
+    Case('["no such key"]', _no_key("no such key")),
+    Case('[""]', _no_key("")),
+    Case('[" zone"]', _no_key(" zone")),
+    Case('["zone", "a/b/c"]', _no_key("a/b/c")),
+    Case('["zone\\n"]', None),
+    Case('["\\u0041.b/zone"]', None),
+    Case('["z\\u00f6ne"]', None),
+    Case('["a\\u002fb\\/c"]', None),
+    Case(f'["{_LONGEST_PREFIX}d/zone"]', _no_key(f"{_LONGEST_PREFIX}d/zone"[:80] + "...")),
+    Case(f'["{_LONGEST_PREFIX}d\\u002Fzone"]', None),
+    Case(f'["{_LONGEST_PREFIX}d\\/zone"]', None),
+    Case(str(["key"] * 17).replace("'", '"'), "expected at most 16 keys, found 17"),
+)
+CASES: Final = (*map(Case, ACCEPTED), *REFUSED)
