@@ -85,7 +85,8 @@ def _containerd() -> Build:
 PAUSE: Final = Build("pause", "", {"pause": "."})
 COREDNS: Final = Build("coredns", "github.com/coredns/coredns", {"coredns": "github.com/coredns/coredns"})
 KWOK: Final = Build("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
-BUILDS: Final = (PAUSE, _kubernetes(), _containerd(), COREDNS)  # without which there is no lab; KWOK may be missing
+KUBERNETES: Final = _kubernetes()
+BUILDS: Final = (PAUSE, KUBERNETES, _containerd(), COREDNS)  # without which there is no lab; KWOK may be missing
 
 
 def programs() -> dict[str, Path]:

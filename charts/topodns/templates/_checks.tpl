@@ -1,0 +1,112 @@
+{{/* Values that make no sense together end here with a sentence; what one value alone may be is in values.schema.json. */}}
+
+{{- define "topodns.check" -}}
+{{- include "topodns.checkServers" . -}}
+{{- include "topodns.checkScaling" . -}}
+{{- if .Values.nodeCache.enabled -}}{{- include "topodns.checkNodeCache" . -}}{{- end -}}
+{{- if and (eq .Values.deployment.dnsPolicy "None") (not .Values.deployment.dnsConfig) -}}
+  {{- fail "deployment.dnsPolicy None: expected nameservers in deployment.dnsConfig, found none" -}}
+{{- end -}}
+{{- if and .Values.service.clusterIPs .Values.service.clusterIP (ne (first .Values.service.clusterIPs) .Values.service.clusterIP) -}}
+  {{- fail (printf "service.clusterIP: expected the first of service.clusterIPs, %s, found %s" (first .Values.service.clusterIPs) .Values.service.clusterIP) -}}
+{{- end -}}
+{{- if and .Values.admissionPolicy.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+  {{- fail (printf "admissionPolicy.enabled: expected Kubernetes 1.30 or newer, found %s: set it to false" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "topodns.checkServers" -}}
+{{- if and .Values.deployment.enabled (not .Values.servers) (not .Values.deployment.skipConfig) -}}
+  {{- fail "servers: expected at least one server block, found none" -}}
+{{- end -}}
+{{- $zones := dict -}}
+{{- $taken := dict -}}
+{{- range $index, $server := .Values.servers -}}
+  {{- $port := default 53 .port | int -}}
+  {{- $here := printf "servers[%d]" $index -}}
+  {{- $views := false -}}
+  {{- range .plugins -}}{{- if eq .name "view" -}}{{- $views = true -}}{{- end -}}{{- end -}}
+  {{- range (default (list (dict)) .zones) -}}
+    {{- $zone := default "." .zone -}}
+    {{- if not (has (default "" .scheme) (list "" "dns://")) -}}
+      {{- fail (printf "%s: expected the scheme dns:// or none, found %s: topodns has no encrypted listeners" $here .scheme) -}}
+    {{- end -}}
+    {{- $key := printf "%s:%d" (lower $zone | trimSuffix "." | default ".") $port -}}
+    {{- if and (hasKey $zones $key) (not $views) -}}
+      {{- fail (printf "%s: expected each zone once for a port, found %s on port %d in %s as well" $here $zone $port (get $zones $key)) -}}
+    {{- end -}}
+    {{- $_ := set $zones $key $here -}}
+  {{- end -}}
+  {{- $_ := set $taken (toString $port) (printf "DNS of %s" $here) -}}
+{{- end -}}
+{{- $http := dict "health" 8080 "ready" 8181 "prometheus" 9153 -}}
+{{- range $name := list "health" "ready" "prometheus" -}}
+  {{- $port := include "topodns.pluginPort" (list $ $name (get $http $name)) -}}
+  {{- if $port -}}
+    {{- if hasKey $taken $port -}}
+      {{- fail (printf "servers: expected a port of its own for %s, found %s, which %s has" $name $port (get $taken $port)) -}}
+    {{- end -}}
+    {{- $_ := set $taken $port $name -}}
+  {{- end -}}
+{{- end -}}
+{{- $published := dict -}}
+{{- range (include "topodns.dnsPorts" . | fromJsonArray) -}}
+  {{- $port := .servicePort | int | toString -}}
+  {{- if hasKey $published $port -}}
+    {{- fail (printf "servers: expected each servicePort once, found %s for ports %v and %v" $port (get $published $port) .port) -}}
+  {{- end -}}
+  {{- $_ := set $published $port .port -}}
+{{- end -}}
+{{- if and .Values.deployment.enabled (not .Values.deployment.skipConfig) -}}
+  {{- if and .Values.livenessProbe.enabled (not (include "topodns.pluginPort" (list . "health" 8080))) -}}
+    {{- fail "livenessProbe.enabled: expected the plugin health in one of servers, found it in none" -}}
+  {{- end -}}
+  {{- if and .Values.readinessProbe.enabled (not (include "topodns.pluginPort" (list . "ready" 8181))) -}}
+    {{- fail "readinessProbe.enabled: expected the plugin ready in one of servers, found it in none" -}}
+  {{- end -}}
+{{- end -}}
+{{- $files := list "Corefile" -}}
+{{- range .Values.zoneFiles -}}
+  {{- if has .filename $files -}}{{- fail (printf "zoneFiles: expected each filename once, found %s again" .filename) -}}{{- end -}}
+  {{- $files = append $files .filename -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "topodns.checkScaling" -}}
+{{- if and .Values.hpa.enabled .Values.autoscaler.enabled -}}
+  {{- fail "hpa.enabled and autoscaler.enabled: expected one of them at most, found both" -}}
+{{- end -}}
+{{- if and .Values.hpa.enabled (gt (int .Values.hpa.minReplicas) (int .Values.hpa.maxReplicas)) -}}
+  {{- fail (printf "hpa.minReplicas: expected at most maxReplicas, %d, found %d" (int .Values.hpa.maxReplicas) (int .Values.hpa.minReplicas)) -}}
+{{- end -}}
+{{- if and (hasKey .Values.podDisruptionBudget "minAvailable") (hasKey .Values.podDisruptionBudget "maxUnavailable") -}}
+  {{- fail "podDisruptionBudget: expected minAvailable or maxUnavailable, found both" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "topodns.checkNodeCache" -}}
+{{- $cache := .Values.nodeCache -}}
+{{- if not $cache.localDns -}}
+  {{- fail "nodeCache.localDns: expected an address for the node cache to listen on, such as 169.254.20.10, found none" -}}
+{{- end -}}
+{{- if and $cache.intercept (not (include "topodns.clusterAddresses" .)) -}}
+  {{- fail "nodeCache.intercept: expected the address of the cluster DNS in nodeCache.dnsServer or service.clusterIP, found none; with intercept=false pods have to ask nodeCache.localDns" -}}
+{{- end -}}
+{{- range $cache.localDns -}}
+  {{- if has . (include "topodns.clusterAddresses" $ | splitList ",") -}}
+    {{- fail (printf "nodeCache.localDns: expected an address of its own, found %s, which is the cluster DNS" .) -}}
+  {{- end -}}
+{{- end -}}
+{{- $taken := dict "53" "DNS" -}}
+{{- range $name := list "health" "ready" "metrics" "setupMetrics" -}}
+  {{- $port := get $cache.ports $name | int | toString -}}
+  {{- if hasKey $taken $port -}}
+    {{- fail (printf "nodeCache.ports.%s: expected a port of its own, found %s, which %s has" $name $port (get $taken $port)) -}}
+  {{- end -}}
+  {{- $_ := set $taken $port $name -}}
+{{- end -}}
+{{- $rolling := default (dict) $cache.updateStrategy.rollingUpdate -}}
+{{- if and $rolling (eq (toString (default 0 $rolling.maxSurge)) "0") (eq (toString (default 0 $rolling.maxUnavailable)) "0") -}}
+  {{- fail "nodeCache.updateStrategy: expected maxSurge or maxUnavailable above 0, found neither" -}}
+{{- end -}}
+{{- end -}}

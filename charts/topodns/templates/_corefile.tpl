@@ -1,0 +1,97 @@
+{{/* The Corefile of `servers`, and what the rest of the chart has to know of it. */}}
+
+{{- define "topodns.corefile" -}}
+{{- range $name, $line := .Values.extraConfig }}
+{{ $name }}{{ with ($line).parameters }} {{ . }}{{ end }}
+{{- end }}
+{{- range .Values.servers }}
+{{ $port := default 53 .port }}
+{{- $keys := list }}
+{{- range (default (list (dict)) .zones) }}
+{{- $keys = append $keys (printf "%s%s:%v" (default "" .scheme) (default "." .zone) $port) }}
+{{- end }}
+{{- join " " $keys }} {
+{{- range .plugins }}
+    {{ .name }}{{ if ne (toString (default "" .parameters)) "" }} {{ .parameters }}{{ end }}
+    {{- with .configBlock }} {
+{{ trim . | indent 8 }}
+    }
+    {{- end }}
+{{- end }}
+}
+{{- end }}
+{{- end -}}
+
+{{/* The ports that DNS is served on, as JSON, in the order of `servers`: [{port, servicePort, nodePort, hostPort, tcp}]. */}}
+{{- define "topodns.dnsPorts" -}}
+{{- $found := dict -}}
+{{- $order := list -}}
+{{- range .Values.servers -}}
+  {{- $port := default 53 .port | int -}}
+  {{- $known := default (dict "port" $port "servicePort" $port "tcp" false) (get $found (toString $port)) -}}
+  {{- range (default (list (dict)) .zones) -}}
+    {{- if ne (toString .use_tcp) "false" -}}{{- $_ := set $known "tcp" true -}}{{- end -}}
+  {{- end -}}
+  {{- with .servicePort -}}{{- $_ := set $known "servicePort" (int .) -}}{{- end -}}
+  {{- with .nodePort -}}{{- $_ := set $known "nodePort" (int .) -}}{{- end -}}
+  {{- with .hostPort -}}{{- $_ := set $known "hostPort" (int .) -}}{{- end -}}
+  {{- if not (hasKey $found (toString $port)) -}}{{- $order = append $order (toString $port) -}}{{- end -}}
+  {{- $_ := set $found (toString $port) $known -}}
+{{- end -}}
+{{- $ports := list -}}
+{{- range $order -}}{{- $ports = append $ports (get $found .) -}}{{- end -}}
+{{- toJson $ports -}}
+{{- end -}}
+
+{{/* dns and dns-tcp for port 53, dns-5353 and dns-tcp-5353 for another. Argument: [dns or dns-tcp, port]. */}}
+{{- define "topodns.portName" -}}
+{{- $port := index . 1 | int -}}
+{{- eq $port 53 | ternary (index . 0) (printf "%s-%d" (index . 0) $port) -}}
+{{- end -}}
+
+{{/* The port of the first plugin of this name, "" where there is none. Argument: [root, name, port by default]. */}}
+{{- define "topodns.pluginPort" -}}
+{{- $name := index . 1 -}}
+{{- $default := index . 2 -}}
+{{- $ports := list -}}
+{{- range (index . 0).Values.servers -}}
+  {{- range .plugins -}}
+    {{- if eq .name $name -}}
+      {{- $first := regexFind "^\\S+" (toString (default "" .parameters)) -}}
+      {{- $ports = append $ports (default (toString $default) (regexFind "[0-9]+$" (regexFind ":[0-9]+$" $first))) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- with $ports -}}{{- first . -}}{{- end -}}
+{{- end -}}
+
+{{/* The first zone that `kubernetes` serves. */}}
+{{- define "topodns.clusterDomain" -}}
+{{- $domain := "" -}}
+{{- range .Values.servers -}}
+  {{- range .plugins -}}
+    {{- if and (eq .name "kubernetes") (not $domain) -}}
+      {{- $domain = regexFind "^\\S+" (toString (default "" .parameters)) | trimSuffix "." -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- default "cluster.local" $domain -}}
+{{- end -}}
+
+{{/* The kinds beside Services, EndpointSlices and Namespaces that this Corefile has the server watch, with commas. */}}
+{{- define "topodns.watched" -}}
+{{- $kinds := .Values.rbac.additional -}}
+{{- range .Values.servers -}}
+  {{- range .plugins -}}
+    {{- $block := printf "\n%s\n" (default "" .configBlock) -}}
+    {{- if eq .name "topology" -}}
+      {{- $kinds = append $kinds "nodes" -}}
+      {{- if regexMatch "\n[ \t]*locate[ \t][^#\n]*\\bpods\\b" $block -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
+    {{- else if eq .name "kubernetes" -}}
+      {{- if regexMatch "\n[ \t]*pods[ \t]+verified\\b" $block -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
+      {{- if regexMatch "\n[ \t]*multicluster\\b" $block -}}{{- $kinds = append $kinds "serviceimports" -}}{{- end -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- uniq $kinds | join "," -}}
+{{- end -}}

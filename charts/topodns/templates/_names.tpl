@@ -1,0 +1,97 @@
+{{/* Names, labels and selectors. */}}
+
+{{- define "topodns.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "topodns.fullname" -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "topodns.deployment" -}}
+{{- default (include "topodns.fullname" .) .Values.deployment.name -}}
+{{- end -}}
+
+{{- define "topodns.service" -}}
+{{- $own := eq .Values.mode "replace" | ternary "kube-dns" (include "topodns.fullname" .) -}}
+{{- default $own .Values.service.name -}}
+{{- end -}}
+
+{{- define "topodns.account" -}}
+{{- $own := .Values.serviceAccount.create | ternary (include "topodns.fullname" .) "default" -}}
+{{- default $own .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "topodns.role" -}}
+{{- default (include "topodns.fullname" .) .Values.clusterRole.nameOverride -}}
+{{- end -}}
+
+{{/* What every object carries. Argument: [root, value of app.kubernetes.io/name]. */}}
+{{- define "topodns.commonLabels" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ index . 1 }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- with $root.Values.customLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "topodns.labels" -}}
+{{ include "topodns.commonLabels" (list . (include "topodns.name" .)) }}
+{{- if eq .Values.mode "replace" }}
+k8s-app: kube-dns
+{{- end }}
+{{- end -}}
+
+{{- define "topodns.nodeCacheLabels" -}}
+{{ include "topodns.commonLabels" (list . "node-local-dns") }}
+k8s-app: node-local-dns
+{{- end -}}
+
+{{- define "topodns.autoscalerLabels" -}}
+{{ include "topodns.commonLabels" (list . (printf "%s-autoscaler" (include "topodns.name" .))) }}
+{{- end -}}
+
+{{/* What the server's pods are found by, and nobody else's. Without k8s-app, so that a release can change its mode. */}}
+{{- define "topodns.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "topodns.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* What the Service finds: in mode replace all pods of the cluster DNS, CoreDNS's among them until they have gone. */}}
+{{- define "topodns.serviceSelector" -}}
+{{- if .Values.service.selector -}}
+{{ toYaml .Values.service.selector }}
+{{- else if eq .Values.mode "replace" -}}
+k8s-app: kube-dns
+{{- else -}}
+{{ include "topodns.selectorLabels" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* Argument: [root, annotations of the object's own, indentation]. Nothing where there are none. */}}
+{{- define "topodns.annotations" -}}
+{{- $all := merge (dict) (index . 1) (index . 0).Values.customAnnotations -}}
+{{- if $all -}}
+{{- dict "annotations" $all | toYaml | nindent (index . 2) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "topodns.image" -}}
+{{- $tag := default (index . 0).Chart.AppVersion (index . 1).tag -}}
+{{- with (index . 1).digest -}}
+{{ printf "%s@%s" (index $ 1).repository . }}
+{{- else -}}
+{{ printf "%s:%s" (index . 1).repository $tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* Addresses of the cluster DNS that the node cache takes as well, with commas; "" for none. */}}
+{{- define "topodns.clusterAddresses" -}}
+{{- if .Values.nodeCache.intercept -}}
+{{- $known := .Values.service.clusterIPs | default (compact (list .Values.service.clusterIP)) -}}
+{{- default $known .Values.nodeCache.dnsServer | join "," -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,72 @@
+"""The alerts ask for metrics that are there, and each has its text in docs/alerts.md."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.chart.helm import CHART, ROOT, rendered
+from topodns.edge.host_network.errors import ErrorKind
+
+GROUPS: list[dict[str, Any]] = yaml.safe_load((CHART / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+ALERTS: dict[str, dict[str, Any]] = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
+SECTIONS = dict(
+    re.findall(r"^### (\w+)\n\n(.*?)(?=^##|\Z)", (ROOT / "docs/alerts.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+)
+METRIC = re.compile(r"\b((?:coredns|topodns)_\w+?)(?:_bucket|_count|_sum)?\{([^}]*)\}")
+ROW = re.compile(r"^\| `((?:coredns|topodns)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
+METRICS = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("metrics.md", "node-cache.md"))
+DOCUMENTED = {name: labels for name, _, labels in ROW.findall(METRICS)}
+ALL: dict[str, Any] = {"prometheus": {"rules": {"enabled": True}}, "nodeCache": {"enabled": True, "intercept": False}}
+
+
+def groups(values: dict[str, Any]) -> list[dict[str, Any]]:
+    (rule,) = (each for each in rendered(values) if each["kind"] == "PrometheusRule")
+    found: list[dict[str, Any]] = rule["spec"]["groups"]
+    return found
+
+
+def test_every_alert_has_a_text_and_every_text_an_alert() -> None:
+    assert SECTIONS.keys() == ALERTS.keys()
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_a_text_begins_with_the_severity(alert: str) -> None:
+    assert SECTIONS[alert].startswith(f"*{ALERTS[alert]['labels']['severity'].capitalize()}.* ")
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_an_alert_asks_for_metrics_that_are_there_by_labels_that_they_have(alert: str) -> None:
+    asked = METRIC.findall(ALERTS[alert]["expr"])
+    assert asked or ALERTS[alert]["expr"].startswith("absent(up{")
+    for name, selector in asked:
+        labels = set(re.findall(r"(\w+)=", selector)) - {"job"}
+        assert labels <= {label.strip() for label in DOCUMENTED[name].split(",")}, name
+
+
+def test_the_kinds_of_setup_errors_are_explained() -> None:
+    assert all(f"`{kind.value}`" in SECTIONS["TopodnsNodeCacheSetupErrors"] for kind in ErrorKind)
+
+
+def test_alerts_are_about_the_jobs_that_are_scraped() -> None:
+    text = str(groups(ALL))
+    assert 'job="topodns-metrics"' in text
+    assert 'job="node-local-dns"' in text
+    assert "JOB" not in text
+    assert "NODE_CACHE" not in text
+
+
+def test_there_are_only_alerts_about_what_is_installed() -> None:
+    assert {group["name"] for group in groups(ALL)} == {group["name"] for group in GROUPS}
+    without = groups({"prometheus": {"rules": {"enabled": True}}})
+    assert {group["name"] for group in GROUPS} - {group["name"] for group in without} == {"topodns.node-cache"}
+    alone = groups({**ALL, "deployment": {"enabled": False}, "nodeCache": {"enabled": True, "intercept": False}})
+    assert [group["name"] for group in alone] == ["topodns.node-cache"]
+
+
+def test_an_alert_links_to_its_text_where_it_is_known() -> None:
+    assert "runbook_url" not in str(groups(ALL))
+    linked = groups({"prometheus": {"rules": {"enabled": True, "runbookUrl": "https://example.com/alerts"}}})
+    (down,) = (rule for group in linked for rule in group["rules"] if rule["alert"] == "TopodnsDown")
+    assert down["annotations"]["runbook_url"] == "https://example.com/alerts#topodnsdown"

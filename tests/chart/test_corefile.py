@@ -1,0 +1,85 @@
+"""The Corefile that `servers` becomes is the one that CoreDNS's chart makes of them, and topodns serves it."""
+
+from ipaddress import ip_address
+
+import pytest
+
+from tests.support.chart.helm import ROOT, Values, rendered
+from tests.support.chart.matrix import MATRIX, SERVERS_OF_COREDNS
+from topodns.config.load import settings_from_text
+from topodns.config.node_cache.template import ClusterDns, Filling, fill
+
+FILLING = Filling(
+    (ip_address("169.254.20.10"), ip_address("10.96.0.10")), ClusterDns("10.96.0.99", ""), ("192.0.2.53",), ":9253", ""
+)
+
+
+def config_map(values: Values, name: str = "topodns") -> dict[str, str]:
+    (found,) = (each for each in rendered(values) if each["kind"] == "ConfigMap" and each["metadata"]["name"] == name)
+    data: dict[str, str] = found["data"]
+    return data
+
+
+def test_servers_of_coredns_chart_become_its_corefile() -> None:
+    assert config_map({"servers": SERVERS_OF_COREDNS})["Corefile"] == (
+        ".:53 {\n"
+        "    errors\n"
+        "    health {\n"
+        "        lameduck 10s\n"
+        "    }\n"
+        "    ready\n"
+        "    kubernetes cluster.local in-addr.arpa ip6.arpa {\n"
+        "        pods verified\n"
+        "        fallthrough in-addr.arpa ip6.arpa\n"
+        "        ttl 30\n"
+        "    }\n"
+        "    prometheus 0.0.0.0:9153\n"
+        "    forward . 192.0.2.53\n"
+        "    cache 30\n"
+        "    loadbalance\n"
+        "}\n"
+        "dns://hello.world.:5353 foo.bar.:5353 {\n"
+        "    hosts {\n"
+        "        192.0.2.1 a.hello.world\n"
+        "        fallthrough\n"
+        "    }\n"
+        "}\n"
+    )
+
+
+def test_without_values_it_is_the_corefile_of_kubeadm_with_topology() -> None:
+    """And without what kubeadm has to keep names of the cluster out of the cache, where they never come here."""
+    kubeadm = (ROOT / "config/corefiles/kubeadm/Corefile").read_text(encoding="utf-8")
+    lines = [line.split() for line in kubeadm.splitlines()[1:] if "disable" not in line]
+    ours = [line.split() for line in config_map({})["Corefile"].splitlines()]
+    assert [line for line in ours if line != ["topology"]] == flattened(lines)
+    assert ["topology"] in ours
+
+
+def flattened(lines: list[list[str]]) -> list[list[str]]:
+    """With the lameduck of CoreDNS's chart, and without the block that is empty now."""
+    text = "\n".join(" ".join(line) for line in lines).replace("lameduck 5s", "lameduck 10s")
+    return [line.split() for line in text.replace("cache 30 {\n}", "cache 30").splitlines()]
+
+
+@pytest.mark.parametrize("case", [name for name, values in MATRIX.items() if "deployment" not in values])
+def test_topodns_serves_it(case: str) -> None:
+    text = "\n".join(line for line in config_map(MATRIX[case])["Corefile"].splitlines() if "import" not in line)
+    text = text.replace("/etc/resolv.conf", "192.0.2.53")
+    assert settings_from_text(text, "Corefile", 53, {}).blocks
+
+
+@pytest.mark.parametrize("case", ["dual-stack", "beside, with a node cache", "the node cache alone", "everything"])
+def test_the_node_cache_serves_its_template(case: str) -> None:
+    values = {**MATRIX[case], "service": {"clusterIP": "10.96.0.10"}}
+    text, problems = fill(config_map(values, "node-local-dns")["Corefile"], "Corefile.base", FILLING)
+    assert problems == ()
+    blocks = settings_from_text(text, "Corefile.base", 53, {}).blocks
+    assert "cluster.local:53" in text
+    assert len(blocks) == (4 if case == "everything" else 3)
+
+
+def test_the_node_cache_asks_for_the_domain_that_the_server_has() -> None:
+    plugins = [{"name": "health"}, {"name": "ready"}, {"name": "kubernetes", "parameters": "my.domain. in-addr.arpa"}]
+    values = {"servers": [{"plugins": plugins}], "nodeCache": {"enabled": True, "dnsServer": ["10.96.0.10"]}}
+    assert config_map(values, "node-local-dns")["Corefile"].startswith("my.domain:53 {")

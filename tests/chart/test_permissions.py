@@ -1,0 +1,71 @@
+"""What the chart lets the server's account do is what config/kubernetes lets it, and only what its Corefile needs."""
+
+import pytest
+import yaml
+
+from tests.support.chart.helm import ROOT, Object, Values, rendered
+
+KUBERNETES = {"name": "kubernetes", "parameters": "cluster.local"}
+PROBES = [{"name": "health"}, {"name": "ready"}]
+
+
+def corefile(*plugins: Values) -> Values:
+    return {"servers": [{"plugins": [*PROBES, *plugins]}]}
+
+
+def rules(objects: list[Object]) -> dict[str, list[Object]]:
+    """By kind and name of the role."""
+    roles = (each for each in objects if each["kind"] in ("ClusterRole", "Role"))
+    return {f"{role['kind']}/{role['metadata']['name']}": role["rules"] for role in roles}
+
+
+def shipped(*files: str) -> dict[str, list[Object]]:
+    texts = [(ROOT / "config/kubernetes" / file).read_text(encoding="utf-8") for file in files]
+    return rules([each for text in texts for each in yaml.safe_load_all(text)])
+
+
+def watched(values: Values) -> set[str]:
+    return {resource for rule in rules(rendered(values))["ClusterRole/topodns"] for resource in rule["resources"]}
+
+
+def test_the_roles_are_those_of_the_plain_files() -> None:
+    assert rules(rendered({})) == shipped("rbac.yaml", "rbac-events.yaml")
+    assert rules(rendered({"rbac": {"events": False}})) == shipped("rbac.yaml")
+
+
+def test_everything_is_listed_and_watched_and_nothing_is_read_alone_or_written() -> None:
+    values = {"rbac": {"additional": ["pods", "serviceimports"], "events": False}}
+    assert {tuple(rule["verbs"]) for each in rules(rendered(values)).values() for rule in each} == {("list", "watch")}
+
+
+ALWAYS = {"services", "namespaces", "endpointslices"}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "more"),
+    [
+        ([KUBERNETES], set()),
+        ([KUBERNETES, {"name": "topology"}], {"nodes"}),
+        ([{**KUBERNETES, "configBlock": "pods insecure\nttl 30"}], set()),
+        ([{**KUBERNETES, "configBlock": "ttl 30\n  pods verified"}], {"pods"}),
+        ([{**KUBERNETES, "configBlock": "# pods verified"}], set()),
+        ([KUBERNETES, {"name": "topology", "configBlock": "keys annotation\nlocate nodes pods"}], {"nodes", "pods"}),
+        ([KUBERNETES, {"name": "topology", "configBlock": "locate nodes # and pods"}], {"nodes"}),
+        ([{**KUBERNETES, "configBlock": "multicluster clusterset.local"}], {"serviceimports"}),
+    ],
+)
+def test_the_corefile_decides_what_is_watched(plugins: list[Values], more: set[str]) -> None:
+    assert watched(corefile(*plugins)) == ALWAYS | more
+
+
+def test_a_corefile_that_the_chart_does_not_see_can_have_more() -> None:
+    values = {**corefile(KUBERNETES), "rbac": {"additional": ["nodes", "pods"]}}
+    assert watched(values) == ALWAYS | {"nodes", "pods"}
+
+
+def test_without_topology_there_are_no_events_to_write() -> None:
+    assert set(rules(rendered(corefile(KUBERNETES)))) == {"ClusterRole/topodns"}
+
+
+def test_beside_the_cluster_dns_it_may_do_the_same() -> None:
+    assert rules(rendered({"mode": "beside"})) == rules(rendered({}))

@@ -1,0 +1,221 @@
+"""What the chart renders holds together: selectors find pods, references lead to objects, ports to ports."""
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.chart.helm import CHART, NAMESPACE, Object, helm, rendered
+from tests.support.chart.matrix import MATRIX
+
+CLUSTER_WIDE = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+WORKLOADS = {"Deployment", "DaemonSet"}
+
+
+@pytest.fixture(scope="module", params=MATRIX)
+def objects(request: pytest.FixtureRequest) -> list[Object]:
+    return rendered(MATRIX[request.param])
+
+
+def of_kind(objects: list[Object], *kinds: str) -> list[Object]:
+    return [each for each in objects if each["kind"] in kinds]
+
+
+def named(objects: list[Object], kind: str, name: str) -> Object:
+    (found,) = (each for each in of_kind(objects, kind) if each["metadata"]["name"] == name)
+    return found
+
+
+def pods(workload: Object) -> Object:
+    template: Object = workload["spec"]["template"]
+    return template
+
+
+def finds(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    return bool(selector) and selector.items() <= labels.items()
+
+
+def containers(workload: Object) -> Iterator[Object]:
+    spec = pods(workload)["spec"]
+    yield from spec["containers"]
+    yield from spec.get("initContainers", ())
+
+
+def test_every_template_is_rendered_by_some_of_these_values() -> None:
+    kinds = {each["kind"] for values in MATRIX.values() for each in rendered(values)}
+    assert kinds >= {*CLUSTER_WIDE, *WORKLOADS, "ConfigMap", "HorizontalPodAutoscaler", "NetworkPolicy"}
+    assert kinds >= {"PodDisruptionBudget", "PrometheusRule", "Role", "RoleBinding", "Service", "ServiceAccount"}
+    assert "ServiceMonitor" in kinds
+    assert {path.suffix for path in CHART.glob("templates/**/*") if path.is_file()} == {".yaml", ".tpl", ".txt"}
+
+
+def test_no_object_stands_twice_and_each_is_where_it_belongs(objects: list[Object]) -> None:
+    names = Counter((each["kind"], each["metadata"]["name"]) for each in objects)
+    assert [name for name, times in names.items() if times > 1] == []
+    for each in objects:
+        assert each["metadata"].get("namespace") == (None if each["kind"] in CLUSTER_WIDE else NAMESPACE), each
+        assert {"app.kubernetes.io/name", "app.kubernetes.io/instance", "helm.sh/chart"} <= each["metadata"][
+            "labels"
+        ].keys()
+
+
+def test_a_workload_finds_its_own_pods_and_no_other_workload_does(objects: list[Object]) -> None:
+    workloads = of_kind(objects, *WORKLOADS)
+    for workload in workloads:
+        selector = workload["spec"]["selector"]["matchLabels"]
+        found = [each["metadata"]["name"] for each in workloads if finds(selector, pods(each)["metadata"]["labels"])]
+        assert found == [workload["metadata"]["name"]]
+
+
+def test_services_budgets_and_policies_find_pods_of_one_workload(objects: list[Object]) -> None:
+    workloads = of_kind(objects, *WORKLOADS)
+    if not of_kind(objects, "Deployment"):
+        return  # the pods that the upstream's Service finds are somebody else's
+    selectors = {
+        each["metadata"]["name"]: each["spec"]["podSelector" if each["kind"] == "NetworkPolicy" else "selector"]
+        for each in of_kind(objects, "Service", "PodDisruptionBudget", "NetworkPolicy")
+    }
+    for name, selector in selectors.items():
+        labels = selector.get("matchLabels", selector)
+        found = [each for each in workloads if finds(labels, pods(each)["metadata"]["labels"])]
+        assert len(found) == 1, name
+
+
+def test_a_service_leads_to_ports_that_are_listened_on(objects: list[Object]) -> None:
+    for service in of_kind(objects, "Service"):
+        names = [port["name"] for port in service["spec"]["ports"]]
+        assert len(set(names)) == len(names)
+        for workload in of_kind(objects, "Deployment"):
+            if not finds(service["spec"]["selector"], pods(workload)["metadata"]["labels"]):
+                continue
+            listened = {
+                (port["containerPort"], port["protocol"])
+                for container in containers(workload)
+                for port in container.get("ports", ())
+            }
+            led = {(port["targetPort"], port.get("protocol", "TCP")) for port in service["spec"]["ports"]}
+            assert led <= listened, service["metadata"]["name"]
+
+
+def test_references_lead_to_objects(objects: list[Object]) -> None:
+    accounts = {each["metadata"]["name"] for each in of_kind(objects, "ServiceAccount")} | {"default"}
+    for workload in of_kind(objects, *WORKLOADS):
+        spec = pods(workload)["spec"]
+        assert spec["serviceAccountName"] in accounts
+        volumes = {volume["name"]: volume for volume in spec.get("volumes", ())}
+        for container in containers(workload):
+            assert {mount["name"] for mount in container.get("volumeMounts", ())} <= volumes.keys()
+    for binding in of_kind(objects, "ClusterRoleBinding", "RoleBinding"):
+        named(objects, binding["roleRef"]["kind"], binding["roleRef"]["name"])
+        assert [subject["name"] in accounts for subject in binding["subjects"]] == [True]
+    for binding in of_kind(objects, "ValidatingAdmissionPolicyBinding"):
+        named(objects, "ValidatingAdmissionPolicy", binding["spec"]["policyName"])
+    for scaler in of_kind(objects, "HorizontalPodAutoscaler"):
+        target = scaler["spec"]["scaleTargetRef"]
+        assert "replicas" not in named(objects, target["kind"], target["name"])["spec"]
+
+
+def test_a_mounted_config_map_has_the_files_that_are_taken_from_it(objects: list[Object]) -> None:
+    maps = {each["metadata"]["name"]: each["data"] for each in of_kind(objects, "ConfigMap")}
+    if not maps:
+        return  # skipConfig: it is somebody else's
+    for workload in of_kind(objects, *WORKLOADS):
+        for volume in pods(workload)["spec"].get("volumes", ()):
+            config = volume.get("configMap", {"optional": True})
+            if not config.get("optional"):
+                assert {item["key"] for item in config["items"]} <= maps[config["name"]].keys()
+
+
+def test_monitors_find_a_service_with_that_port(objects: list[Object]) -> None:
+    for monitor in of_kind(objects, "ServiceMonitor"):
+        labels = monitor["spec"]["selector"]["matchLabels"]
+        (service,) = (each for each in of_kind(objects, "Service") if finds(labels, each["metadata"]["labels"]))
+        ports = {port["name"] for port in service["spec"]["ports"]}
+        assert {endpoint["port"] for endpoint in monitor["spec"]["endpoints"]} <= ports
+
+
+def test_pods_may_do_no_more_than_they_need(objects: list[Object]) -> None:
+    """reliability.md 5.2."""
+    for workload in of_kind(objects, *WORKLOADS):
+        spec = pods(workload)["spec"]
+        on_nodes = workload["kind"] == "DaemonSet"
+        assert spec.get("hostNetwork", False) is on_nodes
+        assert (spec.get("automountServiceAccountToken") is False) is on_nodes
+        for container in containers(workload):
+            confined: dict[str, Any] = container["securityContext"]
+            assert confined["readOnlyRootFilesystem"] is True
+            assert confined["allowPrivilegeEscalation"] is False
+            assert confined["capabilities"]["drop"] == ["ALL"]
+            added = set(confined["capabilities"].get("add", ()))
+            assert added <= ({"NET_ADMIN", "NET_BIND_SERVICE"} if on_nodes else {"NET_BIND_SERVICE"})
+            profile = {**spec.get("securityContext", {}), **confined}["seccompProfile"]
+            assert profile == {"type": "RuntimeDefault"}
+        assert on_nodes or spec["securityContext"]["runAsNonRoot"] is True
+
+
+def test_the_pods_of_the_cluster_dns_have_its_label_and_those_beside_it_have_not() -> None:
+    for mode, label in (("replace", "kube-dns"), ("beside", None)):
+        (deployment,) = of_kind(rendered({"mode": mode}), "Deployment")
+        assert pods(deployment)["metadata"]["labels"].get("k8s-app") == label
+        assert "k8s-app" not in deployment["spec"]["selector"]["matchLabels"]
+
+
+def test_the_service_of_the_cluster_dns_is_the_one_of_kubeadm() -> None:
+    service = named(rendered({"service": {"clusterIP": "10.96.0.10"}}), "Service", "kube-dns")
+    labels = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}
+    assert labels.items() <= service["metadata"]["labels"].items()
+    assert service["spec"]["selector"] == {"k8s-app": "kube-dns"}
+    assert service["spec"]["clusterIP"] == "10.96.0.10"
+    assert service["spec"]["ports"] == [
+        {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53},
+        {"name": "metrics", "port": 9153, "protocol": "TCP", "targetPort": 9153},
+    ]
+
+
+def test_tcp_stands_beside_udp_unless_it_is_refused() -> None:
+    plugins = [{"name": "health"}, {"name": "ready"}]
+
+    def ports(zone: Object) -> list[str]:
+        values = {"servers": [{"zones": [zone], "port": 5353, "servicePort": 53, "plugins": plugins}]}
+        service = named(rendered(values), "Service", "kube-dns")
+        return [f"{port['name']} {port['port']} {port['targetPort']}" for port in service["spec"]["ports"]]
+
+    both = ["dns-5353 53 5353", "dns-tcp-5353 53 5353"]
+    assert ports({"zone": "."}) == ports({"zone": ".", "use_tcp": True}) == both
+    assert ports({"zone": ".", "use_tcp": False}) == both[:1]
+
+
+def test_helm_leaves_the_address_of_the_cluster_dns_in_place_when_the_release_goes() -> None:
+    service = named(rendered({}), "Service", "kube-dns")
+    assert service["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_a_changed_corefile_replaces_the_pods() -> None:
+    def stamp(ttl: int) -> str:
+        plugins = [{"name": "health"}, {"name": "ready"}, {"name": "cache", "parameters": ttl}]
+        (deployment,) = of_kind(rendered({"servers": [{"plugins": plugins}]}), "Deployment")
+        return str(pods(deployment)["metadata"]["annotations"]["checksum/config"])
+
+    assert stamp(30) == stamp(30) != stamp(31)
+
+
+def test_node_caches_follow_one_another_without_a_gap() -> None:
+    cache = named(rendered(MATRIX["the node cache alone"]), "DaemonSet", "node-local-dns")
+    assert cache["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    (container,) = pods(cache)["spec"]["containers"]
+    assert "ports" not in container
+    assert container["env"][0] == {"name": "LOCAL_ADDRESSES", "value": "169.254.20.10,10.96.0.10"}
+    assert pods(cache)["spec"]["priorityClassName"] == "system-node-critical"
+
+
+def test_helm_has_nothing_to_say_against_the_chart() -> None:
+    run = subprocess.run(helm("lint", "--strict", CHART), capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout

@@ -1,0 +1,89 @@
+"""The README of the chart: a table of its values, out of values.yaml and the comments in it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import yaml
+
+from tests.support.chart.helm import CHART
+
+_HEAD: Final = """\
+# The chart topodns
+
+Installs topodns as the cluster DNS (`mode: replace`) or beside it (`mode: beside`), and with `nodeCache.enabled` a DNS
+cache on every node. [docs/install.md](../../docs/install.md) has it step by step, and the way back;
+[docs/alerts.md](../../docs/alerts.md) what its alerts mean.
+
+Values that CoreDNS's chart has too are spelt as there, and a list of `servers` carries over as it is. What it has and
+this chart has not: `isClusterService` and `k8sAppLabelOverride`, for which there is `mode`; and of `autoscaler`
+`configmap`, `extraContainers`, `livenessProbe` and the security contexts. Unknown keys are refused.
+
+## Values
+
+Written by `make manifests` from [values.yaml](values.yaml).
+
+| value | default | meaning |
+|---|---|---|
+"""
+_KEY: Final = re.compile(r"^( *)([A-Za-z]\w*):(.*)$")
+_COMMENT: Final = re.compile(r"^ *# (-- )?(.*)$")
+_SHOWN: Final = 60  # characters of a default; longer ones are in values.yaml
+# Values whose parts are a user's matter, or the Kubernetes API's: one row for the whole.
+_WHOLE: Final = frozenset(
+    {
+        "resources",
+        "rollingUpdate",
+        "podSecurityContext",
+        "securityContext",
+        "servers",
+        "livenessProbe",
+        "readinessProbe",
+        "topologySpreadConstraints",
+        "nodeSelector",
+        "tolerations",
+        "updateStrategy",
+        "annotations",
+    }
+)
+
+
+def readme() -> str:
+    text = (CHART / "values.yaml").read_text(encoding="utf-8")
+    about = comments(text)
+    rows = [f"| `{key}` | {_shown(value)} | {about.get(key, '')} |" for key, value in leaves(yaml.safe_load(text))]
+    return _HEAD + "\n".join(rows) + "\n"
+
+
+def leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """The values that have a row each, by their dotted path."""
+    for key, value in values.items():
+        if isinstance(value, dict) and value and key not in _WHOLE:
+            yield from leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def comments(text: str) -> dict[str, str]:
+    """By dotted path: the comment above the key, from `# --` on."""
+    found: dict[str, str] = {}
+    path: list[tuple[int, str]] = []
+    pending: list[str] = []
+    for line in text.splitlines():
+        if comment := _COMMENT.match(line):
+            pending = [comment[2]] if comment[1] else [*pending, comment[2]] if pending else []
+        elif key := _KEY.match(line):
+            path = [(depth, name) for depth, name in path if depth < len(key[1])]
+            path.append((len(key[1]), key[2]))
+            if pending:
+                found[".".join(name for _, name in path)] = " ".join(pending).replace("|", "\\|")
+            pending = []
+        else:
+            pending = []
+    return found
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return f"`{text}`" if len(text) <= _SHOWN else "see values.yaml"
