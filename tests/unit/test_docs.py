@@ -23,7 +23,7 @@ from topodns.settings.kubernetes import ApiSettings
 
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")])
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md"), *ROOT.glob("charts/*/*.md")])
 }
 COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
 DIGS = [(name, command) for name, command in COMMANDS if command.words[0] == "dig"]

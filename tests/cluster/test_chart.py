@@ -1,0 +1,283 @@
+"""The chart and the plain manifests on a real API server, which takes what they render. The admission policy refuses
+what the server would call invalid; a release goes from beside the cluster DNS to its place and back.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.conftest import Askers
+from tests.kubelab.api import Answer
+from tests.kubelab.programs import COREDNS
+from tests.support.chart.helm import HELM, ROOT, rendered
+from tests.support.chart.manifests import BASES
+from tests.support.chart.matrix import MATRIX
+from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.image import TOPODNS_IMAGE
+from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, metadata, workload
+from tests.support.kube.releases import Release
+from tests.support.kube.servers import granted, permissions, server_pod
+from tests.support.kube.waiting import becomes, eventually
+from tests.support.topology_key_cases import CASES, Case
+
+pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `make test-chart`, which builds it")
+
+OPERATORS = {"ServiceMonitor", "PrometheusRule"}  # kinds that the Prometheus operator brings
+ADDRESS = "10.96.0.77"
+NODE_CACHE = "169.254.20.10"
+NAME = "kubernetes.default.svc.cluster.local"
+FIRST_SERVICE = {"10.96.0.1"}
+
+
+def servers(*plugins: str) -> list[Object]:
+    """A block that asks nobody outside of the lab."""
+    return [
+        {
+            "plugins": [
+                {"name": "errors"},
+                {"name": "health", "configBlock": "lameduck 2s"},
+                {"name": "ready"},
+                {"name": "kubernetes", "parameters": "cluster.local in-addr.arpa ip6.arpa"},
+                {"name": "prometheus", "parameters": ":9153"},
+                *({"name": name} for name in plugins),
+            ]
+        }
+    ]
+
+
+# Requests that let everything else of the suite run beside it.
+SMALL: dict[str, Any] = {
+    "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+    "admissionPolicy": {"enabled": False},
+    "servers": servers("topology"),
+}
+
+
+def kubectl(cluster: Cluster, *words: str, objects: Iterable[Object] = ()) -> "subprocess.CompletedProcess[str]":
+    text = yaml.safe_dump_all(objects)
+    return subprocess.run(cluster.lab.kubectl(*words), input=text, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("case", MATRIX)
+def test_the_api_server_takes_what_the_chart_renders(cluster: Cluster, case: str) -> None:
+    objects = [each for each in rendered(MATRIX[case]) if each["kind"] not in OPERATORS]
+    run = kubectl(cluster, "apply", "--dry-run=server", "--validate=strict", "-f", "-", objects=objects)
+    assert run.returncode == 0, run.stderr
+    assert len(run.stdout.splitlines()) == len(objects)
+    # Of what the suite has made itself, kubectl says that nobody applied it before.
+    assert [line for line in run.stderr.splitlines() if "last-applied-configuration" not in line] == []
+
+
+@pytest.mark.parametrize("base", [base.name for base in BASES])
+def test_the_api_server_takes_the_plain_manifests(cluster: Cluster, base: str) -> None:
+    folder = str(ROOT / "config/kubernetes" / base)
+    run = kubectl(cluster, "apply", "--dry-run=server", "--validate=strict", "-k", folder)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.fixture(scope="module")
+def admission(cluster: Cluster) -> Iterator[Place]:
+    """A namespace, while the policy is in force."""
+    policy = [each for each in rendered({}) if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    with cluster.namespace("admission") as place:
+
+        def refused() -> bool:
+            return not tried(place, headless("probe", "no such key")).ok
+
+        assert len(policy) == 2
+        assert kubectl(cluster, "apply", "-f", "-", objects=policy).returncode == 0
+        try:
+            eventually(refused, "the policy is in force")
+            yield place
+        finally:
+            assert kubectl(cluster, "delete", "-f", "-", objects=policy).returncode == 0
+            eventually(lambda: not refused(), "the policy has gone")
+
+
+def tried(place: Place, service: Object) -> Answer:
+    """What the API server would say to this Service."""
+    return place.cluster.lab.api.call("POST", f"/api/v1/namespaces/{place.name}/services?dryRun=All", service)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[ascii(case.annotation)[:60] for case in CASES])
+def test_the_admission_policy_reads_an_annotation_as_the_server_does(admission: Place, case: Case) -> None:
+    answer = tried(admission, headless("cache", case.annotation))
+    if case.problem == "":
+        assert answer.ok, answer
+        return
+    assert answer.status == 422, answer
+    said = answer.body["message"].partition("denied request: ")[2]
+    assert said.startswith("topodns.io/topology-keys: expected ")
+    if case.problem is not None:
+        assert said == f"topodns.io/topology-keys: {case.problem}"
+
+
+def test_an_annotation_that_is_longer_than_any_list_of_keys_is_refused(admission: Place) -> None:
+    answer = tried(admission, headless("cache", "zone" + " " * 8189))
+    assert (answer.status, "expected at most 8192 characters" in answer.body["message"]) == (422, True)
+    assert tried(admission, headless("cache", "zone" + " " * 8188)).ok
+
+
+def test_only_headless_services_are_looked_at(admission: Place) -> None:
+    assert tried(admission, headless("virtual", "no such key", clusterIP="")).ok
+    assert tried(admission, headless("cache")).ok
+
+
+def test_what_is_there_already_stays_until_it_is_changed(cluster: Cluster, admission: Place) -> None:
+    admission.create(headless("late", "no such key", clusterIP="10.96.0.78"), headless("fine", "zone"))
+    change = {"metadata": {"annotations": {TOPOLOGY_KEYS: "no such key either"}}}
+    with pytest.raises(AssertionError, match="found 'no such key either'"):
+        admission.patch("Service", "fine", change)
+    admission.patch("Service", "late", change)
+    admission.patch("Service", "fine", {"metadata": {"labels": {"a": "b"}}})
+
+
+def test_kubectl_prints_what_the_manual_shows(cluster: Cluster, admission: Place) -> None:
+    manual = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^\$ kubectl annotate service (.+)\n((?:.+\n)+?)```", manual, re.MULTILINE)
+    admission.create(headless("cache"))
+    run = kubectl(cluster, "-n", admission.name, "annotate", "service", *shlex.split(shown[0]))
+    assert run.stderr.split() == shown[1].split()
+
+
+@pytest.fixture
+def trial(cluster: Cluster, tmp_path: Path) -> Iterator[Release]:
+    """A release that is not installed yet, in a namespace of its own, with nothing left of it in the end."""
+    with cluster.namespace("dns-trial") as place:
+        release = Release(cluster.lab, tmp_path, "trial", place.name)
+        yield release
+        if kubectl(cluster, "-n", place.name, "get", "deployment", "trial").returncode == 0:
+            release.remove()
+    eventually(lambda: cluster.read("Namespace", "", "dns-trial") is None, "the namespace has gone")
+
+
+def test_the_plain_manifests_install_it(cluster: Cluster, askers: Askers, tmp_path: Path) -> None:
+    """With the overlay of docs/install.md, under names and in a namespace of their own beside the suite's server."""
+    name, _, tag = TOPODNS_IMAGE.rpartition(":")
+    address = [{"op": "replace", "path": "/spec/clusterIP", "value": ADDRESS}]
+    with cluster.namespace() as place:
+        overlay = {
+            "namespace": place.name,
+            "namePrefix": "plain-",
+            "resources": [os.path.relpath(ROOT / "config/kubernetes/server", tmp_path.resolve())],
+            "images": [{"name": "topodns", "newName": name, "newTag": tag}],
+            "patches": [{"target": {"kind": "Service", "name": "kube-dns"}, "patch": json.dumps(address)}],
+        }
+        (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+        run = kubectl(cluster, "apply", "-k", str(tmp_path))
+        try:
+            assert run.returncode == 0, run.stderr
+            becomes(lambda: askers["node2"].addresses(NAME, to=ADDRESS), FIRST_SERVICE)
+        finally:
+            kubectl(cluster, "delete", "-k", str(tmp_path), "--wait=false")
+
+
+def address(cluster: Cluster, release: Release, service: str) -> str:
+    found = cluster.read("Service", release.namespace, service)
+    assert found is not None
+    return str(found["spec"]["clusterIP"])
+
+
+def serving(cluster: Cluster, release: Release, service: str) -> list[str]:
+    """The workloads of the ready pods behind a Service, by the first word of their names."""
+    slices = cluster.list("EndpointSlice", release.namespace, f"kubernetes.io/service-name={service}")
+    endpoints = [each for found in slices if found["addressType"] == "IPv4" for each in (found.get("endpoints") or ())]
+    return sorted(each["targetRef"]["name"].split("-")[0] for each in endpoints if each["conditions"]["ready"])
+
+
+def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_it(
+    cluster: Cluster, askers: Askers, trial: Release
+) -> None:
+    trial.install({**SMALL, "service": {"clusterIP": ADDRESS}})
+    assert address(cluster, trial, "kube-dns") == ADDRESS
+    becomes(lambda: askers["node2"].addresses(NAME, to=ADDRESS), FIRST_SERVICE)
+    run = trial.test()
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "10.96.0.1" in run.stdout
+    trial.install({**SMALL, "service": {"clusterIP": ADDRESS}, "tests": {"outsideName": f"no-such.{NAME}"}})
+    assert trial.test().returncode != 0
+    trial.remove()
+    assert address(cluster, trial, "kube-dns") == ADDRESS
+    becomes(lambda: serving(cluster, trial, "kube-dns"), [])
+
+
+@pytest.fixture
+def coredns(cluster: Cluster, trial: Release) -> Iterator[Release]:
+    """CoreDNS as the cluster DNS of the trial's namespace, as kubeadm installs it."""
+    corefile = ".:53 {\n errors\n health\n ready\n kubernetes cluster.local in-addr.arpa ip6.arpa\n}\n"
+    image = f"localhost/coredns:{COREDNS.version}"
+    spec = server_pod("coredns", "", False, "coredns", image)["spec"]
+    deployment = workload("Deployment", "coredns", {"replicas": 1}, spec)
+    labels = {"k8s-app": "kube-dns"}
+    deployment["spec"]["selector"]["matchLabels"] = deployment["spec"]["template"]["metadata"]["labels"] = labels
+    ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata("kube-dns")}
+    account = permissions("rbac.yaml", account="coredns")
+    moved: list[Object] = json.loads(json.dumps(account).replace('"kube-system"', f'"{trial.namespace}"'))
+    with granted(cluster, moved):
+        cluster.create(
+            trial.namespace,
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("coredns"), "data": {"Corefile": corefile}},
+            {**service, "spec": {"selector": labels, "ports": ports, "clusterIP": ADDRESS}},
+            deployment,
+        )
+        becomes(lambda: serving(cluster, trial, "kube-dns"), ["coredns"])
+        yield trial
+
+
+def scale(cluster: Cluster, release: Release, replicas: int) -> None:
+    cluster.patch("Deployment", release.namespace, "coredns", {"spec": {"replicas": replicas}})
+
+
+def test_from_beside_the_cluster_dns_to_its_place_and_back(cluster: Cluster, askers: Askers, coredns: Release) -> None:
+    """The steps of docs/install.md."""
+    release, asker = coredns, askers["node2"]
+
+    release.install({**SMALL, "mode": "beside"})
+    becomes(lambda: asker.addresses(NAME, to=address(cluster, release, "trial")), FIRST_SERVICE)
+    assert release.test().returncode == 0
+    assert serving(cluster, release, "kube-dns") == ["coredns"]
+
+    in_its_place = {"mode": "replace", "service": {"create": False}}
+    release.install({**SMALL, **in_its_place})
+    becomes(lambda: serving(cluster, release, "kube-dns"), ["coredns", "trial", "trial"])
+    scale(cluster, release, 0)
+    becomes(lambda: serving(cluster, release, "kube-dns"), ["trial", "trial"])
+    becomes(lambda: asker.addresses(NAME, to=ADDRESS), FIRST_SERVICE)
+    assert release.test().returncode == 0
+    assert cluster.read("Service", release.namespace, "trial") is None
+
+    release.install({**SMALL, **in_its_place, "nodeCache": {"enabled": True, "dnsServer": [ADDRESS]}})
+    assert asker.addresses(NAME, to=NODE_CACHE) == FIRST_SERVICE
+    assert asker.addresses(NAME, to=ADDRESS) == FIRST_SERVICE
+    release.install({**SMALL, **in_its_place})
+    eventually(lambda: asker.addresses(NAME, to=NODE_CACHE) != FIRST_SERVICE, "the node cache has gone")
+    assert asker.addresses(NAME, to=ADDRESS) == FIRST_SERVICE
+
+    scale(cluster, release, 1)
+    becomes(lambda: serving(cluster, release, "kube-dns"), ["coredns", "trial", "trial"])
+    release.remove()
+    becomes(lambda: serving(cluster, release, "kube-dns"), ["coredns"])
+    becomes(lambda: asker.addresses(NAME, to=ADDRESS), FIRST_SERVICE)
+
+
+def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving(
+    cluster: Cluster, askers: Askers, trial: Release
+) -> None:
+    trial.install({**SMALL, "mode": "beside"})
+    run = trial.upgrade({**SMALL, "mode": "beside", "servers": servers("no-such-directive")}, patience="15s")
+    assert run.returncode != 0
+    assert serving(cluster, trial, "trial") == ["trial", "trial"]
+    assert askers["node2"].addresses(NAME, to=address(cluster, trial, "trial")) == FIRST_SERVICE
+    selector = "app.kubernetes.io/instance=trial"
+    logs = kubectl(cluster, "-n", trial.namespace, "logs", "-l", selector, "-c", "check", "--prefix").stdout
+    assert "no-such-directive" in logs
+    trial.install({**SMALL, "mode": "beside"})
