@@ -23,7 +23,8 @@ from topodns.settings.kubernetes import ApiSettings
 
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md"), *ROOT.glob("charts/*/*.md")])
+    for pattern in ("*.md", "docs/*.md", "bench/*.md", "charts/*/*.md")
+    for path in sorted(ROOT.glob(pattern))
 }
 COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
 DIGS = [(name, command) for name, command in COMMANDS if command.words[0] == "dig"]
