@@ -14,6 +14,7 @@ class Case(NamedTuple):
 
 _LONGEST_LABEL: Final = "a" * 63
 _LONGEST_PREFIX: Final = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61])  # 253
+_LONGEST_LIST: Final = [f"{_LONGEST_PREFIX}/{n:x}{'a' * 62}" for n in range(16)]
 
 
 def _no_key(found: str) -> str:
@@ -55,6 +56,8 @@ ACCEPTED: Final = (
     f'["{_LONGEST_PREFIX}/zone"]',
     f'["{_LONGEST_PREFIX}\\u002fzone"]',
     str([f"key{n}" for n in range(16)]).replace("'", '"'),
+    " , ".join(_LONGEST_LIST),
+    str(_LONGEST_LIST).replace("'", '"'),
 )
 REFUSED: Final = (
     Case("no such key", _no_key("no such key")),
