@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.conftest import Askers
+from tests.cluster.conftest import Askers, Serve
 from tests.kubelab.api import Answer
 from tests.kubelab.programs import COREDNS
 from tests.support.chart.helm import HELM, ROOT, rendered
@@ -22,7 +22,7 @@ from tests.support.chart.manifests import BASES
 from tests.support.chart.matrix import MATRIX
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import TOPODNS_IMAGE
-from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, metadata, workload
+from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, metadata, pod, sleeping_container, workload
 from tests.support.kube.releases import Release
 from tests.support.kube.servers import granted, permissions, server_pod
 from tests.support.kube.waiting import becomes, eventually
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `m
 
 OPERATORS = {"ServiceMonitor", "PrometheusRule"}  # kinds that the Prometheus operator brings
 ADDRESS = "10.96.0.77"
+COREDNS_IMAGE = f"localhost/coredns:{COREDNS.version}"
 NODE_CACHE = "169.254.20.10"
 NAME = "kubernetes.default.svc.cluster.local"
 FIRST_SERVICE = {"10.96.0.1"}
@@ -213,8 +214,7 @@ def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_i
 def coredns(cluster: Cluster, trial: Release) -> Iterator[Release]:
     """CoreDNS as the cluster DNS of the trial's namespace, as kubeadm installs it."""
     corefile = ".:53 {\n errors\n health\n ready\n kubernetes cluster.local in-addr.arpa ip6.arpa\n}\n"
-    image = f"localhost/coredns:{COREDNS.version}"
-    spec = server_pod("coredns", "", False, "coredns", image)["spec"]
+    spec = server_pod("coredns", "", False, "coredns", COREDNS_IMAGE)["spec"]
     deployment = workload("Deployment", "coredns", {"replicas": 1}, spec)
     labels = {"k8s-app": "kube-dns"}
     deployment["spec"]["selector"]["matchLabels"] = deployment["spec"]["template"]["metadata"]["labels"] = labels
@@ -267,6 +267,23 @@ def test_from_beside_the_cluster_dns_to_its_place_and_back(cluster: Cluster, ask
     release.remove()
     becomes(lambda: serving(cluster, release, "kube-dns"), ["coredns"])
     becomes(lambda: asker.addresses(NAME, to=ADDRESS), FIRST_SERVICE)
+
+
+def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(
+    cluster: Cluster, askers: Askers, trial: Release, serve: Serve
+) -> None:
+    trial.install({**SMALL, "mode": "beside"})
+    beside = address(cluster, trial, "trial")
+    with serve(
+        "stubbing", f".:53 {{\n ready\n}}\nsvc.cluster.local:53 {{\n forward . {beside}\n}}\n", image=COREDNS_IMAGE
+    ) as one:
+        becomes(lambda: askers["node2"].addresses(NAME, to=one.pod.ip), FIRST_SERVICE)
+    own = {"nameservers": [beside], "searches": ["svc.cluster.local"], "options": [{"name": "ndots", "value": "5"}]}
+    with cluster.namespace() as place:
+        place.create(pod("asking", "asking", sleeping_container(), dnsPolicy="None", dnsConfig=own))
+        (asking,) = place.pods_once_ready("asking", 1)
+        found = place.run(asking, "python3", "-c", "import socket; print(socket.gethostbyname('kubernetes.default'))")
+        assert {found.strip()} == FIRST_SERVICE
 
 
 def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving(
