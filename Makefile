@@ -38,6 +38,7 @@ test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 45,000 quest
 
 test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm with Go)
 	@$(BIN)/python -m tests.support.chart.helm
+	@$(BIN)/python -m tests.support.chart.promtool
 	@$(BIN)/python -m pytest tests/chart
 
 kubelab: $(VENV)/.dev
