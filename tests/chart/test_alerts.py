@@ -38,11 +38,19 @@ def test_a_text_begins_with_the_severity(alert: str) -> None:
 
 @pytest.mark.parametrize("alert", ALERTS)
 def test_an_alert_asks_for_metrics_that_are_there_by_labels_that_they_have(alert: str) -> None:
-    asked = METRIC.findall(ALERTS[alert]["expr"])
-    assert asked or ALERTS[alert]["expr"].startswith("absent(up{")
+    expression = ALERTS[alert]["expr"]
+    asked = METRIC.findall(expression)
+    assert asked or expression.startswith("absent(up{")
     for name, selector in asked:
-        labels = set(re.findall(r"(\w+)=", selector)) - {"job"}
-        assert labels <= {label.strip() for label in DOCUMENTED[name].split(",")}, name
+        assert set(re.findall(r"(\w+)=", selector)) - {"job"} <= labels_of(name), name
+    grouped = {label.strip() for labels in re.findall(r"by \(([\w, ]+)\)", expression) for label in labels.split(",")}
+    shown = set(re.findall(r"\$labels\.(\w+)", ALERTS[alert]["annotations"]["summary"]))
+    assert grouped | shown <= {"instance", "le"}.union(*(labels_of(name) for name, _ in asked))
+    assert not grouped or shown <= grouped
+
+
+def labels_of(metric: str) -> set[str]:
+    return {label.strip() for label in DOCUMENTED[metric].split(",")}
 
 
 def test_the_kinds_of_setup_errors_are_explained() -> None:
