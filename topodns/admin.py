@@ -122,13 +122,14 @@ def _healthy(request: Request) -> Reply:
 
 def explain_route(generation: Generation) -> Route:
     """Answers /explain, to loopback only."""
-    # Imported here: what explains knows all of clusters, and a node's cache has no `ready` to ask it.
-    from topodns.explain import Unexplained, explain_request
 
     def explain(request: Request) -> Reply:
         # It tells where Pods run; whoever may `kubectl port-forward` or exec comes from loopback.
         if not request.peer.startswith(_LOOPBACK):
             return Reply(403, b"only from loopback: kubectl port-forward, or exec\n")
+        # Imported here: what explains knows all of clusters, and takes 6 MB that a node's cache would never use.
+        from topodns.explain import Unexplained, explain_request
+
         try:
             explanation = explain_request(generation.clusters, request.arguments)
         except Unexplained as problem:

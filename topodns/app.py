@@ -113,8 +113,6 @@ class Server:
 
     async def _begin(self) -> None:
         around = self._around
-        if around is not None:
-            await around.before_sockets()
         await self._take_over(self._load())
         if around is not None:
             await around.begin()

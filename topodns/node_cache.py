@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from topodns.circles import refuse_circles
@@ -30,7 +31,7 @@ from topodns.edge.log_lines import start_logging
 from topodns.edge.metrics import Published
 from topodns.edge.node_config_watch import NodeConfigWatch
 from topodns.edge.port_sharing import Instance
-from topodns.edge.self_probe import TRIES, SelfProbe
+from topodns.edge.self_probe import TRIES, Heard, SelfProbe
 from topodns.settings.node_cache import Action, Firewall, NodeCacheFlags
 from topodns.starting import mind_signals, plugins_text, print_banner, print_nothing, version_text
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE: Final = 0.4  # seconds that an answer to our own question may take: less than between two of them
+ROUNDS: Final = 4  # of questions until another instance is heard: in each, 1 in 256 times all of them come to us
+TRIAL_PAUSE: Final = 30.0  # seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +78,7 @@ def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
     try:
         network = _network(flags)
         if network.firewall is Firewall.IPTABLES and heartbeat_fd() is None:
-            run_supervised(network, (sys.executable, "-m", "topodns", "node-cache", *arguments))
+            run_supervised(network, (sys.executable, "-P", "-m", "topodns", "node-cache", *arguments))
     except HostNetworkError as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -126,13 +129,12 @@ class NodeNetwork:
         self.watch = NodeConfigWatch(corefile.read, corefile.render, self._config_changed, flags.conf)
         self._flags = flags
         self._paths = corefile.paths
-        name = (secrets.token_hex(8),)
-        self._probe = SelfProbe(name, flags.port)
-        # Until the switch is on, kube-proxy leads a question to the cluster DNS's address to the cluster DNS: only a
-        # link-local address is surely ours. All addresses are one loop's.
-        self._own = [address for address in flags.local_ips if address.is_link_local]
+        self._name = (secrets.token_hex(8),)
+        self._probe = SelfProbe(self._name, flags.port)
         self._reload = asyncio.Event()
-        self._name = name
+        self._told_on = False  # the switch's position, as it was logged last
+        self._is_reached = False  # also while the switch is off, at some address
+        self._tried = -inf  # when the switch was last turned on without an answer
         self._keeper: HostNetworkKeeper
 
     def keep(self, network: HostNetwork) -> None:
@@ -144,13 +146,12 @@ class NodeNetwork:
         own = map(str, self._flags.local_ips) if self._flags.setup_interface else ()
         return Instance(self._name, self._keeper.presence, frozenset(own))
 
-    async def before_sockets(self) -> None:
-        await self._keeper.set_up_link()
-
     async def begin(self) -> None:
-        """The rules, which lead nobody here yet."""
+        """The link and the rules, which lead nobody here before we have answered ourselves."""
+        await self._keeper.set_up_link()
         for notice in await self._keeper.set_up_rules():
             log.warning("node-cache: %s", notice)
+        log.info("node-cache: firewall %s", self._keeper.firewall)
         await self._renew()
 
     def work(self) -> Iterator[tuple[Coroutine[Any, Any, None], str]]:
@@ -174,10 +175,11 @@ class NodeNetwork:
             yield "node-cache: waiting for the answers to its own questions"
 
     async def before_drain(self) -> None:
+        succeeded = await self._is_succeeded()
         if self._flags.skip_teardown:
-            self._keeper.leave()
+            self._keeper.leave(succeeded)
         else:
-            await self._keeper.release()
+            await self._keeper.release(succeeded)
 
     async def after_close(self) -> None:
         if not self._flags.skip_teardown:
@@ -199,12 +201,40 @@ class NodeNetwork:
         if await self._answers():
             self._keeper.renew()
             self._keeper.presence.announce()
+        if self._told_on is not (on := self._keeper.switched_on()):
+            self._told_on = on
+            if on:
+                log.info("node-cache: answers its own questions: DNS of this node is led here")
+            else:
+                log.warning("node-cache: no answers to its own questions: DNS of this node goes to the cluster DNS")
 
     async def _answers(self) -> bool:
-        if not self._own and not self._keeper.switched_on():
-            return True  # nobody can ask us before the traffic is led here
         tries = TRIES if self._keeper.presence.others() else 1
-        return await self._probe.answered(self._own or self._flags.local_ips, PATIENCE, tries)
+        heard = await self._probe.hear(self._flags.local_ips, PATIENCE, tries)
+        if any(Heard.US in each for each in heard) and not self._keeper.switched_on():
+            self._is_reached = True
+        return any(Heard.US in each and Heard.NOBODY not in each for each in heard) or self._tries_anyway()
+
+    def _tries_anyway(self) -> bool:
+        """Whether to be switched on to find out: where all addresses are Services', only then a question comes here."""
+        now = time.monotonic()
+        if self._is_reached or now < self._tried + TRIAL_PAUSE:
+            return False
+        self._tried = now
+        return True
+
+    async def _is_succeeded(self) -> bool:
+        """Whether another instance answers beside us: what it says of itself anybody on this node could say."""
+        if self._keeper.presence.successor() is None:
+            return False
+        addresses = self._flags.local_ips
+        heard: list[frozenset[Heard]] = [frozenset()] * len(addresses)
+        for _ in range(ROUNDS):
+            now = await self._probe.hear(addresses, PATIENCE, TRIES)
+            heard = [before | each for before, each in zip(heard, now, strict=True)]
+            if any({Heard.US, Heard.ANOTHER} <= each for each in heard):
+                return True
+        return False
 
     def _config_changed(self, text: str) -> None:
         self._reload.set()

@@ -15,11 +15,8 @@ from topodns.workings import Identity
 class Surroundings(Protocol):
     """What a server has around it that is not its own sockets and files; its tasks end before it is taken down."""
 
-    async def before_sockets(self) -> None:
-        """What has to be there for the sockets to be opened."""
-
     async def begin(self) -> None:
-        """Everything answers."""
+        """All sockets are open, and everything that comes is answered."""
 
     def work(self) -> Iterable[tuple[Coroutine[Any, Any, None], str]]:
         """Its tasks and their names."""

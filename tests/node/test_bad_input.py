@@ -113,6 +113,27 @@ def test_n11_a_port_that_is_in_use(cluster: NodeScene, directory: Path, address:
     assert re.search(rf"{address}\W.*in use", lines[-1]), lines
 
 
+@pytest.mark.parametrize("kind", ["bridge", "ifb"])
+def test_n11_beside_a_nodelocal_dnscache_that_serves_nothing_of_its_is_touched(
+    cluster: NodeScene, directory: Path, kind: str
+) -> None:
+    where = cluster.node.namespace
+    where.run("ip", f"link add cache0 type {kind}")
+    where.run("ip", "link set cache0 up")
+    for address in (LINK_LOCAL[4], CLUSTER_DNS[4]):
+        where.run("ip", f"addr add {address}/32 dev cache0")
+    where.run("iptables", f"-t raw -I PREROUTING -d {CLUSTER_DNS[4]}/32 -p udp --dport 53 -j NOTRACK")
+    before = where.run("ip", "-o addr"), where.run("iptables-save", "-t raw")
+    with answering(where, "somebody", (LINK_LOCAL[4], CLUSTER_DNS[4]), 53):
+        command = [*arguments(cluster.node, directory, listened=LINK_LOCAL[4]), "-interfacename=cache0"]
+        lines = ended(cluster, command, environment())
+    assert "in use" in lines[-1], lines
+    after = where.run("ip", "-o addr"), where.run("iptables-save", "-t raw")
+    assert [re.sub(r"#.*|\[\d+:\d+\]", "", text) for text in after] == [
+        re.sub(r"#.*|\[\d+:\d+\]", "", text) for text in before
+    ]
+
+
 @pytest.mark.parametrize("upstream", [CLUSTER_DNS[4], CLUSTER_DNS[6], LINK_LOCAL[4]])
 def test_n16_the_cluster_dns_is_ourselves(cluster: NodeScene, directory: Path, upstream: str) -> None:
     lines = ended(cluster, arguments(cluster.node, directory), {"KUBE_DNS_UPSTREAM_SERVICE_HOST": upstream})

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.node_processes import node_cache
 from tests.support.node_scene import NodeScene
+from tests.support.shipped_template import shipped_template
 
 CEILING: Final = 33.0  # MB: the caches and hot tables may take 8 more, and 40 is what it may have in all
 SUPERVISOR_CEILING: Final = 11.0  # MB: a bare interpreter
@@ -21,7 +22,7 @@ def resident(pid: int) -> float:
 @pytest.mark.usefixtures("servers")
 @pytest.mark.parametrize("firewall", ["nftables", "iptables"])
 def test_started_and_scraped_it_leaves_room_for_its_cache(cluster: NodeScene, tmp_path: Path, firewall: str) -> None:
-    with node_cache(cluster.node, tmp_path, firewall) as cache:
+    with node_cache(cluster.node, tmp_path, firewall, shipped_template()) as cache:
         assert cache.metrics()
         assert resident(cache.pid) <= CEILING
         if firewall == "iptables":

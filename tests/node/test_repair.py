@@ -60,7 +60,7 @@ def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: Worl
         for address in CLUSTER_DNS.values():
             assert await asked(scene.pod, address) == "cluster"
         assert not keeper.renew()
-        assert await keeper.release()
+        assert await keeper.release(succeeded=True)
         assert await keeper.remove()
 
     on_node(scene, story)
@@ -220,7 +220,7 @@ def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> 
         await keeper.set_up_link()
         await keeper.set_up_rules()
         with legacy_locked():
-            assert await keeper.release()
+            assert await keeper.release(succeeded=True)
             assert await keeper.remove()
 
     use_legacy(scene)
@@ -237,7 +237,7 @@ def test_n08_a_held_lock_is_told_as_such(scene: World) -> None:
             await keeper.set_up_rules()
         assert refused.value.kind is ErrorKind.IPTABLES_LOCK
         assert keeper.counts.errors == {"iptables_lock": 1}
-        keeper.leave()
+        keeper.leave(succeeded=True)
 
     use_legacy(scene)
     on_node(scene, story)

@@ -1,6 +1,8 @@
 """N10: one instance of the node cache takes over from another under load, and nobody notices."""
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -155,3 +157,32 @@ def test_n10_both_instances_share_the_ports_of_health_and_metrics(scene: NodeSce
             assert instance.metrics()["topodns_nodecache_switched_on"] == 1
         assert instances.stop(old) == 0
         assert new.metrics()["topodns_nodecache_switched_on"] == 1
+
+
+IMPOSTOR = """
+import os, socket, sys
+os.setuid(65534)
+sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+sock.bind("\\0topodns-host-network/nodelocaldns/99999999999999999999-1-x/serves")
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("firewall", ["nftables", "iptables"])
+def test_n10_nothing_is_left_to_one_that_only_says_that_it_serves(
+    scene: NodeScene, tmp_path: Path, firewall: str
+) -> None:
+    """Anybody on the network of the node may say so."""
+    with (
+        rolling(scene, tmp_path, firewall) as instances,
+        scene.node.namespace.entered(),
+        subprocess.Popen(
+            [sys.executable, "-c", IMPOSTOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as impostor,
+    ):
+        assert impostor.stdout is not None
+        assert impostor.stdout.readline() == "there\n"
+        assert instances.stop(instances.serving) == 0
+        assert scene.node.leftovers() == []
+        impostor.kill()

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[2]
+from tests.support.process import ROOT
+from tests.support.shipped_template import shipped_template
+
 LIBRARIES: Final = (
     *("kubernetes", "aiohttp", "msgspec", "yaml", "dnslib", "re2"),
     *("prometheus_client", "email", "http", "argparse", "difflib"),
@@ -36,19 +38,20 @@ from random import Random
 import topodns.cli
 import topodns.node_cache
 import topodns.app
-from tests.support.node_template import ENVIRONMENT, node_flags, node_template
+from tests.support.node_template import ENVIRONMENT, node_flags
+from topodns.admin import Admin
 from topodns.assembly import Assembly, Machine
 from topodns.config.node_cache.corefile import NodeCorefile
 from topodns.edge.metrics import Metrics
 from topodns.resolve.chain import Host
 
 directory = Path(sys.argv[1])
-(directory / "Corefile.base").write_text(node_template())
 (directory / "resolv.conf").write_text("nameserver 192.0.2.1\\n")
 corefile = NodeCorefile(node_flags(directory), ENVIRONMENT, str(directory / "resolv.conf"))
 rendered = corefile.render(corefile.read())
 assert rendered.problems == ()
-Assembly(Machine(Host("", Random(0)), "", frozenset()), print).build(corefile.settings(rendered.text))
+generation = Assembly(Machine(Host("", Random(0)), "", frozenset()), print).build(corefile.settings(rendered.text))
+Admin(Metrics(list, ()))._routes(generation)
 print(*sys.modules)
 """
 
@@ -56,6 +59,7 @@ print(*sys.modules)
 def test_a_node_cache_loads_no_kubernetes_library_and_nothing_that_its_template_does_not_ask_for(
     tmp_path: Path,
 ) -> None:
+    (tmp_path / "Corefile.base").write_text(shipped_template())
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )

@@ -56,10 +56,10 @@ async def kept(
         with suppress(asyncio.CancelledError):
             await running
         if removed:
-            assert await keeper.release()
+            assert await keeper.release(succeeded=True)
             assert await keeper.remove()
         else:
-            keeper.leave()
+            keeper.leave(succeeded=True)
 
 
 @asynccontextmanager

@@ -77,6 +77,8 @@ class NodeConfigWatch:
         if rendered.problems:
             self._refuse(rendered.problems, "the configuration before it stays in force")
             return
+        if self._told:
+            log.info("node-cache: the configuration can be served again")
         self._told = ()
         if rendered.text != self.text:
             self._accept(rendered.text)

@@ -1,8 +1,8 @@
-"""Asking ourselves: which of the addresses that we listen on answer, as a client would see it, and that it is us."""
+"""Asking ourselves at the addresses that we listen on, as a client would, and telling whether it is us who answers."""
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import Enum, auto
 from ipaddress import IPv4Address, IPv6Address
 from secrets import token_bytes
@@ -36,15 +36,13 @@ class SelfProbe:
         self._question = _HEADER + name_wire(name) + _TXT + PROBE_CLASS.to_bytes(2, "big")
         self._port = port
 
-    async def answered(self, addresses: Iterable[Address], patience: float, tries: int = 1) -> bool:
-        """Whether one of the addresses answers every try over UDP within so many seconds, and we ourselves one of them.
+    async def hear(self, addresses: Sequence[Address], patience: float, tries: int = 1) -> list[frozenset[Heard]]:
+        """Who has answered so many tries at each address, over UDP and within so many seconds.
 
-        A silence beside answers is another instance that shares the port and hangs: it would keep some of the traffic.
+        A silence beside answers is another instance that shares the port and hangs.
         """
-        asked = list(addresses)
-        heard = await asyncio.gather(*(self._hear(address, patience) for address in asked * tries))
-        each = [heard[at :: len(asked)] for at in range(len(asked))]
-        return any(Heard.US in answers and Heard.NOBODY not in answers for answers in each)
+        heard = await asyncio.gather(*(self._hear(address, patience) for address in [*addresses] * tries))
+        return [frozenset(heard[at :: len(addresses)]) for at in range(len(addresses))]
 
     async def _hear(self, address: Address, patience: float) -> Heard:
         try:

@@ -12,9 +12,13 @@ _PORTIONS: Final = 128  # and four for each table at least
 
 
 class Holder(Protocol):
-    """A table that has a part of a budget: it keeps to `limit`, in octets, which starts at 0 and is the budget's."""
+    """A table that has a part of a budget: it keeps to `limit`, in octets, which starts at 0 and is the budget's.
+
+    `octets` are what it has used of it.
+    """
 
     limit: int
+    octets: int
 
     def lower(self, octets: int) -> None:
         """Give up so many octets of the limit, with what is in them."""
@@ -40,15 +44,27 @@ class Budget:
         self._holders.add(holder)
 
     def grant(self, asker: Holder) -> bool:
-        """Raise the asker's limit, if need be at the cost of the table that has the most.
+        """Raise the asker's limit, if need be at the cost of a table that does not use its own, or that has the most.
 
         False where it has the most itself: then it has to make do with what it has.
         """
         portion = max(1, self.octets // max(_PORTIONS, 4 * len(self._holders)))
         if self.given + portion > self.octets:
-            richest = max(self._holders, key=attrgetter("limit"))
-            if richest.limit < asker.limit + 2 * portion:  # or the two would take it from each other for ever
+            giver = self._giver(asker, portion)
+            if giver is None:
                 return False
-            richest.lower(portion)
+            giver.lower(portion)
         asker.limit += portion
         return True
+
+    def _giver(self, asker: Holder, portion: int) -> Holder | None:
+        idlest = max(self._holders, key=_unused)
+        if idlest is not asker and _unused(idlest) >= 2 * portion:  # it may need some again soon
+            return idlest
+        richest = max(self._holders, key=attrgetter("limit"))
+        # Or the two would take it from each other for ever.
+        return richest if richest.limit >= asker.limit + 2 * portion else None
+
+
+def _unused(holder: Holder) -> int:
+    return holder.limit - holder.octets

@@ -79,10 +79,10 @@ class Handler:
         ready = None if self._udp else self._lookup(data, address)
         if ready is not None:
             return ready
-        if self._relay is not None and (relayed := self._relay(data, address, port)) is not None:
-            return relayed
         started = self._clock()
         try:
+            if self._relay is not None and (relayed := self._relay(data, address, port, started)) is not None:
+                return relayed
             return self._answer_anew(data, address, port, started)
         except Exception:
             self._note_bug(f"a message of {len(data)} octets")

@@ -88,12 +88,14 @@ class Relay:
         self._clock = clock
         self.slowly = slowly
 
-    def __call__(self, data: bytes, address: bytes, port: int) -> Outcome[bytes | None] | None:
-        """The outcome of a plain question; None for whatever is to go the long way. `data` has a whole header."""
+    def __call__(self, data: bytes, address: bytes, port: int, started: float) -> Outcome[bytes | None] | None:
+        """The outcome of a plain question that came at `started`; None for whatever is to go the long way.
+
+        `data` has a whole header.
+        """
         head = HEADS.get(data[2:HEADER_SIZE])
         if head is None or len(data) == HEADER_SIZE:
             return None
-        started = self._clock()
         flags, edns = head
         label = data[HEADER_SIZE]  # the octets of the first one
         if not 0 < label <= MAX_LABEL:

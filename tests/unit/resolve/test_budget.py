@@ -66,3 +66,14 @@ def test_what_a_table_had_that_is_gone_is_free_again() -> None:
     fill(table, 10_000)
     del table
     assert budget.given == 0
+
+
+def test_what_a_table_does_not_use_any_more_another_gets() -> None:
+    budget = Budget(512 * KIB)
+    emptied, other = Table(1 << 20, budget), Table(1 << 20, budget)
+    fill(emptied, 10_000)
+    for number in range(10_000):
+        emptied.remove(b"%d" % number)
+    fill(other, 10_000)
+    assert len(emptied) == 0
+    assert 0.9 < other.octets / budget.octets <= 1

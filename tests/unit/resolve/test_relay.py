@@ -181,7 +181,7 @@ def test_what_is_not_plain_goes_the_long_way(data: bytes) -> None:
     assert short.ask(data) == long.ask(data)
     road = Resolver(True, WWW)
     relay = Relay(road.blocks.roads, road.tally, road.timers.time, lambda crossing, answer: b"")
-    assert relay(data, CLIENT, PORT) is None
+    assert relay(data, CLIENT, PORT, 0.0) is None
 
 
 def test_a_failure_of_ours_is_kept_like_one_of_the_upstream() -> None:
@@ -253,3 +253,15 @@ def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, op
 )
 def test_the_short_way_is_for_a_forward_of_everything(forward: str, origin: str, open_: bool) -> None:
     assert is_road(only_block(forward), parse_name(origin)) is open_
+
+
+def test_a_bug_on_the_short_way_is_servfail_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: object) -> None:
+        raise ZeroDivisionError("as bugs do")
+
+    scene = Resolver(True, WWW)
+    monkeypatch.setattr(scene.upstream, "exchange", fails)
+    reply = scene.ask(query("www.example. A"))
+    assert reply is not None
+    assert reply[3] & 15 == Rcode.SERVFAIL
+    assert scene.tally.panics == 1

@@ -1,6 +1,6 @@
 """Keeps the node's network as a node cache needs it: what the program uses of this package.
 
-The order is the caller's: listen (with IP_FREEBIND, so that it may come first), `set_up_link`, `set_up_rules`, and then
+The order is the caller's: listen (with IP_FREEBIND, so that it comes first), `set_up_link`, `set_up_rules`, and then
 `renew` after each answer to a question that it asked itself. From then on traffic comes. `run` mends what others break.
 At the end `release`, let go of what is in flight, `remove`.
 
@@ -66,10 +66,12 @@ class HostNetworkKeeper:
         self._renewed: float | None = None
         self._told = ""  # the error that was logged last
         self._ended = self._handed_over = False
+        self._has_link = False  # that is ours to take away
 
     async def set_up_link(self) -> None:
         """The link, up and with its addresses, adopted if it is there. Raises HostNetworkError."""
         if self._network.setup_interface:
+            self._has_link = True
             await self._counted(lambda: ensure_link(self._network))
             self.counts.link_present = True
 
@@ -132,15 +134,15 @@ class HostNetworkKeeper:
             for watch in watches:
                 watch.stop()
 
-    async def release(self) -> bool:
-        """Lead nobody here any more, unless another instance serves. Returns whether that succeeded.
+    async def release(self, succeeded: bool) -> bool:
+        """Lead nobody here any more, unless another instance has `succeeded` this one. Returns whether that was done.
 
         What came before can still be answered; `remove` comes next. Takes TEARDOWN_PATIENCE at most, and raises
         nothing. End `run` before.
         """
         self._ended = True
         self._renewed, self.counts.rules_present = None, False
-        self._handed_over = self.presence.end()
+        self._handed_over = self.presence.end() and succeeded
         if self._handed_over:
             log.info("another instance serves this node: its link and rules stay")
             self._switch.hand_over()
@@ -157,16 +159,16 @@ class HostNetworkKeeper:
         if not self._handed_over:
             deadline = time.monotonic() + _RULES_PATIENCE
             removed = await self._bounded("rules", lambda: self._switch.remove(deadline))
-            if self._network.setup_interface:
+            if self._has_link:
                 self.counts.link_present = False
                 removed &= await self._bounded("link", self._remove_link)
         self._thread.shutdown(wait=False)
         return removed
 
-    def leave(self) -> None:
-        """Instead of the two: what stands stays, and is switched off unless another instance uses it."""
+    def leave(self, succeeded: bool) -> None:
+        """Instead of the two: what stands stays, and is switched off unless another instance has `succeeded`."""
         self._ended = True
-        if self.presence.end():
+        if self.presence.end() and succeeded:
             self._switch.hand_over()
         else:
             self._switch.expire()
@@ -187,7 +189,8 @@ class HostNetworkKeeper:
         link = self._network.setup_interface
         self.counts.link_present = not link or self._attempt(lambda: ensure_link(self._network), "link")
         self.counts.rules_present = self._attempt(self._switch.ensure_rules, "rules")
-        beside = self._attempt(self._switch.ensure_beside, "rules")
+        # No repair: whether something has to be accepted changes with what others have in that table.
+        beside = self._attempt(self._switch.ensure_beside)
         return self.counts.link_present and self.counts.rules_present and beside
 
     def _attempt(self, ensure: Callable[[], bool], what: str = "") -> bool:
@@ -200,7 +203,7 @@ class HostNetworkKeeper:
         if changed and what:
             self.counts.repaired[what] += 1
             self.counts.last_repair[what] = time.time()
-            log.warning("added back the %s of the node cache: somebody had changed them", what)
+            log.warning("added back the %s of the node cache, which somebody had changed", what)
         return True
 
     def _note(self, problem: HostNetworkError) -> None:

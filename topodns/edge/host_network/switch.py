@@ -175,7 +175,8 @@ class IptablesSwitch:
     def ensure_beside(self) -> bool:
         if find_program("nft") is not None:
             with suppress(HostNetworkError):  # it was not used last time either, or it expired long ago
-                nftables.remove_table()
+                if nftables.read_table() is not None:
+                    nftables.remove_table()
         return iptables.ensure_accepted(self._network, self._tools)
 
     def hand_over(self) -> None:

@@ -14,6 +14,7 @@ from topodns.settings.cache import Cache
 from topodns.settings.memory import MemoryLimits
 
 _MAX_FAILURES: Final = 1024  # entries; they live for seconds
+_FAILURES_SHARE: Final = 16  # of what answers may take, one part is for failures, which so push out nothing
 
 _RD: Final = int(Flag.RD)
 _SUCCESS, _DENIAL = Sort.SUCCESS, Sort.DENIAL  # reading an Enum's member costs 0.1 us
@@ -24,12 +25,14 @@ class Room:
     """The memory of all caches of a process."""
 
     success: Budget
-    denial: Budget  # and of failures
+    denial: Budget
+    failure: Budget
 
 
 def room_of(limits: MemoryLimits) -> Room:
     """Room for all caches together."""
-    return Room(Budget(limits.answers), Budget(limits.denials))
+    failures = limits.answers // _FAILURES_SHARE
+    return Room(Budget(limits.answers - failures), Budget(limits.denials), Budget(failures))
 
 
 class Memory:
@@ -42,7 +45,7 @@ class Memory:
     def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts, room: Room) -> None:
         self.success = Table(settings.success.capacity, room.success, counts.success)
         self.denial = Table(settings.denial.capacity, room.denial, counts.denial)
-        self.failure = Table(_MAX_FAILURES, room.denial, counts.denial)
+        self.failure = Table(_MAX_FAILURES, room.failure, counts.denial)
         self._counts = counts
         self._rules = Rules(settings)
         self._timers = timers

@@ -168,7 +168,7 @@ class Table:
                     keys.append(key)
             elif entry.owner is owner and key != keys[-1]:
                 del probation[key]
-                size = len(key) + len(entry.packed) + _OVERHEAD
+                size = _size(key, entry)
                 owner.octets -= size
                 self.octets -= size
                 much -= size

@@ -3,11 +3,13 @@
 import pytest
 
 from tests.support.caching import CLIENT, Story, denied, failed, positive, question
+from tests.support.virtual_timers import VirtualTimers
 from topodns.config.node_cache.defaults import NODE_CACHE
 from topodns.dns.message import Rcode, Response
-from topodns.resolve.cache import ResponseCache
+from topodns.resolve.cache import ResponseCache, room_of
 from topodns.resolve.course import pursue
 from topodns.resolve.step import Resolution, settled
+from topodns.settings.memory import MemoryLimits
 
 HOUR = 3600
 DOUBT = 10
@@ -153,3 +155,20 @@ def test_failures_push_out_nothing_that_may_be_served_stale() -> None:
         story.ask(f"junk{number}.example. A")
     assert {story.ask(f"n{number}.example. A") for number in range(2000)} == {"NXDOMAIN 30 stale"}
     assert len(story.cache.memory.failure) <= 1024
+
+
+def test_failures_push_out_no_denials() -> None:
+    """A flood of names of a domain whose servers are gone, and a cache full of others."""
+    cache = ResponseCache(NODE_CACHE, VirtualTimers(), room=room_of(MemoryLimits(1 << 20, 1 << 18, 0)))
+
+    def fill(name: str, response: Response) -> None:
+        for number in range(1000):
+            asked = question(f"{name}{number}.example. A")
+            told = Resolution(Response(response.rcode, (), response.authority), "forward", upstream="192.0.2.1:53")
+            cache(asked, CLIENT, lambda query, client: told)  # noqa: B023
+
+    fill("denied", denied())
+    before = len(cache.memory.denial)
+    fill("failed", failed())
+    assert len(cache.memory.failure) > 100
+    assert len(cache.memory.denial) == before > 100
