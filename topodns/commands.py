@@ -32,7 +32,7 @@ def run_command(arguments: Sequence[str]) -> int:
 def _serve(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns",
-        description="Cluster DNS that knows where the asking pod runs. Also: topodns check, topodns explain.",
+        description="Cluster DNS that knows where the asking pod runs. Also: topodns node-cache, check, explain.",
         allow_abbrev=False,
     )
     _add_corefile_flags(parser)

@@ -152,7 +152,7 @@ class NodeNetwork:
         for notice in await self._keeper.set_up_rules():
             log.warning("node-cache: %s", notice)
         log.info("node-cache: firewall %s", self._keeper.firewall)
-        await self._renew()
+        await self.renew()
 
     def work(self) -> Iterator[tuple[Coroutine[Any, Any, None], str]]:
         yield self._keeper.run(), "host network"
@@ -194,9 +194,9 @@ class NodeNetwork:
     async def _keep_renewing(self) -> None:
         while True:
             await asyncio.sleep(RENEWAL_INTERVAL)
-            await self._renew()
+            await self.renew()
 
-    async def _renew(self) -> None:
+    async def renew(self) -> None:
         """Lead the traffic here for another while, if we answer ourselves."""
         if await self._answers():
             self._keeper.renew()

@@ -28,6 +28,9 @@ _COMMAND: Final = (sys.executable, "-m", "topodns")
 _counter = count(1)
 
 
+START_PATIENCE: Final = 4 * PATIENCE  # seconds: a start is all computing, and other tests compute beside it
+
+
 def own_address() -> str:
     """A loopback address that no other test of this machine uses now, and no client of a story."""
     number = os.getpid() * 61 + next(_counter)
@@ -162,7 +165,7 @@ def serving(
     address: str = "",
     port: int = 0,
     stdin: str = "",
-    patience: float = PATIENCE,
+    patience: float = START_PATIENCE,
 ) -> Iterator[Server]:
     """A server of this Corefile, in which HERE stands for the server's own address; started within `patience` seconds.
 

@@ -1,6 +1,8 @@
 """What is around a node cache's server, with the host's network played."""
 
+import asyncio
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,11 +14,40 @@ from topodns.counted import Counted
 from topodns.edge.host_network.keeper import HostNetworkCounts
 from topodns.edge.host_network.plan import HostNetwork
 from topodns.edge.metrics import Reading
+from topodns.edge.self_probe import Heard
 from topodns.node_cache import NodeNetwork
 from topodns.settings.node_cache import Firewall
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "node-cache.md").read_text(encoding="utf-8")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
+
+
+class Probe:
+    """Hears what it is told to, at each address in turn."""
+
+    def __init__(self, *heard: set[Heard]) -> None:
+        self.heard = [frozenset(each) for each in heard]
+
+    async def hear(self, addresses: Sequence[object], patience: float, tries: int) -> list[frozenset[Heard]]:
+        return self.heard
+
+
+class Keeper(SimpleNamespace):
+    """A switch that is on for `left` more questions."""
+
+    def __init__(self, successor: int | None = None) -> None:
+        super().__init__(counts=HostNetworkCounts(), left=0, turned_on=0, succeeded=None)
+        self.presence = SimpleNamespace(others=lambda: True, successor=lambda: successor, announce=lambda: None)
+
+    def switched_on(self) -> bool:
+        return bool(self.left > 0)
+
+    def renew(self) -> None:
+        self.turned_on += 1
+        self.left = 1
+
+    async def release(self, succeeded: bool) -> None:
+        self.succeeded = succeeded
 
 
 def network(directory: Path, monkeypatch: pytest.MonkeyPatch, keeper: SimpleNamespace, *arguments: str) -> NodeNetwork:
@@ -62,3 +93,55 @@ def test_it_is_not_ready_before_link_and_rules_stand_and_it_answers_itself(
     keeper = SimpleNamespace(counts=HostNetworkCounts(link, rules), switched_on=lambda: on)
     waiting = network(tmp_path, monkeypatch, keeper, *arguments).waits_for()
     assert list(waiting) == [f"node-cache: waiting for {what}" for what in waits_for]
+
+
+NOBODY, ANOTHER, US = Heard
+ADDRESSES = ("-localip=169.254.20.10", "-localip=169.254.20.10,10.96.0.10")  # for as many answers
+CASES = {
+    "itself": ([{US}], 5),
+    "itself at an address of its own, the cluster DNS at the other": ([{US}, {ANOTHER}], 5),
+    "another instance beside it": ([{US, ANOTHER}], 5),
+    "another instance that hangs": ([{US, NOBODY}], 0),
+    "the cluster DNS alone, since all addresses are Services'": ([{ANOTHER}, {ANOTHER}], 1),
+    "nobody": ([{NOBODY}], 1),
+}
+
+
+@pytest.mark.parametrize(("heard", "times"), CASES.values(), ids=CASES)
+def test_dns_is_led_here_while_it_hears_itself_and_nobody_beside_it_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: list[set[Heard]], times: int
+) -> None:
+    """Five looks, with the switch off before each. Where it can never be heard while it is off, one try is due."""
+    keeper = Keeper()
+    monkeypatch.setattr("topodns.node_cache.SelfProbe", lambda *_: Probe(*heard))
+    around = network(tmp_path, monkeypatch, keeper, ADDRESSES[len(heard) - 1])
+
+    async def look() -> None:
+        for _ in range(5):
+            keeper.left = 0
+            await around.renew()
+
+    asyncio.run(look())
+    assert keeper.turned_on == times
+
+
+@pytest.mark.parametrize(
+    ("successor", "heard", "succeeded"),
+    [
+        (None, [{US, ANOTHER}], False),
+        (1, [{US, ANOTHER}], True),
+        (1, [{US}, {ANOTHER}], False),  # who answers at the other address is the cluster DNS
+        (1, [{US, NOBODY}], False),
+    ],
+)
+def test_everything_is_left_to_an_instance_that_answers_beside_it_and_to_no_other(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    successor: int | None,
+    heard: list[set[Heard]],
+    succeeded: bool,
+) -> None:
+    keeper = Keeper(successor)
+    monkeypatch.setattr("topodns.node_cache.SelfProbe", lambda *_: Probe(*heard))
+    asyncio.run(network(tmp_path, monkeypatch, keeper, ADDRESSES[len(heard) - 1]).before_drain())
+    assert keeper.succeeded is succeeded
