@@ -24,11 +24,11 @@ from topodns.config.interfaces import own_addresses
 from topodns.edge.api_error import ApiError
 from topodns.edge.log_lines import LineWriter
 from topodns.edge.metrics import Metrics
+from topodns.edge.regular_file import write_text
 from topodns.edge.sockets import ListenError
 from topodns.listeners import Listeners, Prepared
 from topodns.published import Events, readings
 from topodns.resolve.chain import Host
-from topodns.resolve.hot import HotRoom
 from topodns.settings.server import Reload, Settings
 from topodns.surroundings import Options, Surroundings
 from topodns.workings import FILE_ERRORS
@@ -75,7 +75,7 @@ class Server:
         self._lines = LineWriter()
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
         self._assembly = Assembly(machine, self._lines, options.identity, options.memory)
-        self._listeners = Listeners(self._rng, options.instance, HotRoom(options.memory.ready_made))
+        self._listeners = Listeners(self._rng, options.instance, options.memory)
         self._events = Events(self._assembly.workshop.counted)
         self._metrics = Metrics(self._listeners.tallies, readings(self._listeners, self._events))
         if options.readings is not None:
@@ -100,10 +100,10 @@ class Server:
             if not await self._unless_stopped(self._begin()):
                 await self._give_up()
                 return 0
+            self._announce()
         except BaseException:
             await self._give_up()
             raise
-        self._announce()
         reloading = asyncio.create_task(self._reload_when_asked(), name="reload")
         reloading.add_done_callback(self._task_ended)
         await self._stop.wait()
@@ -296,8 +296,7 @@ class Server:
     def _announce(self) -> None:
         assert self._generation is not None
         if self._announcement.pid_file:
-            with open(self._announcement.pid_file, "w", encoding="ascii") as file:
-                file.write(f"{os.getpid()}\n")
+            write_text(self._announcement.pid_file, f"{os.getpid()}\n")
         self._announcement.banner(self._listeners.ports(), self._generation.settings)
 
     async def _leave(self) -> None:

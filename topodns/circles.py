@@ -14,23 +14,15 @@ def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None
 
     `own_addresses` are those of the machine, packed. Forwarding to another block is fine: that one may know more.
     """
+    listening = _Listening(settings, own_addresses)
     for block in settings.blocks:
         for forward in block.forward:
+            names = list(_forwarded(block, forward))
             for upstream in forward.upstreams:
-                if _is_itself(block, forward, upstream, settings, own_addresses):
+                there = listening.at(upstream)
+                if there is not None and any(there.get(name) is block for name in names):
                     problem = f"'forward' has {upstream.name}, which is this server block itself: a loop"
                     raise ConfigError(block.source, block.line, problem)
-
-
-def _is_itself(
-    block: ServerBlock,
-    forward: Forward,
-    upstream: UpstreamAddress,
-    settings: Settings,
-    own_addresses: Collection[bytes],
-) -> bool:
-    there = [other for other in settings.blocks if _listens_at(other, upstream, own_addresses)]
-    return any(_takes(there, name) is block for name in _forwarded(block, forward))
 
 
 def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:
@@ -43,18 +35,45 @@ def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:
                 yield origin
 
 
-def _listens_at(block: ServerBlock, upstream: UpstreamAddress, own_addresses: Collection[bytes]) -> bool:
-    if all(key.port != upstream.port for key in block.keys):
-        return False
-    address = ip_address(upstream.host.partition("%")[0])
-    if block.bind:
-        return address in {ip_address(host.partition("%")[0]) for host in block.bind}
-    return address.is_loopback or address.packed in own_addresses
+class _Origins:
+    """The blocks of one listener, for whom a question is."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Name, ServerBlock] = {}
+        self._viewed = False
+
+    def add(self, block: ServerBlock, origin: Name) -> None:
+        self._blocks.setdefault(origin, block)
+        self._viewed = self._viewed or block.view is not None
+
+    def get(self, name: Name) -> ServerBlock | None:
+        """The block that a question for this name, or one below it, is for; None where a view has a say."""
+        if self._viewed:
+            return None
+        above = (name[depth:] for depth in range(len(name) + 1))
+        return next((self._blocks[origin] for origin in above if origin in self._blocks), None)
 
 
-def _takes(blocks: Collection[ServerBlock], name: Name) -> ServerBlock | None:
-    """The block that a question for this name, or one below it, is for; None where a view has a say."""
-    if any(block.view is not None for block in blocks):
-        return None
-    matching = [(key.origin, block) for block in blocks for key in block.keys if is_subdomain(name, key.origin)]
-    return max(matching, key=lambda match: len(match[0]))[1] if matching else None
+class _Listening:
+    """Who listens where. A node has a block for each stub domain: each address is looked at once."""
+
+    def __init__(self, settings: Settings, own_addresses: Collection[bytes]) -> None:
+        self._own_addresses = own_addresses
+        self._at: dict[tuple[bytes, int], _Origins] = {}  # b"" for all addresses of the machine
+        for block in settings.blocks:
+            hosts = {_packed(host) for host in block.bind} or {b""}
+            for key in block.keys:
+                for host in hosts:
+                    self._at.setdefault((host, key.port), _Origins()).add(block, key.origin)
+
+    def at(self, upstream: UpstreamAddress) -> _Origins | None:
+        """The listener at this address, None where nobody here listens; one of its own goes before that of all."""
+        address = ip_address(upstream.host.partition("%")[0])
+        found = self._at.get((address.packed, upstream.port))
+        if found is None and (address.is_loopback or address.packed in self._own_addresses):
+            found = self._at.get((b"", upstream.port))
+        return found
+
+
+def _packed(host: str) -> bytes:
+    return ip_address(host.partition("%")[0]).packed

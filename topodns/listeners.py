@@ -7,7 +7,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -21,7 +21,7 @@ from topodns.edge.udp import UdpListener
 from topodns.resolve.handler import Handler
 from topodns.resolve.hot import HotRoom, HotTable
 from topodns.resolve.tally import Tally, server_label
-from topodns.settings.memory import SERVER
+from topodns.settings.memory import SERVER, MemoryLimits
 from topodns.settings.server import Settings
 
 _ATTEMPTS: Final = 8  # at a port that the kernel chose for UDP and that TCP may not have
@@ -54,11 +54,12 @@ class Prepared:
 class Listeners:
     """All listeners of the process. Tallies outlive what they count, so that counters never fall."""
 
-    def __init__(self, rng: Random, instance: Instance | None = None, room: HotRoom | None = None) -> None:
-        """`instance`: the ports are shared with other instances. `room` is for the ready-made answers of all."""
+    def __init__(self, rng: Random, instance: Instance | None = None, memory: MemoryLimits = SERVER) -> None:
+        """`instance`: the ports are shared with other instances."""
         self._rng = rng
         self._instance = instance
-        self._room = room or HotRoom(SERVER.ready_made)
+        self._memory = memory
+        self._room = HotRoom(memory.ready_made)
         self._sites: dict[ListenAt, list[_Site]] = {}
         self._tallies: dict[tuple[str, str, str], Tally] = {}
 
@@ -141,7 +142,7 @@ class Listeners:
             udp = UdpListener(batch, handler.table, handler.answer, handler.tally.batch_done)
             udp.start(loop)
             return _Site(sock, handler, udp, batch.counts)
-        tcp = TcpListener(sock, handler.answer, _tcp_limits(generation.settings, at))
+        tcp = TcpListener(sock, handler.answer, self._tcp_limits(generation.settings, at))
         await tcp.start(loop)
         return _Site(sock, handler, tcp, tcp.counts)
 
@@ -150,10 +151,13 @@ class Listeners:
         if isinstance(site.listener, UdpListener):
             site.listener.swap(handler.table, handler.answer, handler.tally.batch_done)
         else:
-            site.listener.swap(handler.answer, _tcp_limits(generation.settings, at))
+            site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at))
+
+    def _tcp_limits(self, settings: Settings, at: ListenAt) -> TcpLimits:
+        return replace(_timeouts(settings, at), write_buffer=self._memory.unread_each, unread=self._memory.unread)
 
 
-def _tcp_limits(settings: Settings, at: ListenAt) -> TcpLimits:
+def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
     """By the `timeouts` of the first block that listens there and has any."""
     host, port = at
     for block in settings.blocks:

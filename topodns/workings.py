@@ -5,6 +5,7 @@ reads files that few Corefiles have is imported where it is made, as in `block_p
 """
 
 import asyncio
+import logging
 import secrets
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from topodns.edge.hosts_source import HostsSource
     from topodns.edge.zone_file_source import ZoneFileSource
     from topodns.resolve.hosts import HostNames
+
+log = logging.getLogger(__name__)
 
 _SECRET: Final = 8  # octets of a label that nobody can guess
 _LINGER: Final = 10.0  # seconds: twice as long as a question is asked anew, and autopath and dns64 ask two in a row
@@ -190,8 +193,12 @@ class Workshop:
     def _options_for(self, settings: Forward) -> Options:
         """Our node's name for upstreams that are the cluster DNS, and for no others."""
         identity = self._identity
-        told = all(address.host in identity.upstreams for address in settings.upstreams)
-        if not told or not identity.node_name:
+        told = [address.host in identity.upstreams for address in settings.upstreams]
+        if not identity.node_name or not any(told):
+            return ()
+        if not all(told):
+            names = ", ".join(address.name for address in settings.upstreams)
+            log.warning("plugin/forward: %s are not all the cluster DNS, so none of them is told the node", names)
             return ()
         return ((int(Option.NODE_IDENTITY), identity.node_name.encode()),)
 

@@ -147,3 +147,16 @@ def test_n16_the_resolver_of_the_node_is_ourselves(cluster: NodeScene, directory
     write_template(directory, node_template().replace("__PILLAR__UPSTREAM__SERVERS__", str(resolv_conf)))
     lines = ended(cluster, arguments(cluster.node, directory), environment())
     assert re.search(rf"Corefile.base:\d+: 'forward' has .*{address}.*: a loop", lines[-1]), lines
+
+
+@pytest.mark.parametrize("path", ["/nonexistent/pid", "/dev/full"])
+def test_a_pid_file_that_cannot_be_written(cluster: NodeScene, directory: Path, path: str) -> None:
+    lines = ended(cluster, [*arguments(cluster.node, directory), f"-pidfile={path}"], environment())
+    assert re.search("No such file|No space left", lines[-1]), lines
+
+
+def test_a_template_that_is_a_pipe(cluster: NodeScene, directory: Path) -> None:
+    (directory / "Corefile.base").unlink()
+    os.mkfifo(directory / "Corefile.base")
+    lines = ended(cluster, arguments(cluster.node, directory), environment())
+    assert "Corefile.base" in lines[-1], lines

@@ -501,6 +501,26 @@ def test_a_connection_that_asked_as_much_as_it_may_is_answered_and_closed(loop_n
     run(loop_name, story())
 
 
+def test_of_clients_that_do_not_read_the_slowest_have_to_go_when_there_is_no_more_room(loop_name: str) -> None:
+    limits = TcpLimits(write_buffer=64 << 10, unread=256 << 10)
+
+    async def story() -> None:
+        async with serving(limits) as server, contextlib.AsyncExitStack() as stack:
+            for _ in range(20):
+                client = await stack.enter_async_context(client_of(server))
+                client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # StreamReader reads by itself
+                client.writer.write(frame(bytes(MAX_MESSAGE - 1)) * 80)
+            await eventually(lambda: server.listener.counts.over_memory > 0)
+            await eventually(lambda: server.listener.unread <= limits.unread)
+            assert server.listener.counts.over_memory < 20
+            assert len(server.listener) > 0
+            async with client_of(server) as other:
+                assert await other.ask(b"abc") == [b"cba"]
+
+    run(loop_name, story())
+
+
 def test_a_client_that_does_not_read_its_late_answers_has_to_go_when_there_is_no_more_room(loop_name: str) -> None:
     """A question is small, and what an upstream answers may be a thousand times as much."""
     limits = TcpLimits(write_buffer=64 << 10, unread=1 << 20)

@@ -1,5 +1,7 @@
 """Forwarding to ourselves, refused before anything is served."""
 
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
 import pytest
 
 from tests.support.corefiles import settings
@@ -51,3 +53,17 @@ def test_n16_the_place_of_the_block_is_said() -> None:
     with pytest.raises(ConfigError) as caught:
         refuse_circles(settings("example {\nwhoami\n}\n. {\nforward . 127.0.0.1\n}"), OWN)
     assert str(caught.value) == "Corefile:4: 'forward' has 127.0.0.1:53, which is this server block itself: a loop"
+
+
+def test_each_block_is_looked_at_once_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ConfigMap may have a thousand stub domains."""
+    looked: list[str] = []
+
+    def look(text: str) -> IPv4Address | IPv6Address:
+        looked.append(text)
+        return ip_address(text)
+
+    monkeypatch.setattr("topodns.circles.ip_address", look)
+    blocks = [f"d{number}.test:53 {{\nbind 192.0.2.9\nforward . 192.0.2.1\n}}" for number in range(100)]
+    refuse_circles(settings("\n".join(blocks)), OWN)
+    assert len(looked) <= 2 * len(blocks)

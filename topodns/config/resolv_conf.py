@@ -24,16 +24,19 @@ def load_nameservers(path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def load_search_list(path: str) -> tuple[Name, ...]:
-    """The domains of the last `search` or `domain` line, in order; the root, which names no domain, left out."""
-    found: tuple[Name, ...] = ()
+def load_search_list(path: str, skip_bad: bool = False) -> tuple[Name, ...]:
+    """The domains of the last `search` or `domain` line, in order; the root, which names no domain, left out.
+
+    `skip_bad`: so are those that are no names, as stub resolvers do.
+    """
+    found: tuple[Name | None, ...] = ()
     for number, words in _lines(path):
         match words:
             case ["search", *domains]:
-                found = tuple(_domain(path, number, domain) for domain in domains)
+                found = tuple(_domain(path, number, domain, skip_bad) for domain in domains)
             case ["domain", domain, *_]:
-                found = (_domain(path, number, domain),)
-    return tuple(dict.fromkeys(filter(None, found)))
+                found = (_domain(path, number, domain, skip_bad),)
+    return tuple(dict.fromkeys(domain for domain in found if domain))
 
 
 def _lines(path: str) -> Iterator[tuple[int, list[str]]]:
@@ -53,8 +56,10 @@ def _address(path: str, line: int, text: str) -> str:
         raise ConfigError(path, line, f"'nameserver' has {shown(text)}, expected an IP address") from None
 
 
-def _domain(path: str, line: int, text: str) -> Name:
+def _domain(path: str, line: int, text: str, skip_bad: bool) -> Name | None:
     try:
         return parse_name(text)
     except BadName as problem:
+        if skip_bad:
+            return None
         raise ConfigError(path, line, f"found the search domain {shown(text)}, which is none: {problem}") from None

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterable, Callable, Collection
 
+from topodns.edge.regular_file import write_text
 from topodns.settings.node_cache import NodeConfigTexts, RenderedCorefile
 
 log = logging.getLogger(__name__)
@@ -101,8 +102,7 @@ class NodeConfigWatch:
     def _write_copy(self, text: str) -> None:
         """Nothing is served from it, so that a read-only file system is no fault."""
         try:
-            with open(self._copy, "w", encoding="utf-8") as file:
-                file.write(text)
+            write_text(self._copy, text)
         except OSError as problem:
             why = problem.strerror or str(problem)
             if why != self._not_written:

@@ -1,4 +1,4 @@
-"""Reading a file that somebody may exchange at any time, without ever waiting for it."""
+"""Reading and writing files that somebody may exchange at any time, without ever waiting for them."""
 
 import errno
 import os
@@ -15,3 +15,10 @@ def read_regular(path: str, limit: int) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "is no regular file", path)
         return file.read(limit)
+
+
+def write_text(path: str, text: str) -> None:
+    """Have the file contain just this. Raises OSError, also where it is a pipe that nobody reads."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -138,7 +138,18 @@ class TcpListener:
             if connection.deadline <= now:
                 self.counts.timed_out += 1
                 connection.abort()
+        if self.unread > self.limits.unread:
+            self._drop_slowest()
         self._schedule_sweep(loop)
+
+    def _drop_slowest(self) -> None:
+        too_much = self.unread - self.limits.unread
+        for connection in sorted(self._connections, key=lambda each: each.unread, reverse=True):
+            if too_much <= 0:
+                return
+            too_much -= connection.unread
+            self.counts.over_memory += 1
+            connection.abort()
 
 
 class _Connection(asyncio.BufferedProtocol):
@@ -161,7 +172,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._awaited = 0
         self._late: list[bytes] = []  # framed replies that go out with the loop's next turn
         self._unfinished = 0  # this connection's part of the listener's
-        self._unread = 0  # likewise
+        self.unread = 0  # likewise
         self._client_reads = True
         self._reading = True
         self._finishing = False
@@ -182,8 +193,8 @@ class _Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting = []
         self._account(0)
-        self._listener.unread -= self._unread
-        self._unread = 0
+        self._listener.unread -= self.unread
+        self.unread = 0
         self._listener.leave(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -229,8 +240,8 @@ class _Connection(asyncio.BufferedProtocol):
         """Account for the replies that the client has not read."""
         if not self._transport.is_closing():
             waiting = self._transport.get_write_buffer_size()
-            self._listener.unread += waiting - self._unread
-            self._unread = waiting
+            self._listener.unread += waiting - self.unread
+            self.unread = waiting
 
     def abort(self) -> None:
         self._transport.abort()
@@ -309,7 +320,7 @@ class _Connection(asyncio.BufferedProtocol):
     def _is_too_much(self) -> bool:
         """Whether a client that does not read has more answers waiting than there is room for."""
         self.note_unread()
-        return self._unread > self._limits.write_buffer and self._listener.unread > self._limits.unread
+        return self.unread > self._limits.write_buffer and self._listener.unread > self._limits.unread
 
     def _take_answers(self) -> list[bytes]:
         """Framed replies to the messages that one turn may take, which are then no longer waiting."""

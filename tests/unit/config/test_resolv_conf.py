@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from topodns.config.errors import ConfigError
-from topodns.config.resolv_conf import load_nameservers
+from topodns.config.resolv_conf import load_nameservers, load_search_list
 
 CASES = {
     "a node's": (
@@ -47,3 +47,11 @@ def test_what_is_no_address_is_refused_with_its_place(tmp_path: Path) -> None:
 def test_a_directory_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         load_nameservers(str(tmp_path))
+
+
+def test_where_bad_domains_are_skipped_the_others_count(tmp_path: Path) -> None:
+    path = tmp_path / "resolv.conf"
+    path.write_text(f"search a..b ok.test {'x' * 64}.test\n")
+    assert load_search_list(str(path), skip_bad=True) == (("ok", "test"),)
+    with pytest.raises(ConfigError, match=r"'a\.\.b'"):
+        load_search_list(str(path))

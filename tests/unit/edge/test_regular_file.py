@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from topodns.edge.regular_file import read_regular
+from topodns.edge.regular_file import read_regular, write_text
 
 
 def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
@@ -30,3 +30,17 @@ def test_devices_and_directories_are_refused(path: str) -> None:
 def test_what_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_regular(str(tmp_path / "hosts"), 100)
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("something longer")
+    write_text(str(path), "short\n")
+    assert path.read_text() == "short\n"
+
+
+def test_a_pipe_that_nobody_reads_is_refused_at_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="No such device"):
+        write_text(path, "text")

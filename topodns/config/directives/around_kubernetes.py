@@ -51,7 +51,7 @@ def parse_autopath(directive: Directive, context: Context, resolv_conf: str = _R
 def _host_search_list(path: str) -> tuple[Name, ...]:
     """None where the host's file is missing or broken, as in CoreDNS: no line of a Corefile is to blame for that."""
     try:
-        return load_search_list(path)[:_HOST_DOMAINS]
+        return load_search_list(path, skip_bad=True)[:_HOST_DOMAINS]
     except ConfigError:
         return ()
 

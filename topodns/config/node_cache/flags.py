@@ -29,6 +29,9 @@ _SERVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _MIN_CACHE: Final = 1 << 20  # octets: less holds hardly two thousand names
 _MAX_CACHE: Final = 1 << 30
 
+_UNREAD: Final = 1 << 20  # octets; pods are near, and read at once
+_UNREAD_EACH: Final = 64 << 10  # one message of the longest there are
+
 _FIREWALLS: Final = {firewall.value: firewall for firewall in Firewall}
 
 FLAGS: Final = (
@@ -198,7 +201,7 @@ def _interface(given: Given) -> str:
 def _memory(given: Given) -> MemoryLimits:
     octets = whole(_line(given, "cache-octets"), _text(given, "cache-octets"), _MIN_CACHE, _MAX_CACHE)
     quarter = octets // 4
-    return MemoryLimits(octets - 2 * quarter, quarter, quarter)
+    return MemoryLimits(octets - 2 * quarter, quarter, quarter, _UNREAD, _UNREAD_EACH)
 
 
 def _firewall(given: Given) -> Firewall:

@@ -29,7 +29,7 @@ def nftables_works(network: HostNetwork) -> bool:
     tried = run((program, "-f", "-"), trial_text(network))
     if _REFUSED in tried.complaint:
         raise _error("nft -f", tried)
-    return tried.status == 0
+    return tried.status == 0 and run((program, "-j", "list", "tables")).status == 0  # JSON may be left out
 
 
 def ensure_table(network: HostNetwork) -> tuple[bytes, bool]:
@@ -59,7 +59,10 @@ def read_table() -> FoundTable | None:
     """The table as it is now; None where there is none. Raises HostNetworkError."""
     listed = run((_nft(), "-j", "list", "table", FAMILY, TABLE))
     if listed.status == 0:
-        return parse_table(listed.output)
+        try:
+            return parse_table(listed.output)
+        except (ValueError, KeyError, TypeError) as problem:
+            raise HostNetworkError(ErrorKind.NFTABLES, f"nft -j list table: no listing: {problem!r}") from problem
     if _ABSENT in listed.complaint:
         return None
     raise _error("nft list table", listed)

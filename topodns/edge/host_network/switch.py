@@ -5,6 +5,7 @@ What is named `ensure_` or `remove` runs programs and waits for them; everything
 """
 
 import errno
+import logging
 import os
 import time
 from collections.abc import Collection, Sequence
@@ -18,6 +19,8 @@ from topodns.edge.host_network.plan import HostNetwork
 from topodns.edge.host_network.programs import find_program
 from topodns.edge.host_network.supervisor import EXPIRE, LEAVE, RENEW, SILENCE
 from topodns.settings.node_cache import Firewall, IPAddress
+
+log = logging.getLogger(__name__)
 
 
 class Switch(Protocol):
@@ -186,8 +189,9 @@ class IptablesSwitch:
         """The supervisor hears the end of this process."""
 
     def release(self) -> list[str]:
-        self._say(LEAVE)
-        return iptables.switch_off(self._network, self._tools)
+        failed = iptables.switch_off(self._network, self._tools)
+        self._say(LEAVE)  # only now: until then a supervisor has to do it where this process cannot any more
+        return failed
 
     def remove(self, deadline: float) -> list[str]:
         self._say(LEAVE)
@@ -204,6 +208,9 @@ class IptablesSwitch:
         except OSError as problem:
             if problem.errno != errno.EAGAIN:  # a full pipe is a supervisor that has enough to read
                 self._heartbeat = None
+                log.error(
+                    "the supervisor is gone: when this process dies, its rules will stay until it is started anew"
+                )
 
 
 class NoSwitch:

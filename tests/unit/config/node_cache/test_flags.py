@@ -32,7 +32,7 @@ DEFAULTS = NodeCacheFlags(
     pid_file="",
     quiet=False,
     node_name="",
-    memory=MemoryLimits(3 << 20, 1536 << 10, 1536 << 10),
+    memory=MemoryLimits(3 << 20, 1536 << 10, 1536 << 10, 1 << 20, 64 << 10),
 )
 
 
@@ -59,7 +59,7 @@ def test_the_arguments_of_the_manifest_of_nodelocal_dnscache_are_taken() -> None
     ("line", "field", "expected"),
     [
         ("-conf /etc/Corefile", "conf", "/etc/Corefile"),
-        ("-cache-octets 1048578", "memory", MemoryLimits(524_290, 262_144, 262_144)),
+        ("-cache-octets 1048578", "memory", MemoryLimits(524_290, 262_144, 262_144, 1 << 20, 64 << 10)),
         ("-basecorefile /a", "base_corefile", "/a"),
         ("-kubednscm /a", "kube_dns_directory", "/a"),
         ("-kubednscm=", "kube_dns_directory", "/etc/kube-dns"),

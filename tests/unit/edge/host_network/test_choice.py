@@ -1,13 +1,17 @@
 """Which firewall is used, where the machine has none."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.host_networks import host_network
-from topodns.edge.host_network import programs
+from topodns.edge.host_network import iptables, programs
 from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.switch import choose_firewall
+from topodns.edge.host_network.nftables import read_table
+from topodns.edge.host_network.supervisor import LEAVE
+from topodns.edge.host_network.switch import IptablesSwitch, choose_firewall
 from topodns.settings.node_cache import Firewall
 
 
@@ -41,3 +45,48 @@ def test_a_machine_without_a_firewall_is_told_so(firewall: Firewall, kind: Error
 @pytest.mark.usefixtures("no_programs")
 def test_none_needs_nothing() -> None:
     assert choose(Firewall.NONE) is Firewall.NONE
+
+
+@pytest.fixture
+def nft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A program `nft` of the test, which has to be written; there is no other."""
+    monkeypatch.setattr(programs, "DIRECTORIES", (str(tmp_path),))
+    programs.find_program.cache_clear()
+    path = tmp_path / "nft"
+    path.touch(0o755)
+    yield path
+    programs.find_program.cache_clear()
+
+
+@pytest.mark.parametrize("printed", ["", "{", "[]", '{"nftables": [{"rule": {}}]}', '{"nftables": 1}'])
+def test_what_is_no_listing_is_a_fault_of_nft(nft: Path, printed: str) -> None:
+    nft.write_text(f"#!/bin/sh\ncat >/dev/null\nprintf '%s' '{printed}'\n")
+    with pytest.raises(HostNetworkError, match="no listing") as refused:
+        read_table()
+    assert refused.value.kind is ErrorKind.NFTABLES
+
+
+def test_an_nft_that_was_built_without_json_does_not_work(nft: Path) -> None:
+    nft.write_text('#!/bin/sh\ncase "$1" in -j) exit 1;; esac\ncat >/dev/null\n')
+    with pytest.raises(HostNetworkError, match="neither nft nor iptables"):
+        choose(Firewall.AUTO)
+
+
+def test_a_supervisor_stands_by_until_the_rules_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ends this process before."""
+    said, heartbeat = os.pipe()
+    os.set_blocking(said, False)
+    heard_before: list[bytes] = []
+
+    def switch_off(*_: object) -> list[str]:
+        with pytest.raises(BlockingIOError):
+            heard_before.append(os.read(said, 1))
+        return []
+
+    monkeypatch.setattr(iptables, "find_all_tools", lambda network: ())
+    monkeypatch.setattr(iptables, "switch_off", switch_off)
+    switch = IptablesSwitch(host_network("169.254.20.10"), heartbeat, beside=False)
+    assert switch.release() == []
+    assert (heard_before, os.read(said, 1)) == ([], LEAVE)
+    for end in (said, heartbeat):
+        os.close(end)
