@@ -135,7 +135,7 @@ def test_k14_a_token_file_that_is_gone_leaves_the_token_in_use(
     assert "cannot read the service account token" in caplog.text
 
 
-def test_k4_a_port_that_accepts_and_says_nothing(loop_name: str, pod: Pod) -> None:
+def test_k04_a_port_that_accepts_and_says_nothing(loop_name: str, pod: Pod) -> None:
     async def story() -> None:
         with socket.create_server(("127.0.0.1", 0)) as hole:
             served = Served(f"https://127.0.0.1:{hole.getsockname()[1]}", silence)
@@ -147,7 +147,7 @@ def test_k4_a_port_that_accepts_and_says_nothing(loop_name: str, pod: Pod) -> No
 
 
 @pytest.mark.parametrize("tls", [True, False])
-def test_k4_after_a_request_without_a_response_the_next_one_takes_a_new_connection(
+def test_k04_after_a_request_without_a_response_the_next_one_takes_a_new_connection(
     loop_name: str, tls: bool, certificates: Certificates
 ) -> None:
     async def story() -> None:
@@ -171,7 +171,7 @@ def test_k4_after_a_request_without_a_response_the_next_one_takes_a_new_connecti
     run(loop_name, story())
 
 
-def test_k4_one_watch_that_fails_does_not_disturb_another(loop_name: str, certificates: Certificates) -> None:
+def test_k04_one_watch_that_fails_does_not_disturb_another(loop_name: str, certificates: Certificates) -> None:
     """Each is on a connection of its own, and only idle ones are given up."""
 
     async def story() -> None:
@@ -340,7 +340,7 @@ def test_a_proxy_of_the_environment_is_not_used(
     run(loop_name, story())
 
 
-def test_k6_the_kernel_watches_over_silent_connections(loop_name: str) -> None:
+def test_k06_the_kernel_watches_over_silent_connections(loop_name: str) -> None:
     with open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ())) as sock:
         found = [
             sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),

@@ -64,7 +64,7 @@ def asked_for(upstream: BadUpstream, prefix: bytes) -> int:
     return sum(each.message[13:].startswith(prefix) for each in tuple(upstream.asked))
 
 
-def test_n4_all_upstreams_gone_every_cached_name_is_answered_within_two_seconds(tmp_path: Path) -> None:
+def test_n04_all_upstreams_gone_every_cached_name_is_answered_within_two_seconds(tmp_path: Path) -> None:
     cached = names("n", 1000)
     with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, ttl=1) as server:
         told = asked_once(server, cached)

@@ -36,7 +36,9 @@ TREE_PATH = re.compile(r"`((?:topodns|tests|config|docs|bench)/[^`\s*]*|[a-z_]+/
 COREFILE = re.compile(r"^```corefile\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE_NAME = re.compile(r"`((?:admin|assembly|cluster|config|dns|edge|explain|listeners|resolve|settings)\.[\w.]+)`")
 FAULT_ROW = re.compile(r"^\| [KN](\d+) \| (.*) \|$", re.MULTILINE)
-NAMED_TEST = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
+NAMED_TEST = re.compile(r"`((?:\w+/)*test_\w+\.py)::(test_\w+)`")
+NUMBERED_TEST = re.compile(r"test_((?:[kn]\d+_)+)", re.IGNORECASE)
+FAULT_OF_A_TEST = re.compile(r"([kn])(\d\d)_")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
 
 
@@ -182,13 +184,12 @@ def test_every_outcome_of_a_selection_is_documented() -> None:
 
 
 @pytest.fixture(scope="module")
-def written_tests() -> Mapping[str, set[str]]:
-    """The names of the tests by the name of their file, which several directories may have."""
-    written: dict[str, set[str]] = {}
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        names = re.findall(r"^ *def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
-        written.setdefault(path.name, set()).update(names)
-    return written
+def written_tests() -> Mapping[str, list[str]]:
+    """The names of the tests by the path of their file."""
+    return {
+        str(path.relative_to(ROOT)): re.findall(r"^ *def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+    }
 
 
 def faults(heading: str) -> dict[int, str]:
@@ -197,18 +198,24 @@ def faults(heading: str) -> dict[int, str]:
     return {int(number): row for number, row in FAULT_ROW.findall(chapter)}
 
 
-def test_every_test_that_is_named_exists(written_tests: Mapping[str, set[str]]) -> None:
-    named = [found for text in DOCUMENTS.values() for found in NAMED_TEST.findall(text)]
+def named_tests(text: str, written: Mapping[str, list[str]]) -> list[tuple[str, str]]:
+    """Tests that a text names, each with the path of its file, or with "" where it is not one file that is meant."""
+    found = []
+    for file, name in NAMED_TEST.findall(text):
+        paths = [path for path in written if f"/{path}".endswith(f"/{file}")]
+        found.append((paths[0] if len(paths) == 1 else "", name))
+    return found
+
+
+def test_every_test_that_is_named_is_there_and_there_once(written_tests: Mapping[str, list[str]]) -> None:
+    named = [each for text in DOCUMENTS.values() for each in named_tests(text, written_tests)]
     assert named
-    assert [(file, name) for file, name in named if name not in written_tests.get(file, set())] == []
+    assert [(path, name) for path, name in named if written_tests.get(path, []).count(name) != 1] == []
 
 
-def test_every_promise_has_a_test_and_every_fault_that_is_tested_a_promise(
-    written_tests: Mapping[str, set[str]],
-) -> None:
-    promised, held = faults("Promises"), faults("What holds them")
-    numbers = [re.match(r"test_k0*(\d+)_", name) for names in written_tests.values() for name in names]
-    assert set(promised) == set(held) == {int(number[1]) for number in numbers if number is not None}
+def test_every_promise_is_held_by_a_test() -> None:
+    held = faults("What holds them")
+    assert set(faults("Promises")) == set(held)
     assert [fault for fault, row in held.items() if not NAMED_TEST.search(row)] == []
 
 
@@ -220,7 +227,32 @@ def test_every_fault_of_a_node_cache_has_a_test_with_its_number() -> None:
         assert numbered == {fault}
 
 
-def test_a_test_with_the_number_of_a_fault_stands_in_the_row_of_that_fault() -> None:
-    rows = [(fault, name) for fault, row in faults("What holds them").items() for _, name in NAMED_TEST.findall(row)]
-    numbered = [(fault, re.match(r"test_k0*(\d+)_", name)) for fault, name in rows]
-    assert [(fault, found[0]) for fault, found in numbered if found is not None and int(found[1]) != fault] == []
+def test_a_test_with_the_number_of_a_fault_stands_in_the_row_of_that_fault_and_in_no_other(
+    written_tests: Mapping[str, list[str]],
+) -> None:
+    rows = {"k": faults("What holds them"), "n": faults("When a node cache fails")}
+    stands = {
+        (*each, kind, fault)
+        for kind, chapter in rows.items()
+        for fault, row in chapter.items()
+        for each in named_tests(row, written_tests)
+        if NUMBERED_TEST.match(each[1])
+    }
+    belongs = {
+        (path, name, kind, fault)
+        for path, names in written_tests.items()
+        for name in names
+        for kind, fault in numbers_of(name)
+    }
+    assert belongs - stands == set()
+    assert stands - belongs == set()
+
+
+def numbers_of(name: str) -> list[tuple[str, int]]:
+    """The faults that a test is about: `test_k01_k02_...`, in lower case and with two digits."""
+    numbered = NUMBERED_TEST.match(name)
+    if numbered is None:
+        return []
+    found = FAULT_OF_A_TEST.findall(numbered[1])
+    assert "".join(f"{kind}{digits}_" for kind, digits in found) == numbered[1], name
+    return [(kind, int(digits)) for kind, digits in found]

@@ -13,7 +13,6 @@ from typing import Final, Literal, NamedTuple
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
-REGION_LABEL: Final = "topology.kubernetes.io/region"
 
 Kind = Literal["Namespace", "Node", "Service", "ServiceImport", "EndpointSlice", "Pod", "StatefulSet"]
 

@@ -16,7 +16,6 @@ _RD, _AD, _CD = int(Flag.RD), int(Flag.AD), int(Flag.CD)
 _FLAGS: Final = [rd | ad | cd for rd in (0, _RD) for ad in (0, _AD) for cd in (0, _CD)]
 _DO: Final = 0x8000
 _TYPE_AND_CLASS: Final = 4  # octets
-_OPT_SIZE: Final = 11
 _MIN_UDP: Final = 512
 _MAX_TCP: Final = 0xFFFF
 _MAX_NAME: Final = 255

@@ -151,7 +151,7 @@ def test_a_body_that_is_no_list_is_asked_for_again() -> None:
     assert world.names == "a"
 
 
-def test_K11_a_list_that_has_lost_nearly_everything_is_confirmed_by_a_second_one(
+def test_k11_a_list_that_has_lost_nearly_everything_is_confirmed_by_a_second_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     many = page(*(at_version(service(f"s{n}"), 10) for n in range(101)), version=100)
@@ -167,18 +167,18 @@ def test_K11_a_list_that_has_lost_nearly_everything_is_confirmed_by_a_second_one
     assert world.state.counts()["Service"] == 101
 
 
-def test_K11_a_small_kind_may_vanish_at_once() -> None:
+def test_k11_a_small_kind_may_vanish_at_once() -> None:
     world = after(2, SERVICES, NO_WATCH_LIST, listed("a", "b"), GONE, listed())
     assert world.names == ""
 
 
-def test_K24_a_later_list_may_not_be_older_than_what_was_seen() -> None:
+def test_k24_a_later_list_may_not_be_older_than_what_was_seen() -> None:
     world = after(3, SERVICES, watch(*streamed("a"), bookmark(150), 2.0, ends=True), GONE, watch(*streamed("b")))
     parameters = world.api.requests[2].parameters
     assert (parameters["resourceVersion"], parameters["resourceVersionMatch"]) == ("150", "NotOlderThan")
 
 
-def test_K24_a_list_that_is_older_all_the_same_is_confirmed_by_the_newest_there_is() -> None:
+def test_k24_a_list_that_is_older_all_the_same_is_confirmed_by_the_newest_there_is() -> None:
     older = listed("b", version=50)
     world = after(2.5, SERVICES, NO_WATCH_LIST, listed("a"), GONE, older, listed("c", version=120))
     assert world.names == "a"

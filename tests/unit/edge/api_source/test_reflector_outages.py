@@ -18,7 +18,7 @@ from topodns.cluster.facts import service_fact
 from topodns.edge.kube_api import ApiError
 
 
-def test_K1_a_server_that_is_down_at_the_start_is_asked_soon_and_never_in_a_tight_loop() -> None:
+def test_k01_a_server_that_is_down_at_the_start_is_asked_soon_and_never_in_a_tight_loop() -> None:
     world = after(120, SERVICES, *[REFUSED] * 1000)
     gaps = gaps_of(world.api.times)
     assert gaps[0] <= 1.0
@@ -28,7 +28,7 @@ def test_K1_a_server_that_is_down_at_the_start_is_asked_soon_and_never_in_a_tigh
 
 
 @pytest.mark.parametrize("down", [3.0, 10.0, 17.0])
-def test_K1_K2_the_end_of_an_outage_is_noticed_within_five_seconds(down: float) -> None:
+def test_k01_k02_the_end_of_an_outage_is_noticed_within_five_seconds(down: float) -> None:
     async def story() -> float:
         world = World(SERVICES)
         world.api.replies.extend([REFUSED] * 1000)
@@ -39,7 +39,7 @@ def test_K1_K2_the_end_of_an_outage_is_noticed_within_five_seconds(down: float) 
     assert run_virtually(story()) > down
 
 
-def test_K2_what_is_known_stays_while_the_server_is_away_and_goes_on_from_there() -> None:
+def test_k02_what_is_known_stays_while_the_server_is_away_and_goes_on_from_there() -> None:
     away = [REFUSED] * 8
     world = after(200, SERVICES, watch(*streamed("a"), 2.0, ends=True), *away, watch(*added("b", version=101)))
     assert world.names == "ab"
@@ -48,7 +48,7 @@ def test_K2_what_is_known_stays_while_the_server_is_away_and_goes_on_from_there(
 
 
 @pytest.mark.parametrize("gone", [GONE, watch(error(410, "Expired"))], ids=["as a status", "in the stream"])
-def test_K5_a_version_that_is_gone_means_a_new_list_with_no_empty_moment(gone: Body | ApiError) -> None:
+def test_k05_a_version_that_is_gone_means_a_new_list_with_no_empty_moment(gone: Body | ApiError) -> None:
     stream = [watch(*streamed("a", "b"), 2.0, ends=True), gone, watch(*streamed("b", "c", version=200))]
     world = after(5, SERVICES, *stream)
     assert world.names == "bc"
@@ -59,7 +59,7 @@ def test_K5_a_version_that_is_gone_means_a_new_list_with_no_empty_moment(gone: B
     assert world.progress.relists == 1
 
 
-def test_K5_a_server_that_says_gone_for_ever_is_listed_less_and_less_often() -> None:
+def test_k05_a_server_that_says_gone_for_ever_is_listed_less_and_less_often() -> None:
     gone_for_ever: list[Body | ApiError] = [listed("a"), GONE] * 500
     world = after(600, SERVICES, NO_WATCH_LIST, *gone_for_ever)
     lists = [request.at for request in world.api.requests if not request.is_watch]
@@ -73,7 +73,7 @@ def test_K5_a_server_that_says_gone_for_ever_is_listed_less_and_less_often() -> 
     [ApiError(400, "invalid resource version"), watch(error(400, "BadRequest"))],
     ids=["as a status", "in the stream"],
 )
-def test_K5_a_version_that_the_server_cannot_read_means_a_new_list_of_any_age(refusal: Body | ApiError) -> None:
+def test_k05_a_version_that_the_server_cannot_read_means_a_new_list_of_any_age(refusal: Body | ApiError) -> None:
     world = after(5, SERVICES, NO_WATCH_LIST, listed("a"), refusal, listed("b", version=200))
     assert "resourceVersion" not in world.api.requests[3].parameters
     assert world.names == "b"

@@ -26,7 +26,7 @@ from topodns.edge.kube_api import ApiError
     ],
     ids=["list", "watch"],
 )
-def test_K12_what_is_denied_is_told_by_kind_and_verb_and_tried_again(
+def test_k12_what_is_denied_is_told_by_kind_and_verb_and_tried_again(
     refused: list[ApiError], other: Body, granted: Body, verb: str
 ) -> None:
     world = after(1, SERVICES, *refused, other)
@@ -36,7 +36,7 @@ def test_K12_what_is_denied_is_told_by_kind_and_verb_and_tried_again(
     assert (world.names, world.progress.trouble) == ("a", None)
 
 
-def test_K12_where_both_verbs_are_denied_both_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_k12_where_both_verbs_are_denied_both_are_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         world = after(6, SERVICES, *[FORBIDDEN] * 20)
     both = "Service (cannot watch services: 403: services is forbidden; list is denied too)"
@@ -50,7 +50,7 @@ def test_K12_where_both_verbs_are_denied_both_are_told(caplog: pytest.LogCapture
     assert one_granted.progress.describe() == "Service (cannot watch services: 403: services is forbidden)"
 
 
-def test_K12_a_denied_optional_kind_is_empty_and_blocks_nothing_and_is_tried_again() -> None:
+def test_k12_a_denied_optional_kind_is_empty_and_blocks_nothing_and_is_tried_again() -> None:
     world = after(0.1, NODES, FORBIDDEN)
     assert (world.state.synced, world.names) == (True, "")
     assert world.progress.trouble is not None
@@ -58,7 +58,7 @@ def test_K12_a_denied_optional_kind_is_empty_and_blocks_nothing_and_is_tried_aga
     assert after(2, NODES, FORBIDDEN, listed(), watch(*nodes)).names == "a"
 
 
-def test_K13_what_is_revoked_later_is_still_served() -> None:
+def test_k13_what_is_revoked_later_is_still_served() -> None:
     nodes = [event("ADDED", node("a", "z1", "10.0.0.1"), 10), bookmark(100, True)]
     world = after(20, NODES, watch(*nodes, 2.0, ends=True), *[FORBIDDEN] * 100)
     assert world.names == "a"
@@ -66,40 +66,40 @@ def test_K13_what_is_revoked_later_is_still_served() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_K15_retry_after_is_honoured_with_some_spread(status: int) -> None:
+def test_k15_retry_after_is_honoured_with_some_spread(status: int) -> None:
     world = after(30, SERVICES, ApiError(status, "busy", retry_after=10.0), watch(*streamed("a")))
     assert 10.0 <= world.api.times[1] <= 12.5
     assert world.names == "a"
 
 
-def test_K15_nobody_waits_for_hours_because_the_server_says_so() -> None:
+def test_k15_nobody_waits_for_hours_because_the_server_says_so() -> None:
     world = after(400, SERVICES, ApiError(503, "busy", retry_after=1e9), watch(*streamed("a")))
     assert 300.0 <= world.api.times[1] <= 375.0
     assert world.names == "a"
 
 
-def test_K16_a_kind_of_the_core_cannot_be_missing_so_nodes_stay_what_they_were() -> None:
+def test_k16_a_kind_of_the_core_cannot_be_missing_so_nodes_stay_what_they_were() -> None:
     nodes = [event("ADDED", node("a", "z1", "10.0.0.1"), 10), bookmark(100, True)]
     world = after(20, NODES, watch(*nodes, 2.0, ends=True), *[NOT_FOUND] * 100)
     assert world.names == "a"
     assert len(world.api.times) > 5, "they are looked for as after any failure"
 
 
-def test_K16_a_kind_of_the_core_that_was_never_found_blocks_nothing_and_is_found_soon() -> None:
+def test_k16_a_kind_of_the_core_that_was_never_found_blocks_nothing_and_is_found_soon() -> None:
     nodes = [event("ADDED", node("a", "z1", "10.0.0.1"), 10), bookmark(100, True)]
     world = after(0.1, NODES, NOT_FOUND)
     assert (world.state.synced, world.names) == (True, "")
     assert after(2, NODES, NOT_FOUND, watch(*nodes)).names == "a"
 
 
-def test_K16_a_resource_that_is_not_installed_is_empty_and_looked_for_every_minute() -> None:
+def test_k16_a_resource_that_is_not_installed_is_empty_and_looked_for_every_minute() -> None:
     world = after(130, IMPORTS, *[NOT_FOUND] * 9)
     assert (world.state.synced, world.api.times) == (True, [0.0, 60.0, 120.0])
     imports = [event("ADDED", service_import("a", ["10.1.0.1"]), 10), bookmark(100, True)]
     assert after(61, IMPORTS, NOT_FOUND, watch(*imports)).names == "a"
 
 
-def test_K16_a_resource_that_is_uninstalled_is_empty_again() -> None:
+def test_k16_a_resource_that_is_uninstalled_is_empty_again() -> None:
     imports = [event("ADDED", service_import("a", ["10.1.0.1"]), 10), bookmark(100, True)]
     assert after(5, IMPORTS, watch(*imports, 2.0, ends=True), NOT_FOUND).names == ""
 

@@ -90,7 +90,7 @@ def test_a_watch_that_is_granted_and_silent_ends_the_trouble() -> None:
     assert world.progress.trouble is None
 
 
-def test_K6_a_silent_watch_is_ended_ten_seconds_after_the_server_should_have() -> None:
+def test_k06_a_silent_watch_is_ended_ten_seconds_after_the_server_should_have() -> None:
     world = after(310, SERVICES, watch(*streamed("a")), watch(*added("b", version=101)))
     seconds = int(world.api.requests[0].parameters["timeoutSeconds"])
     assert seconds + 10 <= world.api.times[1] <= seconds + 11 <= 306
@@ -98,7 +98,7 @@ def test_K6_a_silent_watch_is_ended_ten_seconds_after_the_server_should_have() -
     assert world.api.requests[1].parameters["resourceVersion"] == "100"
 
 
-def test_K8_missing_bookmarks_are_no_error() -> None:
+def test_k08_missing_bookmarks_are_no_error() -> None:
     world = after(600, SERVICES, watch(*streamed("a"), 250.0, ends=True), watch(250.0, ends=True))
     assert [request.parameters.get("resourceVersion") for request in world.api.requests] == [None, "100", "100"]
     assert world.names == "a"
@@ -107,27 +107,27 @@ def test_K8_missing_bookmarks_are_no_error() -> None:
 @pytest.mark.parametrize(
     ("version", "held"), [(5, "10.0.0.1"), (12, "10.0.0.9")], ids=["an older object", "a newer object"]
 )
-def test_K9_an_object_older_than_what_is_held_is_ignored(version: int, held: str) -> None:
+def test_k09_an_object_older_than_what_is_held_is_ignored(version: int, held: str) -> None:
     before = {**service("a"), "spec": {"clusterIP": "10.0.0.1"}}
     other = {**service("a"), "spec": {"clusterIP": "10.0.0.9"}}
     stream = [event("ADDED", before, 10), bookmark(100, True), event("MODIFIED", other, version)]
     assert cluster_ips(after(1, SERVICES, watch(*stream))) == [held]
 
 
-def test_K9_a_deletion_older_than_what_is_held_is_ignored() -> None:
+def test_k09_a_deletion_older_than_what_is_held_is_ignored() -> None:
     stream = [*streamed("a"), event("DELETED", service("a"), 5)]
     assert after(1, SERVICES, watch(*stream)).names == "a"
 
 
 @pytest.mark.parametrize("garbage", [b"{]\n", b"[]\n", b'{"type":"ODD","object":{}}\n', b"\xff\xfe\n"])
-def test_K10_broken_lines_end_the_stream_which_goes_on_from_there(garbage: bytes) -> None:
+def test_k10_broken_lines_end_the_stream_which_goes_on_from_there(garbage: bytes) -> None:
     world = after(2, SERVICES, watch(*streamed("a"), garbage), watch(*added("b", version=101)))
     assert world.names == "ab"
     assert 0.8 <= world.api.times[1] <= 1.0
     assert world.api.requests[1].parameters["resourceVersion"] == "100"
 
 
-def test_K10_an_object_that_cannot_be_read_is_skipped_and_counted_and_named_once(
+def test_k10_an_object_that_cannot_be_read_is_skipped_and_counted_and_named_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bad = event("MODIFIED", BAD, 101)
@@ -160,7 +160,7 @@ def test_what_the_api_server_says_is_logged_in_one_short_line_that_does_nothing_
     assert "n\\x1b[31m" in message
 
 
-def test_K10_what_cannot_be_read_in_a_list_stays_as_it_was() -> None:
+def test_k10_what_cannot_be_read_in_a_list_stays_as_it_was() -> None:
     again = page(at_version(service("a"), 10), at_version(BAD, 11), version=200)
     world = after(3, SERVICES, NO_WATCH_LIST, listed("a", "b", "c"), GONE, again)
     assert world.names == "ab"

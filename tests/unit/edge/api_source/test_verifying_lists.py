@@ -18,7 +18,7 @@ from topodns.cluster.facts import EVERYTHING
 from topodns.edge.kube_api import ApiError
 
 
-def test_K7_lost_events_are_repaired_within_the_hour_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_k07_lost_events_are_repaired_within_the_hour_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         world = verified(listed("a", "c"), watch(*streamed("a", "b")))
     (request,) = [request for request in world.api.requests if not request.is_watch]

@@ -25,7 +25,7 @@ def chain(family: str, table: str, name: str, hook: str, policy: str) -> dict[st
     return {"chain": {"family": family, "table": table, "name": name, "hook": hook, "policy": policy}}
 
 
-def test_a_table_that_drops_by_default_is_named() -> None:
+def test_n19_a_table_that_drops_by_default_is_named() -> None:
     chains = [
         chain("inet", "host", "incoming", "input", "drop"),
         chain("inet", "host", "through", "forward", "drop"),

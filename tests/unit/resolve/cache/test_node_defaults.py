@@ -24,7 +24,7 @@ def stale(was: Response | None = None, says: Response | None = None, age: float 
     return story
 
 
-def test_n4_a_silent_upstream_is_tried_for_1_8_s_then_the_answer_is_the_last_known() -> None:
+def test_n04_a_silent_upstream_is_tried_for_1_8_s_then_the_answer_is_the_last_known() -> None:
     story = stale()
     assert story.ask() == ""
     story.timers.advance(1.7)
@@ -34,12 +34,12 @@ def test_n4_a_silent_upstream_is_tried_for_1_8_s_then_the_answer_is_the_last_kno
 
 
 @pytest.mark.parametrize(("age", "by"), [(300 + 24 * HOUR - 1, "192.0.2.1 30 stale"), (300 + 24 * HOUR, "SERVFAIL")])
-def test_n4_for_a_day_beyond_its_ttl(age: float, by: str) -> None:
+def test_n04_for_a_day_beyond_its_ttl(age: float, by: str) -> None:
     assert stale(says=failed(), age=age).ask().startswith(by)
 
 
 @pytest.mark.parametrize("failing", [failed(), failed(Rcode.REFUSED), failed(Rcode.NOTIMP)])
-def test_n4_a_failure_is_tried_again_after_30_s(failing: Response) -> None:
+def test_n04_a_failure_is_tried_again_after_30_s(failing: Response) -> None:
     story = stale(says=failing)
     assert [story.ask() for _ in range(9)] == ["192.0.2.1 30 stale"] * 9
     assert story.after(29.9) == "192.0.2.1 30 stale"
