@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
@@ -34,7 +35,9 @@ LINK = re.compile(r"\[[^]]*\]\(([^()\s]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TREE_PATH = re.compile(r"`((?:topodns|tests|config|docs|bench)/[^`\s*]*|[a-z_]+/[a-z_]+\.py)`")
 COREFILE = re.compile(r"^```corefile\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CODE_NAME = re.compile(r"`((?:admin|assembly|cluster|config|dns|edge|explain|listeners|resolve|settings)\.[\w.]+)`")
+PARTS = sorted(path.stem for path in (ROOT / "topodns").iterdir() if path.stem.strip("_") == path.stem)
+CODE_NAME = re.compile(rf"`((?:{'|'.join(PARTS)})\.(?!py`)[\w.]+)`")
+MAX_DEPTH = 6  # blanks before a package in the tree; what is further in says more of the one above
 FAULT_ROW = re.compile(r"^\| [KN](\d+) \| (.*) \|$", re.MULTILINE)
 NAMED_TEST = re.compile(r"`((?:\w+/)*test_\w+\.py)::(test_\w+)`")
 NUMBERED_TEST = re.compile(r"test_((?:[kn]\d+_)+)", re.IGNORECASE)
@@ -122,10 +125,29 @@ def test_every_name_of_code_that_is_named_exists(name: str) -> None:
         resolve_name(f"topodns.{each}")
 
 
-def test_the_tree_of_the_architecture_has_every_package() -> None:
-    shown = set(re.findall(r"^ *(\w+)/ ", DOCUMENTS["docs/architecture.md"], re.MULTILINE))
-    packages = {path.parent.name for path in (ROOT / "topodns").rglob("*/__init__.py")}
-    assert packages - {"topodns"} - shown == set()
+def test_the_tree_of_the_architecture_has_every_module_in_its_package() -> None:
+    """A newcomer who meets an import finds its name there, beside those that it works with."""
+    tree = DOCUMENTS["docs/architecture.md"].partition("```text\n")[2].partition("```")[0]
+    shown: dict[Path, set[str]] = {}
+    above: list[tuple[int, Path]] = []
+    for line in tree.splitlines():
+        if (entry := re.match(r"( *)(\w+)/ *", line)) and len(entry[1]) <= MAX_DEPTH:
+            depth = len(entry[1])
+            above = [each for each in above if each[0] < depth]
+            above.append((depth, above[-1][1] / entry[2] if above else Path(entry[2])))
+        shown.setdefault(above[-1][1], set()).update(re.findall(r"\w+", line))
+    modules = {path.relative_to(ROOT) for path in (ROOT / "topodns").rglob("*.py") if path.stem.strip("_") == path.stem}
+    assert {str(module) for module in modules if module.stem not in shown.get(module.parent, set())} == set()
+    assert {str(package) for package in shown if not (ROOT / package).is_dir()} == set()
+
+
+def test_the_floors_of_the_architecture_are_those_that_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    checked = [{name.removeprefix("topodns.") for name in layer.split(" | ")} for layer in layers]
+    section = DOCUMENTS["docs/architecture.md"].partition("## Floors")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| \w* ?\| (`[^|]+`) \|", section, re.MULTILINE)
+    assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == checked[1:]  # without __main__
 
 
 def test_the_architecture_has_the_door_and_the_reason_of_every_library() -> None:
