@@ -142,8 +142,8 @@ def test_the_tree_of_the_architecture_has_every_module_in_its_package() -> None:
 
 
 def test_the_floors_of_the_architecture_are_those_that_are_checked() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    (layers,) = [each["layers"] for each in tools["importlinter"]["contracts"] if each["type"] == "layers"]
     checked = [{name.removeprefix("topodns.") for name in layer.split(" | ")} for layer in layers]
     section = DOCUMENTS["docs/architecture.md"].partition("## Floors")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| \w* ?\| (`[^|]+`) \|", section, re.MULTILINE)
