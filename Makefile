@@ -23,7 +23,7 @@ test-unit: $(VENV)/.dev ## run the pure tests only
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
 	@$(BIN)/python -m pytest -n 3 --dist loadfile tests/stories
 
-test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of their own (root)
+test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of their own (root; 5 minutes)
 	@$(BIN)/python -m pytest tests/node
 
 test-cluster: kubelab ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)

@@ -24,7 +24,7 @@ from topodns.settings.kubernetes import ApiSettings
 
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for pattern in ("*.md", "docs/*.md", "bench/*.md", "charts/*/*.md")
+    for pattern in ("*.md", "docs/*.md", "bench/*.md", "charts/*/*.md", "tests/*/*.md")
     for path in sorted(ROOT.glob(pattern))
 }
 COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
@@ -74,9 +74,10 @@ def anchors(document: str) -> set[str]:
 
 
 def test_every_document_is_in_the_index() -> None:
-    index = {Path("docs", link).name for link in LINK.findall(DOCUMENTS["docs/README.md"])}
-    missing = {Path(name).name for name in DOCUMENTS if name.startswith("docs/")} - index - {"README.md"}
-    assert missing == set()
+    index = {
+        str((ROOT / "docs" / link).resolve().relative_to(ROOT)) for link in LINK.findall(DOCUMENTS["docs/README.md"])
+    }
+    assert DOCUMENTS.keys() - index == {"README.md", "docs/README.md"}
 
 
 def test_every_command_of_a_session_is_one_that_is_tried_here() -> None:
