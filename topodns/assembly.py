@@ -58,9 +58,11 @@ class Generation:
         return lambda query, client: self.tables[at].match(query, client)
 
     def view_name(self, address: bytes) -> Hashable:
-        """Where a client with this address is, in every cluster that asks."""
+        """Where a client with this address is, in every cluster that asks; of strangers what counts them."""
         return tuple(
-            cluster.locator.locate(address).node_name for cluster in self.clusters if cluster.locator is not None
+            cluster.locator.locate(address).node_name or cluster.rosters.prefix(address)
+            for cluster in self.clusters
+            if cluster.locator is not None
         )
 
 

@@ -139,7 +139,15 @@ def _cluster_zone(cluster: "Cluster | None", site: Site) -> Step | None:
         return None
     from topodns.resolve.cluster_zone import ClusterZone
 
-    return ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, cluster.locator, site.addresses, site.chase)
+    return ClusterZone(
+        cluster.kubernetes,
+        cluster.topology,
+        cluster.state,
+        cluster.locator,
+        site.addresses,
+        site.chase,
+        cluster.rosters,
+    )
 
 
 def _search_path(workings: Workings, cluster: "Cluster | None", site: Site, counted: Counted) -> Around | None:

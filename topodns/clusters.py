@@ -7,7 +7,7 @@ a reload costs neither a list nor a moment in which less is known.
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
@@ -24,6 +24,7 @@ from topodns.edge.kube_api import OURS, KubeApi, RequestTally, connect
 from topodns.edge.manifests import ManifestSource
 from topodns.edge.service_events import NAMESPACE, EventWriter
 from topodns.resolve.audit import Finding, audit
+from topodns.resolve.rosters import Rosters
 from topodns.settings.kubernetes import ApiSettings, KubernetesSettings
 from topodns.settings.topology import TopologySettings
 from topodns.settings.view import View
@@ -136,6 +137,7 @@ class Cluster:
     feed: Feed
     locator: Locator | None
     view: View | None = None  # of the server block, that answers only some questions for this cluster
+    rosters: Rosters = field(default_factory=Rosters)
 
     @property
     def state(self) -> ClusterState:
@@ -182,6 +184,7 @@ class ClusterMaker:
         self._rng = rng
         self.requests = RequestTally()
         self.service_events: Counter[str] = Counter()
+        self._rosters = Rosters()
 
     def make(
         self,
@@ -199,7 +202,7 @@ class ClusterMaker:
         locator = None
         if topology is not None:
             locator = Locator(feed.state, topology.locate, topology.trust, self._own_node, self._own_addresses)
-        return Cluster(kubernetes, topology, feed, locator, view)
+        return Cluster(kubernetes, topology, feed, locator, view, self._rosters)
 
     def _feed(self, settings: FeedSettings) -> Feed:
         if settings.api is None:

@@ -30,6 +30,8 @@ cluster.local {{
 """
 CACHE, WEB = "cache.shop.svc.cluster.local A", "web.shop.svc.cluster.local A"
 SHELL_A1, SHELL_B2, NOBODY = "127.10.1.100", "127.10.5.100", "127.99.0.1"
+NOBODY_BESIDE, NOBODY_ELSEWHERE = "127.99.0.2", "127.99.1.1"
+AGENT = "agent.monitoring.svc.cluster.local A"  # a Service whose only key is the client's own node
 
 
 @pytest.fixture
@@ -95,6 +97,20 @@ def test_topology_decisions_are_counted_by_their_outcome(server: Server) -> None
     assert server.metric(name, outcome="matched", key="topology.kubernetes.io/zone") == 2
     assert server.metric(name) == 9
     assert server.metric("topodns_policies", source="annotation", valid="true") == 4
+
+
+def test_misses_and_clients_that_nobody_located_are_counted_by_name_the_ready_made_ones_too(server: Server) -> None:
+    for _ in range(5):
+        for source in (NOBODY, NOBODY_BESIDE, NOBODY_ELSEWHERE):
+            server.ask(AGENT, source)
+    name, sources = "topodns_misses_total", "topodns_unlocated_sources_total"
+    assert server.metric(name, name="monitoring/agent", outcome="unknown_client") == server.metric(name) == 15
+    assert server.metric(sources, prefix="127.99.0.0/24") == 10
+    assert server.metric(sources, prefix="127.99.1.0/24") == 5
+    assert server.metric("topodns_unlocated_queries_total") == 15
+
+
+def test_policies_are_counted_by_where_they_come_from(server: Server) -> None:
     assert server.metric("topodns_policies", source="openyurt", valid="true") == 1
 
 

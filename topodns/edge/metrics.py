@@ -94,6 +94,8 @@ def _counters(counted: Counted) -> Iterator[str]:
     secure: Counter[tuple[str, ...]] = Counter()
     refused: Counter[tuple[str, ...]] = Counter()
     selections: Counter[tuple[str, ...]] = Counter()
+    misses: Counter[tuple[str, ...]] = Counter()
+    sources: Counter[tuple[str, ...]] = Counter()
     for tally, kind, times in counted:
         place = (tally.server, kind.origin, kind.view)
         requests[(*place, tally.transport, tally.family, kind.qtype)] += times
@@ -105,6 +107,10 @@ def _counters(counted: Counted) -> Iterator[str]:
             refused[(kind.rcode, *place)] += times
         if kind.plugin == "kubernetes" and kind.outcome:
             selections[(kind.outcome, kind.topology_key)] += times
+        if kind.missed:
+            misses[(kind.missed, kind.outcome)] += times
+        if kind.prefix:
+            sources[(kind.prefix,)] += times
     yield from _family("coredns_dns_requests", "Queries.", (*_OURS, "proto", "family", "type"), requests)
     yield from _family("coredns_dns_responses", "Responses.", (*_OURS, "rcode", "plugin"), responses)
     yield from _family("coredns_dns_do_requests", "Queries with the DO bit.", _OURS, secure)
@@ -116,6 +122,8 @@ def _counters(counted: Counted) -> Iterator[str]:
     yield from _family(
         "topodns_unlocated_queries", "Queries under a policy from clients nobody can locate.", (), unlocated
     )
+    yield from _family("topodns_misses", "Answers that topology left empty, by Service.", ("name", "outcome"), misses)
+    yield from _family("topodns_unlocated_sources", "Unlocated queries by where they are from.", ("prefix",), sources)
     localhost: Counter[tuple[str, ...]] = Counter()
     localhost[()] = sum(times for _, kind, times in counted if kind.outcome == LOCALHOST_NOTE)
     yield from _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)

@@ -22,6 +22,7 @@ from topodns.resolve.identity import ecs_reply, read_claim
 from topodns.resolve.origins import Origins, Question, question_of
 from topodns.resolve.pod_names import PodNames
 from topodns.resolve.reverse_zone import ReverseZone
+from topodns.resolve.rosters import Rosters
 from topodns.resolve.schema import SCHEMA_VERSION, Fixed, NamespaceNode, PodName, ServiceName, ZonalName, parse
 from topodns.resolve.service_names import ServiceNames
 from topodns.resolve.soa import soa_rrset
@@ -46,7 +47,7 @@ class ClusterZone:
 
     `topology` and `locator` are None where the block has no `topology`. `own_addresses` (packed) are those the server
     is bound to, without loopback ones. `chase` asks the listener about the target of an ExternalName elsewhere; where
-    it is None or gives None, the CNAME stands alone.
+    it is None or gives None, the CNAME stands alone. `rosters` say who is named in metrics.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class ClusterZone:
         locator: Locator | None,
         own_addresses: Sequence[bytes] = (),
         chase: Chase | None = None,
+        rosters: Rosters | None = None,
     ) -> None:
         self._settings = settings
         self._chase = chase
@@ -64,7 +66,7 @@ class ClusterZone:
         self._state = state
         self._origins = Origins(settings.origins, settings.multicluster)
         self._exposure = exposure = Exposure(settings, state)
-        chooser = Chooser(topology, state, locator, settings.ttl)
+        chooser = Chooser(topology, state, locator, settings.ttl, rosters or Rosters())
         endpoints = EndpointNames(settings, state, chooser, topology is not None and topology.filter_hostnames)
         external = ExternalNames(settings.ttl, self._respond)
         self._services = ServiceNames(settings, state, exposure, chooser, endpoints, external)

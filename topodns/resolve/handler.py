@@ -232,6 +232,8 @@ class Handler:
                 query.size,
                 size,
                 block.view_name if block is not None else "",
+                resolution.missed,
+                resolution.prefix,
             )
         )
 

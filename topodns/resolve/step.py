@@ -49,6 +49,8 @@ class Resolution:
     selection: "Selection | None" = None  # the topology decision, where one was made
     location: "Location | None" = None
     note: str = ""  # what else is counted apart
+    missed: str = ""  # of a miss, which Service it was about: a name of `rosters`
+    prefix: str = ""  # of a client that nobody could locate, where it is: a name of `rosters`
     upstream: str = ""  # of what came from upstreams just now: who gave it, or who all gave nothing; only it is cached
     chase: Name | None = None  # the answer ends in a CNAME to this name, which is for another step: see `chase`
     valid_until: float | None = None  # of an answer that ages: when it must be asked for anew, in monotonic seconds

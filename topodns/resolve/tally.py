@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from topodns.dns.message import RRType
+from topodns.resolve.rosters import OTHERS
 
 # CoreDNS's buckets: 0.25 ms doubling to 8.192 s, and sizes in octets.
 DURATION_BUCKETS: Final = tuple(0.00025 * 2**k for k in range(16))
 SIZE_BUCKETS: Final = (0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16000, 32000, 48000, 64000)
 
-MAX_CELLS: Final = 8192  # of one socket; beyond it sizes are rounded up to their bucket, so a flood cannot grow this
+MAX_CELLS: Final = 8192  # of one socket; beyond it sizes are rounded and nobody is named, so a flood cannot grow this
 
 _MAX_SIZE: Final = 65535
 
@@ -46,6 +47,8 @@ class Kind(NamedTuple):
     query_size: int
     response_size: int
     view: str = ""  # of the server block
+    missed: str = ""  # the Service whose endpoints topology kept from the client, by its name in `rosters`
+    prefix: str = ""  # the source of a client that nobody could locate, likewise
 
 
 def type_label(qtype: int) -> str:
@@ -76,7 +79,12 @@ class Tally:
         if found is not None:
             return found
         if len(self._cells) >= MAX_CELLS:
-            rounded = kind._replace(query_size=_round_up(kind.query_size), response_size=_round_up(kind.response_size))
+            rounded = kind._replace(
+                query_size=_round_up(kind.query_size),
+                response_size=_round_up(kind.response_size),
+                missed=OTHERS if kind.missed else "",
+                prefix=OTHERS if kind.prefix else "",
+            )
             return self._cells.setdefault(rounded, [0, self._durations_of(kind)])
         return self._cells.setdefault(kind, [0, self._durations_of(kind)])
 

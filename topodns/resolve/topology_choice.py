@@ -17,6 +17,7 @@ from topodns.cluster.topology import Location, OnInvalid, Reason, Selection, Unk
 from topodns.dns.message import Ede, EdeCode, Edns, Option, Rcode, Response, RRset
 from topodns.resolve.identity import read_claim
 from topodns.resolve.origins import Question
+from topodns.resolve.rosters import Rosters
 from topodns.resolve.step import Client, Resolution, Scope
 from topodns.resolve.verdict import PLUGIN, Facts, not_ready
 from topodns.settings.topology import TopologySettings
@@ -25,6 +26,8 @@ MAX_MISS_TTL: Final = 5  # seconds that "nothing for you" may be kept: a Pod on 
 
 _UNKNOWN: Final = Location()
 _MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED})
+_STRANGERS: Final = frozenset({Reason.UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT_ALL})
+_NAMED: Final = _MISSES | _STRANGERS
 _UNLOCATED: Final = Ede(EdeCode.OTHER, "client location unknown")
 _EVERYONE, _NODE, _CLIENT = Scope.EVERYONE, Scope.NODE, Scope.CLIENT  # reading an Enum's member costs 0.1 us
 _NOERROR: Final = int(Rcode.NOERROR)
@@ -34,7 +37,10 @@ _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_
 class Choice:
     """The topology side of one answer about one Service."""
 
-    __slots__ = ("_chooser", "_claimed", "_filtered", "_policy", "_question", "_varies", "location", "selection", "ttl")
+    __slots__ = (
+        *("_chooser", "_claimed", "_filtered", "_key", "_policy", "_question", "_varies"),
+        *("location", "selection", "ttl"),
+    )
 
     def __init__(
         self,
@@ -43,7 +49,9 @@ class Choice:
         filtered: bool,
         question: Question,
         ttl: int,
+        key: ObjectKey | None = None,
     ) -> None:
+        self._key = key  # of the Service
         self._filtered = filtered
         self._chooser = chooser
         self._policy = policy
@@ -96,12 +104,24 @@ class Choice:
     def _shared_as_far_as_it_goes(self, facts: Facts, response: Response) -> Resolution:
         location = self.location
         if location is None:
-            return Resolution(response, PLUGIN, _EVERYONE, facts, self.selection)
+            return self._named(Resolution(response, PLUGIN, _EVERYONE, facts, self.selection))
         if location.node_name:
             facts = (*facts, node_fact(location.node_name))
         # A claim that is not believed counts as well: the same octets from another source may be believed.
         scope = _CLIENT if self._claimed else _NODE
-        return Resolution(response, PLUGIN, scope, facts, self.selection, location)
+        return self._named(Resolution(response, PLUGIN, scope, facts, self.selection, location))
+
+    def _named(self, resolution: Resolution) -> Resolution:
+        """With the names that a miss, or a client that nobody could locate, is counted under."""
+        selection = self.selection
+        if selection is None or selection.reason not in _NAMED:
+            return resolution
+        rosters = self._chooser.rosters
+        if selection.reason in _MISSES and self._key is not None:
+            resolution.missed = rosters.service(self._key)
+        if selection.reason in _STRANGERS:
+            resolution.prefix = rosters.prefix(self._question.client.address)
+        return resolution
 
     def _selection(self, pool: Pool) -> Selection:
         policy, chooser = self._policy, self._chooser
@@ -138,8 +158,14 @@ class Chooser:
     """Makes a `Choice` for each answer. `settings` is None where the block has no `topology`."""
 
     def __init__(
-        self, settings: TopologySettings | None, state: ClusterState, locator: Locator | None, ttl: int
+        self,
+        settings: TopologySettings | None,
+        state: ClusterState,
+        locator: Locator | None,
+        ttl: int,
+        rosters: Rosters,
     ) -> None:
+        self.rosters = rosters
         self._enabled = settings is not None
         self.state = state
         self.unknown_client = settings.unknown_client if settings is not None else UnknownClient.STRICT
@@ -155,7 +181,7 @@ class Chooser:
         # Without Nodes no client has a place, and a hard policy would empty its Service for everybody: as if off.
         enabled = self._enabled and "Node" not in self.state.denied
         policy = self.state.policy(key) if enabled else None
-        return Choice(self, policy, enabled, question, self._ttl_under(policy))
+        return Choice(self, policy, enabled, question, self._ttl_under(policy), key)
 
     def unfiltered(self, question: Question) -> Choice:
         """For what no policy may touch."""

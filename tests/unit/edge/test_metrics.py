@@ -35,6 +35,8 @@ def test_every_family_has_coredns_s_name_and_type() -> None:
         "coredns_template_matches_total": "counter",
         "topodns_selections_total": "counter",
         "topodns_unlocated_queries_total": "counter",
+        "topodns_misses_total": "counter",
+        "topodns_unlocated_sources_total": "counter",
     }
 
 
@@ -168,6 +170,22 @@ def test_decisions_of_topology_are_counted_by_outcome_and_key() -> None:
         '{key="",outcome="unknown_client_all"}': 4,
     }
     assert only(samples, "topodns_unlocated_queries_total") == {"": 7}
+
+
+def test_misses_are_counted_by_service_and_strangers_by_where_they_are() -> None:
+    empty = CLUSTER._replace(outcome="unknown_client", missed="shop/cache", prefix="10.240.0.0/24")
+    kinds = [
+        (empty, 2),
+        (empty._replace(qtype="AAAA"), 1),
+        (empty._replace(outcome="no_match", prefix=""), 4),
+        (empty._replace(outcome="unknown_client_all", missed="", prefix="others"), 8),
+    ]
+    samples = scraped(counted(kinds))
+    assert only(samples, "topodns_misses_total") == {
+        '{name="shop/cache",outcome="unknown_client"}': 3,
+        '{name="shop/cache",outcome="no_match"}': 4,
+    }
+    assert only(samples, "topodns_unlocated_sources_total") == {'{prefix="10.240.0.0/24"}': 3, '{prefix="others"}': 8}
 
 
 def test_names_that_became_localhost_are_counted_and_are_no_decision_of_topology() -> None:

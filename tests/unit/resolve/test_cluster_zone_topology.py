@@ -310,6 +310,25 @@ def test_on_invalid_deny_gives_nobody_to_anybody() -> None:
     assert resolution.scope is Scope.EVERYONE
 
 
+NAMED = {
+    "a miss": ("zone", N4, UnknownClient.STRICT, "testns/zone", ""),
+    "an unknown client": ("zone", NOWHERE, UnknownClient.STRICT, "testns/zone", "192.0.2.0/24"),
+    "one that is refused": ("zone", NOWHERE, UnknownClient.REFUSE, "testns/zone", "192.0.2.0/24"),
+    "one that gets everyone": ("soft", NOWHERE, UnknownClient.STRICT, "", "192.0.2.0/24"),
+    "a match": ("zone", N1, UnknownClient.STRICT, "", ""),
+    "no policy": ("none", NOWHERE, UnknownClient.STRICT, "", ""),
+}
+
+
+@pytest.mark.parametrize(("name", "source", "unknown", "missed", "prefix"), NAMED.values(), ids=NAMED.keys())
+def test_a_miss_names_its_service_and_an_unknown_client_where_it_is(
+    name: str, source: str, unknown: UnknownClient, missed: str, prefix: str
+) -> None:
+    dig = server(TopologySettings(unknown_client=unknown))
+    resolution = resolved(dig, f"{name}.testns.svc.cluster.local. A", source)
+    assert (resolution.missed, resolution.prefix) == (missed, prefix)
+
+
 SCOPES = {
     "no policy": ("none", N1, Scope.EVERYONE, Reason.UNFILTERED),
     "an invalid policy": ("broken", N1, Scope.EVERYONE, Reason.INVALID),

@@ -100,6 +100,16 @@ def test_a_flood_of_kinds_ends_in_sizes_rounded_up_to_their_bucket() -> None:
     assert sizes == {kind.response_size for kind in flood} == {*SIZE_BUCKETS[1:], 65535}
 
 
+def test_a_flood_of_kinds_ends_in_nobody_being_named_but_counted_all_the_same() -> None:
+    counts = tally()
+    for size in range(MAX_CELLS):
+        counts.cell(PLAIN._replace(query_size=size))
+    for number in range(1000):
+        counts.count(counts.cell(PLAIN._replace(missed=f"shop/{number}", prefix=f"10.0.{number % 256}.0/24")), 0.0)
+    flood = {kind: times for kind, times in counts.kinds() if kind.missed}
+    assert [(kind.missed, kind.prefix, times) for kind, times in flood.items()] == [("others", "others", 1000)]
+
+
 def test_kinds_known_before_the_flood_are_counted_on_exactly() -> None:
     counts = tally()
     known = counts.cell(PLAIN)

@@ -1,0 +1,35 @@
+"""Who is named in metrics, and that there is an end to it."""
+
+import pytest
+
+from tests.support.objects import packed
+from topodns.cluster.model import ObjectKey
+from topodns.resolve.rosters import MAX_NAMED, OTHERS, Roster, Rosters
+
+
+def test_the_first_hundred_are_named_and_the_others_are_others() -> None:
+    roster = Roster()
+    names = [roster.name(f"shop/{number}") for number in range(MAX_NAMED + 2)]
+    assert names == [*(f"shop/{number}" for number in range(100)), OTHERS, OTHERS]
+    assert roster.name("shop/7") == "shop/7"
+
+
+@pytest.mark.parametrize(
+    ("address", "prefix"),
+    [
+        ("10.240.3.77", "10.240.3.0/24"),
+        ("10.240.3.255", "10.240.3.0/24"),
+        ("2001:db8:1:2fff:3::4", "2001:db8:1:2f00::/56"),
+        ("fd00::1", "fd00::/56"),
+    ],
+)
+def test_of_a_source_only_the_prefix_is_told(address: str, prefix: str) -> None:
+    assert Rosters().prefix(packed(address)) == prefix
+
+
+def test_services_and_prefixes_do_not_take_each_other_s_places() -> None:
+    rosters = Rosters()
+    for number in range(MAX_NAMED + 1):
+        rosters.prefix(bytes((10, 0, number, 1)))
+    assert rosters.prefix(packed("10.9.9.9")) == OTHERS
+    assert rosters.service(ObjectKey("shop", "cache")) == "shop/cache"
