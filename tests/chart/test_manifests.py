@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.kubelab.programs import programs
-from tests.support.chart.helm import Object, rendered
+from tests.support.chart.helm import CHART, Object, rendered
 from tests.support.chart.manifests import BASES, FOLDER, Base, everything, files
 
 by_name = pytest.mark.parametrize("base", BASES, ids=[base.name for base in BASES])
@@ -21,9 +21,10 @@ def test_a_base_is_what_make_manifests_writes(base: Base) -> None:
     assert written == files(base)
 
 
-def test_make_manifests_writes_all_bases_and_the_readme() -> None:
+def test_make_manifests_writes_all_bases_the_dashboards_and_the_readme() -> None:
     folders = {FOLDER / base.name for base in BASES}
-    assert {path.parent for path in everything() if path.name != "README.md"} == folders
+    written = {path.parent for path in everything() if path.name != "README.md"}
+    assert written == {*folders, CHART / "dashboards"}
     assert {path for path in FOLDER.iterdir() if path.is_dir()} == folders
 
 

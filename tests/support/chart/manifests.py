@@ -1,4 +1,4 @@
-"""The plain manifests of config/kubernetes, as the chart renders them, and the chart's README.
+"""The plain manifests of config/kubernetes, as the chart renders them, and the chart's README and dashboards.
 
 `python -m tests.support.chart.manifests` writes them: `make manifests`.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.support.chart.boards import board_files
 from tests.support.chart.helm import CHART, NAMESPACE, ROOT, Values, rendered_text
 from tests.support.chart.readme import readme
 
@@ -67,7 +68,7 @@ def files(base: Base) -> Mapping[str, str]:
 def everything() -> Mapping[Path, str]:
     """All that is written here."""
     bases = {FOLDER / base.name / name: text for base in BASES for name, text in files(base).items()}
-    return {**bases, CHART / "README.md": readme()}
+    return {**bases, **board_files(), CHART / "README.md": readme()}
 
 
 def _documents(text: str) -> list[tuple[str, str]]:

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import yaml
-
 from tests.support.fake_api.front import HttpFront
-from tests.support.fake_api.resources import Object
+from tests.support.fake_api.object_file import objects_of
 from tests.support.fake_api.server import FakeApi
 from tests.support.synthetic import Cluster
 
@@ -29,27 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cluster.add_argument("--generate", metavar="NODES,SERVICES,ENDPOINTS,PODS", help="a synthetic cluster of this size")
     options = parser.parse_args(arguments)
     front = partial(HttpFront, host=options.host, port=options.port)
-    api = FakeApi(_objects(options.cluster) if options.cluster else (), front)
+    api = FakeApi(objects_of(options.cluster) if options.cluster else (), front)
     if options.generate:
         nodes, services, endpoints, pods = map(int, options.generate.split(","))
         api.generate(Cluster(nodes, services, endpoints, pods))
     gc.freeze()  # nobody's latency is to be that of collecting a cluster
     asyncio.run(_serve(api))
-
-
-def _objects(path: Path) -> list[Object]:
-    with path.open(encoding="utf-8") as file:
-        documents = [document for document in yaml.load_all(file, yaml.CSafeLoader) if document]
-    return [value for document in documents for value in _items(document)]
-
-
-def _items(document: Object) -> list[Object]:
-    """The objects of a List of any kind, or the one that it is. Of a PodList, say, they do not say their own kind."""
-    if "items" not in document:
-        return [document]
-    kind, _, _ = document["kind"].rpartition("List")
-    own = {"apiVersion": document["apiVersion"], "kind": kind} if kind else {}
-    return [{**own, **value} for value in document["items"]]
 
 
 async def _serve(api: FakeApi) -> None:

@@ -1,0 +1,43 @@
+"""The dashboards and alerts that people have for CoreDNS go on: a real Prometheus answers what they ask."""
+
+import pytest
+
+from tests.support.asking_prometheus import drawn, filled_in
+from tests.support.board_scenes import NODE_JOB, SERVER_JOB
+from tests.support.coredns_boards import IN_VAIN, NOT_OF_A_NODE, PUBLIC, Asked
+from tests.support.prometheus import Prometheus
+
+each_query = pytest.mark.parametrize("asked", PUBLIC, ids=map(str, PUBLIC))
+
+
+@each_query
+def test_a_public_query_has_a_sane_result_of_a_server(server: Prometheus, asked: Asked) -> None:
+    assert drawn(server, asked.expr, SERVER_JOB, asked.most)
+
+
+@each_query
+def test_a_public_query_has_a_sane_result_of_a_node_cache_or_a_reason(node_cache: Prometheus, asked: Asked) -> None:
+    reason = next((reason for part, reason in NOT_OF_A_NODE.items() if part in asked.expr), "")
+    assert bool(drawn(node_cache, asked.expr, NODE_JOB, asked.most)) is not bool(reason), reason
+
+
+@pytest.mark.parametrize(
+    ("query", "label"),
+    [
+        ("coredns_build_info", "job"),
+        (f'up{{job="{SERVER_JOB}"}}', "instance"),
+        ("coredns_dns_requests_total", "proto"),
+    ],
+)
+def test_the_variables_of_the_boards_have_values(server: Prometheus, query: str, label: str) -> None:
+    assert {series.get(label, "") for series in server.series(query)} - {""}
+
+
+@pytest.mark.parametrize("name", IN_VAIN)
+def test_what_is_asked_in_vain_is_not_there(server: Prometheus, name: str) -> None:
+    assert server.query(name) == []
+
+
+def test_a_query_for_what_is_not_there_would_be_found_out(server: Prometheus) -> None:
+    assert not drawn(server, 'sum(rate(coredns_dns_request_count_total{job=~"$job"}[$__rate_interval]))', SERVER_JOB, 1)
+    assert "$" not in filled_in('x{job=~"$job",instance=~"$instance"}[$__rate_interval]', SERVER_JOB)

@@ -1,0 +1,184 @@
+"""The dashboard of topology: what clients are told, whom nobody can place, how fresh the state is."""
+
+from typing import Final
+
+from tests.support.chart.grafana import Board, Panel, Query
+
+_YES: Final = {0: "no", 1: "yes"}
+_SELECTIONS: Final = "sum(rate(topodns_selections_total{SEL}[$__rate_interval]))"
+_LATENCY: Final = "coredns_kubernetes_dns_programming_duration_seconds_bucket{SEL}[$__rate_interval]"
+# Where Prometheus keeps a target's own labels and renames the metric's; see alerts.yaml.
+_INVALID: Final = """max by (namespace, service) (label_replace(label_replace(topodns_policy_invalid{SEL},
+    "namespace", "$1", "exported_namespace", "(.+)"), "service", "$1", "exported_service", "(.+)"))"""
+
+_ANSWERS: Final = (
+    Panel(
+        "Answers by outcome",
+        "What clients were told of headless Services. no_match, unknown_client and denied: nothing.",
+        "percentunit",
+        (
+            Query(
+                "sum by (outcome) (rate(topodns_selections_total{SEL}[$__rate_interval])) / scalar("
+                + _SELECTIONS
+                + ")",
+                "{{outcome}}",
+            ),
+        ),
+        stacked=True,
+    ),
+    Panel(
+        "Answers by the key that won",
+        "Near keys mean near endpoints; * is a client that got all of them.",
+        "percentunit",
+        (
+            Query(
+                'sum by (key) (rate(topodns_selections_total{SEL,key!=""}[$__rate_interval])) / scalar('
+                + _SELECTIONS
+                + ")",
+                "{{key}}",
+            ),
+        ),
+        stacked=True,
+    ),
+    Panel(
+        "Answers with nothing, by Service",
+        "The ten Services whose keys leave most clients without an endpoint. The first 100 are counted by name.",
+        "reqps",
+        (Query("topk(10, sum by (name) (rate(topodns_misses_total{SEL}[$__rate_interval])))", "{{name}}"),),
+    ),
+    Panel(
+        "Answers with nothing",
+        "Over the whole time shown: which Service, and why.",
+        "short",
+        (Query("topk(20, sum by (name, outcome) (increase(topodns_misses_total{SEL}[$__range])))"),),
+        table=True,
+    ),
+    Panel(
+        "Share of clients that nobody could locate",
+        "They get what * allows. See docs/topology.md for the ways to locate clients.",
+        "percentunit",
+        (
+            Query(
+                "sum(rate(topodns_unlocated_queries_total{SEL}[$__rate_interval])) / " + _SELECTIONS,
+                "unlocated",
+            ),
+        ),
+    ),
+    Panel(
+        "Where unlocated clients are",
+        "By /24 and /56 of their addresses, the first 100 of them: a resolver in between, a network that is no node's.",
+        "reqps",
+        (
+            Query(
+                "topk(10, sum by (prefix) (rate(topodns_unlocated_sources_total{SEL}[$__rate_interval])))", "{{prefix}}"
+            ),
+        ),
+    ),
+    Panel(
+        "Services with topology keys",
+        "By where the keys come from, and whether they are valid.",
+        "short",
+        (Query("max by (source, valid) (topodns_policies{SEL})", "{{source}}, valid: {{valid}}"),),
+    ),
+    Panel(
+        "Services whose keys break a rule",
+        "They are unfiltered, or with on_invalid deny empty. The Service has an Event that says why.",
+        "short",
+        (Query(_INVALID + " == 1"),),
+        table=True,
+    ),
+    Panel(
+        "Events written on Services",
+        "Warnings about keys. denied: RBAC or admission does not let them be written.",
+        "short",
+        (
+            Query(
+                "sum by (outcome) (increase(topodns_service_events_total{SEL}[$__rate_interval]))",
+                "{{outcome}}",
+            ),
+        ),
+    ),
+)
+
+_STATE: Final = (
+    Panel(
+        "Age of the state",
+        "Since the API server was last heard of the kind that has been silent for longest: normally at most a minute.",
+        "s",
+        (Query("max by (instance) (topodns_state_age_seconds{SEL})", "{{instance}}"),),
+    ),
+    Panel(
+        "State complete",
+        "What /ready says.",
+        "short",
+        (Query("min by (instance) (topodns_state_synced{SEL})", "{{instance}}"),),
+        words=_YES,
+    ),
+    Panel(
+        "Programming latency",
+        "From the time that the control plane notes on an EndpointSlice, in whole seconds, to its being served.",
+        "s",
+        (
+            Query(f"histogram_quantile(0.99, sum by (service_kind, le) (rate({_LATENCY})))", "99 % {{service_kind}}"),
+            Query(f"histogram_quantile(0.5, sum by (service_kind, le) (rate({_LATENCY})))", "50 % {{service_kind}}"),
+        ),
+    ),
+    Panel(
+        "Watches that fail",
+        "The last request for this kind failed: 403 is a verb that RBAC denies, 0 no response.",
+        "short",
+        (
+            Query(
+                "max by (instance, kind, verb, status) (topodns_watch_failing{SEL})",
+                "{{instance}}: {{verb}} {{kind}}: {{status}}",
+            ),
+        ),
+        words=_YES,
+    ),
+    Panel(
+        "Changes taken in",
+        "From the watches, by kind.",
+        "ops",
+        (Query("sum by (kind) (rate(topodns_watch_events_total{SEL}[$__rate_interval]))", "{{kind}}"),),
+    ),
+    Panel(
+        "Lists and repairs",
+        "Whole lists after the first, and objects that such a list showed to be other than the watch had told.",
+        "short",
+        (
+            Query("sum by (kind) (increase(topodns_relists_total{SEL}[$__rate_interval]))", "lists of {{kind}}"),
+            Query("sum by (kind) (increase(topodns_resync_repairs_total{SEL}[$__rate_interval]))", "repaired {{kind}}"),
+        ),
+    ),
+    Panel(
+        "Objects held",
+        "By kind, in the instance that has most.",
+        "short",
+        (Query("max by (kind) (topodns_state_objects{SEL})", "{{kind}}"),),
+    ),
+    Panel(
+        "Requests to the API server",
+        "By the code of the response.",
+        "reqps",
+        (
+            Query(
+                "sum by (code) (rate(coredns_kubernetes_rest_client_requests_total{SEL}[$__rate_interval]))",
+                "{{code}}",
+            ),
+        ),
+    ),
+    Panel(
+        "Memory",
+        "Resident.",
+        "bytes",
+        (Query("process_resident_memory_bytes{SEL}", "{{instance}}"),),
+    ),
+)
+
+TOPOLOGY: Final = Board(
+    "topodns-topology",
+    "topodns: topology",
+    "What topodns tells clients of headless Services, whom it cannot place, and how fresh what it knows is.",
+    "topodns_state_synced",
+    {"Answers about headless Services": _ANSWERS, "What is known of the cluster": _STATE},
+)

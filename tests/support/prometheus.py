@@ -1,0 +1,119 @@
+"""A real Prometheus, Debian's, kept in tests/kubelab's cache: it scrapes what a test runs, and answers PromQL.
+
+`python -m tests.support.prometheus` fetches it where it is missing, or says why it cannot.
+"""
+
+import http.client
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import yaml
+
+from tests.kubelab.cache import filling, making
+from tests.kubelab.debian import RELEASE, unpacked
+from tests.kubelab.programs import PROGRAMS
+from tests.support.process import until
+
+PATIENCE: Final = 20.0  # seconds, for a start and for an answer
+SCRAPE_INTERVAL: Final = "250ms"
+
+
+def kept(program: str) -> Path:
+    """Where a program of Debian's prometheus is, or is to be."""
+    return PROGRAMS / RELEASE / program
+
+
+def fetch(program: str) -> None:
+    """Raises OSError or CalledProcessError."""
+    if kept(program).exists():
+        return
+    with filling(), unpacked(["prometheus"]) as root, making(kept(program)) as out:
+        shutil.copy2(root / "usr/bin" / program, out)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """One that runs. `entered` leads to the network that it is in."""
+
+    process: "subprocess.Popen[bytes]"
+    address: str
+    entered: Callable[[], AbstractContextManager[None]]
+
+    def query(self, expression: str) -> list[Sample]:
+        """The instant vector, or the scalar, that the expression is now."""
+        status, answer = self.get(f"/api/v1/query?{urlencode({'query': expression})}")
+        assert status == 200, answer
+        data = json.loads(answer)["data"]
+        rows = [{"metric": {}, "value": data["result"]}] if data["resultType"] == "scalar" else data["result"]
+        return [Sample(row["metric"], float(row["value"][1])) for row in rows]
+
+    def series(self, selector: str) -> list[Mapping[str, str]]:
+        """The labels of each series that the selector finds: what `label_values` of Grafana asks."""
+        status, answer = self.get(f"/api/v1/series?{urlencode({'match[]': selector})}")
+        assert status == 200, answer
+        found: list[Mapping[str, str]] = json.loads(answer)["data"]
+        return found
+
+    def get(self, path: str) -> tuple[int, str]:
+        with self.entered():
+            connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
+            try:
+                connection.request("GET", path)
+                response = connection.getresponse()
+                return response.status, response.read().decode()
+            finally:
+                connection.close()
+
+    def ready(self) -> bool:
+        assert self.process.poll() is None
+        try:
+            return self.get("/-/ready")[0] == 200
+        except OSError:
+            return False
+
+
+@contextmanager
+def prometheus(
+    directory: Path,
+    address: str,
+    jobs: Mapping[str, str],
+    entered: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Iterator[Prometheus]:
+    """One at this `host:port`, that scrapes the target of each job and has found all of them up."""
+    scrapes: list[dict[str, Any]] = [
+        {"job_name": job, "static_configs": [{"targets": [target]}]} for job, target in jobs.items()
+    ]
+    config = directory / "prometheus.yaml"
+    config.write_text(yaml.safe_dump({"global": {"scrape_interval": SCRAPE_INTERVAL}, "scrape_configs": scrapes}))
+    words = [f"--config.file={config}", f"--storage.tsdb.path={directory / 'tsdb'}", f"--web.listen-address={address}"]
+    log = directory / "prometheus.log"
+    with entered(), log.open("wb") as output:
+        process = subprocess.Popen([kept("prometheus"), *words], stdout=output, stderr=subprocess.STDOUT, cwd=directory)
+    try:
+        running = Prometheus(process, address, entered)
+        until(running.ready, f"Prometheus is ready: {log}", PATIENCE)
+        until(lambda: len(running.query("up == 1")) == len(jobs), f"all is scraped: {log}", PATIENCE)
+        yield running
+    finally:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    try:
+        fetch("prometheus")
+    except (OSError, subprocess.CalledProcessError) as problem:
+        print(f"no Prometheus could be had here: {problem}")
