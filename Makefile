@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential test-chart kubelab manifests test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential test-chart test-dashboards kubelab manifests test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,11 +41,15 @@ test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first r
 	@$(BIN)/python -m tests.support.chart.promtool
 	@$(BIN)/python -m pytest tests/chart
 
+test-dashboards: $(VENV)/.dev ## ask Debian's Prometheus what dashboards ask, over a server and (root) a node cache
+	@$(BIN)/python -m tests.support.prometheus
+	@$(BIN)/python -m pytest tests/dashboards
+
 kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
-test-all: test test-chart test-node test-differential test-cluster ## run everything
+test-all: test test-chart test-dashboards test-node test-differential test-cluster ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .
@@ -69,7 +73,7 @@ bench-node-cache: install ## measure a node's DNS cache, with ORIGINAL=PATH besi
 bench-scale: install ## measure memory and latency at 5,000 nodes and 150,000 endpoints, beside CoreDNS (prints; 6 minutes)
 	@$(BIN)/python -m bench.scale
 
-manifests: $(VENV)/.dev ## write config/kubernetes and the chart's README anew, from the chart
+manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README and its dashboards anew
 	@$(BIN)/python -m tests.support.chart.helm
 	@$(BIN)/python -m tests.support.chart.manifests
 

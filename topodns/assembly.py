@@ -58,7 +58,10 @@ class Generation:
         return lambda query, client: self.tables[at].match(query, client)
 
     def view_name(self, address: bytes) -> Hashable:
-        """Where a client with this address is, in every cluster that asks; of strangers what counts them."""
+        """Where a client with this address is, in every cluster that asks.
+
+        Of one that nobody can locate it is what its answers are counted under, since these are shared like a node's.
+        """
         return tuple(
             cluster.locator.locate(address).node_name or cluster.rosters.prefix(address)
             for cluster in self.clusters

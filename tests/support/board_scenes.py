@@ -48,9 +48,12 @@ _COREFILE: Final = """
 """
 _ROUNDS: Final = 4
 _BETWEEN: Final = 0.7  # seconds: more than two scrapes
-_SHELL_A1, _SHELL_B2, _NOBODY = "127.10.1.100", "127.10.5.100", "127.99.0.1"
+_SHELL_A1, _SHELL_B2, _NODE_C3, _NOBODY = "127.10.1.100", "127.10.5.100", "127.10.0.9", "127.99.0.1"
 _REFUSED_FLAGS: Final = {b"fail": 0x8182, b"refuse": 0x8185, b"none": 0x8183}  # by the first label of a name
-_BROKEN: Final = service("broken", "shop", keys="not a key!")
+_BROKEN: Final = (
+    service("broken", "shop", keys="not a key!"),
+    endpoint_slice("broken", {"10.61.4.1": "node-a1"}, "shop"),
+)
 _TRIGGER: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
@@ -62,7 +65,7 @@ def _upstream(asked: Asked) -> Sequence[Act]:
 
 def _ask_all(server: Server, number: int) -> None:
     """What each kind of client asks, over both transports, some of it twice."""
-    for source in (_SHELL_A1, _SHELL_B2, _NOBODY):
+    for source in (_SHELL_A1, _SHELL_B2, _NODE_C3, _NOBODY):
         for tcp in (False, True):
             server.ask("cache.shop.svc.cluster.local A", source, tcp=tcp)
             server.ask("agent.monitoring.svc.cluster.local A", source, tcp=tcp)
@@ -99,7 +102,7 @@ def asked_server(directory: Path) -> Iterator[Prometheus]:
 
 
 def _whole() -> list[Object]:
-    return [*(each for path in sorted(_DEMO.glob("*.yaml")) for each in objects_of(path)), _BROKEN]
+    return [*(each for path in sorted(_DEMO.glob("*.yaml")) for each in objects_of(path)), *_BROKEN]
 
 
 def _drive(server: Server, api: FakeApi, closed: BadUpstream) -> None:
@@ -135,8 +138,11 @@ def _drive_node(scene: NodeScene, cache: NodeCache) -> None:
             for name in (READY, "www.shop.svc.cluster.local", f"none{number}.shop.svc.cluster.local"):
                 dig(pod, CLUSTER_DNS[4], name)
                 dig(pod, CLUSTER_DNS[4], name, "+tcp +dnssec")
+            dig(pod, CLUSTER_DNS[4], f"www{number}.example.org")  # nobody is there: see `node_scene.OUTSIDE`
+            dig(
+                pod, CLUSTER_DNS[4], f"{number}.2.0.192.in-addr.arpa", "-t PTR"
+            )  # REFUSED: the servers have no such zone
         if number == _ROUNDS // 2:
-            dig(scene.node.pods[0], CLUSTER_DNS[4], "www.example.org")  # nobody is there: see `node_scene.OUTSIDE`
             scene.node.namespace.run("ip", "link del nodelocaldns")
             until(lambda: cache.metrics()["topodns_nodecache_repairs_total{link}"] >= 1, "the link is added back")
         time.sleep(_BETWEEN)

@@ -155,8 +155,12 @@ PUBLIC: Final = (*_STACK, *_DOTDC, *_MIXIN, *_ALERTS)
 # What has no samples in a node cache, though its name is one of a server's.
 NOT_OF_A_NODE: Final = {
     "coredns_kubernetes_dns_programming_duration_seconds": "a node cache watches no cluster",
-    'rcode=~"SERVFAIL|REFUSED"': "no upstream of this scene says so; a server's does",
-    'rcode="SERVFAIL"': "likewise",
+    'coredns_forward_responses_total{job=~"$job",rcode="SERVFAIL"}': "no upstream of this scene says so",
+}
+# What is 0 here, as it should be.
+AT_REST: Final = {
+    "coredns_panics_total": "there was no bug",
+    "coredns_forward_healthcheck_broken_total": "one upstream of each `forward` is well",
 }
 # What the boards ask beside these, and nothing here can answer.
 IN_VAIN: Final = {

@@ -27,7 +27,7 @@ MAX_MISS_TTL: Final = 5  # seconds that "nothing for you" may be kept: a Pod on 
 _UNKNOWN: Final = Location()
 _MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED})
 _STRANGERS: Final = frozenset({Reason.UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT_ALL})
-_NAMED: Final = _MISSES | _STRANGERS
+_STRANGER_TOLD_ALL: Final = Reason.UNKNOWN_CLIENT_ALL
 _UNLOCATED: Final = Ede(EdeCode.OTHER, "client location unknown")
 _EVERYONE, _NODE, _CLIENT = Scope.EVERYONE, Scope.NODE, Scope.CLIENT  # reading an Enum's member costs 0.1 us
 _NOERROR: Final = int(Rcode.NOERROR)
@@ -114,8 +114,8 @@ class Choice:
     def _named(self, resolution: Resolution) -> Resolution:
         """With the names that a miss, or a client that nobody could locate, is counted under."""
         selection = self.selection
-        if selection is None or selection.reason not in _NAMED:
-            return resolution
+        if selection is None or (selection.group.endpoints and selection.reason is not _STRANGER_TOLD_ALL):
+            return resolution  # most answers: spared the hash of an Enum, which is a function of Python
         rosters = self._chooser.rosters
         if selection.reason in _MISSES and self._key is not None:
             resolution.missed = rosters.service(self._key)

@@ -69,7 +69,7 @@ MATRIX: Final[Mapping[str, Values]] = {
             "service": {"enabled": True},
             "monitor": {"enabled": True, "interval": "30s", "relabelings": [{"action": "labeldrop", "regex": "x"}]},
             "rules": {"enabled": True, "runbookUrl": "https://example.com/alerts.md"},
-            "dashboards": {"enabled": True, "annotations": {"grafana_folder": "DNS"}, "namespace": "monitoring"},
+            "dashboards": {"enabled": True, "annotations": {"grafana_folder": "DNS"}},
         },
         "hpa": {"enabled": True},
         "networkPolicy": {

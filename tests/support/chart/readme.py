@@ -45,6 +45,7 @@ _WHOLE: Final = frozenset(
         "tolerations",
         "updateStrategy",
         "annotations",
+        "labels",
     }
 )
 
