@@ -8,7 +8,7 @@ from topodns.resolve.rosters import MAX_NAMED, OTHERS, Roster, Rosters
 
 
 def test_the_first_hundred_are_named_and_the_others_are_others() -> None:
-    roster = Roster()
+    roster: Roster[str] = Roster(str)
     names = [roster.name(f"shop/{number}") for number in range(MAX_NAMED + 2)]
     assert names == [*(f"shop/{number}" for number in range(100)), OTHERS, OTHERS]
     assert roster.name("shop/7") == "shop/7"
