@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.support.prometheus import Prometheus, Sample
 
-_WINDOW: Final = "1m"  # longer than any scene is asked
+_WINDOW: Final = "2m"  # longer than any scene is asked
 
 
 def filled_in(expression: str, job: str) -> str:

@@ -3,10 +3,10 @@
 Each is scraped while it is asked, round after round, so that every counter has moved in front of Prometheus.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from tests.support.api_objects import Object, endpoint_slice, service
 from tests.support.bad_upstream import Act, Asked, BadUpstream, bad_upstream
 from tests.support.fake_api.object_file import objects_of
 from tests.support.fake_api.server import FakeApi, running
+from tests.support.loops import PATIENCE
 from tests.support.messages import DO, Opt
 from tests.support.namespaces import CLUSTER_DNS
 from tests.support.node_processes import OWN_METRICS, READY, NodeCache, cluster_dns, dig, node_cache
@@ -47,7 +48,6 @@ _COREFILE: Final = """
 }
 """
 _ROUNDS: Final = 4
-_BETWEEN: Final = 0.7  # seconds: more than two scrapes
 _SHELL_A1, _SHELL_B2, _NODE_C3, _NOBODY = "127.10.1.100", "127.10.5.100", "127.10.0.9", "127.99.0.1"
 _REFUSED_FLAGS: Final = {b"fail": 0x8182, b"refuse": 0x8185, b"none": 0x8183}  # by the first label of a name
 _BROKEN: Final = (
@@ -97,15 +97,15 @@ def asked_server(directory: Path) -> Iterator[Prometheus]:
             with prometheus(
                 directory, f"{own_address()}:9090", {SERVER_JOB: f"{server.address}:{METRICS}"}
             ) as scraping:
-                _drive(server, api, closed)
-                yield scraping
+                _drive(server, api, closed, scraping)
+                yield scraping.as_of_now()
 
 
 def _whole() -> list[Object]:
     return [*(each for path in sorted(_DEMO.glob("*.yaml")) for each in objects_of(path)), *_BROKEN]
 
 
-def _drive(server: Server, api: FakeApi, closed: BadUpstream) -> None:
+def _drive(server: Server, api: FakeApi, closed: BadUpstream, scraping: Prometheus) -> None:
     for number in range(1, _ROUNDS + 1):
         _change(api, number)
         _ask_all(server, number)
@@ -114,9 +114,17 @@ def _drive(server: Server, api: FakeApi, closed: BadUpstream) -> None:
             api.gone("services")
             api.deny("pods")
             api.end_watches("pods")
-        time.sleep(_BETWEEN)
-    until(lambda: server.metric("topodns_watch_failing", kind="Pod") == 1, "the watch of Pods fails")
-    time.sleep(_BETWEEN)
+        scraping.look_twice()
+    names = count()
+
+    def probed() -> bool:
+        server.ask(f"again{next(names)}.example.org A")  # at random of either upstream, one of which is silent now
+        return server.metric("coredns_proxy_healthcheck_failures_total") >= 1
+
+    until(probed, "a probe fails", 4 * PATIENCE)
+    seen = ("topodns_watch_failing", "topodns_relists_total", "topodns_service_events_total")
+    until(lambda: all(server.metric(metric) for metric in seen), f"{seen} have been counted", 4 * PATIENCE)
+    scraping.look_twice()
 
 
 @contextmanager
@@ -128,11 +136,11 @@ def asked_node_cache(directory: Path) -> Iterator[Prometheus]:
         node_cache(scene.node, directory) as cache,
         prometheus(directory, "127.0.0.1:9090", {NODE_JOB: OWN_METRICS}, scene.node.namespace.entered) as scraping,
     ):
-        _drive_node(scene, cache)
-        yield scraping
+        _drive_node(scene, cache, scraping)
+        yield scraping.as_of_now()
 
 
-def _drive_node(scene: NodeScene, cache: NodeCache) -> None:
+def _drive_node(scene: NodeScene, cache: NodeCache, scraping: Prometheus) -> None:
     for number in range(1, _ROUNDS + 1):
         for pod in scene.node.pods:
             for name in (READY, "www.shop.svc.cluster.local", f"none{number}.shop.svc.cluster.local"):
@@ -145,4 +153,4 @@ def _drive_node(scene: NodeScene, cache: NodeCache) -> None:
         if number == _ROUNDS // 2:
             scene.node.namespace.run("ip", "link del nodelocaldns")
             until(lambda: cache.metrics()["topodns_nodecache_repairs_total{link}"] >= 1, "the link is added back")
-        time.sleep(_BETWEEN)
+        scraping.look_twice()

@@ -7,9 +7,10 @@ import http.client
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -22,7 +23,7 @@ from tests.kubelab.programs import PROGRAMS
 from tests.support.process import until
 
 PATIENCE: Final = 20.0  # seconds, for a start and for an answer
-SCRAPE_INTERVAL: Final = "250ms"
+SCRAPE_INTERVAL: Final = "500ms"  # as long may a scrape take
 
 
 def kept(program: str) -> Path:
@@ -46,15 +47,29 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """One that runs. `entered` leads to the network that it is in."""
+    """One that runs. `entered` leads to the network that it is in; it is asked about `moment`, None being now."""
 
     process: "subprocess.Popen[bytes]"
     address: str
     entered: Callable[[], AbstractContextManager[None]]
+    moment: float | None = None  # in Unix seconds
+
+    def as_of_now(self) -> "Prometheus":
+        """The same, asked about this moment from now on."""
+        return replace(self, moment=time.time())
+
+    def look_twice(self) -> None:
+        """Return when all targets have been scraped twice more: what has moved meanwhile has a rate."""
+        looks = self._looks()
+        until(lambda: self._looks() >= looks + 2, "two more scrapes", PATIENCE)
+
+    def _looks(self) -> float:
+        return min(sample.value for sample in self.query("sum_over_time(up[10m])"))
 
     def query(self, expression: str) -> list[Sample]:
-        """The instant vector, or the scalar, that the expression is now."""
-        status, answer = self.get(f"/api/v1/query?{urlencode({'query': expression})}")
+        """The instant vector, or the scalar, that the expression is."""
+        when = {} if self.moment is None else {"time": self.moment}
+        status, answer = self.get(f"/api/v1/query?{urlencode({'query': expression, **when})}")
         assert status == 200, answer
         data = json.loads(answer)["data"]
         rows = [{"metric": {}, "value": data["result"]}] if data["resultType"] == "scalar" else data["result"]
