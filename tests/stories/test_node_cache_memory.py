@@ -21,7 +21,7 @@ SOA = record(
     wire_name("example.org"), 6, wire_name("ns.example.org") + wire_name("a.example.org") + bytes(16) + MINIMUM
 )
 PORT = 5300
-LONGEST = 2.0  # seconds
+LONGEST = 3.0  # seconds: 1.8 and what a busy machine adds; bench/node_cache measures
 
 
 @contextmanager
