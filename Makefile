@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential test-chart test-dashboards kubelab manifests test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential test-chart test-dashboards test-release kubelab manifests dist sbom image audit test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,11 +45,14 @@ test-dashboards: $(VENV)/.dev ## ask Debian's Prometheus what dashboards ask, ov
 	@$(BIN)/python -m tests.support.prometheus
 	@$(BIN)/python -m pytest tests/dashboards
 
+test-release: $(VENV)/.dev ## make distributions, bill of materials and image, and run what is in the image (root)
+	@$(BIN)/python -m pytest tests/release
+
 kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
-test-all: test test-chart test-dashboards test-node test-differential test-cluster ## run everything
+test-all: test test-chart test-dashboards test-release test-node test-differential test-cluster ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .
@@ -76,6 +79,18 @@ bench-scale: install ## measure memory and latency at 5,000 nodes and 150,000 en
 manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README and its dashboards anew
 	@$(BIN)/python -m tests.support.chart.helm
 	@$(BIN)/python -m tests.support.chart.manifests
+
+dist: install ## write wheel and sdist into dist/, the same octets for the same commit
+	@$(BIN)/python -m release dist
+
+sbom: install ## write the bill of materials (CycloneDX) of requirements.lock into dist/
+	@$(BIN)/python -m release sbom
+
+image: install ## build the image by docker or buildah; where they or a registry are missing, assemble it into dist/
+	@$(BIN)/python -m release image
+
+audit: install ## ask PyPI for known vulnerabilities of what is pinned; ARGS=--strict: fail where it cannot be asked
+	@$(BIN)/python -m release audit $(ARGS)
 
 lock: ## pin the newest allowed dependencies with their hashes (needs uv)
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \

@@ -25,7 +25,7 @@ _PACKAGES: Final[Mapping[str, str]] = {
         iptables libip4tc2 libip6tc2 libnetfilter-conntrack3 libnfnetlink0 conntrack
         iproute2 libbpf1 libelf1 libcap2 libpcre2-8-0 libselinux1""",
 }
-_UNUSED: Final = ("doc", "man", "locale", "lintian", "bug", "info", "bash-completion")
+UNUSED: Final = ("doc", "man", "locale", "lintian", "bug", "info", "bash-completion")
 
 DEBIAN_LAYERS: Final = tuple(_PACKAGES)
 
@@ -38,7 +38,7 @@ def debian_layer(name: str) -> Layer:
         return layer
     with unpacked(packages) as root:
         say(f"making layer {name}")
-        for unused in _UNUSED:
+        for unused in UNUSED:
             shutil.rmtree(root / "usr/share" / unused, ignore_errors=True)
         if name == "python":
             _finish_root(root)
@@ -67,6 +67,20 @@ def _archives(packages: Sequence[str]) -> list[Path]:
     return [sorted(folder.glob(f"{package}_*.deb"))[0] for package in packages]
 
 
+def newest_archives(packages: Sequence[str]) -> list[Path]:
+    """As _archives, but those that apt would install now: what is in the cache may be older than a security fix."""
+    apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download"]
+    listed = subprocess.run([*apt, "--print-uris", *packages], check=True, capture_output=True, text=True).stdout
+    found = {name.partition("_")[0]: name for name in (line.split()[1] for line in listed.splitlines())}
+    folder = CACHE / "debs"
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [package for package in packages if not (folder / found[package]).exists()]
+    if missing:
+        say(f"downloading {' '.join(missing)}")
+        subprocess.run([*apt, *missing], cwd=folder, check=True)
+    return [folder / found[package] for package in packages]
+
+
 def _finish_root(root: Path) -> None:
     """What package scripts would have done: users, name switch, busybox's links, compiled Python."""
     for folder in ("tmp", "proc", "sys", "dev", "run", "root", "app"):
@@ -91,7 +105,10 @@ def _link_busybox(root: Path) -> None:
 
 
 def compile_python(root: Path, folder: Path) -> None:
-    """Bytecode that holds whatever the files' times; only Python 3.11 can make it, without it pods start slower."""
+    """Bytecode that holds whatever the files' times, the same each time; only Python 3.11 can make it, and without it
+    pods start slower.
+    """
     if sys.version_info[:2] == (3, 11):
         command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
-        subprocess.run([*command, "-s", root, "-p", "/", folder], check=False)
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}  # by which sets among the constants are ordered
+        subprocess.run([*command, "-s", root, "-p", "/", folder], check=False, env=environment)

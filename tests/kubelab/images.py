@@ -39,16 +39,25 @@ class Image:
     environment: Sequence[str] = ()
     directory: str = "/"
     user: str = ""
+    ports: Sequence[str] = ()  # 53/udp
+    labels: Mapping[str, str] = field(default_factory=dict)
+    created: str = ""  # RFC 3339
 
     def config(self) -> dict[str, Any]:
         """The part `config` of the image configuration (OCI image spec, config.md)."""
-        chosen = {"User": self.user, "Entrypoint": list(self.entrypoint), "Cmd": list(self.command)}
+        chosen = {
+            "User": self.user,
+            "Entrypoint": list(self.entrypoint),
+            "Cmd": list(self.command),
+            "ExposedPorts": {port: {} for port in self.ports},
+            "Labels": dict(self.labels),
+        }
         said = {name: value for name, value in chosen.items() if value}
         return {"Env": [_PATH, *self.environment], "WorkingDir": self.directory} | said
 
 
 def write_image(out: Path, image: Image) -> None:
-    """Write the archive: the layers, then one of the added files."""
+    """Write the archive: the layers, then one of the added files. containerd, podman, skopeo and docker load it."""
     with TemporaryDirectory(dir=out.parent, prefix=".image-") as scratch:
         layers = list(image.layers)
         if image.add:
@@ -80,7 +89,8 @@ def _write_archive(archive: tarfile.TarFile, image: Image, layers: Sequence[Laye
     prefix = "application/vnd.oci.image"
     config = _Blob(
         f"{prefix}.config.v1+json",
-        {**_PLATFORM, "config": image.config(), "rootfs": {"type": "layers", "diff_ids": digests}},
+        {**_PLATFORM, "config": image.config(), "rootfs": {"type": "layers", "diff_ids": digests}}
+        | ({"created": image.created} if image.created else {}),
     )
     manifest = _Blob(
         f"{prefix}.manifest.v1+json",
@@ -91,6 +101,9 @@ def _write_archive(archive: tarfile.TarFile, image: Image, layers: Sequence[Laye
     index = {"schemaVersion": 2, "mediaType": f"{prefix}.index.v1+json", "manifests": [manifest.descriptor | named]}
     _put(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
     _put(archive, "index.json", json.dumps(index, sort_keys=True).encode())
+    # What docker reads before version 25, which knows no OCI layout.
+    paths = {"Config": _blob_path(config.descriptor), "Layers": [_blob_path(each) for each in descriptors]}
+    _put(archive, "manifest.json", json.dumps([{**paths, "RepoTags": [image.name]}]).encode())
     for blob in (config, manifest):
         _put(archive, _blob_path(blob.descriptor), blob.data)
     for descriptor, layer in zip(descriptors, layers, strict=True):
@@ -118,16 +131,21 @@ def requirements_layer(lock: Path) -> Layer:
     say(f"making a layer of {lock}")
     with TemporaryDirectory(dir=CACHE, prefix="pip-") as root:
         target = Path(root + PYTHON_PACKAGES)
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-        wanted = ["--only-binary", ":all:", "--python-version", "3.11", "--implementation", "cp"]
-        platforms = ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"]
-        subprocess.run(
-            [*pip, *wanted, *platforms, "--require-hashes", "--no-deps", "--target", target, "-r", lock], check=True
-        )
-        shutil.rmtree(target / "bin", ignore_errors=True)
+        install_requirements(lock, target)
         compile_python(Path(root), target)
         write_layer(layer, [(Path(root), "/")])
     return layer
+
+
+def install_requirements(lock: Path, target: Path) -> None:
+    """Wheels for Debian's Python on amd64 and no others, each with a hash of the lock file; none of their commands."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    wanted = ["--only-binary", ":all:", "--python-version", "3.11", "--implementation", "cp"]
+    platforms = ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"]
+    subprocess.run(
+        [*pip, *wanted, *platforms, "--require-hashes", "--no-deps", "--target", target, "-r", lock], check=True
+    )
+    shutil.rmtree(target / "bin", ignore_errors=True)
 
 
 def lab_images() -> list[Path]:

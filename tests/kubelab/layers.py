@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,14 +37,15 @@ class Layer:
         return descriptor
 
 
-def write_layer(layer: Layer, added: Iterable[Added]) -> None:
+def write_layer(layer: Layer, added: Iterable[Added], granted: Mapping[str, bytes] | None = None) -> None:
     """Names sorted, times zero, owners root. A file becomes its target (TARGET/NAME where the target ends with /); what
-    a folder holds comes under the target.
+    a folder holds comes under the target. `granted`: by path in the image, the capabilities of that file
+    (struct vfs_cap_data of linux/capability.h); nobody has to be root to write them.
     """
     with making(layer.tar) as new:
         with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as tar:
             for source, target in added:
-                _add(tar, source, target)
+                _add(tar, source, target, granted or {})
         with open(new, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     descriptor: Descriptor = {
@@ -55,27 +56,28 @@ def write_layer(layer: Layer, added: Iterable[Added]) -> None:
     layer.note.write_text(json.dumps(descriptor))
 
 
-def _add(tar: tarfile.TarFile, source: Path, target: str) -> None:
+def _add(tar: tarfile.TarFile, source: Path, target: str, granted: Mapping[str, bytes]) -> None:
     name = target.strip("/")
     if not source.is_dir():
         inside = f"{name}/{source.name}".lstrip("/") if target.endswith("/") else name
-        _put(tar, source.resolve(), inside)
+        _put(tar, source.resolve(), inside, granted)
         return
     if name:
-        _put(tar, source, name)
+        _put(tar, source, name, granted)
     for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
         inside = f"{name}/{entry.name}".lstrip("/")
         if entry.is_dir(follow_symlinks=False):
-            _add(tar, Path(entry.path), inside)
+            _add(tar, Path(entry.path), inside, granted)
         else:
-            _put(tar, Path(entry.path), inside)
+            _put(tar, Path(entry.path), inside, granted)
 
 
-def _put(tar: tarfile.TarFile, source: Path, name: str) -> None:
-    tar.add(source, arcname=name, recursive=False, filter=_plain)
+def _put(tar: tarfile.TarFile, source: Path, name: str, granted: Mapping[str, bytes]) -> None:
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.uid = info.gid = info.mtime = 0
+        info.uname = info.gname = ""
+        if capabilities := granted.get(f"/{name}"):
+            info.pax_headers = {"SCHILY.xattr.security.capability": capabilities.decode()}
+        return info
 
-
-def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    info.uid = info.gid = info.mtime = 0
-    info.uname = info.gname = ""
-    return info
+    tar.add(source, arcname=name, recursive=False, filter=plain)

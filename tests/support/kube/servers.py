@@ -28,6 +28,9 @@ _CONFINED: Final = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
 }
+# The image's user gets no port below 1024 by its file's capability where there are no new privileges.
+_ANY_PORT: Final = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]}
+_ON_HOST: Final = {"runAsUser": 0}  # whose sysctls are not the pod's
 
 
 class Server:
@@ -125,6 +128,7 @@ def server_pod(name: str, node: str, host_network: bool, account: str, image: st
         container,
         nodeName=node,
         hostNetwork=host_network,
+        securityContext=_ON_HOST if host_network else _ANY_PORT,
         dnsPolicy="Default",
         serviceAccountName=account,
         automountServiceAccountToken=True,

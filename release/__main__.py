@@ -1,0 +1,36 @@
+"""The commands of a release: `python -m release dist|sbom|image|audit`."""
+
+import argparse
+import sys
+
+from release.audit import report
+from release.distributions import build_sdist, build_wheel
+from release.image import NAME, make_image
+from release.sbom import write_sbom
+from release.source import DIST, VERSION
+
+
+def main() -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(prog="release")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("dist", help="wheel and sdist into dist/")
+    commands.add_parser("sbom", help="the bill of materials into dist/")
+    image = commands.add_parser("image", help="the container image: by docker or buildah, else assembled into dist/")
+    image.add_argument("--name", default=NAME)
+    image.add_argument("--assemble", action="store_true", help="ask neither docker nor buildah")
+    audit = commands.add_parser("audit", help="known vulnerabilities of what is pinned")
+    audit.add_argument("--strict", action="store_true", help="fail where nobody can be asked")
+    flags = parser.parse_args()
+    if flags.command == "audit":
+        return report(flags.strict)
+    if flags.command == "image":
+        print(make_image(flags.name, flags.assemble))
+    elif flags.command == "sbom":
+        write_sbom(DIST / f"topodns-{VERSION}.cdx.json")
+    else:
+        print(build_wheel(DIST), build_sdist(DIST), sep="\n")
+    return 0
+
+
+sys.exit(main())

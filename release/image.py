@@ -1,0 +1,255 @@
+"""The container image: what is in it, and how it comes about where no registry can be reached.
+
+Dockerfile says the same for docker and buildah; tests/release holds the two equal.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from release.distributions import build_wheel
+from release.lock import read_lock
+from release.source import DIST, ROOT, VERSION, created, revision
+from tests.kubelab import debian, images, layers
+from tests.kubelab.cache import CACHE, key_of, say
+from tests.kubelab.debian import RELEASE, UNUSED, compile_python, newest_archives
+from tests.kubelab.images import Image, install_requirements, write_image
+from tests.kubelab.layers import LAYERS, Layer, write_layer
+
+NAME: Final = f"topodns:{VERSION}"
+USER: Final = "65532:65532"
+HOME: Final = "/opt/topodns"  # an environment of its own, whose interpreter alone may have port 53
+PYTHON: Final = f"{HOME}/bin/python3"
+LIBRARIES: Final = f"{HOME}/lib/python3.11/site-packages"
+COMMANDS: Final = {"topodns": "topodns.cli", "node-cache": "topodns.node_cache"}
+LINKS: Final = {"/topodns": "topodns", "/coredns": "topodns", "/node-cache": "node-cache"}
+# Permitted and effective CAP_NET_BIND_SERVICE (bit 10), revision 2: struct vfs_cap_data of linux/capability.h.
+NET_BIND_SERVICE: Final = bytes.fromhex("01000002 00040000 00000000 00000000 00000000")
+
+# By what apt is asked for in the Dockerfile: that, and what it depends on that is used. No shell is among it.
+PACKAGES: Final[Mapping[str, str]] = {
+    "ca-certificates": "",
+    "python3": """base-files netbase media-types tzdata libc6 libgcc-s1 libstdc++6 libcrypt1 zlib1g libssl3 libexpat1
+        libffi8 libbz2-1.0 liblzma5 libsqlite3-0 libuuid1 python3-minimal python3.11 python3.11-minimal
+        libpython3.11-minimal libpython3.11-stdlib""",
+    "iptables": "libxtables12 libip4tc2 libip6tc2 libnetfilter-conntrack3 libnfnetlink0 libmnl0 libnftnl11",
+    "nftables": "libnftables1 libnftnl11 libmnl0 libgmp10 libjansson4 libedit2 libbsd0 libmd0 libtinfo6 libxtables12",
+}
+BASE: Final = ("python3", "ca-certificates")  # what a base image with Python has already
+# What a package would have update-alternatives do.
+ALTERNATIVES: Final = ("iptables", "iptables-restore", "iptables-save")
+# Generated classes of the API, which nobody here loads: 120 MB of the libraries' 180.
+UNLOADED: Final = tuple(
+    f"{package}/client/{part}" for package in ("kubernetes", "kubernetes/aio") for part in ("models", "api")
+)
+# Modules of Python's own for which nobody needs the libraries.
+LEFT_OUT: Final = ("_curses", "_curses_panel", "_dbm", "nis", "readline")
+
+LABELS: Final = {
+    "org.opencontainers.image.title": "topodns",
+    "org.opencontainers.image.description": "Cluster DNS that knows where the asking pod runs",
+    "org.opencontainers.image.licenses": "Apache-2.0",
+}
+
+
+def labels() -> dict[str, str]:
+    """Those of pre-defined annotation keys (OCI image spec, annotations.md)."""
+    prefix = "org.opencontainers.image"
+    made_of = {f"{prefix}.version": VERSION, f"{prefix}.revision": revision(), f"{prefix}.created": created()}
+    return LABELS | made_of
+
+
+def assemble(out: Path, name: str = NAME) -> None:
+    """Write the archive, the same octets for the same files, lock, packages of Debian, and time."""
+    with _umask(0o022):
+        made = [_debian_layer(BASE), _debian_layer(("iptables", "nftables")), _libraries_layer(), _own_layer()]
+    image = Image(
+        name=name,
+        layers=made,
+        entrypoint=["/topodns"],
+        environment=["PYTHONDONTWRITEBYTECODE=1"],
+        user=USER,
+        ports=["53/tcp", "53/udp"],
+        labels=labels(),
+        created=created(),
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_image(out, image)
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def make_image(name: str, without_builder: bool) -> str:
+    """Build by the Dockerfile where that can be; else assemble. What was made, in words. Raises CalledProcessError."""
+    builder = None if without_builder else _builder()
+    if builder is None:
+        out = DIST / f"topodns-{VERSION}.image.tar"
+        assemble(out, name)
+        return str(out)
+    arguments = {"VERSION": VERSION, "REVISION": revision(), "CREATED": created()}
+    words = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
+    subprocess.run([builder, "build", "--tag", name, *words, str(ROOT)], check=True)
+    return f"{name}, built by {builder}"
+
+
+def _builder() -> str | None:
+    """What can build the Dockerfile here: it runs, and gets hold of the base."""
+    base = next(
+        line.partition("=")[2]
+        for line in (ROOT / "Dockerfile").read_text().splitlines()
+        if line.startswith("ARG BASE=")
+    )
+    for builder in ("docker", "buildah"):
+        if not shutil.which(builder):
+            continue
+        tried = subprocess.run([builder, "pull", base], capture_output=True, text=True, check=False)
+        if tried.returncode == 0:
+            return builder
+        say(f"{builder} cannot pull {base}: {(tried.stderr.strip().splitlines() or [''])[-1]}")
+    say("no docker or buildah that reaches a registry: assembling the image from Debian's packages")
+    return None
+
+
+def _packages(wanted: Sequence[str]) -> list[str]:
+    return sorted({each for name in wanted for each in (name, *PACKAGES[name].split())})
+
+
+def _debian_layer(wanted: Sequence[str]) -> Layer:
+    """These packages at the versions that apt has now, and a note of each where scanners look for it."""
+    archives = newest_archives(_packages(wanted))
+    layer = Layer(LAYERS / f"image-{RELEASE}-{key_of(_recipe(), *(path.name for path in archives))}.tar")
+    if layer.made:
+        return layer
+    say(f"making the layer of {' and '.join(wanted)}")
+    with TemporaryDirectory(dir=CACHE, prefix="unpack-") as folder:
+        root = Path(folder)
+        for archive in archives:
+            subprocess.run(["dpkg-deb", "-x", archive, root], check=True)
+            _note_package(archive, root / "var/lib/dpkg/status.d")
+        for unused in UNUSED:
+            shutil.rmtree(root / "usr/share" / unused, ignore_errors=True)
+        if "python3" in wanted:
+            _finish_base(root)
+        if "iptables" in wanted:
+            _link_alternatives(root)
+        root.chmod(0o755)
+        write_layer(layer, [(root, "/")])
+    return layer
+
+
+def _recipe() -> str:
+    """What else decides on the content of a layer: how it is made, and by which Python its bytecode."""
+    modules = (__file__, debian.__file__, images.__file__, layers.__file__)
+    return "".join([sys.version, *(Path(module).read_text(encoding="utf-8") for module in modules)])
+
+
+def _note_package(archive: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    said = subprocess.run(["dpkg-deb", "-f", archive], check=True, capture_output=True, text=True).stdout
+    (folder / archive.name.partition("_")[0]).write_text(said)
+
+
+def _finish_base(root: Path) -> None:
+    """What the scripts of packages would have done: users, name switch, certificates, bytecode."""
+    for folder in ("tmp", "proc", "sys", "dev", "run", "root"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / "tmp").chmod(0o1777)
+    nobody = "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin"
+    (root / "etc/passwd").write_text(f"root:x:0:0:root:/root:/usr/sbin/nologin\n{nobody}\n")
+    (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+    (root / "etc/nsswitch.conf").write_text("hosts: files dns\n")
+    certificates = sorted((root / "usr/share/ca-certificates/mozilla").glob("*.crt"))
+    (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
+    (root / "etc/ssl/certs/ca-certificates.crt").write_bytes(b"".join(path.read_bytes() for path in certificates))
+    for module in LEFT_OUT:
+        for path in (root / "usr/lib/python3.11/lib-dynload").glob(f"{module}.*.so"):
+            path.unlink()
+    compile_python(root, root / "usr/lib/python3.11")
+
+
+def _link_alternatives(root: Path) -> None:
+    for version in ("ip", "ip6"):
+        for name in ALTERNATIVES:
+            command = name.replace("ip", version, 1)
+            link = root / "usr/sbin" / command
+            link.unlink(missing_ok=True)
+            link.symlink_to(command.replace("tables", "tables-nft", 1))
+
+
+def _libraries_layer() -> Layer:
+    """What the lock pins, without what only builds; see UNLOADED."""
+    text = "\n".join(each.text for each in read_lock(ROOT / "requirements.lock") if each.installed)
+    layer = Layer(LAYERS / f"image-libraries-{key_of(_recipe(), text)}.tar")
+    if layer.made:
+        return layer
+    say("making the layer of what requirements.lock pins")
+    with TemporaryDirectory(dir=CACHE, prefix="pip-") as folder:
+        root, lock = Path(folder, "root"), Path(folder, "lock")
+        target = Path(f"{root}{LIBRARIES}")
+        target.mkdir(parents=True)
+        lock.write_text(text)
+        install_requirements(lock, target)
+        _prune(target)
+        compile_python(root, target)
+        write_layer(layer, [(root, "/")])
+    return layer
+
+
+def _prune(libraries: Path) -> None:
+    for path in (path for each in UNLOADED for path in (libraries / each).iterdir()):
+        if path.name != "__init__.py":
+            path.unlink()
+
+
+def _own_layer() -> Layer:
+    """topodns itself as its wheel has it, its commands, and the interpreter that may have port 53."""
+    with TemporaryDirectory(dir=CACHE, prefix="own-") as folder:
+        root = Path(folder, "root")
+        target = Path(f"{root}{LIBRARIES}")
+        with zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
+            wheel.extractall(target)
+        compile_python(root, target)
+        _place_commands(root)
+        content = [f"{path.relative_to(root)} {_content(path)}" for path in sorted(root.rglob("*"))]
+        layer = Layer(LAYERS / f"image-topodns-{key_of(_recipe(), *content)}.tar")
+        if not layer.made:
+            write_layer(layer, [(root, "/")], {PYTHON: NET_BIND_SERVICE})
+    return layer
+
+
+def _content(path: Path) -> str:
+    if path.is_symlink():
+        return str(path.readlink())
+    return key_of(path.read_bytes()) if path.is_file() else ""
+
+
+def _place_commands(root: Path) -> None:
+    """What `python3 -m venv --copies` and pip make, and the names of the programs that it stands in for."""
+    commands = Path(f"{root}{HOME}/bin")
+    commands.mkdir(parents=True)
+    with TemporaryDirectory(dir=CACHE, prefix="unpack-") as unpacked:
+        (archive,) = newest_archives(["python3.11-minimal"])
+        subprocess.run(["dpkg-deb", "-x", archive, unpacked], check=True)
+        shutil.copyfile(f"{unpacked}/usr/bin/python3.11", f"{root}{PYTHON}")
+    Path(f"{root}{PYTHON}").chmod(0o755)
+    Path(f"{root}{HOME}/pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
+    for name, module in COMMANDS.items():
+        script = commands / name
+        script.write_text(f"#!{PYTHON}\nimport sys\nfrom {module} import main\nsys.exit(main())\n")
+        script.chmod(0o755)
+    for link, name in LINKS.items():
+        Path(f"{root}{link}").symlink_to(f"{HOME}/bin/{name}")

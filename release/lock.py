@@ -1,0 +1,47 @@
+"""requirements.lock, read: what is pinned, by which hashes, and who wants it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; .*?)?(?: \\)?$")
+_HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+_OURS: Final = "topodns (pyproject.toml)"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A library at a version. `wanted_by` has names of other libraries, and "topodns" where we ask for it ourselves."""
+
+    name: str
+    version: str
+    hashes: Sequence[str]  # SHA-256, hexadecimal, of each file that the index has of this version
+    wanted_by: Sequence[str]
+    text: str  # its lines in the lock
+
+    @property
+    def installed(self) -> bool:
+        """False for what only builds the package."""
+        return bool(self.wanted_by)
+
+
+def read_lock(lock: Path) -> list[Pinned]:
+    """All of a lock that `uv pip compile --generate-hashes` has written, in its order."""
+    blocks: list[list[str]] = []
+    for line in lock.read_text(encoding="utf-8").splitlines():
+        if _PIN.match(line):
+            blocks.append([])
+        if blocks:
+            blocks[-1].append(line)
+    return [_pinned(block) for block in blocks]
+
+
+def _pinned(lines: list[str]) -> Pinned:
+    found = _PIN.match(lines[0])
+    assert found is not None
+    text = "\n".join(lines)
+    comments = (line.partition("#")[2].strip().removeprefix("via").strip() for line in lines if "#" in line)
+    wanted_by = ["topodns" if name == _OURS else name for name in comments if name and "pyproject.toml:" not in name]
+    return Pinned(found[1], found[2], _HASH.findall(text), wanted_by, text)

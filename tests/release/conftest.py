@@ -1,0 +1,45 @@
+"""The image of the working tree, assembled once for all tests of it."""
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from release.image import assemble
+from release.source import ROOT
+from tests.support.image_root import Archive
+
+
+def why_no_image() -> str:
+    """Why none can be assembled here; "" if one can."""
+    if platform.machine() != "x86_64":
+        return f"it is for amd64, this is {platform.machine()}"
+    missing = [program for program in ("apt-get", "dpkg-deb") if not shutil.which(program)]
+    return f"it takes {' and '.join(missing)}" if missing else ""
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    if reason := why_no_image():
+        pytest.skip(f"NO IMAGE CAN BE ASSEMBLED HERE: {reason}")
+    path = tmp_path_factory.mktemp("image") / "topodns.tar"
+    assemble(path)
+    return Archive(path)
+
+
+@pytest.fixture(scope="session")
+def root(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image unpacked."""
+    trial = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "true"], capture_output=True, check=False)
+    if trial.returncode:
+        pytest.skip("NO NAMESPACES HERE, nothing of the image is run: it takes root")
+    path = tmp_path_factory.mktemp("unpacked") / "root"
+    archive.unpack(path)
+    return path
+
+
+@pytest.fixture
+def demo() -> Path:
+    return ROOT / "config/demo"

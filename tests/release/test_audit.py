@@ -1,0 +1,36 @@
+"""What is made of pip-audit's report, and of none."""
+
+import pytest
+
+from release import audit
+
+CLEAN = {"name": "h11", "version": "0.16.0", "vulns": []}
+BAD = {"name": "idna", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"]}]}
+UNKNOWN = {"name": "yarl", "skip_reason": "Dependency not found on PyPI and could not be audited: yarl (1)"}
+
+
+def test_a_vulnerability_is_named_with_its_remedy() -> None:
+    assert audit.found({"dependencies": [CLEAN, BAD, UNKNOWN]}) == (2, ["idna 1: PYSEC-1, fixed in ['2']"])
+
+
+def test_where_nothing_was_looked_up_nothing_was_found_is_not_said() -> None:
+    with pytest.raises(OSError, match="knows none of the libraries"):
+        audit.found({"dependencies": [UNKNOWN]})
+
+
+@pytest.mark.parametrize(("strict", "status"), [(False, 0), (True, 1)])
+def test_where_nobody_can_be_asked_it_says_so_and_fails_only_if_it_is_to(
+    strict: bool, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unreachable() -> tuple[int, list[str]]:
+        raise OSError("no route")
+
+    monkeypatch.setattr(audit, "audit", unreachable)
+    assert audit.report(strict) == status
+    assert capsys.readouterr().err == "NOT AUDITED, nobody could be asked about vulnerabilities: no route\n"
+
+
+@pytest.mark.parametrize(("lines", "status"), [([], 0), (["idna 1: PYSEC-1"], 1)])
+def test_a_vulnerability_is_a_failure(lines: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "audit", lambda: (2, lines))
+    assert audit.report(strict=False) == status

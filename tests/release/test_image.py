@@ -1,0 +1,197 @@
+"""What is in the image, and that it runs as a container runtime would run it: by its user, the root read-only."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from release.image import LABELS, LINKS, NET_BIND_SERVICE, PACKAGES, PYTHON, USER, labels
+from release.source import ROOT, VERSION, created, revision
+from tests.kubelab.cache import CACHE
+from tests.support.image_root import Archive, confined
+from tests.support.process import until
+
+MAX_BEYOND_PYTHON = 90_000_000  # octets, not compressed
+SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash", "/usr/bin/sh", "/bin/busybox", "/usr/bin/env")
+QUESTION = """
+import socket, sys, time
+query = bytes.fromhex("123401000001000000000000") + b"\\x05cache\\x04shop\\x03svc\\x07cluster\\x05local\\0\\0\\1\\0\\1"
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.settimeout(1)
+    for _ in range(20):
+        client.sendto(query, ("127.0.0.1", int(sys.argv[1])))
+        try:
+            print(client.recv(512).hex())
+            break
+        except OSError:
+            time.sleep(0.1)
+"""
+
+
+def run(root: Path, files: Path, *command: str, user: str = USER) -> subprocess.CompletedProcess[str]:
+    words = confined(root, user, files, command)
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_same_input_makes_the_same_octets_whoever_makes_them(archive: Archive, tmp_path: Path) -> None:
+    """With nothing of what is kept from earlier but the packages of Debian as they were downloaded."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/debs").symlink_to(CACHE / "debs")
+    code = f"from pathlib import Path; from release.image import assemble; assemble(Path('{tmp_path}/again.tar'))"
+    environment = {**os.environ, "KUBELAB_CACHE": f"{tmp_path}/cache", "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, umask=0o077, check=True)
+    assert (tmp_path / "again.tar").read_bytes() == archive.path.read_bytes()
+
+
+def test_it_says_what_it_is(archive: Archive) -> None:
+    config = archive.config()
+    assert config["created"] == created()
+    assert config["config"] == {
+        "User": "65532:65532",
+        "Entrypoint": ["/topodns"],
+        "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE=1"],
+        "WorkingDir": "/",
+        "ExposedPorts": {"53/tcp": {}, "53/udp": {}},
+        "Labels": labels(),
+    }
+    assert labels() == LABELS | {
+        "org.opencontainers.image.version": VERSION,
+        "org.opencontainers.image.revision": revision(),
+        "org.opencontainers.image.created": created(),
+    }
+
+
+def test_beyond_a_base_with_python_it_is_small(archive: Archive) -> None:
+    _, *beyond = archive.layer_sizes()
+    assert sum(beyond) < MAX_BEYOND_PYTHON
+
+
+def test_there_is_no_shell_and_nothing_that_builds(archive: Archive) -> None:
+    names = archive.names()
+    assert [shell for shell in SHELLS if shell in names] == []
+    built_with = re.compile(r"/(pip|setuptools|wheel|ensurepip/_bundled)/|bin/(gcc|cc|make|apt-get|dpkg|pip3?)$")
+    assert [name for name in names if built_with.search(name)] == []
+
+
+def test_scanners_find_the_packages_of_debian(archive: Archive) -> None:
+    noted = {name.rpartition("/")[2] for name in archive.names() if name.startswith("/var/lib/dpkg/status.d/")}
+    assert noted == {name for wanted, others in PACKAGES.items() for name in (wanted, *others.split())}
+
+
+def test_no_file_but_the_interpreter_may_more_than_who_runs_it(root: Path) -> None:
+    granted, with_set_id = [], []
+    for path in (path for path in root.rglob("*") if path.is_file() and not path.is_symlink()):
+        if path.stat().st_mode & 0o6000:
+            with_set_id.append(path)
+        if "security.capability" in os.listxattr(path):
+            granted.append(path)
+    assert with_set_id == []
+    assert granted == [Path(f"{root}{PYTHON}")]
+    assert os.getxattr(granted[0], "security.capability") == NET_BIND_SERVICE
+
+
+def test_every_library_of_every_program_is_there(root: Path, demo: Path) -> None:
+    """What the dynamic linker does not find would be missed only once it is used."""
+    binaries = [f"/{path.relative_to(root)}" for path in root.rglob("*") if is_dynamic(path)]
+    assert f"{PYTHON}" in binaries
+    command = ["/usr/bin/python3", "-c", LINKED, *binaries]
+    done = run(root, demo, *command, user="0:0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+
+
+LINKED = """
+import subprocess, sys
+for path in sys.argv[1:]:
+    found = subprocess.run(["/lib64/ld-linux-x86-64.so.2", "--list", path], capture_output=True, text=True)
+    text = found.stdout + found.stderr
+    if "not found" in text or "cannot open" in text:
+        print(path, text)
+"""
+
+
+def is_dynamic(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file() or path.name.startswith(("ld-linux", "libc.so")):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(20)
+    return head[:4] == b"\x7fELF" and head[16] in (2, 3)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_each_of_its_names_tells_the_version(root: Path, demo: Path, name: str) -> None:
+    done = run(root, demo, name, "-version")
+    assert done.stdout.splitlines()[0] == f"topodns-{VERSION}", done.stderr
+
+
+def test_a_corefile_is_checked(root: Path, demo: Path) -> None:
+    done = run(root, demo, "/topodns", "check", "-conf", "/run/Corefile")
+    assert (done.returncode, done.stdout) == (0, "/run/Corefile: good: 1 server block\n"), done.stderr
+
+
+def test_a_kubeconfig_is_read_without_the_classes_that_are_left_out(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
+        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "users: [{name: u, user: {token: abc}}]\n"
+    )
+    (tmp_path / "Corefile").write_text(
+        ".:1053 {\n    kubernetes cluster.local {\n        kubeconfig config\n    }\n}\n"
+    )
+    tmp_path.chmod(0o755)
+    done = run(root, tmp_path, "/topodns", "check", "-conf", "/run/Corefile")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("program", ["nft", "iptables-nft-save", "ip6tables-nft-restore", "iptables", "ip6tables"])
+def test_the_firewalls_programs_run(root: Path, demo: Path, program: str) -> None:
+    done = run(root, demo, f"/usr/sbin/{program}", "--version")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("port", "new_privileges"),
+    [(1053, False), (53, True)],
+    ids=["any port without new privileges", "port 53 by the capability of the file"],
+)
+def test_it_serves_by_its_user_with_the_root_read_only(root: Path, demo: Path, port: int, new_privileges: bool) -> None:
+    command = ["/coredns", "-conf", "/run/Corefile", "-dns.port", str(port)]
+    with subprocess.Popen(
+        confined(root, USER, demo, command, new_privileges), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as server:
+        try:
+            until(lambda: process_of(server.pid), "the server runs")
+            inner = process_of(server.pid)
+            status = dict(line.split(":\t", 1) for line in Path(f"/proc/{inner}/status").read_text().splitlines())
+            assert (status["Uid"].split()[1], status["Gid"].split()[1]) == tuple(USER.split(":"))
+            assert int(status["CapEff"], 16) == (0x400 if new_privileges else 0)
+            assert answer(inner, port).startswith("1234")
+            assert "shop" not in os.listdir(root)
+            (mount,) = [line for line in mounts(inner) if line[4] == "/"]
+            assert "ro" in mount[5].split(",")
+        finally:
+            server.kill()
+
+
+def mounts(pid: int) -> Sequence[list[str]]:
+    return [line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines()]
+
+
+def process_of(unshare: int) -> int:
+    """The process of the server below that which has made its namespaces, once it is what it is to be; else 0."""
+    children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
+    if not children:
+        return 0
+    told = Path(f"/proc/{children[0]}/cmdline").read_bytes().split(b"\0")
+    return int(children[0]) if told[0].decode() == PYTHON else 0
+
+
+def answer(pid: int, port: int) -> str:
+    """What a server in the network of this process says, in hexadecimal; "" where it says nothing."""
+    command = ["nsenter", "--net", "--target", str(pid), "python3", "-c", QUESTION, str(port)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
