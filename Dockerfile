@@ -42,7 +42,7 @@ LABEL org.opencontainers.image.title="topodns" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}"
-ENV PYTHONDONTWRITEBYTECODE=1
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/opt/topodns/lib/python3.11/site-packages
 EXPOSE 53/tcp 53/udp
 WORKDIR /
 USER 65532:65532

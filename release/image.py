@@ -28,6 +28,8 @@ USER: Final = "65532:65532"
 HOME: Final = "/opt/topodns"  # an environment of its own, whose interpreter alone may have port 53
 PYTHON: Final = f"{HOME}/bin/python3"
 LIBRARIES: Final = f"{HOME}/lib/python3.11/site-packages"
+# The second: `python3` alone is the same without the capability, for who has none in the bounding set.
+ENVIRONMENT: Final = ("PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={LIBRARIES}")
 COMMANDS: Final = {"topodns": "topodns.cli", "node-cache": "topodns.node_cache"}
 LINKS: Final = {"/topodns": "topodns", "/coredns": "topodns", "/node-cache": "node-cache"}
 # Permitted and effective CAP_NET_BIND_SERVICE (bit 10), revision 2: struct vfs_cap_data of linux/capability.h.
@@ -74,7 +76,7 @@ def assemble(out: Path, name: str = NAME) -> None:
         name=name,
         layers=made,
         entrypoint=["/topodns"],
-        environment=["PYTHONDONTWRITEBYTECODE=1"],
+        environment=ENVIRONMENT,
         user=USER,
         ports=["53/tcp", "53/udp"],
         labels=labels(),

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from release.image import BASE, HOME, LABELS, LINKS, PACKAGES, PYTHON, UNLOADED, USER, labels
+from release.image import BASE, ENVIRONMENT, HOME, LABELS, LINKS, PACKAGES, PYTHON, UNLOADED, USER, labels
 from release.source import ROOT
 
 Instruction = tuple[str, str]
@@ -62,7 +62,7 @@ def test_the_same_entry_point_directory_ports_and_environment() -> None:
     assert json.loads(all_said(FINAL, "ENTRYPOINT")) == ["/topodns"]
     assert said(FINAL, "WORKDIR") == ["/"]
     assert said(FINAL, "EXPOSE") == ["53/tcp 53/udp"]
-    assert said(FINAL, "ENV") == ["PYTHONDONTWRITEBYTECODE=1"]
+    assert said(FINAL, "ENV") == [" ".join(ENVIRONMENT)]
 
 
 def test_the_same_names_of_the_program() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from release.image import LABELS, LINKS, NET_BIND_SERVICE, PACKAGES, PYTHON, USER, labels
+from release.image import ENVIRONMENT, LABELS, LINKS, NET_BIND_SERVICE, PACKAGES, PYTHON, USER, labels
 from release.source import ROOT, VERSION, created, revision
 from tests.kubelab.cache import CACHE
-from tests.support.image_root import Archive, confined
+from tests.support.image_root import WITHOUT_ITS_CAPABILITY, WITHOUT_NEW_PRIVILEGES, Archive, confined
 from tests.support.process import until
 
 MAX_BEYOND_PYTHON = 90_000_000  # octets, not compressed
@@ -32,8 +32,8 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
 """
 
 
-def run(root: Path, files: Path, *command: str, user: str = USER) -> subprocess.CompletedProcess[str]:
-    words = confined(root, user, files, command)
+def run(root: Path, files: Path, *command: str, user: str = USER, limits: str = "") -> subprocess.CompletedProcess[str]:
+    words = confined(root, user, files, command, limits)
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -53,7 +53,7 @@ def test_it_says_what_it_is(archive: Archive) -> None:
     assert config["config"] == {
         "User": "65532:65532",
         "Entrypoint": ["/topodns"],
-        "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE=1"],
+        "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *ENVIRONMENT],
         "WorkingDir": "/",
         "ExposedPorts": {"53/tcp": {}, "53/udp": {}},
         "Labels": labels(),
@@ -128,6 +128,13 @@ def test_each_of_its_names_tells_the_version(root: Path, demo: Path, name: str) 
     assert done.stdout.splitlines()[0] == f"topodns-{VERSION}", done.stderr
 
 
+def test_without_the_capability_in_the_bounding_set_only_python3_can_be_started(root: Path, demo: Path) -> None:
+    done = run(root, demo, "/topodns", "-version", limits=WITHOUT_ITS_CAPABILITY)
+    assert "Operation not permitted" in done.stderr
+    done = run(root, demo, "python3", "-m", "topodns", "-version", limits=WITHOUT_ITS_CAPABILITY)
+    assert done.stdout.splitlines()[0] == f"topodns-{VERSION}", done.stderr
+
+
 def test_a_corefile_is_checked(root: Path, demo: Path) -> None:
     done = run(root, demo, "/topodns", "check", "-conf", "/run/Corefile")
     assert (done.returncode, done.stdout) == (0, "/run/Corefile: good: 1 server block\n"), done.stderr
@@ -155,21 +162,21 @@ def test_the_firewalls_programs_run(root: Path, demo: Path, program: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("port", "new_privileges"),
-    [(1053, False), (53, True)],
+    ("port", "limits"),
+    [(1053, WITHOUT_NEW_PRIVILEGES), (53, "")],
     ids=["any port without new privileges", "port 53 by the capability of the file"],
 )
-def test_it_serves_by_its_user_with_the_root_read_only(root: Path, demo: Path, port: int, new_privileges: bool) -> None:
+def test_it_serves_by_its_user_with_the_root_read_only(root: Path, demo: Path, port: int, limits: str) -> None:
     command = ["/coredns", "-conf", "/run/Corefile", "-dns.port", str(port)]
     with subprocess.Popen(
-        confined(root, USER, demo, command, new_privileges), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        confined(root, USER, demo, command, limits), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as server:
         try:
             until(lambda: process_of(server.pid), "the server runs")
             inner = process_of(server.pid)
             status = dict(line.split(":\t", 1) for line in Path(f"/proc/{inner}/status").read_text().splitlines())
             assert (status["Uid"].split()[1], status["Gid"].split()[1]) == tuple(USER.split(":"))
-            assert int(status["CapEff"], 16) == (0x400 if new_privileges else 0)
+            assert int(status["CapEff"], 16) == (0 if limits else 0x400)
             assert answer(inner, port).startswith("1234")
             assert "shop" not in os.listdir(root)
             (mount,) = [line for line in mounts(inner) if line[4] == "/"]

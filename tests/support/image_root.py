@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from release.image import ENVIRONMENT
+
 _CONFINE: Final = r"""
 set -e
 mount --bind "$1" "$1"
@@ -20,10 +22,10 @@ mount -t proc proc "$1/proc"
 mount -t tmpfs tmpfs "$1/dev" && touch "$1/dev/null" && mount --bind /dev/null "$1/dev/null"
 ip link set lo up
 root="$1"; user="$3"; shift 3
-exec env -i PATH=/usr/sbin:/usr/bin HOME=/ PYTHONDONTWRITEBYTECODE=1 \
-    $CONFINED chroot --userspec="$user" --groups= "$root" "$@"
+exec env -i PATH=/usr/sbin:/usr/bin HOME=/ $ENVIRONMENT $LIMITS chroot --userspec="$user" --groups= "$root" "$@"
 """
 WITHOUT_NEW_PRIVILEGES: Final = "setpriv --no-new-privs"
+WITHOUT_ITS_CAPABILITY: Final = "setpriv --bounding-set=-net_bind_service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,8 @@ def _member(descriptor: dict[str, Any]) -> str:
     return f"blobs/{descriptor['digest']}".replace(":", "/")
 
 
-def confined(root: Path, user: str, files: Path, command: Sequence[str], new_privileges: bool = True) -> list[str]:
-    """The words that run a command of the image with `files` at /run, in a network of its own."""
-    script = _CONFINE.replace("$CONFINED", "" if new_privileges else WITHOUT_NEW_PRIVILEGES)
+def confined(root: Path, user: str, files: Path, command: Sequence[str], limits: str = "") -> list[str]:
+    """The words that run a command of the image in a network of its own. `files` are at /run; `limits` sets some."""
+    script = _CONFINE.replace("$LIMITS", limits).replace("$ENVIRONMENT", " ".join(ENVIRONMENT))
     own = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh"]
     return [*own, str(root), str(files), user, *command]
