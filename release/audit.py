@@ -47,7 +47,7 @@ def report(strict: bool) -> int:
     """Print what was found; the exit status. Where nobody can be asked, that is a failure only if it is `strict`."""
     try:
         count, vulnerabilities = audit()
-    except OSError as problem:
+    except (OSError, subprocess.CalledProcessError) as problem:
         print(f"NOT AUDITED, nobody could be asked about vulnerabilities: {problem}", file=sys.stderr)
         return 1 if strict else 0
     print("\n".join([*vulnerabilities, f"{count} libraries looked up, {len(vulnerabilities)} vulnerabilities"]))
