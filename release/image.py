@@ -206,6 +206,7 @@ def _libraries_layer() -> Layer:
         lock.write_text(text)
         install_requirements(lock, target)
         _prune(target)
+        _forget_commands(target)
         compile_python(root, target)
         write_layer(layer, [(root, "/")])
     return layer
@@ -215,6 +216,13 @@ def _prune(libraries: Path) -> None:
     for path in (path for each in UNLOADED for path in (libraries / each).iterdir()):
         if path.name != "__init__.py":
             path.unlink()
+
+
+def _forget_commands(libraries: Path) -> None:
+    """They are not there, and the hash of each would tell which interpreter has run pip."""
+    for record in libraries.glob("*.dist-info/RECORD"):
+        lines = record.read_text().splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if not line.startswith("../../bin/")))
 
 
 def _own_layer() -> Layer:
