@@ -70,20 +70,21 @@ def labels() -> dict[str, str]:
 
 def assemble(out: Path, name: str = NAME) -> None:
     """Write the archive, the same octets for the same files, lock, packages of Debian, and time."""
-    with _umask(0o022):
-        made = [_debian_layer(BASE), _debian_layer(("iptables", "nftables")), _libraries_layer(), _own_layer()]
-    image = Image(
-        name=name,
-        layers=made,
-        entrypoint=["/topodns"],
-        environment=ENVIRONMENT,
-        user=USER,
-        ports=["53/tcp", "53/udp"],
-        labels=labels(),
-        created=created(),
-    )
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_image(out, image)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with _umask(0o022), TemporaryDirectory(dir=CACHE, prefix="own-") as folder:
+        lasting = [_debian_layer(BASE), _debian_layer(("iptables", "nftables")), _libraries_layer()]
+        image = Image(
+            name=name,
+            layers=[*lasting, _own_layer(Path(folder))],
+            entrypoint=["/topodns"],
+            environment=ENVIRONMENT,
+            user=USER,
+            ports=["53/tcp", "53/udp"],
+            labels=labels(),
+            created=created(),
+        )
+        write_image(out, image)
 
 
 @contextmanager
@@ -225,26 +226,16 @@ def _forget_commands(libraries: Path) -> None:
         record.write_text("".join(line for line in lines if not line.startswith("../../bin/")))
 
 
-def _own_layer() -> Layer:
-    """topodns itself as its wheel has it, its commands, and the interpreter that may have port 53."""
-    with TemporaryDirectory(dir=CACHE, prefix="own-") as folder:
-        root = Path(folder, "root")
-        target = Path(f"{root}{LIBRARIES}")
-        with zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
-            wheel.extractall(target)
-        compile_python(root, target)
-        _place_commands(root)
-        content = [f"{path.relative_to(root)} {_content(path)}" for path in sorted(root.rglob("*"))]
-        layer = Layer(LAYERS / f"image-topodns-{key_of(_recipe(), *content)}.tar")
-        if not layer.made:
-            write_layer(layer, [(root, "/")], {PYTHON: NET_BIND_SERVICE})
+def _own_layer(folder: Path) -> Layer:
+    """topodns itself as its wheel has it, its commands, and the interpreter that may have port 53; kept nowhere."""
+    root, layer = folder / "root", Layer(folder / "own.tar")
+    target = Path(f"{root}{LIBRARIES}")
+    with zipfile.ZipFile(build_wheel(folder)) as wheel:
+        wheel.extractall(target)
+    compile_python(root, target)
+    _place_commands(root)
+    write_layer(layer, [(root, "/")], {PYTHON: NET_BIND_SERVICE})
     return layer
-
-
-def _content(path: Path) -> str:
-    if path.is_symlink():
-        return str(path.readlink())
-    return key_of(path.read_bytes()) if path.is_file() else ""
 
 
 def _place_commands(root: Path) -> None:
