@@ -112,12 +112,12 @@ def _network(flags: NodeCacheFlags) -> HostNetwork:
     """What is asked of the host's network, with the firewall that there is. Raises HostNetworkError."""
     network = HostNetwork(
         flags.local_ips,
-        flags.port,
-        flags.health_port,
-        flags.interface_name,
-        flags.setup_interface,
-        flags.firewall,
-        flags.sync_interval,
+        port=flags.port,
+        health_port=flags.health_port,
+        interface=flags.interface_name,
+        setup_interface=flags.setup_interface,
+        firewall=flags.firewall,
+        sync_interval=flags.sync_interval,
     )
     return replace(network, firewall=choose_firewall(network))
 

@@ -4,6 +4,7 @@ import fcntl
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -260,3 +261,17 @@ def test_one_family_is_enough(scene: World) -> None:
             assert keeper.renew()
 
     on_node(scene, story)
+
+
+def test_what_no_event_tells_is_mended_at_the_sync_interval(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
+
+    async def story() -> None:
+        wished = replace(network(Firewall.NFTABLES), sync_interval=0.2)
+        async with kept(wished) as keeper:
+            scene.node.run("ip", "link set nodelocaldns name somebodys")
+            await eventually(lambda: keeper.counts.repaired["link"] > 0)
+            assert "nodelocaldns" in scene.node.run("ip", "-br link")
+
+    on_node(scene, story)
+    scene.node.run("ip", "link del somebodys")
