@@ -49,7 +49,7 @@ def test_a_base_has_the_objects_of_the_chart(base: Base) -> None:
 
 
 @by_name
-@pytest.mark.skipif(not programs()["kubectl"].exists(), reason="kubectl comes with `make test-cluster`")
+@pytest.mark.skipif(not programs()["kubectl"].exists(), reason="NO KUBECTL HERE: run `make kubelab`, which builds it")
 def test_kustomize_builds_it(base: Base, tmp_path: Path) -> None:
     """With an overlay that names the image and an address, as docs/install.md shows it."""
     run = subprocess.run(

@@ -1,7 +1,5 @@
 """What is asked at a listen address is answered here and never tracked, while the switch is on; and only then."""
 
-import asyncio
-
 import pytest
 
 from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
@@ -95,19 +93,5 @@ def test_dns_passes_a_node_that_drops_what_nobody_accepts(scene: World, firewall
             scene.node.run(program, "-A OUTPUT -p ipv6-icmp -j ACCEPT")
         scene.node.run(program, "-P INPUT DROP")
         scene.node.run(program, "-P OUTPUT DROP")
-    scene.answer_on_node(*ADDRESSES)
-    on_node(scene, story)
-
-
-def test_one_family_goes_on_where_only_its_addresses_are_renewed(scene: World) -> None:
-    async def story() -> None:
-        wished = network(Firewall.NFTABLES)
-        async with kept(wished) as keeper:
-            assert keeper.renew([address for address in wished.local_addresses if address.version == 6])
-            assert await asyncio.gather(*(asked(scene.pod, CLUSTER_DNS[version]) for version in (4, 6))) == [
-                "cluster",
-                "node",
-            ]
-
     scene.answer_on_node(*ADDRESSES)
     on_node(scene, story)

@@ -32,9 +32,10 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 @pytest.fixture(scope="session")
 def root(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The image unpacked."""
-    trial = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "true"], capture_output=True, check=False)
+    command = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
+    trial = subprocess.run(command, capture_output=True, text=True, check=False)
     if trial.returncode:
-        pytest.skip("NO NAMESPACES HERE, nothing of the image is run: it takes root")
+        pytest.skip(f"NO NAMESPACES HERE, nothing of the image is run: {trial.stderr.strip()}")
     path = tmp_path_factory.mktemp("unpacked") / "root"
     archive.unpack(path)
     return path

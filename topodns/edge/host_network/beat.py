@@ -6,7 +6,6 @@ receipt, and a datagram that goes out says that the rules are not there.
 
 import errno
 import socket
-from collections.abc import Iterable
 
 from topodns.edge.host_network.nftables_text import Order, payload
 from topodns.edge.host_network.plan import HostNetwork
@@ -21,9 +20,9 @@ class Beat:
         self._payloads = {order: payload(key, order) for order in Order}
         self._socks: dict[int, socket.socket] = {}
 
-    def renew(self, addresses: Iterable[IPAddress]) -> bool:
-        """Switch these addresses on, for SWITCH_SECONDS from now. Returns whether the rules were there for all."""
-        return all([self._order(Order.RENEW, address) for address in addresses])
+    def renew(self) -> bool:
+        """Switch all addresses on, for SWITCH_SECONDS from now. Returns whether the rules were there for all."""
+        return all([self._order(Order.RENEW, address) for address in self._destinations])
 
     def expire(self) -> bool:
         """Switch all addresses off at once. Returns whether the rules were there."""

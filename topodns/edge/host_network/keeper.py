@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from topodns.edge.host_network.plan import SWITCH_SECONDS, HostNetwork
 from topodns.edge.host_network.presence import Presence
 from topodns.edge.host_network.switch import NoSwitch, Switch, choose_firewall, make_switch
 from topodns.edge.host_network.watch import watch_link, watch_rules
-from topodns.settings.node_cache import Firewall, IPAddress
+from topodns.settings.node_cache import Firewall
 
 GLANCE: Final = 0.15  # seconds between two looks at whether the rules are there; each costs some microseconds
 TICK: Final = 4.5  # seconds at most between two comparisons of all with all that is wished, so that 5 are enough
@@ -85,12 +85,12 @@ class HostNetworkKeeper:
         await self._beside(lambda: self._attempt(self._switch.ensure_beside))
         return await self._beside(look) if self.firewall is not Firewall.NONE else ()
 
-    def renew(self, addresses: Collection[IPAddress] | None = None) -> bool:
-        """On for these listen addresses (None: all), for SWITCH_SECONDS. Some microseconds, and no waiting.
+    def renew(self) -> bool:
+        """On for SWITCH_SECONDS. Some microseconds, and no waiting.
 
         Returns False where the rules are not there: they are being mended, call again when it is time.
         """
-        there = self._switch.renew(self._network.local_addresses if addresses is None else addresses)
+        there = self._switch.renew()
         if there:
             self._renewed = time.monotonic()
         else:
@@ -98,14 +98,8 @@ class HostNetworkKeeper:
         return there
 
     def switched_on(self) -> bool:
-        """Whether traffic comes to us, at least for some of the addresses."""
+        """Whether traffic comes to us."""
         return self._renewed is not None and time.monotonic() - self._renewed < SWITCH_SECONDS
-
-    def expire(self) -> None:
-        """Off at once, where the firewall can (nftables, or a supervisor)."""
-        self._renewed = None
-        if not self._switch.expire():
-            self._wake.set()
 
     async def run(self) -> Never:
         """Mend for ever."""

@@ -8,7 +8,7 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
 from topodns.edge.host_network.plan import HostNetwork
 from topodns.edge.host_network.programs import find_program
 from topodns.edge.host_network.supervisor import EXPIRE, LEAVE, RENEW, SILENCE
-from topodns.settings.node_cache import Firewall, IPAddress
+from topodns.settings.node_cache import Firewall
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 class Switch(Protocol):
     """The rules of one firewall."""
 
-    def renew(self, addresses: Collection[IPAddress]) -> bool:
-        """On for these listen addresses, for a while. Returns whether the rules are there, as far as can be told."""
+    def renew(self) -> bool:
+        """On for all listen addresses, for a while. Returns whether the rules are there, as far as can be told."""
 
     def expire(self) -> bool:
         """Off for all, now."""
@@ -94,8 +94,8 @@ class NftablesSwitch:
         with suppress(HostNetworkError):
             self._tools = iptables.find_all_tools(network)
 
-    def renew(self, addresses: Collection[IPAddress]) -> bool:
-        return self._beat is not None and self._beat.renew(addresses)
+    def renew(self) -> bool:
+        return self._beat is not None and self._beat.renew()
 
     def expire(self) -> bool:
         return self._beat is not None and self._beat.expire()
@@ -154,10 +154,7 @@ class IptablesSwitch:
             os.set_blocking(heartbeat, False)
             os.set_inheritable(heartbeat, False)
 
-    def renew(self, addresses: Collection[IPAddress]) -> bool:
-        """All addresses are switched as one: nothing is renewed where one of them is left out."""
-        if not set(addresses).issuperset(self._network.local_addresses):
-            return True
+    def renew(self) -> bool:
         self._renewed = time.monotonic()
         self._say(RENEW)
         return self.present()
@@ -216,7 +213,7 @@ class IptablesSwitch:
 class NoSwitch:
     """`-firewall none`: whoever set the rules answers for them."""
 
-    def renew(self, addresses: Collection[IPAddress]) -> bool:
+    def renew(self) -> bool:
         return True
 
     def expire(self) -> bool:
