@@ -2,8 +2,8 @@
 node a pod and a pod of the node's network that ask it. Tests take a namespace of their own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -11,16 +11,15 @@ from typing import Final
 import pytest
 
 from tests.kubelab.lab import Lab
-from tests.kubelab.options import CLUSTER_DNS, Options, node_list
+from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, Options, node_list
 from tests.kubelab.prepare import why_impossible, why_no_fake_nodes
-from tests.support.kube.askers import Asker, asker
+from tests.support.kube.clients import Askers, askers_of, client_pods
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import write_topodns_image
-from tests.support.kube.objects import headless, pod_spec, sleeping_container, workload
+from tests.support.kube.labs import lab_of
 from tests.support.kube.servers import Server, cluster_dns_service, grant, permissions, server
 from tests.support.skipping import skip_all, those_of
 
-CLUSTER_DNS_IPV6: Final = "fd00:10:96::a"
 TOPOLOGY_ZONES: Final = "a,a,b,c"
 CROWDED: Final = "test_many_nodes.py"  # the tests that need kwok
 COREFILE: Final = """\
@@ -37,7 +36,6 @@ COREFILE: Final = """\
 }
 """
 
-Askers = Mapping[str, Asker]
 Serve = Callable[..., AbstractContextManager[Server]]
 
 
@@ -58,16 +56,6 @@ def topodns_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     archive = tmp_path_factory.mktemp("image") / "topodns.tar"
     write_topodns_image(archive)
     return archive
-
-
-@contextmanager
-def lab_of(options: Options, directory: Path, image: Path) -> Iterator[Lab]:
-    lab = Lab(directory)
-    lab.up(options, [image])
-    try:
-        yield lab
-    finally:
-        lab.down()
 
 
 @pytest.fixture(scope="session")
@@ -98,33 +86,11 @@ def dns(cluster: Cluster) -> Iterator[Server]:
         yield running
 
 
-@contextmanager
-def client_pods(cluster: Cluster, keys: str | None = None) -> Iterator[Place]:
-    """On each node a pod and a pod of the node's network; the pods behind a headless Service with these keys."""
-    spec = pod_spec(sleeping_container())
-    host = pod_spec(sleeping_container(), hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
-    with cluster.namespace("clients") as place:
-        place.create(
-            workload("DaemonSet", "client", {}, spec),
-            workload("DaemonSet", "host-client", {}, host),
-            headless("client", keys, ipFamilyPolicy="RequireDualStack"),
-        )
-        yield place
-
-
 @pytest.fixture(scope="session")
 def clients(cluster: Cluster) -> Iterator[Place]:
     """A namespace of pods that ask, behind a headless Service as most pods are."""
     with client_pods(cluster) as place:
         yield place
-
-
-def askers_of(cluster: Cluster, place: Place, app: str) -> Iterator[Askers]:
-    """By node: the pod of this app, asking; for a fixture to yield from."""
-    with ExitStack() as stack:
-        pods = place.pods_once_ready(app, len(cluster.nodes))
-        askers = {pod.node: stack.enter_context(asker(cluster.lab, pod)) for pod in pods}
-        yield dict(sorted(askers.items()))
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cluster.conftest import CLUSTER_DNS_IPV6, COREFILE, Askers, Serve
-from tests.kubelab.options import CLUSTER_DNS
+from tests.cluster.conftest import COREFILE, Serve
+from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.objects import metadata
 from tests.support.kube.servers import Server

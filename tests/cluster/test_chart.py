@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.conftest import Askers, Serve
+from tests.cluster.conftest import Serve
 from tests.kubelab.api import Answer
 from tests.kubelab.programs import COREDNS
 from tests.support.chart.helm import HELM, ROOT, rendered
 from tests.support.chart.manifests import BASES
 from tests.support.chart.matrix import MATRIX
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import TOPODNS_IMAGE
 from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, metadata, pod, sleeping_container, workload

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster.conftest import Askers
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Place
 from tests.support.kube.nearness import Answers, answers, of_everybody, of_nearest, of_node, of_zone
 from tests.support.kube.objects import (

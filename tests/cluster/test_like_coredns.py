@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.conftest import Askers, Serve
+from tests.cluster.conftest import Serve
 from tests.kubelab.programs import COREDNS
 from tests.support.kube.askers import Asker
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Place
 from tests.support.kube.objects import headless, metadata, pod, pod_spec, sleeping_container, workload
 from tests.support.kube.servers import Server

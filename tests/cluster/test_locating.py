@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.conftest import Askers, Serve
+from tests.cluster.conftest import Serve
 from tests.support.kube.askers import Asker, asker
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.objects import pod, sleeping_container
 from tests.support.kube.servers import Server, granted, permissions

@@ -10,11 +10,13 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.conftest import CLUSTER_DNS_IPV6, COREFILE, Askers, askers_of, client_pods, lab_of
+from tests.cluster.conftest import COREFILE
 from tests.kubelab.lab import Lab
-from tests.kubelab.options import CLUSTER_DNS, Options, node_list
+from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, Options, node_list
 from tests.support.kube.askers import Asker, Unanswered
+from tests.support.kube.clients import Askers, askers_of, client_pods
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.labs import lab_of
 from tests.support.kube.loads import Load, load
 from tests.support.kube.nearness import of_zone
 from tests.support.kube.node_caches import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.cluster.conftest import Askers
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.nearness import answers
 from tests.support.kube.objects import HOSTNAME, ZONE, Object, headless, manual_slice, metadata

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.cluster.conftest import CLUSTER_DNS_IPV6, Askers
+from tests.kubelab.options import CLUSTER_DNS_IPV6
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.nearness import Answers, answers
 from tests.support.kube.objects import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import Askers
 from tests.kubelab.lab import Lab
+from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.nearness import answers
 from tests.support.kube.objects import ZONE, headless, manual_slice

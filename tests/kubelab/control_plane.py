@@ -7,10 +7,21 @@ from tests.kubelab.machine import IN, Machine
 from tests.kubelab.options import API, NODE_GRACE, SERVICE_CIDRS, Options
 
 NAME = "control-plane"
+AUDIT_LOG = "log/audit.log"  # of the control plane's directory
+
+# One line of JSON for each request, once it has ended, and for a watch once it has begun; of nobody else's.
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts:kube-system"]}, {"level": "None"}],
+}
 
 
 def define_control_plane(machine: Machine, options: Options) -> None:
     machine.define("etcd", _etcd())
+    if options.audit:
+        machine.write("audit-policy.json", _AUDIT_POLICY)
     machine.define("kube-apiserver", _api_server(options))
     machine.define("kube-controller-manager", _controller_manager())
     machine.define("kube-scheduler", _lone("kube-scheduler"))
@@ -52,6 +63,15 @@ def _api_server(options: Options) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         f"--service-account-key-file={IN}/sa.pub",
         f"--service-account-signing-key-file={IN}/sa.key",
+        *(_audit() if options.audit else ()),
+    ]
+
+
+def _audit() -> list[str]:
+    return [
+        f"--audit-policy-file={IN}/audit-policy.json",
+        f"--audit-log-path={IN}/{AUDIT_LOG}",
+        "--audit-log-mode=blocking-strict",  # what was answered has been noted
     ]
 
 

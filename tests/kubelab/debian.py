@@ -24,6 +24,9 @@ _PACKAGES: Final[Mapping[str, str]] = {
     "nettools": """nftables libnftables1 libnftnl11 libmnl0 libgmp10 libjansson4 libedit2 libbsd0 libmd0 libxtables12
         iptables libip4tc2 libip6tc2 libnetfilter-conntrack3 libnfnetlink0 conntrack
         iproute2 libbpf1 libelf1 libcap2 libpcre2-8-0 libselinux1""",
+    "dnstools": """bind9-dnsutils bind9-host bind9-libs dnsperf libedit2 libbsd0 libmd0 libfstrm0 libidn2-0
+        libunistring2 libjemalloc2 libjson-c5 libldns3 liblmdb0 libmaxminddb0 libnghttp2-14 libprotobuf-c1 libstdc++6
+        libuv1 libxml2 libicu72""",
 }
 UNUSED: Final = ("doc", "man", "locale", "lintian", "bug", "info", "bash-completion")
 
@@ -31,7 +34,9 @@ DEBIAN_LAYERS: Final = tuple(_PACKAGES)
 
 
 def debian_layer(name: str) -> Layer:
-    """The layer `python` (Python 3.11 and busybox) or `nettools` (nft, iptables, ip, conntrack), made where missing."""
+    """The layer `python` (Python 3.11 and busybox), `nettools` (nft, iptables, ip, conntrack) or, on top of `python`,
+    `dnstools` (dig, dnsperf), made where missing.
+    """
     packages = _PACKAGES[name].split()
     layer = Layer(LAYERS / f"{name}-{RELEASE}-{key_of(*packages)}.tar")
     if layer.made:

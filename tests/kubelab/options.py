@@ -10,7 +10,7 @@ API, API6 = "10.201.0.1", "fd00:10:201::1"  # the control plane; nodes are 10.20
 POD_CIDRS: Final = ("10.244.0.0/16", "fd00:10:244::/48")
 SERVICE_CIDRS: Final = ("10.96.0.0/16", "fd00:10:96::/112")
 FIRST_SERVICES: Final = ("10.96.0.1", "fd00:10:96::1")  # Service `kubernetes`
-CLUSTER_DNS: Final = "10.96.0.10"
+CLUSTER_DNS, CLUSTER_DNS_IPV6 = "10.96.0.10", "fd00:10:96::a"
 NODE_LEASE, NODE_GRACE = 8, 20  # seconds: a kubelet's lease, and silence until its node counts as NotReady
 
 
@@ -50,6 +50,7 @@ class Options:
     dual_stack: bool = False
     proxy_mode: str = "nftables"  # or iptables, or none: no kube-proxy
     cluster_dns: str = CLUSTER_DNS  # pods' nameservers, with commas
+    audit: bool = False  # what service accounts of kube-system ask for is noted in control-plane/log/audit.log
 
     def families(self, both: Sequence[T]) -> list[T]:
         """Of an IPv4 and an IPv6 value, those that the lab uses."""

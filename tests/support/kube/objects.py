@@ -51,9 +51,9 @@ def switched_container(deaf: bool = False) -> Object:
     }
 
 
-def sleeping_container() -> Object:
-    """Python and busybox to run commands in."""
-    return {"name": "main", "image": PYTHON_IMAGE, "command": ["sleep", "1000000"]}
+def sleeping_container(image: str = PYTHON_IMAGE) -> Object:
+    """Python and busybox, and what else the image has, to run commands in."""
+    return {"name": "main", "image": image, "command": ["sleep", "1000000"]}
 
 
 def pod_spec(container: Object, grace: int = 1, **spec: Any) -> Object:

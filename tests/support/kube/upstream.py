@@ -1,0 +1,39 @@
+"""A DNS server outside of the cluster, where /etc/resolv.conf of the nodes leads: CoreDNS in the control plane's
+network, which has no way out.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from tests.kubelab.lab import Lab
+from tests.kubelab.machine import IN
+
+OUTSIDE: Final = "www.example.org"
+OUTSIDE_ADDRESS: Final = "192.0.2.80"  # RFC 5737
+
+_SERVICE: Final = "upstream"
+_COREFILE: Final = f"""\
+.:53 {{
+    errors
+    hosts {{
+        {OUTSIDE_ADDRESS} {OUTSIDE}
+    }}
+    template ANY ANY {{
+        rcode NXDOMAIN
+        authority "example. 60 IN SOA ns.example. hostmaster.example. 1 60 60 60 60"
+    }}
+}}
+"""
+
+
+@contextmanager
+def upstream(lab: Lab) -> Iterator[None]:
+    """It knows one name; every other does not exist."""
+    lab.control.write("upstream.corefile", _COREFILE)
+    lab.control.define(_SERVICE, ["coredns", "-conf", f"{IN}/upstream.corefile"])
+    lab.control.start(_SERVICE)
+    try:
+        yield
+    finally:
+        lab.control.stop(_SERVICE)
