@@ -12,7 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.console import Command, commands, parse_dig
-from tests.support.demo import PORT, ROOT, Demo
+from tests.support.demo import PORT, Demo
+from tests.support.documents import DOCUMENTS, ROOT
 from topodns.cli import main
 from topodns.cluster.topology import Reason
 from topodns.config.load import settings_from_text
@@ -22,11 +23,6 @@ from topodns.published import Events, readings
 from topodns.published_clusters import cluster_readings
 from topodns.settings.kubernetes import ApiSettings
 
-DOCUMENTS = {
-    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for pattern in ("*.md", "docs/*.md", "bench/*.md", "charts/*/*.md", "tests/*/*.md")
-    for path in sorted(ROOT.glob(pattern))
-}
 COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
 DIGS = [(name, command) for name, command in COMMANDS if command.words[0] == "dig"]
 RUNS = [(name, command) for name, command in COMMANDS if command.words[0] == ".venv/bin/topodns"]
