@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-node test-cluster test-crowd test-differential test-chart test-dashboards test-release kubelab manifests dist sbom image audit test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-node test-cluster test-e2e test-crowd test-differential test-chart test-dashboards test-release kubelab manifests dist sbom image audit test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of
 test-cluster: kubelab ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
 	@$(BIN)/python -m pytest tests/cluster
 
+test-e2e: kubelab ## install and run it as an operator does, on real kubelets, with kube-proxy in both modes (root; 10 minutes)
+	@$(BIN)/python -m tests.support.kube.dnstools
+	@$(BIN)/python -m pytest tests/e2e
+
 test-crowd: kubelab ## of these only the ones with 300 nodes and 1,000 pods, which kwok plays (2 minutes)
 	@$(BIN)/python -m pytest tests/cluster/test_many_nodes.py
 
@@ -52,7 +56,7 @@ kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
-test-all: test test-chart test-dashboards test-release test-node test-differential test-cluster ## run everything
+test-all: test test-chart test-dashboards test-release test-node test-differential test-cluster test-e2e ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

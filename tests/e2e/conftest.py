@@ -6,7 +6,6 @@ that asks for it. The first scenario is README's chapter about installing.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.kubelab.lab import Lab
@@ -43,5 +42,3 @@ class Operator:
         """The same for one that may fail."""
         environment = os.environ | self._environment
         return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-

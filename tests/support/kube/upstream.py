@@ -14,14 +14,17 @@ OUTSIDE_ADDRESS: Final = "192.0.2.80"  # RFC 5737
 
 _SERVICE: Final = "upstream"
 _COREFILE: Final = f"""\
-.:53 {{
+{OUTSIDE}:53 {{
     errors
     hosts {{
         {OUTSIDE_ADDRESS} {OUTSIDE}
     }}
+}}
+.:53 {{
+    errors
     template ANY ANY {{
         rcode NXDOMAIN
-        authority "example. 60 IN SOA ns.example. hostmaster.example. 1 60 60 60 60"
+        authority ". 60 IN SOA ns.example. hostmaster.example. 1 60 60 60 60"
     }}
 }}
 """

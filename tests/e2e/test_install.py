@@ -1,0 +1,90 @@
+"""From nothing: README's commands, and what pods are told from then on."""
+
+import re
+
+import pytest
+
+from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, FIRST_SERVICES
+from tests.support.kube.clients import Askers
+from tests.support.kube.cluster import Cluster, Place, view
+from tests.support.kube.nearness import answers
+from tests.support.kube.objects import headless, manual_slice
+from tests.support.kube.operators import Operator
+from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
+from tests.support.kube.waiting import becomes
+
+NAME = "kubernetes.default.svc.cluster.local"
+RESOLVED = "import socket, sys; print({each[4][0] for each in socket.getaddrinfo(sys.argv[1], 53, socket.AF_INET)})"
+
+
+def test_with_the_commands_of_the_readme_pods_become_ready_and_answer(installed: str, cluster: Cluster) -> None:
+    pods = [view(pod) for pod in cluster.list("Pod", "kube-system", "k8s-app=kube-dns")]
+    assert [pod.ready for pod in pods] == [True, True]
+    assert len({pod.node for pod in pods}) == 2
+    assert "STATUS: deployed" in installed
+    assert "Phase:          Succeeded" in installed  # `helm test`
+
+
+@pytest.mark.parametrize("node", ["node1", "node4"])
+def test_a_pod_resolves_by_its_own_resolv_conf(clients: Place, askers: Askers, node: str) -> None:
+    pod = askers[node].pod
+    assert f"nameserver {CLUSTER_DNS}\n" in clients.run(pod, "cat", "/etc/resolv.conf") + "\n"
+    for name, address in {"kubernetes.default": FIRST_SERVICES[0], OUTSIDE: OUTSIDE_ADDRESS}.items():
+        assert clients.run(pod, "python3", "-c", RESOLVED, name) == str({address})
+    assert clients.run(pod, "dig", "+search", "+short", "kubernetes.default") == FIRST_SERVICES[0]
+
+
+@pytest.fixture
+def service(place: Place) -> Place:
+    """`db`: headless, two endpoints with names."""
+    endpoints = manual_slice("db", "db", [("198.51.100.1", "node1"), ("198.51.100.2", "node2")])
+    for i, endpoint in enumerate(endpoints["endpoints"]):
+        endpoint["hostname"] = f"db-{i}"
+    place.create(headless("db", app=""), endpoints)
+    return place
+
+
+def test_dig_in_a_pod_shows_every_sort_of_name(clients: Place, askers: Askers, service: Place) -> None:
+    db = service.fqdn("db")
+    becomes(lambda: askers["node3"].addresses(db), {"198.51.100.1", "198.51.100.2"})
+
+    def dig(*words: str) -> list[str]:
+        return sorted(clients.run(askers["node3"].pod, "dig", "+short", *words).splitlines())
+
+    assert dig(NAME) == [FIRST_SERVICES[0]]  # a ClusterIP
+    assert dig(db) == ["198.51.100.1", "198.51.100.2"]  # headless
+    assert dig(f"db-1.{db}") == ["198.51.100.2"]
+    assert dig(f"_http._tcp.{db}", "SRV") == [f"0 50 80 db-{i}.{db}." for i in range(2)]
+    assert dig("-x", "198.51.100.1") == [f"db-0.{db}."]
+    assert dig("-x", FIRST_SERVICES[0]) == [f"{NAME}."]
+    assert dig("+tcp", OUTSIDE) == [OUTSIDE_ADDRESS]
+    header = clients.run(askers["node3"].pod, "dig", f"no-such.{db}")
+    assert re.findall(r"status: (\w+)", header) == ["NXDOMAIN"]
+
+
+def test_dual_stack_it_answers_over_both_families(clients: Place, askers: Askers, operator: Operator) -> None:
+    """With the command of docs/install.md; the Service gets its second address, and keeps the first."""
+    operator.follow("docs/install.md", "dual-stack")
+    digs = [
+        ["dig", "+short", "+tries=1", *tcp, f"@{address}", NAME]
+        for address in (CLUSTER_DNS, CLUSTER_DNS_IPV6)
+        for tcp in ([], ["+tcp"])
+    ]
+
+    def told() -> set[str]:
+        pod = askers["node2"].pod
+        script = " && ".join(" ".join(words) for words in digs)
+        return set(clients.run(pod, "sh", "-c", f"{{ {script}; }} || true").splitlines())
+
+    becomes(told, {FIRST_SERVICES[0]})
+
+
+def test_the_annotation_of_the_readme_keeps_clients_near(askers: Askers, operator: Operator, service: Place) -> None:
+    db = service.fqdn("db")
+    everybody = {"198.51.100.1", "198.51.100.2"}
+    becomes(
+        lambda: {asker.pod.node: asker.addresses(db) for asker in askers.values()}, dict.fromkeys(askers, everybody)
+    )
+    operator.follow("README.md", "annotate", NAMESPACE=service.name, SERVICE="db")
+    near = {"node1": {"198.51.100.1"}, "node2": {"198.51.100.2"}, "node3": everybody, "node4": everybody}
+    becomes(lambda: answers(askers, db), near)
