@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tests.support.messages import Opt, Reply
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ENDED = re.compile(r" # status (\d+)$")
 _STATUS = re.compile(r"status: (\w+)")
 _FLAGS = re.compile(r"^;; flags: ([a-z ]+);", re.MULTILINE)
 _EDE = re.compile(r"^; EDE: \d+ \([^)]*\): \((.*)\)$", re.MULTILINE)
@@ -17,10 +18,15 @@ _SERIAL = re.compile(r"(IN SOA \S+ \S+) \d+ ")
 
 
 class Command(NamedTuple):
-    """One command and the lines that the document says it prints."""
+    """One command and the lines that the document says it prints.
+
+    `printf TEXT | COMMAND` gives it TEXT to read, and a comment `# status 1` behind it says how it ends.
+    """
 
     words: tuple[str, ...]
     output: str
+    stdin: str = ""
+    status: int = 0
 
 
 def commands(document: str) -> Iterator[Command]:
@@ -29,7 +35,17 @@ def commands(document: str) -> Iterator[Command]:
         assert block.startswith("$ "), f"output without its command: {block.splitlines()[0]}"
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             line, _, output = part.partition("\n")
-            yield Command(tuple(shlex.split(line)), output)
+            yield _command(line, output)
+
+
+def _command(line: str, output: str) -> Command:
+    words, stdin = shlex.split(line, comments=True), ""
+    if words[0] == "printf":
+        (_, text, bar), words = words[:3], words[3:]
+        assert bar == "|", f"one text and one command behind it: {line}"
+        stdin = text.encode().decode("unicode_escape")
+    ended = _ENDED.search(line)
+    return Command(tuple(words), output, stdin, int(ended[1]) if ended else 0)
 
 
 @dataclass

@@ -4,6 +4,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from pkgutil import resolve_name
 from random import Random
@@ -95,8 +96,10 @@ def test_topodns_prints_what_the_document_shows(
     name: str, command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert main(command.words[1:]) == 0
-    assert capsys.readouterr().out == command.output
+    monkeypatch.setattr("sys.stdin", StringIO(command.stdin))
+    assert main(command.words[1:]) == command.status
+    printed = capsys.readouterr()
+    assert printed.out + printed.err == command.output
 
 
 def test_the_corefile_of_the_readme_can_be_loaded(tmp_path: Path) -> None:
