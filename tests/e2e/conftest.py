@@ -25,7 +25,7 @@ from tests.support.kube.upstream import upstream
 from tests.support.skipping import skip_all, those_of
 
 TOPOLOGY_ZONES: Final = "a,a,b,c"
-# In this order: each finds topodns as the cluster DNS, as README installs it, and leaves it so.
+# In this order: each finds topodns as the cluster DNS, as README installs it, and leaves it so, but for the last two.
 SCENARIOS: Final = (
     "test_install",
     "test_admission",
@@ -35,6 +35,7 @@ SCENARIOS: Final = (
     "test_api_server",
     "test_dnsperf",
     "test_replacing_coredns",
+    "test_quick_start",
 )
 
 
