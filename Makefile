@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-node test-cluster test-e2e test-crowd test-differential test-chart test-dashboards test-release kubelab manifests dist sbom image audit test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-node test-cluster test-e2e test-crowd test-differential test-chart test-dashboards test-release test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,11 +52,14 @@ test-dashboards: $(VENV)/.dev ## ask Debian's Prometheus what dashboards ask, ov
 test-release: $(VENV)/.dev ## make distributions, bill of materials and image, and run what is in the image (root)
 	@$(BIN)/python -m pytest tests/release
 
+test-site: $(VENV)/.dev $(VENV)/.site ## make a site of the documents and follow every link in it
+	@$(BIN)/python -m pytest tests/site
+
 kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
-test-all: test test-chart test-dashboards test-release test-node test-differential test-cluster test-e2e ## run everything
+test-all: test test-site test-chart test-dashboards test-release test-node test-differential test-cluster test-e2e ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .
@@ -93,6 +96,12 @@ sbom: install ## write the bill of materials (CycloneDX) of requirements.lock in
 image: install ## build the image by docker or buildah; where they or a registry are missing, assemble it into dist/
 	@$(BIN)/python -m release image
 
+site: $(VENV)/.site ## write the documents as a site into dist/site
+	@$(BIN)/python -m release site
+
+site-serve: site ## the same, on 127.0.0.1:8000
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory dist/site 8000
+
 audit: install ## ask PyPI for known vulnerabilities of what is pinned; ARGS=--strict: fail where it cannot be asked
 	@$(BIN)/python -m release audit $(ARGS)
 
@@ -101,6 +110,8 @@ lock: ## pin the newest allowed dependencies with their hashes (needs uv)
 	  --group build -o requirements.lock pyproject.toml
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \
 	  --group build --group dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \
+	  --group site -c requirements-dev.lock -o requirements-site.lock
 
 clean: ## remove what make made
 	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -119,4 +130,8 @@ $(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.site: requirements-site.lock $(VENV)/.runtime
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-site.lock
 	@touch $@

@@ -1,4 +1,4 @@
-"""The commands of a release: `python -m release dist|sbom|image|audit`."""
+"""The commands of a release: `python -m release dist|sbom|image|audit|site`."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from release.audit import report
 from release.distributions import build_sdist, build_wheel
 from release.image import NAME, make_image
 from release.sbom import write_sbom
+from release.site import build_site
 from release.source import DIST, VERSION
 
 
@@ -21,6 +22,7 @@ def main() -> int:
     image.add_argument("--assemble", action="store_true", help="ask neither docker nor buildah")
     audit = commands.add_parser("audit", help="known vulnerabilities of what is pinned")
     audit.add_argument("--strict", action="store_true", help="fail where nobody can be asked")
+    commands.add_parser("site", help="the documents as a site, into dist/site")
     flags = parser.parse_args()
     if flags.command == "audit":
         return report(flags.strict)
@@ -28,6 +30,8 @@ def main() -> int:
         print(make_image(flags.name, flags.assemble))
     elif flags.command == "sbom":
         write_sbom(DIST / f"topodns-{VERSION}.cdx.json")
+    elif flags.command == "site":
+        print(build_site(DIST / "site"))
     else:
         print(build_wheel(DIST), build_sdist(DIST), sep="\n")
     return 0

@@ -13,7 +13,13 @@ ROOT: Final = Path(__file__).parents[1]
 DIST: Final = ROOT / "dist"
 VERSION: Final = __version__
 
+_DOCUMENTS: Final = ("*.md", "docs/*.md", "bench/*.md", "charts/*/*.md", "tests/*/*.md")
 _PACKAGED: Final = ("LICENSE", "README.md", "pyproject.toml", "topodns")
+
+
+def documents() -> list[Path]:
+    """All that the project has to say to people, in the order of the folders."""
+    return [path for pattern in _DOCUMENTS for path in sorted(ROOT.glob(pattern))]
 
 
 def epoch() -> int:

@@ -1,4 +1,4 @@
-"""The documents say what is so: their links lead somewhere, their sessions happen, the names in them exist."""
+"""The documents say what is so: their sessions happen, the names in them exist."""
 
 import re
 import shlex
@@ -28,7 +28,6 @@ COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in c
 DIGS = [(name, command) for name, command in COMMANDS if command.words[0] == "dig"]
 RUNS = [(name, command) for name, command in COMMANDS if command.words[0] == ".venv/bin/topodns"]
 
-LINK = re.compile(r"\[[^]]*\]\(([^()\s]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TREE_PATH = re.compile(r"`((?:topodns|tests|config|docs|bench)/[^`\s*]*|[a-z_]+/[a-z_]+\.py)`")
 COREFILE = re.compile(r"^```corefile\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -50,31 +49,6 @@ def titled(case: tuple[str, Command]) -> str:
 @pytest.fixture(scope="module")
 def demo() -> Demo:
     return Demo()
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_link_within_the_project_leads_to_a_file_and_a_heading(name: str) -> None:
-    for link in LINK.findall(FENCED.sub("", DOCUMENTS[name])):
-        if "://" in link:
-            continue
-        path, _, anchor = link.partition("#")
-        target = (ROOT / name).parent / path if path else ROOT / name
-        assert target.exists(), link
-        if anchor:
-            assert anchor in anchors(target.read_text(encoding="utf-8")), link
-
-
-def anchors(document: str) -> set[str]:
-    """The anchors that GitHub gives to headings."""
-    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", document), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_every_document_is_in_the_index() -> None:
-    index = {
-        str((ROOT / "docs" / link).resolve().relative_to(ROOT)) for link in LINK.findall(DOCUMENTS["docs/README.md"])
-    }
-    assert DOCUMENTS.keys() - index == {"README.md", "docs/README.md"}
 
 
 def test_every_command_of_a_session_is_one_that_is_tried_here() -> None:
