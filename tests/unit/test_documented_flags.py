@@ -1,0 +1,121 @@
+"""docs/flags.md has the flags that there are, the variables that are read, and the signals that are heard."""
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, NoReturn
+
+import pytest
+
+from tests.support.documents import DOCUMENTS, ROOT
+from topodns import cli
+from topodns.config.node_cache.template import find_cluster_dns
+
+MANUAL = DOCUMENTS["docs/flags.md"]
+FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
+VARIABLE_ROW = re.compile(r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|all) \|", re.MULTILINE)
+SIGNAL = re.compile(r"SIG[A-Z]+[12]?")
+# How the code names the variables that it reads, and what they are called in the manual.
+READ_AS = {
+    "'NODE_NAME'": "NODE_NAME",
+    "NODE_NAME": "NODE_NAME",
+    "_HOST": "KUBERNETES_SERVICE_HOST",
+    "_PORT": "KUBERNETES_SERVICE_PORT",
+    "variable": "NAME_SERVICE_HOST",
+    "supervisor.HEARTBEAT_VARIABLE": "TOPODNS_HEARTBEAT_FD",
+    "match['percent'] or match['dollar']": "any",
+}
+READ_BY_OPENSSL = {"SSL_CERT_FILE", "SSL_CERT_DIR"}
+
+
+class Row(NamedTuple):
+    flags: str
+    default: str
+
+
+def section(heading: str) -> str:
+    found = MANUAL.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    assert found, heading
+    return found
+
+
+def parser_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> argparse.ArgumentParser:
+    """What reads the command line behind these words."""
+    found: list[argparse.ArgumentParser] = []
+
+    def caught(parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        found.append(parser)
+        raise SystemExit
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", caught)
+    with pytest.raises(SystemExit):
+        cli.main([*words, "-conf", "Corefile"])
+    return found[0]
+
+
+def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
+    """As the manual is to have them: a name that may have two dashes stands there with one."""
+    for action in parser._actions:
+        names = [name for name in action.option_strings if not (name[1:] in action.option_strings and name[0] == "-")]
+        value = "" if action.nargs == 0 else f" {action.metavar or 'SERVER'}"
+        if names:
+            default = "" if action.default in (None, False, argparse.SUPPRESS) else str(action.default)
+            yield Row(", ".join(f"`{name}{value}`" for name in names), default)
+
+
+@pytest.mark.parametrize("words", [(), ("check",), ("explain",)], ids=["serve", "check", "explain"])
+def test_every_flag_is_in_the_manual_with_its_default(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    documented = [Row(*found) for found in FLAG_ROW.findall(section(words[0] if words else "Serve"))]
+    actual = list(rows_of(parser_of(monkeypatch, *words)))
+    assert sorted(documented) == sorted(actual)
+
+
+def test_a_flag_may_have_one_dash_or_two_and_its_value_behind_an_equals_sign_and_a_switch_has_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    corefile = str(ROOT / "config/demo/Corefile")
+    for words in (
+        ["-conf", corefile],
+        ["--conf", corefile],
+        [f"-conf={corefile}"],
+        ["-conf", "none", "-conf", corefile],
+    ):
+        assert cli.main(["check", *words]) == 0
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["-version=true"])
+    assert "-version" in capsys.readouterr().err
+
+
+def variables_read() -> set[str]:
+    """Each expression by which some module takes a variable out of an environment."""
+    found = set()
+    for path in (ROOT / "topodns").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+                of, name = ast.unparse(node.func.value), ast.unparse(node.args[0])
+            elif isinstance(node, ast.Subscript):
+                of, name = ast.unparse(node.value), ast.unparse(node.slice)
+            else:
+                continue
+            if of.endswith(("environ", "environment")):
+                found.add(name)
+    return found
+
+
+def test_every_variable_that_is_read_is_in_the_manual() -> None:
+    assert variables_read() == READ_AS.keys()
+    cells = ", ".join(VARIABLE_ROW.findall(section("Environment variables")))
+    assert set(re.findall(r"\w+", cells)) == {*READ_AS.values(), *READ_BY_OPENSSL}
+
+
+def test_the_variable_of_a_service_is_named_as_the_manual_says() -> None:
+    assert (
+        find_cluster_dns("kube-dns-upstream", {"KUBE_DNS_UPSTREAM_SERVICE_HOST": "10.96.0.11"}).address == "10.96.0.11"
+    )
+
+
+def test_every_signal_that_is_heard_is_in_the_manual() -> None:
+    heard = set(SIGNAL.findall((ROOT / "topodns/app.py").read_text(encoding="utf-8")))
+    rows = re.findall(r"^\| (SIG[^|]*) \|", section("Signals"), re.MULTILINE)
+    assert {name for row in rows for name in SIGNAL.findall(row)} == heard
