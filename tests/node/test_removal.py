@@ -1,7 +1,6 @@
 """What a node cache leaves behind that was killed and not started again goes as docs/node-cache.md says."""
 
 import os
-import re
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -11,17 +10,10 @@ import pytest
 from tests.support.namespaces import CLUSTER_DNS
 from tests.support.node_processes import dig, node_cache
 from tests.support.node_scene import NodeScene
-from tests.support.process import ROOT, until
+from tests.support.process import until
+from tests.support.runnable import block
 
 pytestmark = pytest.mark.usefixtures("servers")
-
-
-def documented() -> str:
-    """The commands of the section "Remove"."""
-    section = (ROOT / "docs/node-cache.md").read_text(encoding="utf-8").partition("\n### Remove\n")[2]
-    found = re.search(r"^```sh\n(.*?)^```$", section.partition("\n### ")[0], re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
 
 
 @pytest.mark.parametrize("firewall", ["nftables", "iptables"])
@@ -37,6 +29,6 @@ def test_what_is_left_of_one_that_was_killed_with_its_supervisor_is_gone_after_t
         cache.process.wait()
         until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), "both are gone")
         assert node.leftovers() != []
-        node.namespace.run("sh", ["-c", documented()])
+        node.namespace.run("sh", ["-c", block("docs/node-cache.md", "remove").text])
         assert node.leftovers() == []
         assert dig(cluster.pod, CLUSTER_DNS[4], "web.shop.svc.cluster.local") == ["10.96.10.20"]

@@ -1,13 +1,24 @@
 """The commands of our documents that need nothing but this clone do what is said there, as they stand."""
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.support.documents import ROOT
 from tests.support.process import until
-from tests.support.runnable import Block, BlockFailed, blocks_in
+from tests.support.runnable import Block, BlockFailed, block, blocks_in
 
 HERE = Path(__file__).parent
+# Says of the two ConfigMaps what kubectl does: one member of the one, all of the other or nothing.
+KUBECTL = """#!/bin/sh
+case "$*" in
+  *' configmap coredns -o jsonpath={.data.Corefile}') cat "$COREFILE";;
+  *' configmap coredns-custom --ignore-not-found -o json') printf '%s' "$CUSTOM";;
+  *) exit 1;;
+esac
+"""
 
 
 def marked(*lines: str) -> Block:
@@ -49,3 +60,27 @@ def test_what_a_block_starts_in_the_background_ends_with_it() -> None:
 def test_a_mark_of_nothing_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"b\.md:1: expected <!-- run: NAME -->"):
         list(blocks_in("b.md", text))
+
+
+def test_the_two_commands_of_the_readme_are_there_and_lead_to_the_server_and_the_tests() -> None:
+    said = block("README.md", "two-commands").run({"MAKEFLAGS": "--dry-run"})
+    assert "/topodns -conf config/demo/Corefile -dns.port 5300\n" in said
+    assert "-m pytest tests/unit\n" in said
+    assert "tests/stories\n" in said
+
+
+@pytest.mark.parametrize("custom", [{}, {"log.override": "log\n"}], ids=["nothing else", "with coredns-custom"])
+def test_what_a_corefile_would_mean_is_seen_by_the_commands_of_the_guide(
+    tmp_path: Path, custom: dict[str, str]
+) -> None:
+    (tmp_path / "kubectl").write_text(KUBECTL)
+    (tmp_path / "kubectl").chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "TOPODNS": str(ROOT),
+        "COREFILE": str(ROOT / "config/corefiles/aks/Corefile"),
+        "CUSTOM": json.dumps({"data": custom}) if custom else "",
+    }
+    said = block("docs/migrate-from-coredns.md", "look").run(environment, tmp_path)
+    assert "Corefile: the image can be swapped: " in said
+    assert ("custom/log.override:1: log: " in said) == bool(custom)
