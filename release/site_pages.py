@@ -19,6 +19,7 @@ _ASSETS: Final = "assets/mermaid"
 _LINK: Final = re.compile(r"(?<=\]\()([^()\s#:]+)(?=[#)])")
 _ROW: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`]+`")
+_BULLET: Final = re.compile(r"(?:\d+\.|-) +")
 _LANGUAGES: Final = {".json": "json", ".py": "python", ".yaml": "yaml"}
 
 
@@ -46,6 +47,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     text = _LINK.sub(to_its_page, markdown)
     text = _ROW.sub(lambda row: _CODE.sub(_unescaped, row[0]), text)
+    text = "".join(_indented(text))
     return text if mermaid.kept() else text.replace("```mermaid\n", "```text\n")
 
 
@@ -60,6 +62,26 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 def _unescaped(code: "re.Match[str]") -> str:
     """GitHub wants a bar escaped in a table's code, too; Python-Markdown would show the backslash."""
     return code[0].replace(r"\|", "|")
+
+
+def _indented(text: str) -> Iterator[str]:
+    """The lines, with lists as Python-Markdown wants them: four blanks before what belongs to an item, whatever its
+    bullet, and an empty line before the first item, or before one that follows a second paragraph.
+    """
+    width = 0  # of the bullet of the item that we are in
+    fenced = loose = False
+    before = ""
+    for line in text.splitlines(keepends=True):
+        fenced ^= line.startswith("```")
+        bullet = None if fenced else _BULLET.match(line)
+        if bullet:
+            yield "\n" if before.strip() and (loose or not width) else ""
+            width, loose = len(bullet[0]), False
+        elif line.strip() and not line.startswith(" " * width):
+            width = 0
+        loose = loose or not line.strip()
+        yield " " * (4 - width) + line if width and line.strip() and not bullet else line
+        before = line
 
 
 def _name(path: Path) -> str:

@@ -4,6 +4,7 @@ import filecmp
 import re
 import shutil
 import subprocess
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,13 @@ def drawing() -> Path:
     return mermaid.FOLDER / mermaid.SCRIPT
 
 
-def test_every_document_has_a_page_with_all_that_github_shows_of_it(site: Site) -> None:
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_document_has_a_page_with_all_that_github_shows_of_it(site: Site, name: str) -> None:
     markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    for name, text in DOCUMENTS.items():
-        here, there = site.page_of(name), Reading(markdown.render(text))
-        assert (name, here.words) == (name, there.words)
-        assert (name, here.shapes) == (name, there.shapes)
+    here, there = site.page_of(name), Reading(markdown.render(DOCUMENTS[name]))
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(here.words, there.words, strict=False)))
+    assert here.words[same : same + 20] == there.words[same : same + 20]
+    assert here.shapes == there.shapes
 
 
 def test_every_link_leads_to_a_page_and_an_anchor_of_the_site(site: Site) -> None:
