@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 .PHONY: help install run test test-unit test-stories test-node test-cluster test-e2e test-crowd test-differential test-chart test-dashboards test-release test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.runtime ## create .venv with .venv/bin/topodns from requirements.lock
 

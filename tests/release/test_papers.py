@@ -18,11 +18,11 @@ KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")  # Ke
 def targets(name: str = "Makefile") -> dict[str, list[str]]:
     """The targets for people, each with what it depends on."""
     text = (ROOT / name).read_text(encoding="utf-8")
-    return {target: needed.split() for target, needed in re.findall(r"^([a-z-]+):([^#\n]*)##", text, re.MULTILINE)}
+    return {target: needed.split() for target, needed in re.findall(r"^([a-z0-9-]+):([^#\n]*)##", text, re.MULTILINE)}
 
 
 def called_targets() -> set[str]:
-    lines = re.findall(r"run: make ([a-z -]+)", WORKFLOW)
+    lines = re.findall(r"run: make ([a-z0-9 -]+)", WORKFLOW)
     return {name for words in lines for name in words.split()}
 
 
