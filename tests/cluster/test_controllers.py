@@ -4,11 +4,8 @@ import pytest
 
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Place
-from tests.support.kube.nearness import Answers, answers, of_everybody, of_nearest, of_node, of_zone
+from tests.support.kube.key_services import expected, members, seen, services
 from tests.support.kube.objects import (
-    HOSTNAME,
-    ZONE,
-    Object,
     headless,
     pause_container,
     pod,
@@ -21,31 +18,6 @@ from tests.support.kube.servers import Server
 from tests.support.kube.waiting import becomes
 
 PROGRAMMING_LATENCY = "coredns_kubernetes_dns_programming_duration_seconds"
-NEAREST = f"{HOSTNAME},{ZONE},*"
-
-
-def services(app: str) -> list[Object]:
-    """One Service without keys and one for each way to choose, all of the same pods."""
-    return [
-        headless(app, app=app),
-        headless("near", ZONE, app=app),
-        headless("local", HOSTNAME, app=app),
-        headless("soft", NEAREST, app=app),
-    ]
-
-
-def seen(place: Place, askers: Askers, app: str) -> dict[str, Answers]:
-    return {name: answers(askers, place.fqdn(name)) for name in (app, "near", "local", "soft")}
-
-
-def expected(place: Place, app: str) -> dict[str, Answers]:
-    cluster, pods = place.cluster, place.ready_pods(app)
-    chosen = {app: of_everybody, "near": of_zone, "local": of_node, "soft": of_nearest}
-    return {name: _or_nxdomain(choose(cluster, pods), bool(pods)) for name, choose in chosen.items()}
-
-
-def _or_nxdomain(found: Answers, exists: bool) -> Answers:
-    return found if exists else {node: {"NXDOMAIN"} for node in found}
 
 
 def test_each_client_of_a_deployment_gets_exactly_the_pods_of_its_zone_and_of_its_node(
@@ -76,7 +48,7 @@ def test_an_unready_pod_is_not_told_to_anybody_and_the_next_key_is_tried(place: 
     place.run(pods["node1"], "rm", "/tmp/ready")
     becomes(lambda: len(place.ready_pods("web")), 2)
     becomes(lambda: seen(place, askers, "web"), expected(place, "web"))
-    assert askers["node1"].addresses(place.fqdn("soft")) == {pods["node2"].ip}  # its zone's
+    assert askers["node1"].addresses(place.fqdn("web-soft")) == {pods["node2"].ip}  # its zone's
     place.run(pods["node1"], "touch", "/tmp/ready")
     place.pods_once_ready("web", 3)
     becomes(lambda: seen(place, askers, "web"), expected(place, "web"))
@@ -94,7 +66,7 @@ def test_a_terminating_pod_is_gone_from_answers_while_it_still_runs(place: Place
     becomes(lambda: len(place.ready_pods("web")), 1)
     becomes(lambda: seen(place, askers, "web"), expected(place, "web"))
     assert [pod.name for pod in place.pods("web") if pod.terminating] == ["goes"]
-    assert askers["node4"].addresses(place.fqdn("near")) == set()  # NODATA: others still get some
+    assert askers["node4"].addresses(place.fqdn("web-near")) == set()  # NODATA: others still get some
     place.delete("Pod", "goes", grace=0)
 
 
@@ -135,16 +107,6 @@ def stateful_set(place: Place) -> Place:
     return place
 
 
-def members(place: Place, askers: Askers, number: int) -> Answers:
-    """What the names of the members lead to, as every client sees it."""
-    names = [f"db-{i}" for i in range(number)]
-    found = {}
-    for name in names:
-        (everybody,) = {frozenset(asker.addresses(place.fqdn(f"{name}.db"))) for asker in askers.values()}
-        found[name] = set(everybody)
-    return found
-
-
 def test_a_stateful_set_has_names_for_exactly_the_members_it_has(stateful_set: Place, askers: Askers) -> None:
     place = stateful_set
     for number in (3, 4, 1):
@@ -152,7 +114,7 @@ def test_a_stateful_set_has_names_for_exactly_the_members_it_has(stateful_set: P
         pods = place.pods_once_ready("db", number)
         becomes(lambda: seen(place, askers, "db"), expected(place, "db"))
         missing = {f"db-{i}": {"NXDOMAIN"} for i in range(number, 4)}
-        becomes(lambda: members(place, askers, 4), missing | {pod.name: {pod.ip} for pod in pods})
+        becomes(lambda: members(place, askers, "db", 4), missing | {pod.name: {pod.ip} for pod in pods})
 
 
 def test_a_rolled_stateful_set_is_never_without_an_answer_nor_has_a_strangers(
@@ -176,4 +138,4 @@ def test_a_rolled_stateful_set_is_never_without_an_answer_nor_has_a_strangers(
 
     becomes(rolled, True)
     becomes(lambda: seen(place, askers, "db"), expected(place, "db"))
-    becomes(lambda: members(place, askers, 3), {pod.name: {pod.ip} for pod in place.pods("db")})
+    becomes(lambda: members(place, askers, "db", 3), {pod.name: {pod.ip} for pod in place.pods("db")})

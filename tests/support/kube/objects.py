@@ -74,8 +74,8 @@ def pod(name: str, app: str, container: Object, node: str = "", grace: int = 1, 
 
 
 def spread(app: str, key: str = HOSTNAME) -> Object:
-    """Pod spec: at most one more of these pods in one place than in another."""
-    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+    """Pod spec: at most one more of these pods in one place than in another, of the places that take any."""
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": "Honor"}
     return {"topologySpreadConstraints": [constraint | {"labelSelector": {"matchLabels": {"app": app}}}]}
 
 

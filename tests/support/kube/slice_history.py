@@ -1,17 +1,29 @@
 """What EndpointSlices said over time, as one who watches them was told: by it answers can be judged afterwards."""
 
 import json
+import math
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from tests.kubelab.lab import Lab
 from tests.support.kube.choice import SERVICE_NAME, Endpoint, ready_endpoints
 
 Slices = tuple[frozenset[Endpoint], ...]
+
+
+class _Moment(NamedTuple):
+    """What was ready from this time on, by time.monotonic()."""
+
+    since: float
+    slices: Slices
+
+    def endpoints(self) -> frozenset[Endpoint]:
+        return frozenset(chain.from_iterable(self.slices))
 
 
 class SliceHistory:
@@ -21,16 +33,24 @@ class SliceHistory:
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, frozenset[Endpoint]]] = {}
-        self._moments: dict[str, list[Slices]] = {}
+        self._moments: dict[str, list[_Moment]] = {}
 
     def moments(self, service: str) -> Iterator[frozenset[Endpoint]]:
         """What was ready behind it, from the first event to the last."""
-        return (frozenset(chain.from_iterable(slices)) for slices in list(self._moments.get(service, ())))
+        return (moment.endpoints() for moment in list(self._moments.get(service, ())))
+
+    def between(self, service: str, begin: float, end: float) -> Iterator[frozenset[Endpoint]]:
+        """What was ready behind it at some time of these, by time.monotonic()."""
+        moments = list(self._moments.get(service, ()))
+        ends = [*(moment.since for moment in moments[1:]), math.inf]
+        for moment, until in zip(moments, ends, strict=True):
+            if moment.since <= end and until >= begin:
+                yield moment.endpoints()
 
     def latest(self, service: str) -> frozenset[Endpoint] | None:
         """None: nothing is known yet."""
         moments = self._moments.get(service)
-        return frozenset(chain.from_iterable(moments[-1])) if moments else None
+        return moments[-1].endpoints() if moments else None
 
     def follow(self, events: IO[bytes]) -> None:
         """To the end, which may cut an event short."""
@@ -44,7 +64,7 @@ class SliceHistory:
         service = metadata["labels"][SERVICE_NAME]
         held = self._held.setdefault(service, {})
         held[metadata["name"]] = frozenset() if event["type"] == "DELETED" else ready_endpoints(slice_)
-        self._moments.setdefault(service, []).append(tuple(held.values()))
+        self._moments.setdefault(service, []).append(_Moment(time.monotonic(), tuple(held.values())))
 
 
 def never_right(answers: Iterable[frozenset[str]], moments: Iterable[frozenset[str]]) -> frozenset[str] | None:
