@@ -13,13 +13,14 @@ from typing import Final
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS
+from tests.support.kube.askers import asker
 from tests.support.kube.bystanders import asked_all_the_time
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
 from tests.support.kube.key_services import RACK, expected, keys_by_service, members, seen, services
 from tests.support.kube.loads import load
 from tests.support.kube.nearness import answers
-from tests.support.kube.objects import ZONE, pause_container, pod_spec, spread, workload
+from tests.support.kube.objects import ZONE, pause_container, pod, pod_spec, sleeping_container, spread, workload
 from tests.support.kube.operators import Operator
 from tests.support.kube.waiting import becomes, eventually
 
@@ -127,6 +128,12 @@ def dashed(address: str) -> str:
     return address.replace(".", "-")
 
 
+def of_unknown(place: Place) -> dict[str, set[str]]:
+    """What a client is told of `web` whose node nobody knows."""
+    everything = {pod.ip for pod in place.ready_pods("web")}
+    return {name: set() if keys and keys[-1] != "*" else everything for name, keys in keys_by_service("web").items()}
+
+
 @NFTABLES_ONLY
 def test_processes_on_a_nodes_network_get_their_own_except_from_a_server_on_that_node(
     shop: Place, askers: Askers, host_askers: Askers, cluster: Cluster
@@ -135,15 +142,25 @@ def test_processes_on_a_nodes_network_get_their_own_except_from_a_server_on_that
     settle(shop, askers)
     right = expected(shop, "web")
     servers = dns_pods(cluster)
-    for name, keys in keys_by_service("web").items():
-        everybody = right["web"]["node1"]
-        unlocated = everybody if not keys or keys[-1] == "*" else set()
+    unknown = of_unknown(shop)
+    for name in keys_by_service("web"):
         for server in servers:
             told = {node: asker.addresses(shop.fqdn(name), to=server.ip) for node, asker in host_askers.items()}
-            assert told == right[name] | {server.node: unlocated}, (name, server)
+            assert told == right[name] | {server.node: unknown[name]}, (name, server)
         elsewhere = set(cluster.nodes) - {server.node for server in servers}
         told = {node: host_askers[node].addresses(shop.fqdn(name)) for node in elsewhere}
         assert told == {node: right[name][node] for node in elsewhere}
+
+
+@NFTABLES_ONLY
+def test_a_pod_behind_no_service_is_unknown_in_a_cluster_this_small(shop: Place, cluster: Cluster) -> None:
+    """docs/topology.md#methods: fewer endpoints than it takes to verify podCIDRs."""
+    shop.create(pod("loner", "loner", sleeping_container(), ALONE))
+    (loner,) = shop.pods_once_ready("loner", 1)
+    with asker(cluster.lab, loner) as asking:
+        told = {name: asking.addresses(shop.fqdn(name)) for name in keys_by_service("web")}
+    assert told == of_unknown(shop)
+    shop.delete("Pod", "loner", grace=0)
 
 
 def scale(operator: Operator, place: Place, what: str, replicas: int) -> None:
