@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 
 
 class Bystanders:
-    """One thread a client, which asks for these Services in turn until it is told to stop."""
+    """One thread a client, which asks for these Services in turn, in whole rounds, until it is told to stop."""
 
     def __init__(self, place: Place, keys: Keys, history: SliceHistory) -> None:
         self.asked: list[Asked] = []
@@ -37,13 +37,17 @@ class Bystanders:
         self._over = threading.Event()
 
     def ask_on(self, client: Asker) -> None:
-        while True:
+        """Each round is of all the Services."""
+        while not self._over.is_set():
             for service in self._keys:
                 begin = time.monotonic()
                 answer = frozenset(client.addresses(self._place.fqdn(service)))
                 self.asked.append(Asked(service, client.pod.node, begin, time.monotonic(), answer))
-                if self._over.wait(_PAUSE):
-                    return
+                time.sleep(_PAUSE)
+
+    def have_asked(self, rounds: int) -> bool:
+        """Whether so many are over, all clients taken together."""
+        return len(self.asked) >= rounds * len(self._keys)
 
     def stop(self) -> None:
         self._over.set()
@@ -75,6 +79,7 @@ def asked_all_the_time(place: Place, keys: Keys, clients: Sequence[PodView]) -> 
         labels = [node_labels(place.cluster)]
         asking = [stack.enter_context(asker(place.cluster.lab, pod)) for pod in clients]
         with _threads(bystanders, asking):
+            eventually(lambda: bystanders.have_asked(len(asking)), "a first round of questions")
             yield
         labels.append(node_labels(place.cluster))
         eventually(bystanders.follows, "the last slices")
