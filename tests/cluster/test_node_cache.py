@@ -14,12 +14,11 @@ from tests.cluster.conftest import COREFILE
 from tests.kubelab.lab import Lab
 from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, Options, node_list
 from tests.support.kube.askers import Asker, Unanswered
-from tests.support.kube.choice import node_labels
 from tests.support.kube.clients import Askers, askers_of, client_pods
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.labs import lab_of
 from tests.support.kube.loads import Load, load
-from tests.support.kube.nearness import of_keys
+from tests.support.kube.nearness import of_zone
 from tests.support.kube.node_caches import (
     CAPABILITIES,
     ClusterDns,
@@ -162,7 +161,7 @@ def test_pods_of_each_node_get_their_own_endpoints_of_the_same_name(
     caches: NodeCaches, cluster: Cluster, clients: Place, askers: Askers
 ) -> None:
     zonal, nodal = clients.fqdn("client"), clients.fqdn(NAME)
-    near = of_keys([ZONE], [asker.pod for asker in askers.values()], node_labels(cluster))
+    near = of_zone(cluster, [asker.pod for asker in askers.values()])
     assert near["node1"] == near["node2"] != near["node3"]
     becomes(lambda: {node: each.addresses(zonal) for node, each in askers.items()}, near)
     for address in LISTENING:

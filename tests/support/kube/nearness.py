@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tests.support.kube.askers import Asker
-from tests.support.kube.choice import Endpoint, Labels, chosen
-from tests.support.kube.cluster import PodView
+from tests.support.kube.choice import Endpoint, Labels, chosen, node_labels
+from tests.support.kube.cluster import Cluster, PodView
+from tests.support.kube.objects import ZONE
 
 Answers = dict[str, set[str]]  # by the client's node
 
@@ -17,3 +18,11 @@ def of_keys(keys: Sequence[str], pods: Iterable[PodView], labels: Labels) -> Ans
     """On each Node there is: the first addresses of the pods that these keys choose, or of all without keys."""
     endpoints = [Endpoint(pod.ip, pod.node, "") for pod in pods]
     return {node: set(chosen(endpoints, keys, node, labels)) for node in labels}
+
+
+def of_everybody(cluster: Cluster, pods: Iterable[PodView]) -> Answers:
+    return of_keys((), pods, node_labels(cluster))
+
+
+def of_zone(cluster: Cluster, pods: Iterable[PodView]) -> Answers:
+    return of_keys((ZONE,), pods, node_labels(cluster))
