@@ -5,7 +5,7 @@ A lab for each mode of kube-proxy, in which the scenarios follow each other; wha
 that asks for it. The first scenario is README's chapter about installing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,20 @@ SCENARIOS: Final = (
     "test_quick_start",
 )
 
+FIGURES: Final = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[FIGURES] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What was measured, whatever else is printed."""
+    if config.stash[FIGURES]:
+        terminalreporter.section("figures")
+        for line in config.stash[FIGURES]:
+            terminalreporter.write_line(line)
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """One line where none of it can be tried; else in order, the labs one after the other."""
@@ -53,6 +67,12 @@ def _lab_of(item: pytest.Item) -> str:
     """So that the lab with nftables, which has all the scenarios, comes first."""
     assert isinstance(item, pytest.Function)
     return "" if item.callspec.params["proxy_mode"] == "nftables" else "later"
+
+
+@pytest.fixture(scope="session")
+def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """A line with what was measured, for the end of the session."""
+    return pytestconfig.stash[FIGURES].append
 
 
 @pytest.fixture(scope="session", params=["nftables", "iptables"])

@@ -1,22 +1,16 @@
-"""Node caches as they ship: config/kubernetes/node-cache on the nodes of a lab, and the cluster DNS behind them."""
+"""The node caches of a release on the nodes of a lab, and what they do there."""
 
 import json
-import os
-import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_address
-from itertools import count, product
-from pathlib import Path
+from itertools import product
 from typing import Final
-
-import yaml
 
 from tests.kubelab.machine import LabError, Machine
 from tests.support.kube.cluster import Cluster, PodView, view
-from tests.support.kube.image import ROOT, TOPODNS_IMAGE
-from tests.support.kube.objects import Object, metadata, workload
-from tests.support.kube.servers import ACCOUNT, NAMESPACE, cluster_dns_service, protocols, samples, server_pod
+from tests.support.kube.operators import Operator
+from tests.support.kube.servers import NAMESPACE, samples
 from tests.support.kube.waiting import PATIENCE, eventually
 
 NAME: Final = "node-local-dns"
@@ -25,76 +19,39 @@ CAPABILITIES: Final = 1 << 10 | 1 << 12  # CAP_NET_BIND_SERVICE and CAP_NET_ADMI
 METRICS: Final = 9253
 IPTABLES: Final = ("raw", "mangle", "nat", "filter")
 
-_MANIFESTS: Final = ROOT / "config/kubernetes/node-cache"
+_UPGRADE: Final = ("helm", "-n", NAMESPACE, "upgrade", "topodns", "charts/topodns", "--reuse-values", "--wait")
 _LABEL: Final = "k8s-app"
 _ROLL: Final = PATIENCE * 2  # seconds, node by node
 _OF_IPTABLES: Final = frozenset(f"table {family} {name}" for family, name in product(("ip", "ip6"), IPTABLES))
 
-_numbers = count(1)
-
-
-class ClusterDns:
-    """topodns as the cluster DNS, with two replicas."""
-
-    def __init__(self, cluster: Cluster, corefile: str, addresses: list[str]) -> None:
-        self._cluster = cluster
-        service = cluster_dns_service(addresses, "")
-        service["spec"]["selector"] = {_LABEL: "kube-dns"}
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("cluster-dns")}
-        cluster.create(NAMESPACE, service, config | {"data": {"Corefile": corefile}}, _deployment())
-        eventually(
-            lambda: len(self._pods()) == 2 and all(pod.ready for pod in self._pods()), "the cluster DNS is ready"
-        )
-
-    def protocols(self) -> dict[str, str]:
-        """By name asked for: how the last such query came. A node cache asks over TCP, pods themselves over UDP."""
-        return protocols("".join(self._cluster.logs(NAMESPACE, pod.name) for pod in self._pods()))
-
-    def nodes(self) -> set[str]:
-        return {pod.node for pod in self._pods()}
-
-    def _pods(self) -> list[PodView]:
-        return [view(pod) for pod in self._cluster.list("Pod", NAMESPACE, f"{_LABEL}=kube-dns")]
-
-
-def _deployment() -> Object:
-    spec = server_pod("cluster-dns", "", False, ACCOUNT, TOPODNS_IMAGE)["spec"]
-    made = workload("Deployment", "cluster-dns", {"replicas": 2}, spec)
-    made["spec"]["selector"]["matchLabels"] = made["spec"]["template"]["metadata"]["labels"] = {_LABEL: "kube-dns"}
-    return made
-
 
 class NodeCaches:
-    """The DaemonSet and what belongs to it, with arguments of their own behind those of the manifest.
+    """The DaemonSet of a release. What is on the nodes now counts as there before the node caches."""
 
-    `directory` is for an overlay of the manifests. What is on the nodes now counts as there before the node caches.
-    """
-
-    def __init__(self, cluster: Cluster, directory: Path, *arguments: str) -> None:
-        self.cluster, self._overlay = cluster, directory
+    def __init__(self, cluster: Cluster, operator: Operator) -> None:
+        self.cluster, self._operator = cluster, operator
         self._before = {name: traces(cluster.lab.machine(name)) for name in cluster.nodes}
-        name, _, tag = TOPODNS_IMAGE.partition(":")
-        overlay = {
-            "resources": [os.path.relpath(_MANIFESTS, directory.resolve())],
-            "images": [{"name": "topodns", "newName": name, "newTag": tag}],
-            "patches": [{"target": {"kind": "DaemonSet"}, "patch": _appended(arguments)}] if arguments else [],
-        }
-        (directory / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
 
-    def install(self) -> None:
-        """As the documentation says; returns when all are ready."""
-        self._kubectl("apply", "-k", str(self._overlay))
+    def configure(self, *values: str) -> None:
+        """For when they are switched on; `values` are words for helm."""
+        self._operator.run(*_UPGRADE, *values)
+
+    def switch_on(self, block: str = "node-cache") -> None:
+        """By this block of docs/install.md; returns when all are ready."""
+        self._operator.follow("docs/install.md", block)
         self._await_settled()
 
-    def remove(self) -> None:
-        """Returns when the last one has gone."""
-        self._kubectl("delete", "-k", str(self._overlay))
+    def switch_off(self) -> None:
+        """By that document; returns when the last one has gone."""
+        self._operator.follow("docs/install.md", "node-cache-off")
+        self.await_gone()
+
+    def await_gone(self) -> None:
         eventually(lambda: not self._pods(), "the node caches have gone")
 
-    def roll(self, change: Object | None = None) -> None:
-        """Replace every pod, each by one of a template with this change; returns when all are."""
-        stamp = {"metadata": {"annotations": {"rolled": str(next(_numbers))}}}
-        self.cluster.patch("DaemonSet", NAMESPACE, NAME, {"spec": {"template": stamp | (change or {})}})
+    def roll(self) -> None:
+        """Replace every pod; returns when all are."""
+        self._operator.run("kubectl", "-n", NAMESPACE, "rollout", "restart", f"daemonset/{NAME}")
         self._await_settled()
 
     def settled(self) -> bool:
@@ -140,16 +97,6 @@ class NodeCaches:
             eventually(self.settled, "a ready node cache on each node", _ROLL)
         except AssertionError as problem:
             raise AssertionError(f"{problem}\n{self.logs()}") from None
-
-    def _kubectl(self, *words: str) -> None:
-        done = subprocess.run(self.cluster.lab.kubectl(*words), capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
-
-def _appended(arguments: Iterable[str]) -> str:
-    """A patch of the DaemonSet (RFC 6902)."""
-    end = "/spec/template/spec/containers/0/args/-"
-    return json.dumps([{"op": "add", "path": end, "value": argument} for argument in arguments])
 
 
 def traces(machine: Machine) -> set[str]:

@@ -15,8 +15,8 @@ from tests.support.kube.image import ROOT, TOPODNS_IMAGE
 from tests.support.kube.objects import Object, metadata, pod_spec
 from tests.support.kube.waiting import eventually
 
-# REMOTE:PORT - ID "TYPE IN NAME. PROTOCOL ...
-_LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. (\w+)")
+# REMOTE:PORT - ID "TYPE IN NAME. ...
+_LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. ")
 
 NAMESPACE: Final = "kube-system"
 ACCOUNT: Final = "topodns"
@@ -83,11 +83,6 @@ def samples(text: str, sample_name: str, /, **labels: str) -> float:
 def remotes(logs: str) -> dict[str, str]:
     """By name asked for: the source address of the last such query in what `log` has written."""
     return {found[2]: found[1] for found in _LOGGED.finditer(logs)}
-
-
-def protocols(logs: str) -> dict[str, str]:
-    """The same for "udp" or "tcp"."""
-    return {found[2]: found[3] for found in _LOGGED.finditer(logs)}
 
 
 @contextmanager
