@@ -36,7 +36,7 @@ class NodeCaches:
         """For when they are switched on; `values` are words for helm."""
         self._operator.run(*_UPGRADE, *values)
 
-    def switch_on(self, block: str = "node-cache") -> None:
+    def switch_on(self, block: str) -> None:
         """By this block of docs/install.md; returns when all are ready."""
         self._operator.follow("docs/install.md", block)
         self._await_settled()
