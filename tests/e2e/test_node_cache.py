@@ -389,7 +389,7 @@ def test_the_plain_manifests_bring_it_and_take_it_away(
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     operator.run("kubectl", "apply", "-k", str(tmp_path))
     operator.run("kubectl", "-n", "kube-system", "rollout", "status", "daemonset", "node-local-dns")
-    assert [asker.ask(ASKED, to).rcode for asker, to in product(askers.values(), OWN)] == ["NOERROR"] * 8
+    assert {asker.ask(ASKED, to).rcode for asker, to in product(askers.values(), OWN)} == {"NOERROR"}
     operator.run("kubectl", "delete", "-k", str(tmp_path))
     before_caches.await_gone()
     assert before_caches.leftovers() == {}
