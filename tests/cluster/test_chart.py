@@ -1,5 +1,5 @@
 """The chart and the plain manifests on a real API server, which takes what they render. The admission policy refuses
-what the server would call invalid; a release goes from beside the cluster DNS to its place and back.
+what the server would call invalid. tests/e2e goes the ways of docs/install.md.
 """
 
 import json
@@ -16,16 +16,15 @@ import yaml
 
 from tests.cluster.conftest import Serve
 from tests.kubelab.api import Answer
-from tests.kubelab.programs import COREDNS
 from tests.support.chart.helm import HELM, ROOT, rendered
 from tests.support.chart.manifests import BASES
 from tests.support.chart.matrix import MATRIX
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.coredns import COREDNS_IMAGE
 from tests.support.kube.image import TOPODNS_IMAGE
-from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, metadata, pod, sleeping_container, workload
+from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, pod, sleeping_container
 from tests.support.kube.releases import Release
-from tests.support.kube.servers import granted, permissions, server_pod
 from tests.support.kube.waiting import becomes, eventually
 from tests.support.topology_key_cases import CASES, Case
 
@@ -33,8 +32,6 @@ pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `m
 
 OPERATORS = {"ServiceMonitor", "PrometheusRule"}  # kinds that the Prometheus operator brings
 ADDRESS = "10.96.0.77"
-COREDNS_IMAGE = f"localhost/coredns:{COREDNS.version}"
-NODE_CACHE = "169.254.20.10"
 NAME = "kubernetes.default.svc.cluster.local"
 FIRST_SERVICE = {"10.96.0.1"}
 
@@ -209,65 +206,6 @@ def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_i
     trial.remove()
     assert address(cluster, trial, "kube-dns") == ADDRESS
     becomes(lambda: serving(cluster, trial, "kube-dns"), [])
-
-
-@pytest.fixture
-def coredns(cluster: Cluster, trial: Release) -> Iterator[Release]:
-    """CoreDNS as the cluster DNS of the trial's namespace, as kubeadm installs it."""
-    corefile = ".:53 {\n errors\n health\n ready\n kubernetes cluster.local in-addr.arpa ip6.arpa\n}\n"
-    spec = server_pod("coredns", "", False, "coredns", COREDNS_IMAGE)["spec"]
-    deployment = workload("Deployment", "coredns", {"replicas": 1}, spec)
-    labels = {"k8s-app": "kube-dns"}
-    deployment["spec"]["selector"]["matchLabels"] = deployment["spec"]["template"]["metadata"]["labels"] = labels
-    ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata("kube-dns")}
-    account = permissions("rbac.yaml", account="coredns")
-    moved: list[Object] = json.loads(json.dumps(account).replace('"kube-system"', f'"{trial.namespace}"'))
-    with granted(cluster, moved):
-        cluster.create(
-            trial.namespace,
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("coredns"), "data": {"Corefile": corefile}},
-            {**service, "spec": {"selector": labels, "ports": ports, "clusterIP": ADDRESS}},
-            deployment,
-        )
-        becomes(lambda: serving(cluster, trial, "kube-dns"), ["coredns"])
-        yield trial
-
-
-def scale(cluster: Cluster, release: Release, replicas: int) -> None:
-    cluster.patch("Deployment", release.namespace, "coredns", {"spec": {"replicas": replicas}})
-
-
-def test_from_beside_the_cluster_dns_to_its_place_and_back(cluster: Cluster, askers: Askers, coredns: Release) -> None:
-    """The steps of docs/install.md."""
-    release, asker = coredns, askers["node2"]
-
-    release.install({**SMALL, "mode": "beside"})
-    becomes(lambda: asker.addresses(NAME, to=address(cluster, release, "trial")), FIRST_SERVICE)
-    assert release.test().returncode == 0
-    assert serving(cluster, release, "kube-dns") == ["coredns"]
-
-    in_its_place = {"mode": "replace", "service": {"create": False}}
-    release.install({**SMALL, **in_its_place})
-    becomes(lambda: serving(cluster, release, "kube-dns"), ["coredns", "trial", "trial"])
-    scale(cluster, release, 0)
-    becomes(lambda: serving(cluster, release, "kube-dns"), ["trial", "trial"])
-    becomes(lambda: asker.addresses(NAME, to=ADDRESS), FIRST_SERVICE)
-    assert release.test().returncode == 0
-    assert cluster.read("Service", release.namespace, "trial") is None
-
-    release.install({**SMALL, **in_its_place, "nodeCache": {"enabled": True, "dnsServer": [ADDRESS]}})
-    assert asker.addresses(NAME, to=NODE_CACHE) == FIRST_SERVICE
-    assert asker.addresses(NAME, to=ADDRESS) == FIRST_SERVICE
-    release.install({**SMALL, **in_its_place})
-    eventually(lambda: asker.addresses(NAME, to=NODE_CACHE) != FIRST_SERVICE, "the node cache has gone")
-    assert asker.addresses(NAME, to=ADDRESS) == FIRST_SERVICE
-
-    scale(cluster, release, 1)
-    becomes(lambda: serving(cluster, release, "kube-dns"), ["coredns", "trial", "trial"])
-    release.remove()
-    becomes(lambda: serving(cluster, release, "kube-dns"), ["coredns"])
-    becomes(lambda: asker.addresses(NAME, to=ADDRESS), FIRST_SERVICE)
 
 
 def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(

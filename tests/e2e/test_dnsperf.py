@@ -1,0 +1,172 @@
+"""dnsperf in pods asks the server and the node cache, and CoreDNS on the same nodes: everything is answered. What it
+costs is printed, side by side; longer than here by DNSPERF_ROUNDS, DNSPERF_SECONDS and DNSPERF_RATE.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import product
+from statistics import median
+from typing import NamedTuple
+
+import pytest
+
+from tests.kubelab.options import CLUSTER_DNS
+from tests.support.kube.clients import Askers
+from tests.support.kube.cluster import Cluster, Place, PodView, view
+from tests.support.kube.coredns import KUBEADM_COREFILE, coredns_pod
+from tests.support.kube.dnsperf import Run, dnsperf, hand_questions
+from tests.support.kube.objects import HOSTNAME, ZONE, headless, manual_slice
+from tests.support.kube.operators import Operator
+from tests.support.kube.upstream import OUTSIDE
+from tests.support.kube.waiting import becomes
+
+pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
+
+ROUNDS = int(os.environ.get("DNSPERF_ROUNDS", "1"))
+SECONDS = float(os.environ.get("DNSPERF_SECONDS", "3"))
+RATE = int(os.environ.get("DNSPERF_RATE", "1000"))  # questions a second; 0: as fast as they are answered
+
+SERVICES = 20  # of each sort
+ENDPOINTS = 6
+NODE_CACHE = "169.254.20.10"
+# The blocks of NodeLocal DNSCache's template, in a pod of their own.
+CACHING = """\
+cluster.local:53 {
+    errors
+    cache {
+        success 9984 30
+        denial 9984 5
+    }
+    forward . UPSTREAM {
+        force_tcp
+    }
+}
+.:53 {
+    errors
+    ready
+    cache 30
+    forward . /etc/resolv.conf
+}
+"""
+
+
+class Subject(NamedTuple):
+    """Who is asked, where from, and the pods that answer."""
+
+    title: str
+    address: str
+    client: PodView
+    servers: list[PodView]
+
+
+@pytest.fixture(scope="module")
+def questions(cluster: Cluster) -> Iterator[list[str]]:
+    """Half Services, with a ClusterIP and headless with keys, half what the search path makes of names, and outside."""
+    with cluster.namespace() as place:
+        nodes = [cluster.nodes[i % len(cluster.nodes)] for i in range(ENDPOINTS)]
+        for number in range(SERVICES):
+            name = f"headless{number}"
+            addresses = [(f"198.51.{100 + number}.{i + 1}", node) for i, node in enumerate(nodes)]
+            virtual = headless(f"web{number}", clusterIP="")
+            keyed = headless(name, f"{HOSTNAME},{ZONE},*", app="")
+            place.create(virtual, keyed, manual_slice(name, name, addresses))
+        services = [place.fqdn(f"{sort}{number}") for number in range(SERVICES) for sort in ("web", "headless")]
+        searched = [f"{OUTSIDE}.{place.name}.svc.cluster.local", f"{OUTSIDE}.svc.cluster.local", OUTSIDE]
+        names = [name for service in services for name in (service, f"{service}.svc.cluster.local")]
+        yield [f"{name} {rtype}" for name, rtype in product([*names, *searched * 5], ("A", "AAAA"))]
+
+
+def service_address(cluster: Cluster, name: str) -> str:
+    found = cluster.read("Service", "kube-system", name)
+    assert found is not None
+    return str(found["spec"]["clusterIP"])
+
+
+def workload_pods(cluster: Cluster, label: str) -> list[PodView]:
+    return [view(pod) for pod in cluster.list("Pod", "kube-system", f"k8s-app={label}")]
+
+
+class Placed(NamedTuple):
+    """Two pods that ask, and the server beside the first."""
+
+    beside: PodView
+    server: PodView
+    elsewhere: PodView  # on a node without a server
+
+
+@pytest.fixture(scope="module")
+def placed(askers: Askers, clients: Place, cluster: Cluster, questions: list[str]) -> Placed:
+    servers = workload_pods(cluster, "kube-dns")
+    free = next(node for node in cluster.nodes if node not in {pod.node for pod in servers})
+    placed = Placed(askers[servers[0].node].pod, servers[0], askers[free].pod)
+    for pod in (placed.beside, placed.elsewhere):
+        hand_questions(clients, pod, questions)
+    return placed
+
+
+Compare = Callable[[list[Subject]], None]
+
+
+@pytest.fixture(scope="module")
+def compare(clients: Place, say: Callable[[str], None]) -> Compare:
+    """Ask all of them in turn, as many rounds as there are to be: everything is answered."""
+
+    def compare(subjects: list[Subject]) -> None:
+        runs: dict[str, list[Run]] = {each.title: [] for each in subjects}
+        for each in subjects * ROUNDS:
+            run = dnsperf(clients, each.client, each.address, each.servers, SECONDS, RATE)
+            assert run.lost == 0, (each, run)
+            assert run.rcodes == {"NOERROR", "NXDOMAIN"}, (each, run)
+            runs[each.title].append(run)
+        for title, its in runs.items():
+            rate, cpu, latency = (median(getattr(run, name) for run in its) for name in ("rate", "cpu", "latency"))
+            say(f"dnsperf: {title}: {rate:.0f} queries/s, each {cpu:.0f} us of CPU, answered in {latency:.2f} ms")
+
+    return compare
+
+
+def test_everything_that_dnsperf_asks_the_server_is_answered(
+    cluster: Cluster, placed: Placed, compare: Compare
+) -> None:
+    servers, near = workload_pods(cluster, "kube-dns"), placed.server
+    with coredns_pod(cluster, "coredns", KUBEADM_COREFILE, near.node) as coredns:
+        compare(
+            [
+                Subject("topodns, same node", near.ip, placed.beside, [near]),
+                Subject("CoreDNS, same node", coredns.ip, placed.beside, [coredns]),
+                Subject("topodns, by ClusterIP from another node", CLUSTER_DNS, placed.elsewhere, servers),
+                Subject(
+                    "CoreDNS, by ClusterIP from another node",
+                    service_address(cluster, "coredns"),
+                    placed.elsewhere,
+                    [coredns],
+                ),
+            ]
+        )
+
+
+@pytest.fixture
+def node_cache(cluster: Cluster, operator: Operator, placed: Placed) -> Iterator[PodView]:
+    """The one on the node without a server, switched on as docs/install.md says, and off again."""
+    operator.follow("docs/install.md", "node-cache")
+    (own,) = (pod for pod in workload_pods(cluster, "node-local-dns") if pod.node == placed.elsewhere.node)
+    yield own
+    operator.run(
+        *("helm", "upgrade", "topodns", "charts/topodns", "--namespace", "kube-system"),
+        *("--reuse-values", "--wait", "--set", "nodeCache.enabled=false"),
+    )
+    becomes(lambda: workload_pods(cluster, "node-local-dns"), [])
+
+
+def test_everything_that_dnsperf_asks_the_node_cache_is_answered(
+    node_cache: PodView, cluster: Cluster, placed: Placed, compare: Compare
+) -> None:
+    caching = CACHING.replace("UPSTREAM", service_address(cluster, "kube-dns-upstream"))
+    with coredns_pod(cluster, "coredns", caching, node_cache.node) as coredns:
+        compare(
+            [
+                Subject("node cache", NODE_CACHE, placed.elsewhere, [node_cache]),
+                Subject("node cache, at the cluster DNS's address", CLUSTER_DNS, placed.elsewhere, [node_cache]),
+                Subject("CoreDNS as a cache, same node", coredns.ip, placed.elsewhere, [coredns]),
+            ]
+        )

@@ -1,0 +1,152 @@
+"""CoreDNS as the cluster DNS, replaced by the steps of docs/install.md under load, and back: nothing is lost that a
+restart of CoreDNS alone would not lose, and nothing is answered wrongly. The same for a restart of topodns.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
+from tests.support.kube.clients import Askers
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.coredns import kubeadm_coredns
+from tests.support.kube.mixed_loads import NXDOMAIN, Asked, Load, mixed_load, together
+from tests.support.kube.objects import headless, manual_slice
+from tests.support.kube.operators import Operator
+from tests.support.kube.servers import grant
+from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
+from tests.support.kube.waiting import becomes, eventually
+
+NAME = "kubernetes.default.svc.cluster.local"
+ADDRESSES = ["198.51.100.1", "198.51.100.2"]
+NODES = ["node1", "node3", "node4"]
+RATE = 200  # questions a second and node
+PODS = "k8s-app=kube-dns"
+
+Measure = Callable[[str, Callable[[], object]], Load]
+Follow = Callable[[str, list[str]], Load]
+
+
+@pytest.fixture(scope="module")
+def questions(installed: str, cluster: Cluster) -> Iterator[list[Asked]]:
+    """A ClusterIP, a headless Service, an outside name and what a search path makes of it; some over TCP."""
+    with cluster.namespace() as place:
+        endpoints = manual_slice("db", "db", [(address, "node1") for address in ADDRESSES])
+        place.create(headless("db", app=""), endpoints)
+        virtual = Asked(f"{NAME} A", CLUSTER_DNS, FIRST_SERVICES[:1])
+        db = Asked(f"{place.fqdn('db')} A", CLUSTER_DNS, ADDRESSES)
+        outside = Asked(f"{OUTSIDE} A", CLUSTER_DNS, [OUTSIDE_ADDRESS])
+        searched = Asked(f"{OUTSIDE}.svc.cluster.local A", CLUSTER_DNS, [], NXDOMAIN)
+        over_udp = [virtual, db, outside, searched]
+        yield [*over_udp, *over_udp, *over_udp, virtual._replace(tcp=True), outside._replace(tcp=True)]
+
+
+@pytest.fixture(scope="module")
+def under_load(
+    askers: Askers, cluster: Cluster, questions: list[Asked], proxy_mode: str, say: Callable[[str], None]
+) -> Measure:
+    """Do something and see it to its end under load: what became of the questions of all nodes."""
+
+    @contextmanager
+    def asking() -> Iterator[list[Load]]:
+        with ExitStack() as stack:
+            pods = [askers[node].pod for node in NODES]
+            yield [stack.enter_context(mixed_load(cluster.lab, pod, questions, RATE)) for pod in pods]
+
+    def measured(what: str, action: Callable[[], object]) -> Load:
+        with asking() as loads:
+            action()
+            eventually(lambda: not leaving(cluster), "no old pod is left")
+        say(f"{proxy_mode}: {what}: {(load := together(loads))}")
+        return load
+
+    return measured
+
+
+def leaving(cluster: Cluster) -> list[str]:
+    """The pods of the cluster DNS that have been told to end."""
+    pods = cluster.list("Pod", "kube-system", PODS)
+    return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
+
+
+def serving(cluster: Cluster, service: str = "kube-dns") -> list[str]:
+    """The workloads of the ready pods behind a Service, by the first word of their names."""
+    slices = cluster.list("EndpointSlice", "kube-system", f"kubernetes.io/service-name={service}")
+    endpoints = [each for found in slices if found["addressType"] == "IPv4" for each in found.get("endpoints") or ()]
+    return sorted(each["targetRef"]["name"].split("-")[0] for each in endpoints if each["conditions"]["ready"])
+
+
+def restart(operator: Operator, deployment: str) -> None:
+    operator.run("kubectl", "--namespace", "kube-system", "rollout", "restart", f"deployment/{deployment}")
+    operator.run("kubectl", "--namespace", "kube-system", "rollout", "status", f"deployment/{deployment}")
+
+
+@pytest.fixture(scope="module")
+def follow(under_load: Measure, cluster: Cluster, operator: Operator) -> Follow:
+    """Take a step of docs/install.md, after which these are to serve; what became of the questions meanwhile."""
+
+    def follow(name: str, then: list[str]) -> Load:
+        def step() -> None:
+            operator.follow("docs/install.md", name)
+            becomes(lambda: serving(cluster), then)
+
+        return under_load(f"docs/install.md, {name}", step)
+
+    return follow
+
+
+@pytest.fixture(scope="module")
+def beside(cluster: Cluster, operator: Operator, follow: Follow) -> Load:
+    """CoreDNS is the cluster DNS, and nothing was left of topodns but the Service; what a trial beside it has cost."""
+    operator.run("helm", "--namespace", "kube-system", "uninstall", "topodns")
+    grant(cluster, kubeadm_coredns())
+    becomes(lambda: serving(cluster), ["coredns"] * 2)
+    eventually(lambda: not leaving(cluster), "topodns has gone")
+    return follow("beside", ["coredns"] * 2)
+
+
+@pytest.fixture(scope="module")
+def coredns(beside: Load, under_load: Measure, operator: Operator) -> Load:
+    """What a restart of CoreDNS has cost, from ports that have asked before, as in a cluster that is used."""
+    return under_load("restart of CoreDNS", lambda: restart(operator, "coredns"))
+
+
+def test_beside_coredns_it_answers_and_nothing_changes_for_anybody(
+    beside: Load, cluster: Cluster, askers: Askers
+) -> None:
+    found = cluster.read("Service", "kube-system", "topodns")
+    assert found is not None
+    assert askers["node2"].addresses(NAME, to=found["spec"]["clusterIP"]) == set(FIRST_SERVICES[:1])
+    assert serving(cluster, "topodns") == ["topodns"] * 2
+    assert (beside.lost, beside.failed, beside.wrong) == (0, 0, 0), beside
+
+
+@pytest.fixture(scope="module")
+def in_its_place(coredns: Load, follow: Follow) -> Load:
+    """topodns is the cluster DNS; what that has cost."""
+    both = follow("in-its-place", ["coredns"] * 2 + ["topodns"] * 2)
+    return together([both, follow("scale-coredns", ["topodns"] * 2)])
+
+
+def costs_no_more(load: Load, restart: Load) -> None:
+    assert load.asked > RATE
+    assert (load.failed, load.wrong) == (0, 0), load
+    assert load.lost <= restart.lost, load
+
+
+def test_taking_its_place_costs_no_more_than_a_restart_of_coredns(in_its_place: Load, coredns: Load) -> None:
+    costs_no_more(in_its_place, coredns)
+
+
+def test_neither_does_a_restart_of_topodns(
+    in_its_place: Load, coredns: Load, under_load: Measure, operator: Operator
+) -> None:
+    costs_no_more(under_load("restart of topodns", lambda: restart(operator, "topodns")), coredns)
+
+
+def test_neither_does_the_way_back(in_its_place: Load, coredns: Load, follow: Follow, cluster: Cluster) -> None:
+    costs_no_more(follow("way-back", ["coredns"] * 2), coredns)
+    found = cluster.read("Service", "kube-system", "kube-dns")
+    assert found is not None
+    assert found["spec"]["selector"] == {"k8s-app": "kube-dns"}
