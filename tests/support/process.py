@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -24,7 +24,7 @@ from tests.support.messages import Opt, Reply, query
 ROOT: Final = Path(__file__).parents[2]
 HEALTH, READY, METRICS = 8080, 8181, 9153  # the default ports
 
-_COMMAND: Final = (sys.executable, "-m", "topodns")
+COMMAND: Final = (sys.executable, "-m", "topodns")
 _counter = count(1)
 
 
@@ -48,7 +48,7 @@ def until(condition: Callable[[], object], what: str, patience: float = PATIENCE
 def topodns(*arguments: str, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A run of the program that ends by itself."""
     return subprocess.run(
-        [*_COMMAND, *arguments],
+        [*COMMAND, *arguments],
         input=stdin,
         capture_output=True,
         text=True,
@@ -141,13 +141,19 @@ class Server:
 
 
 @contextmanager
-def launched(directory: Path, *arguments: str, address: str = "127.0.0.1", stdin: str = "") -> Iterator[Server]:
+def launched(
+    directory: Path,
+    *arguments: str,
+    address: str = "127.0.0.1",
+    stdin: str = "",
+    command: Sequence[str] = COMMAND,
+) -> Iterator[Server]:
     """A process that may or may not get as far as serving; killed at the end if it is still there."""
     given = directory / "stdin"
     given.write_text(stdin)
     with open(given) as source, open(directory / "stdout", "wb") as out, open(directory / "stderr", "wb") as err:
         process = subprocess.Popen(
-            [*_COMMAND, *arguments], stdin=source, stdout=out, stderr=err, cwd=directory, env=_environment()
+            [*command, *arguments], stdin=source, stdout=out, stderr=err, cwd=directory, env=_environment()
         )
     try:
         yield Server(process, directory, address)
@@ -166,6 +172,7 @@ def serving(
     port: int = 0,
     stdin: str = "",
     patience: float = START_PATIENCE,
+    command: Sequence[str] = COMMAND,
 ) -> Iterator[Server]:
     """A server of this Corefile, in which HERE stands for the server's own address; started within `patience` seconds.
 
@@ -175,7 +182,8 @@ def serving(
     address = address or own_address()
     (directory / "Corefile").write_text(corefile.replace("HERE", address))
     conf = () if "-conf" in arguments else ("-conf", str(directory / "Corefile"))
-    with launched(directory, *conf, "-dns.port", str(port), *arguments, address=address, stdin=stdin) as server:
+    options = (*conf, "-dns.port", str(port), *arguments)
+    with launched(directory, *options, address=address, stdin=stdin, command=command) as server:
         until(server.started, f"the banner; there is\n{server.output()}{server.errors()}", patience)
         yield server
         if server.process.poll() is None:

@@ -1,21 +1,29 @@
-"""What service accounts of kube-system have asked the API server for, by its own audit log."""
+"""What service accounts of kube-system have asked the API server for, by its own audit log, and what they may."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tests.kubelab.control_plane import AUDIT_LOG
 from tests.kubelab.lab import Lab
+from tests.support.kube.objects import Object
+
+
+class Right(NamedTuple):
+    """What a rule of RBAC grants: a verb on a resource of an API group, "" for the core."""
+
+    group: str
+    resource: str  # "pods", "deployments/scale"
+    verb: str
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One sort of request: the account's name, the verb of RBAC, what it is about, and the status of the response."""
+    """One sort of request: the account's name, the right that it takes, and the status of the response."""
 
     account: str
-    verb: str
-    group: str
-    resource: str  # "pods", "deployments/scale"; "" for a path that is no resource
+    right: Right  # without a resource where the path is none
     status: int
 
 
@@ -30,10 +38,21 @@ def _all(lab: Lab) -> Iterator[Asked]:
             event = json.loads(line)
             about = event.get("objectRef", {})
             parts = (about.get("resource", ""), about.get("subresource", ""))
-            yield Asked(
-                account=event["user"]["username"].rpartition(":")[2],
-                verb=event["verb"],
-                group=about.get("apiGroup", ""),
-                resource="/".join(part for part in parts if part),
-                status=event.get("responseStatus", {}).get("code", 0),
-            )
+            right = Right(about.get("apiGroup", ""), "/".join(part for part in parts if part), event["verb"])
+            account = event["user"]["username"].rpartition(":")[2]
+            yield Asked(account, right, event.get("responseStatus", {}).get("code", 0))
+
+
+def granted_rights(objects: Iterable[Object], account: str) -> set[Right]:
+    """What the roles among these objects let the service account do that they are bound to."""
+    objects = list(objects)
+    roles = {(each["kind"], each["metadata"]["name"]): each["rules"] for each in objects if "rules" in each}
+    bindings = [each for each in objects if account in (subject["name"] for subject in each.get("subjects", ()))]
+    return {
+        Right(group, resource, verb)
+        for binding in bindings
+        for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }

@@ -22,11 +22,11 @@ FEWER: Final = 4  # times fewer objects are asked for where a page is larger
 class Pages:
     """The pages of one list of `resource`, which the server has under `path`."""
 
-    def __init__(self, api: ListWatch, path: str, resource: Resource) -> None:
+    def __init__(self, api: ListWatch, path: str, resource: Resource, limit: int = PAGE_SIZE) -> None:
         self._api = api
         self._path = path
         self._resource = resource
-        self._limit = PAGE_SIZE
+        self._limit = limit
 
     async def body(self, place: Mapping[str, str]) -> bytes:
         """The page at this place: a continue token or, for the first one, what the list may be like.

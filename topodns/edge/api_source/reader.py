@@ -58,6 +58,14 @@ class Reader:
             page = await self._take_page(await pages.body({"continue": page.next_token}), listing)
         return listing, page.version
 
+    async def newest_version(self) -> str:
+        """The resourceVersion that the server has come to, by the shortest list there is. Raises ApiError."""
+        body = await Pages(self.company.api, self.path, self.progress.resource, limit=1).body({})
+        try:
+            return read_page(self.progress.resource.kind, body).version
+        except UnreadableReply as problem:
+            raise ApiError(0, str(problem)) from None
+
     def new_listing(self) -> Listing:
         return Listing(self.progress.resource.kind, self.company.intake.state)
 

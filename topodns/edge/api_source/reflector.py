@@ -28,6 +28,7 @@ VERIFY_GRACE: Final = 1.0  # seconds for events that are on their way while a li
 LONGEST_ASKED: Final = 300.0  # seconds: a server that asks for more, before the spread, is not believed
 RETRY_SPREAD: Final = 1.25  # times what the server asks for, at most: clients are not to come back all at once
 
+_NO_RESPONSE: Final = 0
 _BAD_REQUEST: Final = 400  # also what a server says of a resourceVersion that it cannot read
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
@@ -47,6 +48,7 @@ class Reflector:
         self._list_backoff = Backoff(company.rng, costly=True)  # of failures that mean another list
         self._reader = Reader(resource.paths[0], self.progress, self._ledger, self._backoff, company)
         self._streams_lists = True
+        self._losses = 0  # of the server, when it was last asked how far it has come
         self._verb: Verb = "list"
 
     async def follow(self) -> None:
@@ -66,7 +68,11 @@ class Reflector:
     async def _attempt(self) -> None:
         """List if need be, and watch until that ends; after a failure, wait."""
         try:
+            losses = self._company.gate.losses
+            if self._ledger.version is not None and losses != self._losses:
+                await self._look_back(losses)
             if self._ledger.version is None:
+                self._losses = losses
                 await self._list()
             if self._ledger.version is not None:
                 await self._watch(with_list=False)
@@ -74,6 +80,23 @@ class Reflector:
             await self._take_failure(error)
         except Doubtful:
             await asyncio.sleep(CONFIRM_AFTER)
+
+    async def _look_back(self, losses: int) -> None:
+        """Whether the server that is back has come as far as what was seen.
+
+        One whose etcd was restored grants a watch from where it has not come yet, and is silent in it.
+        """
+        try:
+            version = await self._reader.newest_version()
+        except ApiError as error:
+            if error.status != _NO_RESPONSE:
+                self._verb = "list"
+            if error.status == _FORBIDDEN:  # who may not list may watch all the same
+                self._losses = losses
+            raise
+        self._losses = losses
+        if self._ledger.is_behind(version):
+            self._ledger.forget_version(any_age=True)
 
     async def _list(self) -> None:
         if self._streams_lists:

@@ -20,6 +20,7 @@ INITIAL_DEADLINE: Final = 60.0  # seconds from the request to the end of the ini
 STANDING: Final = 0.5  # seconds after which a watch without a list counts as granted: trouble comes sooner
 SHORT_WATCH: Final = 1.0  # seconds: a watch that ends sooner and brings nothing new is a failure, as in client-go
 
+_NO_RESPONSE: Final = 0
 _GONE: Final = 410
 _REFUSALS: Final = (400, 422)  # of a wish that the server does not know, or has switched off
 
@@ -48,12 +49,16 @@ class WatchRun:
             if self._listing is not None:
                 raise NoInitialEvents from None
             log.info("plugin/kubernetes: watch of %s: overdue, asking again", self._reader.progress.resource.name)
+            return
         except ApiError as error:
             if self._listing is not None and error.status in _REFUSALS:
                 raise NoInitialEvents from None
+            if error.status == _NO_RESPONSE:
+                self._reader.company.gate.losses += 1
             raise
         except (UnreadableReply, LineTooLong) as problem:
-            raise ApiError(0, str(problem)) from None
+            raise ApiError(_NO_RESPONSE, str(problem)) from None
+        self._conclude()
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
@@ -64,10 +69,13 @@ class WatchRun:
                 await self._read_pieces(body)
             finally:
                 standing.cancel()
+
+    def _conclude(self) -> None:
+        """The server has ended it."""
         if self._listing is not None:
             raise NoInitialEvents
         if not self._is_useful():
-            raise ApiError(0, "the watch ended at once")
+            raise ApiError(_NO_RESPONSE, "the watch ended at once")
         self._reader.backoff.succeeded()
 
     async def _read_pieces(self, body: AsyncIterator[bytes]) -> None:

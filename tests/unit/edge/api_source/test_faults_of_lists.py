@@ -223,6 +223,21 @@ def test_k24_a_restored_past_is_noticed_by_the_verifying_list_where_watches_do_n
     play(story, *WEB, FRONT)
 
 
+@pytest.mark.parametrize("away", [1.2, 2.0, 5.0, 17.0])
+def test_k24_a_restored_past_is_noticed_as_soon_as_the_server_is_back_where_watches_do_not_tell(away: float) -> None:
+    async def story(world: World) -> None:
+        await world.synced()
+        world.api.freeze("services", restored=True, deaf=True)
+        world.api.put(MOVED)
+        await knows(world, "10.96.0.2", 1)
+        await world.api.close()
+        await asyncio.sleep(away)
+        await world.api.open()
+        await knows(world, "10.96.0.1", 10)
+
+    play(story, *WEB, FRONT)
+
+
 WAYS: dict[str, Prepare] = {
     "streamed": lambda api: None,
     "refused": lambda api: api.refuse_watch_list(),

@@ -41,10 +41,25 @@ def test_k01_k02_the_end_of_an_outage_is_noticed_within_five_seconds(down: float
 
 def test_k02_what_is_known_stays_while_the_server_is_away_and_goes_on_from_there() -> None:
     away = [REFUSED] * 8
-    world = after(200, SERVICES, watch(*streamed("a"), 2.0, ends=True), *away, watch(*added("b", version=101)))
+    back = [listed("a", version=100), watch(*added("b", version=101))]
+    world = after(200, SERVICES, watch(*streamed("a"), 2.0, ends=True), *away, *back)
     assert world.names == "ab"
-    assert len(world.api.requests) == 10
+    assert len(world.api.requests) == 11
     assert world.api.requests[-1].parameters["resourceVersion"] == "100"
+
+
+def test_k24_a_server_that_was_away_is_asked_how_far_it_has_come_and_listed_where_it_is_behind() -> None:
+    begun = watch(*streamed("a", version=100), 2.0, ends=True)
+    older = watch(*streamed("b", version=50))
+    world = after(60, SERVICES, begun, REFUSED, REFUSED, listed("b", version=50), older, older)
+    assert world.names == "b"
+    assert world.api.requests[3].parameters == {**SERVICES.selectors, "limit": "1"}
+
+
+def test_k24_who_may_not_ask_it_how_far_it_has_come_watches_on() -> None:
+    begun, denied = watch(*streamed("a"), 2.0, ends=True), ApiError(403, "services is forbidden")
+    world = after(60, SERVICES, begun, REFUSED, REFUSED, denied, watch(), watch(*added("b", version=101)))
+    assert world.names == "ab"
 
 
 @pytest.mark.parametrize("gone", [GONE, watch(error(410, "Expired"))], ids=["as a status", "in the stream"])

@@ -85,8 +85,8 @@ def test_garbage_after_the_head_of_a_response_is_no_success() -> None:
 
 
 def test_a_watch_that_is_granted_and_silent_ends_the_trouble() -> None:
-    world = after(5, SERVICES, watch(*streamed("a"), 2.0, ends=True), REFUSED, watch())
-    assert len(world.api.requests) == 3
+    world = after(5, SERVICES, watch(*streamed("a"), 2.0, ends=True), REFUSED, listed("a"), watch())
+    assert len(world.api.requests) == 4
     assert world.progress.trouble is None
 
 

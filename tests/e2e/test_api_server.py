@@ -1,0 +1,250 @@
+"""The API server away for a minute, and an etcd that has lost everything and gets it back: what topodns answers,
+installed by the README, and as a process on the host.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.kubelab.etcd import back_up, wiped
+from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
+from tests.support.kube.clients import Askers
+from tests.support.kube.cluster import Cluster, Place, PodView, view
+from tests.support.kube.following import followed
+from tests.support.kube.loads import load
+from tests.support.kube.objects import ZONE, Object, headless, manual_slice
+from tests.support.kube.on_host import administrator_kubeconfig, serving_on_host
+from tests.support.kube.outages import nobody_else_follows, outage, wait_for_api_server
+from tests.support.kube.servers import samples
+from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
+from tests.support.kube.waiting import becomes, eventually, stays
+from tests.support.process import METRICS, READY
+from tests.support.process import Server as Process
+
+pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
+
+OUTAGE, RESTARTED = 60.0, 40.0  # seconds; a container is killed after so many
+RATE = 50  # questions a second on each node
+KNOWN_AGAIN = 30.0  # seconds, as docs/reliability.md has it for an outage of this length
+RESTORED = 10.0  # and for an etcd that was restored
+MANY = 110  # objects: fewer than 100 may vanish at once
+ONE_OF_MANY = "many-7.default.svc.cluster.local A"
+ADDRESS_OF_ONE: Final = frozenset({"198.51.100.17"})
+NODATA: Final[frozenset[str]] = frozenset()
+KUBERNETES = "kubernetes.default.svc.cluster.local"
+NXDOMAIN: Final = frozenset({"NXDOMAIN"})
+
+FETCH: Final = """
+import sys, urllib.error, urllib.request
+try:
+    reply = urllib.request.urlopen(sys.argv[1], timeout=5)
+except urllib.error.HTTPError as refusal:
+    reply = refusal
+print(reply.status, reply.read().decode())
+"""
+
+Told = Mapping[str, Mapping[str, frozenset[str]]]  # by question and the client's node
+
+
+def told(askers: Askers, questions: list[str]) -> Told:
+    """What everybody is told by the Service of the cluster DNS."""
+    told: dict[str, Mapping[str, frozenset[str]]] = {}
+    for question in questions:
+        name, qtype = question.split()
+        told[question] = {node: frozenset(asker.addresses(name, qtype)) for node, asker in askers.items()}
+    return told
+
+
+class Scene(NamedTuple):
+    """A headless Service with a key and all that is asked of it and beside it; `late` is not there yet."""
+
+    place: Place
+    late: str
+    right: Told
+
+    @property
+    def questions(self) -> list[str]:
+        return list(self.right)
+
+
+@pytest.fixture
+def scene(place: Place, askers: Askers) -> Scene:
+    slices = manual_slice("web", "web", [("198.51.100.1", "node1"), ("198.51.100.3", "node3")])
+    for number, endpoint in enumerate(slices["endpoints"]):
+        endpoint["hostname"] = f"web-{number}"
+    place.create(headless("web", ZONE, app=""), slices)
+    web, late = place.fqdn("web"), place.fqdn("late")
+    in_zone = {"node1": 0, "node2": 0, "node3": 1}
+
+    def near(by_number: Callable[[int], str]) -> Mapping[str, frozenset[str]]:
+        return {node: frozenset({by_number(in_zone[node])} if node in in_zone else ()) for node in askers}
+
+    def everywhere(answer: str) -> Mapping[str, frozenset[str]]:
+        return dict.fromkeys(askers, frozenset({answer}))
+
+    right = {
+        f"{KUBERNETES} A": everywhere(FIRST_SERVICES[0]),
+        f"{web} A": near(lambda number: f"198.51.100.{1 + 2 * number}"),
+        f"_http._tcp.{web} SRV": near(lambda number: f"0 100 80 web-{number}.{web}."),
+        f"{ip_address('198.51.100.3').reverse_pointer} PTR": everywhere(f"web-1.{web}."),
+        f"{OUTSIDE} A": everywhere(OUTSIDE_ADDRESS),
+        f"{late} A": everywhere("NXDOMAIN"),
+        f"no-such.{web} A": everywhere("NXDOMAIN"),
+    }
+    becomes(lambda: told(askers, list(right)), right)
+    return Scene(place, late, right)
+
+
+@pytest.fixture
+def pods(installed: str, cluster: Cluster) -> list[PodView]:
+    """The two of the cluster DNS."""
+
+    def found() -> list[PodView]:
+        return [view(pod) for pod in cluster.list("Pod", "kube-system", "k8s-app=kube-dns")]
+
+    becomes(lambda: [pod.ready for pod in found()], [True, True])
+    return found()
+
+
+def get(clients: Place, askers: Askers, pod: PodView, port: int, path: str) -> tuple[int, str]:
+    """What the pod answers to a GET from another pod: status and body."""
+    said = clients.run(askers["node4"].pod, "python3", "-c", FETCH, f"http://{pod.ip}:{port}{path}")
+    status, _, body = said.partition(" ")
+    return int(status), body
+
+
+def log_on_node(cluster: Cluster, pod: PodView) -> str:
+    """What its containers have written, without asking the API server for it."""
+    folder = cluster.lab.machine(pod.node).dir / "var/log/pods"
+    return "".join(file.read_text() for file in sorted(folder.glob(f"kube-system_{pod.name}_*/topodns/*.log")))
+
+
+def test_k02_a_minute_without_the_api_server_all_names_keep_resolving(
+    cluster: Cluster,
+    scene: Scene,
+    askers: Askers,
+    host_askers: Askers,
+    clients: Place,
+    pods: list[PodView],
+    say: Callable[[str], None],
+) -> None:
+    """But for the last third, in which a container is killed: it knows nothing until the API server is back."""
+    survivor, victim = pods
+    web = f"{scene.place.fqdn('web')} A"
+
+    name = f"{KUBERNETES} A"
+    expected = {**scene.right, "of the nodes' networks": {name: scene.right[name]}, "/ready": 200}
+
+    def served() -> dict[str, object]:
+        ready, _ = get(clients, askers, survivor, READY, "/ready")
+        return {**told(askers, scene.questions), "of the nodes' networks": told(host_askers, [name]), "/ready": ready}
+
+    with outage(cluster.lab):
+        begun = time.monotonic()
+        with ExitStack() as stack:
+            loads = [load(cluster.lab, each.pod, web, [CLUSTER_DNS], RATE) for each in askers.values()]
+            asked = [stack.enter_context(each) for each in loads]
+            stays(served, expected, RESTARTED)
+        assert [each.lost + each.failed for each in asked] == [0, 0, 0, 0]
+        say(f"API server away for {RESTARTED:g} s: 0 of {sum(each.asked for each in asked)} questions lost")
+        _, metrics = get(clients, askers, survivor, METRICS, "/metrics")
+        assert samples(metrics, "topodns_state_age_seconds") >= RESTARTED
+        assert samples(metrics, "topodns_watch_failing", kind="EndpointSlice", status="0") == 1
+        assert "answering from memory" in log_on_node(cluster, survivor)
+
+        cluster.lab.machine(victim.node).run("ctr", "task", "kill", "--signal", "SIGKILL", victim.container)
+        becomes(lambda: told_directly(askers, survivor, victim), LEFT)
+        assert get(clients, askers, victim, READY, "/ready")[0] == 503
+        through_the_service = set().union(*(askers["node1"].addresses(KUBERNETES) for _ in range(50)))
+        assert through_the_service == {FIRST_SERVICES[0], "SERVFAIL"}
+        stays(lambda: told_directly(askers, survivor, victim), LEFT, begun + OUTAGE - time.monotonic())
+    begun = time.monotonic()
+    scene.place.create(headless("late", app=""), manual_slice("late", "late", [("198.51.100.9", "")]))
+    after = {**scene.right, f"{scene.late} A": dict.fromkeys(askers, frozenset({"198.51.100.9"}))}
+    becomes(lambda: told(askers, scene.questions), after, KNOWN_AGAIN)
+    known = time.monotonic() - begun
+    say(f"API server back after {OUTAGE:g} s, the nodes Ready: a new Service is known within {known:.1f} s")
+    becomes(lambda: get(clients, askers, victim, READY, "/ready")[0], 200)
+
+
+LEFT: Final = [{FIRST_SERVICES[0]}, {"SERVFAIL"}, {OUTSIDE_ADDRESS}]
+
+
+def told_directly(askers: Askers, survivor: PodView, victim: PodView) -> list[set[str]]:
+    """By one that remembers; by one that has nothing to remember, and what it needs no memory for."""
+    asks = [(KUBERNETES, survivor), (KUBERNETES, victim), (OUTSIDE, victim)]
+    return [askers["node1"].addresses(name, to=pod.ip) for name, pod in asks]
+
+
+def many() -> Iterator[Object]:
+    """So many Services, in a namespace that an empty API server has too."""
+    for number in range(MANY):
+        yield headless(f"many-{number}", app="")
+        yield manual_slice(f"many-{number}", f"many-{number}", [(f"198.51.100.{10 + number}", "")])
+
+
+@pytest.fixture
+def on_host(cluster: Cluster, installed: str, tmp_path: Path) -> Iterator[Process]:
+    with serving_on_host(cluster, tmp_path, config=administrator_kubeconfig(cluster)) as process:
+        yield process
+
+
+def test_k11_k24_an_etcd_is_wiped_and_restored(
+    cluster: Cluster,
+    scene: Scene,
+    askers: Askers,
+    clients: Place,
+    pods: list[PodView],
+    on_host: Process,
+    say: Callable[[str], None],
+) -> None:
+    """What came after the backup, many Services, is there no more in the end, and nothing else changes for Pods."""
+    lab, web = cluster.lab, f"{scene.place.fqdn('web')} SRV"
+    restored = {**scene.right, ONE_OF_MANY: dict.fromkeys(askers, NXDOMAIN)}
+    later = {**scene.right, ONE_OF_MANY: dict.fromkeys(askers, ADDRESS_OF_ONE)}
+
+    def of_pods() -> Told:
+        return told(askers, [*later])
+
+    def of_host() -> frozenset[str]:
+        reply = on_host.ask(ONE_OF_MANY)
+        return frozenset(reply.data if reply.rcode == "NOERROR" else {reply.rcode})
+
+    back_up(lab)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(partial(cluster.create, "default"), many()))
+    becomes(of_pods, later)
+    becomes(of_host, ADDRESS_OF_ONE)
+    with followed(of_pods) as by_pods, followed(of_host) as by_host, nobody_else_follows(lab):
+        with wiped(lab):
+            becomes(lambda: by_host.latest, NXDOMAIN)
+            for pod in pods:
+                eventually(partial(is_refused, cluster, pod), "the log of a pod says why it answers from memory")
+                assert get(clients, askers, pod, READY, "/ready")[0] == 200
+            assert on_host.get("/ready", READY)[0] == 200
+            assert by_pods.seen == [later]
+        wait_for_api_server(lab)
+        returned = time.monotonic()
+        becomes(lambda: by_pods.latest, restored, RESTORED)
+        say(f"etcd restored: right {time.monotonic() - returned:.1f} s after the API server is back")
+        eventually(lambda: on_host.ask(web).rcode == "NOERROR", "the Services of the backup", RESTORED)
+    becomes(of_pods, restored)
+    possible = every_answer([later, restored]) | {(ONE_OF_MANY, node, NODATA) for node in askers}
+    assert every_answer(by_pods.seen) <= possible
+    assert set(by_host.seen) <= {ADDRESS_OF_ONE, NODATA, NXDOMAIN}
+    assert [line for line in on_host.lines("asking again") if "list of services: it has " in line]
+
+
+def is_refused(cluster: Cluster, pod: PodView) -> bool:
+    return "401" in log_on_node(cluster, pod)
+
+
+def every_answer(course: list[Told]) -> set[tuple[str, str, frozenset[str]]]:
+    return {(question, *each) for moment in course for question, by_node in moment.items() for each in by_node.items()}

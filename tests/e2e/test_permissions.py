@@ -1,0 +1,132 @@
+"""Who asked the API server for what, by its audit log: nothing was denied, and nothing is granted that nobody asks for.
+
+The release gets all that needs a permission: names of Pods, clients located by Pods, ServiceImports, a node cache. Then
+everything is in the log but the lists that a server compares itself with every half hour or hour. A server on the host,
+with the account's own token, has hours of two seconds.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
+from tests.support.chart.helm import CHART, rendered
+from tests.support.kube.audit import Asked, Right, asked, granted_rights
+from tests.support.kube.clients import Askers
+from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.objects import Object, headless
+from tests.support.kube.on_host import ZONES, serving_on_host
+from tests.support.kube.operators import Operator
+from tests.support.kube.waiting import becomes, eventually
+
+pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
+
+ACCOUNT, NODE_CACHE = "topodns", "node-local-dns"
+CLUSTERSET: Final = "clusterset.local"
+KUBERNETES: Final = ("pods verified", f"multicluster {CLUSTERSET}")
+TOPOLOGY: Final = ("locate nodes slices pods",)
+FORBIDDEN: Final = 403
+
+HURRIED: Final = """\
+import sys
+from topodns.cli import main
+from topodns.edge.api_source import reflector
+reflector.VERIFY_EVERY = (1.0, 2.0)
+sys.exit(main())
+"""
+
+
+def service_imports() -> Object:
+    """The CustomResourceDefinition, of which KEP-1645 has more."""
+    names = {"plural": "serviceimports", "singular": "serviceimport", "kind": "ServiceImport"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    group = "multicluster.x-k8s.io"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"serviceimports.{group}",
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1646"},
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": names | {"listKind": "ServiceImportList"},
+            "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def all_that_needs_a_permission() -> dict[str, Any]:
+    """Values: those of the chart, with more in the directives `kubernetes` and `topology`."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    plugins = {plugin["name"]: plugin for plugin in values["servers"][0]["plugins"]}
+    plugins["kubernetes"] |= {"parameters": f"{CLUSTERSET} {ZONES}", "configBlock": "\n".join(KUBERNETES)}
+    plugins["topology"]["configBlock"] = "\n".join(TOPOLOGY)
+    node_cache = {"enabled": True, "dnsServer": [CLUSTER_DNS], "dnsDomain": "cluster.local"}
+    return {"servers": values["servers"], "nodeCache": node_cache, "admissionPolicy": {"enabled": False}}
+
+
+@pytest.fixture(scope="module")
+def with_everything(
+    installed: str, cluster: Cluster, operator: Operator, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The release is so; in the end it is again as before."""
+    folder = tmp_path_factory.mktemp("values")
+    definition, values = folder / "crd.json", folder / "values.json"
+    definition.write_text(json.dumps(service_imports()))
+    values.write_text(json.dumps(all_that_needs_a_permission()))
+    release = ("--namespace", "kube-system", "--wait")
+    operator.run("kubectl", "apply", "-f", str(definition))
+    try:
+        operator.run(*("helm", "upgrade", "topodns", str(CHART), *release, "--reuse-values", "--values", str(values)))
+        yield
+    finally:
+        operator.run("helm", "rollback", "topodns", *release)
+        operator.run("kubectl", "delete", "-f", str(definition))
+        becomes(lambda: [len(pods(cluster, f"k8s-app={app}")) for app in ("kube-dns", NODE_CACHE)], [2, 0])
+
+
+def pods(cluster: Cluster, selector: str) -> list[Object]:
+    """Those that are going, too."""
+    return list(cluster.list("Pod", "kube-system", selector))
+
+
+@pytest.fixture
+def lived(
+    with_everything: None, cluster: Cluster, place: Place, askers: Askers, operator: Operator, tmp_path: Path
+) -> list[Object]:
+    """All that can be asked for has been asked for; the objects that the chart has made meanwhile."""
+    lists = (sys.executable, "-c", HURRIED)
+    zones = f"{CLUSTERSET} {ZONES}"
+    with serving_on_host(cluster, tmp_path, *TOPOLOGY, zones=zones, kubernetes=KUBERNETES, command=lists):
+        for name in ("first", "second"):  # the second finds a Lease, which is there to be renewed
+            place.create(headless(name, "no such key"))
+            eventually(partial(told, place, name), f"an Event on the Service {name}")
+        becomes(lambda: askers["node1"].addresses("kubernetes.default.svc.cluster.local"), {FIRST_SERVICES[0]})
+        values = operator.run("helm", "--namespace", "kube-system", "get", "values", "topodns", "-o", "json")
+        objects = rendered(json.loads(values))
+        becomes(lambda: granted_rights(objects, ACCOUNT) - rights(asked(cluster.lab, ACCOUNT)), set())
+    return objects
+
+
+def told(place: Place, service: str) -> bool:
+    return any(event["involvedObject"]["name"] == service for event in place.cluster.list("Event", place.name))
+
+
+def rights(requests: set[Asked]) -> set[Right]:
+    return {each.right for each in requests if each.right.resource}
+
+
+def test_nothing_was_denied_and_nothing_is_granted_that_nobody_asked_for(lived: list[Object], cluster: Cluster) -> None:
+    requests = asked(cluster.lab, ACCOUNT, NODE_CACHE)
+    assert {each for each in requests if each.status == FORBIDDEN} == set()
+    assert rights(requests) == granted_rights(lived, ACCOUNT)
+    assert asked(cluster.lab, NODE_CACHE) == set()
+    assert granted_rights(lived, NODE_CACHE) == set()
