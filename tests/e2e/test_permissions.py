@@ -3,6 +3,8 @@
 The release gets all that needs a permission: names of Pods, clients located by Pods, ServiceImports, a node cache. Then
 everything is in the log but the lists that a server compares itself with every half hour or hour. A server on the host,
 with the account's own token, has hours of two seconds.
+
+All this comes before test_api_server.py: an API server that has just started denies what it has not read yet.
 """
 
 import json
