@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-node test-cluster test-e2e test-crowd test-differential test-chart test-dashboards test-release test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale lock clean
+.PHONY: help install run test test-unit test-stories test-node test-cluster test-e2e test-crowd test-differential test-chart test-dashboards test-release test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ bench-node-cache: install ## measure a node's DNS cache, with ORIGINAL=PATH besi
 
 bench-scale: install ## measure memory and latency at 5,000 nodes and 150,000 endpoints, beside CoreDNS (prints; 6 minutes)
 	@$(BIN)/python -m bench.scale
+
+bench-memory: install ## measure what a server and a node cache take, and fit formulas (prints; 10 minutes)
+	@$(BIN)/python -m bench.memory
 
 manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README and its dashboards anew
 	@$(BIN)/python -m tests.support.chart.helm

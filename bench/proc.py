@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,9 @@ from typing import Final
 ANSWER_WITHIN: Final = 30.0  # seconds from its start, or the process is given up
 
 _RETRY: Final = 0.005
+_LOOK_EVERY: Final = 0.25  # seconds
+_BUSY: Final = 0.25  # of a core; a client that asks 500 questions a second makes a server use a twentieth
+_QUIET_LOOKS: Final = 5  # in a row, after which nothing is going on
 
 
 class NoAnswer(Exception):
@@ -72,9 +75,9 @@ def free_port() -> int:
     raise NoAnswer("no port is free over both UDP and TCP")
 
 
-def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes) -> None:
+def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes, within: float = ANSWER_WITHIN) -> None:
     """Return as soon as the process on 127.0.0.1 answers this message."""
-    deadline = time.monotonic() + ANSWER_WITHIN
+    deadline = time.monotonic() + within
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
         sock.connect(("127.0.0.1", port))
         sock.settimeout(_RETRY)
@@ -91,6 +94,20 @@ def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes) -
             except ConnectionRefusedError:
                 time.sleep(_RETRY)
     raise NoAnswer(f"{process.args!r} does not answer")
+
+
+def wait_until_quiet(pids: Sequence[int], within: float, check: Callable[[], None] = lambda: None) -> None:
+    """Return once none of these has had anything to do for a while, or when the time is up.
+
+    One that has to wait for its core is not done. `check` is called at each look, and may raise.
+    """
+    limit, quiet = time.monotonic() + within, 0
+    while quiet < _QUIET_LOOKS and time.monotonic() < limit:
+        check()
+        before, began = [_busy_seconds(pid) for pid in pids], time.monotonic()
+        time.sleep(_LOOK_EVERY)
+        spent = (_busy_seconds(pid) - then for pid, then in zip(pids, before, strict=True))
+        quiet = quiet + 1 if max(spent) < _BUSY * (time.monotonic() - began) else 0
 
 
 def cpu_seconds(pid: int) -> float:
@@ -116,6 +133,10 @@ def forget_peak(pid: int) -> None:
 def waiting_seconds(pid: int) -> float:
     """How long its threads could have run so far while their core was another's."""
     return _scheduled(pid, 1)
+
+
+def _busy_seconds(pid: int) -> float:
+    return cpu_seconds(pid) + waiting_seconds(pid)
 
 
 def _scheduled(pid: int, column: int) -> float:

@@ -18,6 +18,7 @@ from bench.proc import (
     peak_megabytes,
     resident_megabytes,
     running,
+    wait_until_quiet,
     waiting_seconds,
 )
 from bench.questions import Question
@@ -40,8 +41,6 @@ _SYNC: Final = "first sync"
 _RELIST: Final = "all kinds listed again"
 _LATENCY_TARGET: Final = "p99 <= 5, worst <= 50"
 _LOOK_EVERY: Final = 0.25  # seconds
-_BUSY: Final = 0.25  # of a core; the paced client alone makes a server use a twentieth
-_QUIET_LOOKS: Final = 5  # in a row, after which nothing is going on
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,6 @@ class Run:
     pid: int
     port: int
     api: StandIn
-
-    def busy_seconds(self) -> tuple[float, float]:
-        """How long either side has had something to do; one that has to wait for its core is not done."""
-        own, its = (cpu_seconds(pid) + waiting_seconds(pid) for pid in (self.pid, self.api.pid))
-        return own, its
 
 
 class OutOfTime(Exception):
@@ -186,13 +180,7 @@ class Course:
 
     def _settle(self, run: Run) -> None:
         """Return once neither side has had anything to do for a while."""
-        limit, quiet = time.monotonic() + SETTLED_WITHIN, 0
-        while quiet < _QUIET_LOOKS and time.monotonic() < limit:
-            self._check()
-            before, began = run.busy_seconds(), time.monotonic()
-            time.sleep(_LOOK_EVERY)
-            spent = (now - then for now, then in zip(run.busy_seconds(), before, strict=True))
-            quiet = quiet + 1 if max(spent) < _BUSY * (time.monotonic() - began) else 0
+        wait_until_quiet((run.pid, run.api.pid), SETTLED_WITHIN, self._check)
 
     def _check(self) -> None:
         if time.monotonic() > self._deadline:

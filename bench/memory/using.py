@@ -1,0 +1,182 @@
+"""What use adds: answers that are kept, connections, questions that wait; and a node cache of several sizes.
+
+Each figure is of a process of its own: memory that one use has freed would hide what the next one takes.
+"""
+
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.memory.fit import fit
+from bench.outside import Outside, outside
+from bench.proc import cores, free_port, peak_megabytes, resident_megabytes, running, wait_for_answer, wait_until_quiet
+from bench.questions import Question, write_questions
+from tests.support.node_template import node_template
+from topodns.dns.message import RRType
+from topodns.edge.tcp import TcpLimits
+from topodns.resolve.forward.limits import MAX_PER_CLIENT, MAX_TOTAL
+
+KEPT: Final = 20_000  # answers that are kept, and copies of them
+NODE_OCTETS: Final = (6 << 20, 9 << 20, 12 << 20)
+NODE_FULL: Final = 5_000  # of each block and type: more than the largest has room for
+LIMITS: Final = TcpLimits()
+ORIGINS: Final = ("cluster.local", "in-addr.arpa", "ip6.arpa", "example.com")  # one for each block of the template
+SETTLED_WITHIN: Final = 60.0  # seconds
+
+_CLIENT: Final = socket.inet_aton("127.0.0.1")
+_AT_ONCE: Final = 10_000  # questions in a file
+_THING: Final = "octets"
+_COREFILE: Final = """\
+. {{
+    bind 127.0.0.1
+    errors
+    prometheus 127.0.0.1:0
+    forward . 127.0.0.1:{upstream}
+    cache 300 {{
+        success 204800
+        denial 204800
+    }}
+}}
+"""
+
+
+class Serving(NamedTuple):
+    """A process that answers on 127.0.0.1:`port`, and a folder for what it is asked."""
+
+    pid: int
+    port: int
+    folder: Path
+
+    def ask(self, world: Outside, names: Sequence[str], rtype: RRType = RRType.A) -> None:
+        """All of them once."""
+        for first in range(0, len(names), _AT_ONCE):
+            questions = (Question(_CLIENT, name, rtype) for name in names[first : first + _AT_ONCE])
+            world.ask(self.port, write_questions(self.folder / "questions", questions))
+
+    @property
+    def resident(self) -> float:
+        """In megabytes, once it has nothing to do."""
+        wait_until_quiet((self.pid,), SETTLED_WITHIN)
+        return resident_megabytes(self.pid)
+
+
+def server_lines(part: int = 1) -> Iterator[str]:
+    """What a server takes beside its cluster; `part` divides all numbers. Raises NoAnswer."""
+    yield "What use adds to a server"
+    kept, copied = _kept(KEPT // part)
+    yield f"  {kept:.2f} KB for an answer that is kept, {copied:.2f} KB more for a copy at hand"
+    count = LIMITS.connections // part
+    yield f"  {_connections(count):.1f} MB for {count:,} open connections"
+    clients = MAX_TOTAL // MAX_PER_CLIENT // part
+    yield f"  {_waiting(clients):.0f} MB at most for {clients * MAX_PER_CLIENT:,} questions that wait for an upstream"
+
+
+def node_cache_lines(part: int = 1) -> Iterator[str]:
+    """What a node cache takes, by `-cache-octets`. Raises NoAnswer."""
+    yield "MB of a node cache"
+    full = []
+    for octets in NODE_OCTETS:
+        empty, resident = _node(octets // part, NODE_FULL // part)
+        full.append(({_THING: octets // part / 1e6}, resident))
+        yield f"  -cache-octets {octets // part}: {empty:.1f} empty, {resident:.1f} full"
+    formula = fit((_THING,), full)
+    yield f"  full: {formula.base:.1f} + {formula.each[_THING]:.2f} times the megabytes of -cache-octets"
+
+
+def _kept(count: int) -> tuple[float, float]:
+    """In kilobytes: an answer in the cache, and its ready-made copy."""
+    with _server() as (serving, world):
+        names = _names("kept", count)
+        before = serving.resident
+        serving.ask(world, names)
+        kept = serving.resident
+        for _ in range(2):  # a copy is made of what is asked for again and then once more
+            serving.ask(world, names)
+        return (kept - before) * 1e3 / count, (serving.resident - kept) * 1e3 / count
+
+
+def _connections(count: int) -> float:
+    with _server() as (serving, _), ExitStack() as stack:
+        before = serving.resident
+        for number in range(count):
+            source = (f"127.0.0.{2 + number // LIMITS.per_address}", 0)
+            stack.enter_context(socket.create_connection(("127.0.0.1", serving.port), source_address=source))
+        return serving.resident - before
+
+
+def _waiting(clients: int) -> float:
+    """As many questions of each as may wait, for an upstream that says nothing."""
+    with socket.socket(type=socket.SOCK_DGRAM) as silent, ExitStack() as stack:
+        silent.bind(("127.0.0.1", 0))
+        serving, _ = stack.enter_context(_server(silent.getsockname()[1]))
+        before = serving.resident
+        for client in range(clients):
+            sock = stack.enter_context(socket.socket(type=socket.SOCK_DGRAM))
+            sock.bind((f"127.0.0.{2 + client}", 0))
+            for name in _names(f"client{client}", MAX_PER_CLIENT):
+                sock.sendto(Question(_CLIENT, name).message, ("127.0.0.1", serving.port))
+        wait_until_quiet((serving.pid,), SETTLED_WITHIN)
+        return peak_megabytes(serving.pid) - before
+
+
+def _node(octets: int, count: int) -> tuple[float, float]:
+    """Empty and full."""
+    with tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder, outside() as world:
+        command, port = _node_command(Path(folder), world.upstream_port, octets)
+        with _started(command, port, Path(folder)) as serving:
+            empty = serving.resident
+            for origin in ORIGINS:
+                for rtype in (RRType.A, RRType.AAAA):
+                    for _ in range(3):
+                        serving.ask(world, _names(rtype.name.lower(), count, origin), rtype)
+            return empty, serving.resident
+
+
+def _node_command(folder: Path, upstream: int, octets: int) -> tuple[list[str], int]:
+    """One that leaves the network of this machine alone, and its port."""
+    port, capacities = free_port(), "{\n        success 99840\n        denial 99840\n    }"
+    template = (
+        node_template()
+        .replace(":53 {", f":{port} {{")
+        .replace("    loop\n", "")
+        .replace("success 9984", "success 99840")
+        .replace("denial 9984", "denial 99840")
+        .replace("cache 30\n", f"cache 30 {capacities}\n")
+        .replace("prometheus :9253", f"prometheus 127.0.0.1:{free_port()}")
+        .replace("__PILLAR__LOCAL__DNS__:8080", f"__PILLAR__LOCAL__DNS__:{free_port()}")
+        .replace("__PILLAR__CLUSTER__DNS__", f"127.0.0.1:{upstream}")
+        .replace("__PILLAR__UPSTREAM__SERVERS__", f"127.0.0.1:{upstream}")
+    )
+    (folder / "Corefile.base").write_text(template)
+    flags = [
+        "-localip=127.0.0.1", f"-dns.port={port}", "-setupinterface=false", "-setupiptables=false",
+        f"-basecorefile={folder}/Corefile.base", f"-kubednscm={folder}/kube-dns", f"-cache-octets={octets}",
+        f"-metrics-listen-address=127.0.0.1:{free_port()}",
+    ]  # fmt: skip
+    return [sys.executable, "-m", "topodns", "node-cache", *flags], port
+
+
+@contextmanager
+def _server(upstream: int = 0) -> Iterator[tuple[Serving, Outside]]:
+    """One without a cluster, and what it forwards to, unless that is to be at another port."""
+    with tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder, outside() as world:
+        corefile, port = Path(folder) / "Corefile", free_port()
+        corefile.write_text(_COREFILE.format(upstream=upstream or world.upstream_port))
+        command = [sys.executable, "-m", "topodns", "-conf", str(corefile), "-dns.port", str(port)]
+        with _started(command, port, Path(folder)) as serving:
+            yield serving, world
+
+
+@contextmanager
+def _started(command: Sequence[str], port: int, folder: Path) -> Iterator[Serving]:
+    with running(command, cores()[0]) as process:
+        wait_for_answer(process, port, Question(_CLIENT, "version.bind").message)
+        yield Serving(process.pid, port, folder)
+
+
+def _names(prefix: str, count: int, origin: str = "example.com") -> list[str]:
+    return [f"{prefix}-{number:06}.{origin}" for number in range(count)]
