@@ -1,4 +1,4 @@
-"""What a node cache leaves behind that was killed and not started again goes as docs/node-cache.md says."""
+"""What a node cache leaves behind that was killed and not started again goes as the documents say, ours and theirs."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS
+from tests.support.namespaces import CLUSTER_DNS, Namespace
 from tests.support.node_processes import dig, node_cache
 from tests.support.node_scene import NodeScene
 from tests.support.process import until
@@ -32,3 +32,23 @@ def test_what_is_left_of_one_that_was_killed_with_its_supervisor_is_gone_after_t
         node.namespace.run("sh", ["-c", block("docs/node-cache.md", "remove").text])
         assert node.leftovers() == []
         assert dig(cluster.pod, CLUSTER_DNS[4], "web.shop.svc.cluster.local") == ["10.96.10.20"]
+
+
+def test_rules_that_a_nodelocal_dnscache_has_left_are_gone_after_the_documented_commands(cluster: NodeScene) -> None:
+    where = cluster.node.namespace
+    before = rules(where)
+    match = f"-d {CLUSTER_DNS[4]}/32 -p udp --dport 53 -m comment --comment"
+    for rule in (
+        ["-t", "raw", "-I", "PREROUTING", *match.split(), "NodeLocal DNS Cache: skip conntrack", "-j", "NOTRACK"],
+        ["-t", "filter", "-I", "INPUT", *match.split(), "NodeLocal DNS Cache: allow DNS traffic", "-j", "ACCEPT"],
+    ):
+        where.run("iptables", rule)
+    assert dig(cluster.pod, CLUSTER_DNS[4], "web.shop.svc.cluster.local") == []  # NAT does not get to see the question
+    where.run("sh", ["-c", block("docs/migrate-from-nodelocaldns.md", "nodelocaldns-rules").text])
+    assert rules(where) == before
+    assert dig(cluster.pod, CLUSTER_DNS[4], "web.shop.svc.cluster.local") == ["10.96.10.20"]
+
+
+def rules(where: Namespace) -> list[str]:
+    """All of iptables, in their order."""
+    return [line for line in where.run("iptables-save", []).splitlines() if line.startswith("-A")]

@@ -36,6 +36,7 @@ CODE_NAME = re.compile(rf"`((?:{'|'.join(PARTS)})\.(?!py`)[\w.]+)`")
 MAX_DEPTH = 6  # blanks before a package in the tree; what is further in says more of the one above
 FAULT_ROW = re.compile(r"^\| [KN](\d+) \| (.*) \|$", re.MULTILINE)
 NAMED_TEST = re.compile(r"`((?:\w+/)*test_\w+\.py)::(test_\w+)`")
+HELD = ("tests", "a test that holds it")
 NUMBERED_TEST = re.compile(r"test_((?:[kn]\d+_)+)", re.IGNORECASE)
 FAULT_OF_A_TEST = re.compile(r"([kn])(\d\d)_")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
@@ -213,6 +214,55 @@ def test_every_promise_is_held_by_a_test() -> None:
     held = faults("What holds them")
     assert set(faults("Promises")) == set(held)
     assert [fault for fault, row in held.items() if not NAMED_TEST.search(row)] == []
+
+
+def claims(document: str) -> list[list[str]]:
+    """The cells of each row below a head whose last column has tests."""
+    rows, held = [], False
+    for line in FENCED.sub("", DOCUMENTS[document]).splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
+        if not cells:
+            held = False
+        elif cells[-1].strip(" |") in HELD:
+            held = True
+        elif held and set(line) - set("|-"):
+            rows.append(cells)
+    return rows
+
+
+@pytest.mark.parametrize("document", ["docs/security.md", "docs/promises.md"])
+def test_every_claim_is_held_by_a_test(document: str) -> None:
+    assert claims(document)
+    assert [cells for cells in claims(document) if not NAMED_TEST.search(cells[-1])] == []
+
+
+def test_a_promise_that_a_table_tells_more_of_names_a_test_of_that_row() -> None:
+    chapters = {"K": faults("Promises"), "N": faults("When a node cache fails")}
+    numbers = {f"{kind}{fault}" for kind, rows in chapters.items() for fault in rows}
+    for *_, more, tests in claims("docs/promises.md"):
+        told = set(re.findall(r"\b[KN]\d+\b", more))
+        assert told <= numbers
+        found = [f"{kind.upper()}{fault}" for _, name in NAMED_TEST.findall(tests) for kind, fault in numbers_of(name)]
+        assert not told or told & set(found), tests
+
+
+def test_the_worked_examples_of_sizing_follow_from_its_formula() -> None:
+    def numbers(heading: str) -> list[list[float]]:
+        section = DOCUMENTS["docs/sizing.md"].partition(f"\n### {heading}\n")[2].partition("\n##")[0]
+        rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+        found = [[float(cell.replace(",", "")) for cell in row if re.fullmatch(r"[\d,.]+", cell)] for row in rows]
+        return [row for row in found if row]
+
+    formula = numbers("The formula")[:6]  # itself, then one of each thing: KB resident, KB at most
+    examples = numbers("Worked examples")
+    assert [len(row) for row in formula] == [2] * 6
+    assert len(examples) >= 3
+    for *sizes, resident, peak, with_use in examples:
+        for told, column in ((resident, 0), (peak, 1)):
+            assert told == round(
+                sum(row[column] * count for row, count in zip(formula, [1, *sizes], strict=True)) / 1000
+            )
+        assert with_use == resident + 40
 
 
 def test_every_fault_of_a_node_cache_has_a_test_with_its_number() -> None:
