@@ -25,6 +25,7 @@ from tests.support.kube.coredns import COREDNS_IMAGE
 from tests.support.kube.image import TOPODNS_IMAGE
 from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, pod, sleeping_container
 from tests.support.kube.releases import Release
+from tests.support.kube.servers import serving
 from tests.support.kube.waiting import becomes, eventually
 from tests.support.topology_key_cases import CASES, Case
 
@@ -185,13 +186,6 @@ def address(cluster: Cluster, release: Release, service: str) -> str:
     return str(found["spec"]["clusterIP"])
 
 
-def serving(cluster: Cluster, release: Release, service: str) -> list[str]:
-    """The workloads of the ready pods behind a Service, by the first word of their names."""
-    slices = cluster.list("EndpointSlice", release.namespace, f"kubernetes.io/service-name={service}")
-    endpoints = [each for found in slices if found["addressType"] == "IPv4" for each in (found.get("endpoints") or ())]
-    return sorted(each["targetRef"]["name"].split("-")[0] for each in endpoints if each["conditions"]["ready"])
-
-
 def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_it(
     cluster: Cluster, askers: Askers, trial: Release
 ) -> None:
@@ -205,7 +199,7 @@ def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_i
     assert trial.test().returncode != 0
     trial.remove()
     assert address(cluster, trial, "kube-dns") == ADDRESS
-    becomes(lambda: serving(cluster, trial, "kube-dns"), [])
+    becomes(lambda: serving(cluster, "kube-dns", trial.namespace), [])
 
 
 def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(
@@ -231,7 +225,7 @@ def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving(
     trial.install({**SMALL, "mode": "beside"})
     run = trial.upgrade({**SMALL, "mode": "beside", "servers": servers("no-such-directive")}, patience="15s")
     assert run.returncode != 0
-    assert serving(cluster, trial, "trial") == ["trial", "trial"]
+    assert serving(cluster, "trial", trial.namespace) == ["trial", "trial"]
     assert askers["node2"].addresses(NAME, to=address(cluster, trial, "trial")) == FIRST_SERVICE
     selector = "app.kubernetes.io/instance=trial"
     logs = kubectl(cluster, "-n", trial.namespace, "logs", "-l", selector, "-c", "check", "--prefix").stdout

@@ -17,20 +17,25 @@ from tests.kubelab.prepare import why_impossible
 from tests.support.chart.helm import HELM
 from tests.support.kube.clients import Askers, askers_of, client_pods
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.coredns import kubeadm_coredns
 from tests.support.kube.dnstools import DNSTOOLS_IMAGE, dnstools_image
 from tests.support.kube.image import write_topodns_image
 from tests.support.kube.labs import lab_of
 from tests.support.kube.operators import Operator
+from tests.support.kube.servers import grant, serving
 from tests.support.kube.upstream import upstream
+from tests.support.kube.waiting import becomes
 from tests.support.skipping import skip_all, those_of
 
 TOPOLOGY_ZONES: Final = "a,a,b,c"
-# In this order: each finds topodns as the cluster DNS, as README installs it, and leaves it so, but for the last two.
+# In this order: each finds topodns as the cluster DNS, as README installs it, and leaves it so; the last two have
+# CoreDNS there.
 SCENARIOS: Final = (
     "test_install",
     "test_admission",
     "test_topology",
     "test_node_cache",
+    "test_from_nodelocaldns",
     "test_permissions",
     "test_api_server",
     "test_dnsperf",
@@ -136,3 +141,11 @@ def host_askers(installed: str, cluster: Cluster, clients: Place) -> Iterator[As
 def place(cluster: Cluster) -> Iterator[Place]:
     with cluster.namespace() as place:
         yield place
+
+
+@pytest.fixture(scope="session")
+def kubeadm(installed: str, cluster: Cluster, operator: Operator) -> None:
+    """CoreDNS is the cluster DNS, as kubeadm sets it up; of topodns nothing is left but the Service."""
+    operator.run("helm", "--namespace", "kube-system", "uninstall", "topodns", "--wait")
+    grant(cluster, kubeadm_coredns())
+    becomes(lambda: serving(cluster), ["coredns"] * 2)

@@ -2,7 +2,6 @@
 are told, and what a node is like before, meanwhile and afterwards.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,14 +11,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
-from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6
+from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, FIRST_SERVICES
 from tests.support.kube.askers import Asker, Unanswered
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.image import ROOT, TOPODNS_IMAGE
-from tests.support.kube.loads import Load, Outcome, load, outcome, outcome_since
+from tests.support.kube.loads import Asked, Load, Outcome, load, outcome, outcome_since
 from tests.support.kube.node_caches import (
     CAPABILITIES,
     NodeCaches,
@@ -28,6 +25,7 @@ from tests.support.kube.node_caches import (
     link_index,
     processes,
     tracked,
+    write_overlay,
 )
 from tests.support.kube.objects import HOSTNAME, ZONE, Object, headless, manual_slice
 from tests.support.kube.operators import Operator
@@ -145,6 +143,10 @@ def told(askers: Askers, questions: Sequence[str], to: str) -> dict[tuple[str, s
     return {(node, question): essence(asker.ask(question, to)) for (node, asker), question in asked}
 
 
+def asked_of(addresses: Sequence[str]) -> list[Asked]:
+    return [Asked(ASKED, to, FIRST_SERVICES[:1]) for to in addresses]
+
+
 @dataclass
 class Life:
     """A load on each node from before the node caches come until they have gone, and what became of it by phase."""
@@ -199,7 +201,7 @@ def life(
 ) -> Iterator[Life]:
     with ExitStack() as stack:
         loads = {
-            node: stack.enter_context(load(cluster.lab, asker.pod, ASKED, SHARED, RATE))
+            node: stack.enter_context(load(cluster.lab, asker.pod, asked_of(SHARED), RATE))
             for node, asker in askers.items()
         }
         yield Life(loads, lambda line: say(f"node cache, kube-proxy with {proxy_mode}, {line}"))
@@ -329,7 +331,7 @@ def test_n09_killed_kube_proxy_takes_over_within_two_seconds_and_the_next_one_ad
 def test_n10_rolled_no_question_is_lost(caches: NodeCaches, life: Life, cluster: Cluster, askers: Askers) -> None:
     before = {node: caches.pod(node).name for node in cluster.nodes}
     with ExitStack() as stack:
-        loads = [stack.enter_context(load(cluster.lab, each.pod, ASKED, OWN, RATE)) for each in askers.values()]
+        loads = [stack.enter_context(load(cluster.lab, each.pod, asked_of(OWN), RATE)) for each in askers.values()]
         with outcome(*loads) as own, life.phase("rolled") as asked:
             caches.roll()
     assert not {caches.pod(node).name for node in cluster.nodes} & set(before.values())
@@ -381,12 +383,7 @@ def test_the_plain_manifests_bring_it_and_take_it_away(
     before_caches: NodeCaches, operator: Operator, askers: Askers, tmp_path: Path
 ) -> None:
     """With the overlay and the commands of docs/node-cache.md."""
-    name, _, tag = TOPODNS_IMAGE.rpartition(":")
-    overlay = {
-        "resources": [os.path.relpath(ROOT / "config/kubernetes/node-cache", tmp_path.resolve())],
-        "images": [{"name": "topodns", "newName": name, "newTag": tag}],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    write_overlay(tmp_path)
     operator.run("kubectl", "apply", "-k", str(tmp_path))
     operator.run("kubectl", "-n", "kube-system", "rollout", "status", "daemonset", "node-local-dns")
     assert {asker.ask(ASKED, to).rcode for asker, to in product(askers.values(), OWN)} == {"NOERROR"}

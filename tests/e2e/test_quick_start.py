@@ -5,44 +5,20 @@ In order: each test finds the cluster as the one before it has left it.
 
 import pytest
 
-from tests.kubelab.programs import COREDNS
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.nearness import Answers, of_everybody, of_zone
-from tests.support.kube.objects import metadata, workload
 from tests.support.kube.operators import Operator
-from tests.support.kube.servers import grant, permissions, server_pod
+from tests.support.kube.servers import serving
 from tests.support.kube.waiting import becomes, eventually
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 
 SYSTEM = "kube-system"
-COREFILE = ".:53 {\n errors\n ready\n kubernetes cluster.local in-addr.arpa ip6.arpa\n}\n"
 NOTHING = {"[Errno", "-5]", "No", "address", "associated", "with", "hostname"}
 
 
 @pytest.fixture(scope="module")
-def coredns(installed: str, cluster: Cluster, operator: Operator) -> None:
-    """CoreDNS is the cluster DNS, in the place of topodns, of which nothing is left but the Service."""
-    operator.run("helm", "--namespace", SYSTEM, "uninstall", "topodns", "--wait", "--ignore-not-found")
-    if cluster.read("Deployment", SYSTEM, "coredns") is None:
-        spec = server_pod("coredns", "", False, "coredns", f"localhost/coredns:{COREDNS.version}")["spec"]
-        deployment = workload("Deployment", "coredns", {"replicas": 2}, spec)
-        deployment["spec"]["template"]["metadata"]["labels"]["k8s-app"] = "kube-dns"
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("coredns")}
-        grant(cluster, permissions("rbac.yaml", account="coredns"))
-        cluster.create(SYSTEM, config | {"data": {"Corefile": COREFILE}}, deployment)
-    becomes(lambda: cluster_dns(cluster), ["coredns"] * 2)
-
-
-def cluster_dns(cluster: Cluster) -> list[str]:
-    """The workloads of the ready pods behind the Service kube-dns, by the first word of their names."""
-    slices = cluster.list("EndpointSlice", SYSTEM, "kubernetes.io/service-name=kube-dns")
-    endpoints = [each for found in slices if found["addressType"] == "IPv4" for each in found.get("endpoints") or ()]
-    return sorted(each["targetRef"]["name"].split("-")[0] for each in endpoints if each["conditions"]["ready"])
-
-
-@pytest.fixture(scope="module")
-def started(coredns: None, cluster: Cluster, operator: Operator) -> Place:
+def started(kubeadm: None, cluster: Cluster, operator: Operator) -> Place:
     """Steps 1 and 2: the namespace of `web` and `shell`."""
     operator.follow("docs/quick-start.md", "quick-start-install", "quick-start-workload")
     return Place(cluster, "near")
@@ -58,7 +34,7 @@ def test_without_keys_every_node_is_told_of_everything(started: Place, cluster: 
     web = started.pods_once_ready("web", 3)
     assert {cluster.topology_zones[pod.node] for pod in web} == {"a", "b", "c"}
     becomes(lambda: told(operator), of_everybody(cluster, web))
-    assert cluster_dns(cluster) == ["coredns"] * 2
+    assert serving(cluster) == ["coredns"] * 2
 
 
 def test_with_a_soft_list_each_node_is_told_of_its_own_zone(
@@ -86,13 +62,13 @@ def test_in_the_place_of_coredns_every_pod_is_told_of_what_is_near(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
     operator.follow("docs/quick-start.md", "quick-start-replace")
-    becomes(lambda: cluster_dns(cluster), ["topodns"] * 2)
+    becomes(lambda: serving(cluster), ["topodns"] * 2)
     becomes(lambda: told(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
 
 
 def test_taken_away_nothing_is_left_of_it(started: Place, cluster: Cluster, operator: Operator) -> None:
     operator.follow("docs/quick-start.md", "quick-start-remove")
-    becomes(lambda: cluster_dns(cluster), ["coredns"] * 2)
+    becomes(lambda: serving(cluster), ["coredns"] * 2)
     eventually(lambda: cluster.read("Namespace", "", "near") is None, "the namespace has gone")
     assert operator.run("helm", "--namespace", SYSTEM, "list", "--short") == ""
     assert operator.run("kubectl", "--namespace", SYSTEM, "get", "pods", "topodns-ask", "--ignore-not-found") == ""

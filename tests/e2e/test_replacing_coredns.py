@@ -3,29 +3,29 @@ restart of CoreDNS alone would not lose, and nothing is answered wrongly. The sa
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster
-from tests.support.kube.coredns import kubeadm_coredns
-from tests.support.kube.mixed_loads import NXDOMAIN, Asked, Load, mixed_load, together
+from tests.support.kube.loads import Asked, Outcome, load, outcome, together
 from tests.support.kube.objects import headless, manual_slice
 from tests.support.kube.operators import Operator
-from tests.support.kube.servers import grant
+from tests.support.kube.servers import serving
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
 from tests.support.kube.waiting import becomes, eventually
 
 NAME = "kubernetes.default.svc.cluster.local"
 ADDRESSES = ["198.51.100.1", "198.51.100.2"]
 NODES = ["node1", "node3", "node4"]
+NXDOMAIN = 3
 RATE = 200  # questions a second and node
 PODS = "k8s-app=kube-dns"
 
-Measure = Callable[[str, Callable[[], object]], Load]
-Follow = Callable[[str, list[str]], Load]
+Measure = Callable[[str, Callable[[], object]], Outcome]
+Follow = Callable[[str, list[str]], Outcome]
 
 
 @pytest.fixture(scope="module")
@@ -48,18 +48,15 @@ def under_load(
 ) -> Measure:
     """Do something and see it to its end under load: what became of the questions of all nodes."""
 
-    @contextmanager
-    def asking() -> Iterator[list[Load]]:
+    def measured(what: str, action: Callable[[], object]) -> Outcome:
         with ExitStack() as stack:
             pods = [askers[node].pod for node in NODES]
-            yield [stack.enter_context(mixed_load(cluster.lab, pod, questions, RATE)) for pod in pods]
-
-    def measured(what: str, action: Callable[[], object]) -> Load:
-        with asking() as loads:
-            action()
-            eventually(lambda: not leaving(cluster), "no old pod is left")
-        say(f"{proxy_mode}: {what}: {(load := together(loads))}")
-        return load
+            loads = [stack.enter_context(load(cluster.lab, pod, questions, RATE)) for pod in pods]
+            with outcome(*loads) as became:
+                action()
+                eventually(lambda: not leaving(cluster), "no old pod is left")
+        say(f"{proxy_mode}: {what}: {became}")
+        return became
 
     return measured
 
@@ -68,13 +65,6 @@ def leaving(cluster: Cluster) -> list[str]:
     """The pods of the cluster DNS that have been told to end."""
     pods = cluster.list("Pod", "kube-system", PODS)
     return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
-
-
-def serving(cluster: Cluster, service: str = "kube-dns") -> list[str]:
-    """The workloads of the ready pods behind a Service, by the first word of their names."""
-    slices = cluster.list("EndpointSlice", "kube-system", f"kubernetes.io/service-name={service}")
-    endpoints = [each for found in slices if found["addressType"] == "IPv4" for each in found.get("endpoints") or ()]
-    return sorted(each["targetRef"]["name"].split("-")[0] for each in endpoints if each["conditions"]["ready"])
 
 
 def restart(operator: Operator, deployment: str) -> None:
@@ -86,7 +76,7 @@ def restart(operator: Operator, deployment: str) -> None:
 def follow(under_load: Measure, cluster: Cluster, operator: Operator) -> Follow:
     """Take a step of docs/install.md, after which these are to serve; what became of the questions meanwhile."""
 
-    def follow(name: str, then: list[str]) -> Load:
+    def follow(name: str, then: list[str]) -> Outcome:
         def step() -> None:
             operator.follow("docs/install.md", name)
             becomes(lambda: serving(cluster), then)
@@ -97,55 +87,52 @@ def follow(under_load: Measure, cluster: Cluster, operator: Operator) -> Follow:
 
 
 @pytest.fixture(scope="module")
-def beside(cluster: Cluster, operator: Operator, follow: Follow) -> Load:
-    """CoreDNS is the cluster DNS, and nothing was left of topodns but the Service; what a trial beside it has cost."""
-    operator.run("helm", "--namespace", "kube-system", "uninstall", "topodns")
-    grant(cluster, kubeadm_coredns())
-    becomes(lambda: serving(cluster), ["coredns"] * 2)
+def beside(kubeadm: None, cluster: Cluster, follow: Follow) -> Outcome:
+    """What a trial beside CoreDNS has cost."""
     eventually(lambda: not leaving(cluster), "topodns has gone")
     return follow("beside", ["coredns"] * 2)
 
 
 @pytest.fixture(scope="module")
-def coredns(beside: Load, under_load: Measure, operator: Operator) -> Load:
+def coredns(beside: Outcome, under_load: Measure, operator: Operator) -> Outcome:
     """What a restart of CoreDNS has cost, from ports that have asked before, as in a cluster that is used."""
     return under_load("restart of CoreDNS", lambda: restart(operator, "coredns"))
 
 
 def test_beside_coredns_it_answers_and_nothing_changes_for_anybody(
-    beside: Load, cluster: Cluster, askers: Askers
+    beside: Outcome, cluster: Cluster, askers: Askers
 ) -> None:
     found = cluster.read("Service", "kube-system", "topodns")
     assert found is not None
     assert askers["node2"].addresses(NAME, to=found["spec"]["clusterIP"]) == set(FIRST_SERVICES[:1])
     assert serving(cluster, "topodns") == ["topodns"] * 2
-    assert (beside.lost, beside.failed, beside.wrong) == (0, 0, 0), beside
+    assert (beside.lost, beside.failed, beside.wrong) == (0, 0, 0), beside.problems
 
 
 @pytest.fixture(scope="module")
-def in_its_place(coredns: Load, follow: Follow) -> Load:
+def in_its_place(coredns: Outcome, follow: Follow) -> Outcome:
     """topodns is the cluster DNS; what that has cost."""
     both = follow("in-its-place", ["coredns"] * 2 + ["topodns"] * 2)
-    return together([both, follow("scale-coredns", ["topodns"] * 2)])
+    return together(both, follow("scale-coredns", ["topodns"] * 2))
 
 
-def costs_no_more(load: Load, restart: Load) -> None:
-    assert load.asked > RATE
-    assert (load.failed, load.wrong) == (0, 0), load
-    assert load.lost <= restart.lost, load
+def costs_no_more(became: Outcome, restart: Outcome) -> None:
+    assert became.asked > RATE
+    assert (became.failed, became.wrong) == (0, 0), became.problems
+    assert became.lost <= restart.lost, became.problems
 
 
-def test_taking_its_place_costs_no_more_than_a_restart_of_coredns(in_its_place: Load, coredns: Load) -> None:
+def test_taking_its_place_costs_no_more_than_a_restart_of_coredns(in_its_place: Outcome, coredns: Outcome) -> None:
     costs_no_more(in_its_place, coredns)
 
 
 def test_neither_does_a_restart_of_topodns(
-    in_its_place: Load, coredns: Load, under_load: Measure, operator: Operator
+    in_its_place: Outcome, coredns: Outcome, under_load: Measure, operator: Operator
 ) -> None:
     costs_no_more(under_load("restart of topodns", lambda: restart(operator, "topodns")), coredns)
 
 
-def test_neither_does_the_way_back(in_its_place: Load, coredns: Load, follow: Follow, cluster: Cluster) -> None:
+def test_neither_does_the_way_back(in_its_place: Outcome, coredns: Outcome, follow: Follow, cluster: Cluster) -> None:
     costs_no_more(follow("way-back", ["coredns"] * 2), coredns)
     found = cluster.read("Service", "kube-system", "kube-dns")
     assert found is not None

@@ -12,13 +12,13 @@ from typing import Final
 
 import pytest
 
-from tests.kubelab.options import CLUSTER_DNS
+from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
 from tests.support.kube.askers import asker
 from tests.support.kube.bystanders import asked_all_the_time
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
 from tests.support.kube.key_services import RACK, expected, keys_by_service, members, seen, services
-from tests.support.kube.loads import load
+from tests.support.kube.loads import Asked, load, outcome
 from tests.support.kube.nearness import answers
 from tests.support.kube.objects import ZONE, pause_container, pod, pod_spec, sleeping_container, spread, workload
 from tests.support.kube.operators import Operator
@@ -28,7 +28,7 @@ NFTABLES_ONLY = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=Tru
 SIZES: Final = {"web": 6, "db": 4}
 RACKS: Final = {"node1": "r1", "node3": "r1", "node2": "r2"}  # node4 stands in none
 ALONE: Final = "node3"  # in its topology zone
-NAME: Final = "kubernetes.default.svc.cluster.local A"
+VIRTUAL: Final = [Asked("kubernetes.default.svc.cluster.local A", CLUSTER_DNS, FIRST_SERVICES[:1])]
 RATE: Final = 100  # questions a second
 
 Watched = Callable[..., AbstractContextManager[None]]
@@ -259,11 +259,11 @@ def test_a_topodns_pod_deleted_leaves_no_question_unanswered(
     eventually(lambda: two_answer(cluster), "two topodns pods")
     gone, stays = dns_pods(cluster)
     asking = next(pod for pod in clients.pods("client") if pod.node not in (gone.node, stays.node))
-    with moving(), load(cluster.lab, asking, NAME, [CLUSTER_DNS], RATE) as loaded:
+    with moving(), load(cluster.lab, asking, VIRTUAL, RATE) as loaded, outcome(loaded) as became:
         operator.run("kubectl", "-n", "kube-system", "delete", "pod", gone.name)
         eventually(lambda: two_answer(cluster), "two topodns pods")
     assert gone.name not in {pod.name for pod in dns_pods(cluster)}
-    assert (loaded.lost, loaded.failed) == (0, 0), loaded
+    assert (became.lost, became.failed, became.wrong) == (0, 0, 0), became.problems
 
 
 @NFTABLES_ONLY
@@ -298,11 +298,11 @@ def test_a_node_drained_of_a_topodns_pod_leaves_no_question_unanswered(
     drained, other = (pod.node for pod in dns_pods(cluster))
     assert {drained} <= {pod.node for pod in shop.pods("web")}
     asking = next(pod for pod in clients.pods("client") if pod.node not in (drained, other))
-    with moving(drained, asking.node), load(cluster.lab, asking, NAME, [CLUSTER_DNS], RATE) as loaded:
+    with moving(drained, asking.node), load(cluster.lab, asking, VIRTUAL, RATE) as loaded, outcome(loaded) as became:
         operator.run("kubectl", "drain", drained, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
         eventually(lambda: two_answer(cluster), "two topodns pods")
         settle(shop, askers)
         assert drained not in {pod.node for pod in (*dns_pods(cluster), *shop.pods("web"), *shop.pods("db"))}
-    assert (loaded.lost, loaded.failed) == (0, 0), loaded
+    assert (became.lost, became.failed, became.wrong) == (0, 0, 0), became.problems
     assert answers(askers, shop.fqdn("web-local"))[drained] == set()
     operator.run("kubectl", "uncordon", drained)

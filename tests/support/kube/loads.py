@@ -3,9 +3,11 @@
 import json
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
@@ -17,16 +19,42 @@ from tests.support.kube.waiting import eventually
 from tests.support.messages import query
 
 _AGENT: Final = Path(__file__).with_name("load_agent.py").read_text()
+_PROBLEMS: Final = 20  # so many are told of
+
+
+class Asked(NamedTuple):
+    """`NAME TYPE`, whom, and what is right: this RCODE and, unless it is None, these addresses and no other."""
+
+    question: str
+    to: str
+    holds: Sequence[str] | None = None
+    rcode: int = 0
+    tcp: bool = False
+
+    def order(self) -> dict[str, object]:
+        """As `load_agent.py` takes it."""
+        return {"query": query(self.question).hex(), "to": self.to, "tcp": self.tcp}
+
+    def judge(self, reply: bytes) -> str:
+        """What a reply is: "right", "failed" (it has another RCODE), or "wrong" (other addresses)."""
+        if reply[3] & 15 != self.rcode:
+            return "failed"
+        if self.holds is None:
+            return "right"
+        records = [len(each).to_bytes(2, "big") + each for each in (ip_address(held).packed for held in self.holds)]
+        told = int.from_bytes(reply[6:8], "big")
+        return "right" if told == len(records) and all(each in reply for each in records) else "wrong"
 
 
 class Question(NamedTuple):
-    """As `load_agent.py` prints it; times are those of `time.monotonic()`, here as in pods."""
+    """One that was asked; times are those of `time.monotonic()`, here as in pods."""
 
     number: int
-    to: str
+    what: Asked
     asked: float
     answered: float | None
-    rcode: int | None
+    became: str  # "right", "failed", "wrong", or "lost"
+    reply: str  # in hexadecimal, or why there is none
 
 
 @dataclass
@@ -35,18 +63,21 @@ class Outcome:
 
     asked: int = 0
     lost: int = 0
-    failed: int = 0  # answered with an RCODE
-    gap: float = 0.0  # seconds: the longest time in which one pod had no answer from one address
+    failed: int = 0  # answered with another RCODE
+    wrong: int = 0  # answered with other addresses
+    gap: float = 0.0  # seconds: the longest time in which one pod had no right answer from one address
+    problems: list[str] = field(default_factory=list, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.lost} of {self.asked} questions lost, {self.failed} failed, longest gap {self.gap:.2f} s"
+        became = f"{self.lost} lost, {self.failed} failed, {self.wrong} wrong"
+        return f"of {self.asked} questions {became}; longest gap {self.gap:.2f} s"
 
 
 class Load:
     """The questions of one pod, from now on."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
+    def __init__(self, process: "subprocess.Popen[str]", asked: Sequence[Asked]) -> None:
+        self._process, self._asked = process, asked
         self._ended: list[Question] = []
         self._reader = Thread(target=self._read)
         self._reader.start()
@@ -65,7 +96,10 @@ class Load:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._ended.append(Question(*json.loads(line)))
+            number, asked, answered, reply = json.loads(line)
+            what = self._asked[number % len(self._asked)]
+            became = "lost" if answered is None else what.judge(bytes.fromhex(reply))
+            self._ended.append(Question(number, what, asked, answered, became, reply))
 
     def _knows(self, end: float) -> bool:
         """Whether one is known that was asked later, and all with a lower number."""
@@ -75,12 +109,12 @@ class Load:
 
 
 @contextmanager
-def load(lab: Lab, pod: PodView, question: str, addresses: Sequence[str], rate: int) -> Iterator[Load]:
-    """Ask these addresses in turn, `rate` questions a second, while the block runs. The pod's image needs Python."""
-    words = ["python3", "-u", "-c", _AGENT, query(question).hex(), str(rate), *addresses]
+def load(lab: Lab, pod: PodView, asked: Sequence[Asked], rate: int) -> Iterator[Load]:
+    """Ask these in turn, `rate` questions a second, while the block runs. The pod's image needs Python."""
+    words = ["python3", "-u", "-c", _AGENT, str(rate), json.dumps([each.order() for each in asked])]
     command = lab.machine(pod.node).command(*exec_command(pod, *words))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        asking = Load(process)
+        asking = Load(process, asked)
         try:
             yield asking
         finally:
@@ -98,24 +132,39 @@ def outcome(*loads: Load) -> Iterator[Outcome]:
 def outcome_since(begin: float, *loads: Load) -> Outcome:
     """Of what they have asked since then."""
     end = time.monotonic()
-    parts = [_outcome(each.between(begin, end), begin, end) for each in loads]
+    return together(*(_outcome(each.between(begin, end), begin, end) for each in loads))
+
+
+def together(*parts: Outcome) -> Outcome:
+    """Their sum, and the longest gap."""
     return Outcome(
         asked=sum(part.asked for part in parts),
         lost=sum(part.lost for part in parts),
         failed=sum(part.failed for part in parts),
+        wrong=sum(part.wrong for part in parts),
         gap=max(part.gap for part in parts),
+        problems=[problem for part in parts for problem in part.problems][:_PROBLEMS],
     )
 
 
 def _outcome(questions: Sequence[Question], begin: float, end: float) -> Outcome:
-    right: dict[str, list[float]] = {each.to: [begin, end] for each in questions}
+    right: dict[str, list[float]] = {each.what.to: [begin, end] for each in questions}
     for each in questions:
-        if each.answered is not None and not each.rcode:
-            right[each.to].append(each.answered)
+        if each.answered is not None and each.became == "right":
+            right[each.what.to].append(each.answered)
     gaps = [later - earlier for times in right.values() for earlier, later in pairwise(sorted(times))]
+    counts = Counter(each.became for each in questions)
     return Outcome(
         asked=len(questions),
-        lost=sum(each.answered is None for each in questions),
-        failed=sum(bool(each.rcode) for each in questions),
+        lost=counts["lost"],
+        failed=counts["failed"],
+        wrong=counts["wrong"],
         gap=max(gaps, default=end - begin),
+        problems=[_problem(each, begin) for each in questions if each.became != "right"],
     )
+
+
+def _problem(question: Question, begin: float) -> str:
+    what, since = question.what, question.asked - begin
+    over = "TCP" if what.tcp else "UDP"
+    return f"{since:.3f} s: {what.question} over {over} to {what.to}: {question.became}: {question.reply}"

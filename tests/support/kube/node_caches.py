@@ -1,14 +1,19 @@
 """The node caches of a release on the nodes of a lab, and what they do there."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_address
 from itertools import product
+from pathlib import Path
 from typing import Final
+
+import yaml
 
 from tests.kubelab.machine import LabError, Machine
 from tests.support.kube.cluster import Cluster, PodView, view
+from tests.support.kube.image import ROOT, TOPODNS_IMAGE
 from tests.support.kube.operators import Operator
 from tests.support.kube.servers import NAMESPACE, samples
 from tests.support.kube.waiting import PATIENCE, eventually
@@ -39,7 +44,7 @@ class NodeCaches:
     def switch_on(self, block: str) -> None:
         """By this block of docs/install.md; returns when all are ready."""
         self._operator.follow("docs/install.md", block)
-        self._await_settled()
+        self.await_settled()
 
     def switch_off(self) -> None:
         """By that document; returns when the last one has gone."""
@@ -52,7 +57,7 @@ class NodeCaches:
     def roll(self) -> None:
         """Replace every pod; returns when all are."""
         self._operator.run("kubectl", "-n", NAMESPACE, "rollout", "restart", f"daemonset/{NAME}")
-        self._await_settled()
+        self.await_settled()
 
     def settled(self) -> bool:
         """Whether each node has one, ready, and of the latest template."""
@@ -92,11 +97,21 @@ class NodeCaches:
     def _pods(self) -> list[PodView]:
         return [view(pod) for pod in self.cluster.list("Pod", NAMESPACE, f"{_LABEL}={NAME}")]
 
-    def _await_settled(self) -> None:
+    def await_settled(self) -> None:
         try:
             eventually(self.settled, "a ready node cache on each node", _ROLL)
         except AssertionError as problem:
             raise AssertionError(f"{problem}\n{self.logs()}") from None
+
+
+def write_overlay(directory: Path) -> None:
+    """In this folder: the plain manifests with the image of the working tree, as docs/node-cache.md has it."""
+    name, _, tag = TOPODNS_IMAGE.rpartition(":")
+    overlay = {
+        "resources": [os.path.relpath(ROOT / "config/kubernetes/node-cache", directory.resolve())],
+        "images": [{"name": "topodns", "newName": name, "newTag": tag}],
+    }
+    (directory / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
 
 
 def traces(machine: Machine) -> set[str]:

@@ -146,6 +146,13 @@ def cluster_dns_service(addresses: list[str], app: str) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata("kube-dns"), "spec": spec}
 
 
+def serving(cluster: Cluster, service: str = "kube-dns", namespace: str = NAMESPACE) -> list[str]:
+    """The workloads of the ready pods behind a Service, by the first word of their names."""
+    slices = cluster.list("EndpointSlice", namespace, f"kubernetes.io/service-name={service}")
+    endpoints = [each for found in slices if found["addressType"] == "IPv4" for each in found.get("endpoints") or ()]
+    return sorted(each["targetRef"]["name"].split("-")[0] for each in endpoints if each["conditions"]["ready"])
+
+
 def permissions(*files: str, account: str = ACCOUNT) -> list[Object]:
     """The objects of files in config/kubernetes, for this account in place of topodns, with a role of its own."""
     texts = [(ROOT / "config/kubernetes" / file).read_text() for file in files]
