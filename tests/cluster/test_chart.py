@@ -217,17 +217,3 @@ def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(
         (asking,) = place.pods_once_ready("asking", 1)
         found = place.run(asking, "python3", "-c", "import socket; print(socket.gethostbyname('kubernetes.default'))")
         assert {found.strip()} == FIRST_SERVICE
-
-
-def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving(
-    cluster: Cluster, askers: Askers, trial: Release
-) -> None:
-    trial.install({**SMALL, "mode": "beside"})
-    run = trial.upgrade({**SMALL, "mode": "beside", "servers": servers("no-such-directive")}, patience="15s")
-    assert run.returncode != 0
-    assert serving(cluster, "trial", trial.namespace) == ["trial", "trial"]
-    assert askers["node2"].addresses(NAME, to=address(cluster, trial, "trial")) == FIRST_SERVICE
-    selector = "app.kubernetes.io/instance=trial"
-    logs = kubectl(cluster, "-n", trial.namespace, "logs", "-l", selector, "-c", "check", "--prefix").stdout
-    assert "no-such-directive" in logs
-    trial.install({**SMALL, "mode": "beside"})

@@ -151,10 +151,7 @@ def node_cache(cluster: Cluster, operator: Operator, placed: Placed) -> Iterator
     operator.follow("docs/install.md", "node-cache")
     (own,) = (pod for pod in workload_pods(cluster, "node-local-dns") if pod.node == placed.elsewhere.node)
     yield own
-    operator.run(
-        *("helm", "upgrade", "topodns", "charts/topodns", "--namespace", "kube-system"),
-        *("--reuse-values", "--wait", "--set", "nodeCache.enabled=false"),
-    )
+    operator.follow("docs/install.md", "node-cache-off")
     becomes(lambda: workload_pods(cluster, "node-local-dns"), [])
 
 

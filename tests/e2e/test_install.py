@@ -1,6 +1,7 @@
 """From nothing: README's commands, and what pods are told from then on."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.support.kube.nearness import answers
 from tests.support.kube.objects import headless, manual_slice
 from tests.support.kube.operators import Operator
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
-from tests.support.kube.waiting import becomes
+from tests.support.kube.waiting import becomes, eventually
 
 NAME = "kubernetes.default.svc.cluster.local"
 RESOLVED = "import socket, sys; print({each[4][0] for each in socket.getaddrinfo(sys.argv[1], 53, socket.AF_INET)})"
@@ -88,3 +89,19 @@ def test_the_annotation_of_the_readme_keeps_clients_near(askers: Askers, operato
     operator.follow("README.md", "annotate", NAMESPACE=service.name, SERVICE="db")
     near = {"node1": {"198.51.100.1"}, "node2": {"198.51.100.2"}, "node3": everybody, "node4": everybody}
     becomes(lambda: answers(askers, db), near)
+
+
+@pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
+def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving_and_the_log_has_the_line(
+    askers: Askers, operator: Operator, cluster: Cluster, tmp_path: Path
+) -> None:
+    before = [pod["metadata"]["name"] for pod in cluster.list("Pod", "kube-system", "k8s-app=kube-dns")]
+    values = tmp_path / "values.yaml"
+    values.write_text("servers: [{zones: [{zone: .}], port: 53, plugins: [{name: no-such-directive}]}]\n")
+    upgrade = ("helm", "-n", "kube-system", "upgrade", "topodns", "charts/topodns", "--reuse-values", "--wait")
+    assert operator.tried(*upgrade, "--timeout", "10s", "--values", str(values)).returncode != 0
+    eventually(lambda: "no-such-directive" in operator.follow("docs/install.md", "check-log"), "the log has the line")
+    ready = {pod.name for pod in map(view, cluster.list("Pod", "kube-system", "k8s-app=kube-dns")) if pod.ready}
+    assert ready == set(before)
+    assert askers["node2"].addresses(NAME) == {FIRST_SERVICES[0]}
+    operator.follow("docs/install.md", "dual-stack")

@@ -211,7 +211,7 @@ def life(
 def caches(life: Life, before_caches: NodeCaches) -> NodeCaches:
     """On every node, whatever the test before has done to them."""
     if not before_caches.settled():
-        before_caches.switch_on("node-cache")
+        before_caches.switch_on("docs/install.md", "node-cache")
     return before_caches
 
 
@@ -237,7 +237,7 @@ def test_switched_on_under_load_no_question_is_lost(
 ) -> None:
     assert answering(everybody, SHARED) == by_cluster_dns(everybody, SHARED)
     with life.phase("switched on") as asked:
-        before_caches.switch_on("node-cache")
+        before_caches.switch_on("docs/install.md", "node-cache")
     assert (asked.lost, asked.failed) == (0, 0)
 
 
@@ -358,7 +358,7 @@ def test_with_the_other_firewall_it_is_the_same(
     caches, firewall = before_caches, "-firewall=iptables"
     caches.configure("--set", f"nodeCache.extraArgs={{{firewall}}}")
     with life.phase(f"{firewall}, switched on") as on:
-        caches.switch_on("node-cache-dual-stack")
+        caches.switch_on("docs/install.md", "node-cache-dual-stack")
     becomes(lambda: answering(everybody, LISTENING), by_caches(everybody, LISTENING))
     for node in cluster.nodes:
         forget_tracked(cluster.lab.machine(node), LISTENING)

@@ -25,7 +25,7 @@ RATE = 200  # questions a second and node
 PODS = "k8s-app=kube-dns"
 
 Measure = Callable[[str, Callable[[], object]], Outcome]
-Follow = Callable[[str, list[str]], Outcome]
+Follow = Callable[[str, str, list[str]], Outcome]
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +74,14 @@ def restart(operator: Operator, deployment: str) -> None:
 
 @pytest.fixture(scope="module")
 def follow(under_load: Measure, cluster: Cluster, operator: Operator) -> Follow:
-    """Take a step of docs/install.md, after which these are to serve; what became of the questions meanwhile."""
+    """Take a step of a document, after which these are to serve; what became of the questions meanwhile."""
 
-    def follow(name: str, then: list[str]) -> Outcome:
+    def follow(document: str, name: str, then: list[str]) -> Outcome:
         def step() -> None:
-            operator.follow("docs/install.md", name)
+            operator.follow(document, name)
             becomes(lambda: serving(cluster), then)
 
-        return under_load(f"docs/install.md, {name}", step)
+        return under_load(f"{document}, {name}", step)
 
     return follow
 
@@ -90,7 +90,7 @@ def follow(under_load: Measure, cluster: Cluster, operator: Operator) -> Follow:
 def beside(kubeadm: None, cluster: Cluster, follow: Follow) -> Outcome:
     """What a trial beside CoreDNS has cost."""
     eventually(lambda: not leaving(cluster), "topodns has gone")
-    return follow("beside", ["coredns"] * 2)
+    return follow("docs/install.md", "beside", ["coredns"] * 2)
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +112,8 @@ def test_beside_coredns_it_answers_and_nothing_changes_for_anybody(
 @pytest.fixture(scope="module")
 def in_its_place(coredns: Outcome, follow: Follow) -> Outcome:
     """topodns is the cluster DNS; what that has cost."""
-    both = follow("in-its-place", ["coredns"] * 2 + ["topodns"] * 2)
-    return together(both, follow("scale-coredns", ["topodns"] * 2))
+    both = follow("docs/install.md", "in-its-place", ["coredns"] * 2 + ["topodns"] * 2)
+    return together(both, follow("docs/install.md", "scale-coredns", ["topodns"] * 2))
 
 
 def costs_no_more(became: Outcome, restart: Outcome) -> None:
@@ -133,7 +133,7 @@ def test_neither_does_a_restart_of_topodns(
 
 
 def test_neither_does_the_way_back(in_its_place: Outcome, coredns: Outcome, follow: Follow, cluster: Cluster) -> None:
-    costs_no_more(follow("way-back", ["coredns"] * 2), coredns)
+    costs_no_more(follow("docs/install.md", "way-back", ["coredns"] * 2), coredns)
     found = cluster.read("Service", "kube-system", "kube-dns")
     assert found is not None
     assert found["spec"]["selector"] == {"k8s-app": "kube-dns"}

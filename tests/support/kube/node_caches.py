@@ -41,13 +41,13 @@ class NodeCaches:
         """For when they are switched on; `values` are words for helm."""
         self._operator.run(*_UPGRADE, *values)
 
-    def switch_on(self, block: str) -> None:
-        """By this block of docs/install.md; returns when all are ready."""
-        self._operator.follow("docs/install.md", block)
+    def switch_on(self, document: str, block: str) -> None:
+        """By this block of a document; returns when all are ready."""
+        self._operator.follow(document, block)
         self.await_settled()
 
     def switch_off(self) -> None:
-        """By that document; returns when the last one has gone."""
+        """By docs/install.md; returns when the last one has gone."""
         self._operator.follow("docs/install.md", "node-cache-off")
         self.await_gone()
 
