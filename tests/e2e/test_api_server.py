@@ -158,7 +158,7 @@ def test_k02_a_minute_without_the_api_server_all_names_keep_resolving(
         _, metrics = get(clients, askers, survivor, METRICS, "/metrics")
         assert samples(metrics, "topodns_state_age_seconds") >= RESTARTED
         assert samples(metrics, "topodns_watch_failing", kind="EndpointSlice", status="0") == 1
-        assert "answering from memory" in log_on_node(cluster, survivor)
+        assert "cannot watch endpointslices" in log_on_node(cluster, survivor)
 
         cluster.lab.machine(victim.node).run("ctr", "task", "kill", "--signal", "SIGKILL", victim.container)
         becomes(lambda: told_directly(askers, survivor, victim), LEFT)

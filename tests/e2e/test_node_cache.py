@@ -351,6 +351,7 @@ def test_switched_off_it_leaves_nothing_on_any_node_and_the_cluster_dns_answers(
     assert all(tracked(cluster.lab.machine(node), [to]) for node, to in product(cluster.nodes, SHARED))
 
 
+@pytest.mark.parametrize("proxy_mode", ["iptables"], indirect=True)
 def test_with_the_other_firewall_it_is_the_same(
     life: Life, before_caches: NodeCaches, cluster: Cluster, askers: Askers, everybody: Everybody
 ) -> None:

@@ -126,6 +126,7 @@ def test_taking_its_place_costs_no_more_than_a_restart_of_coredns(in_its_place: 
     costs_no_more(in_its_place, coredns)
 
 
+@pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 def test_neither_does_a_restart_of_topodns(
     in_its_place: Outcome, coredns: Outcome, under_load: Measure, operator: Operator
 ) -> None:

@@ -29,6 +29,7 @@ SIZES: Final = {"web": 6, "db": 4}
 RACKS: Final = {"node1": "r1", "node3": "r1", "node2": "r2"}  # node4 stands in none
 ALONE: Final = "node3"  # in its topology zone
 VIRTUAL: Final = [Asked("kubernetes.default.svc.cluster.local A", CLUSTER_DNS, FIRST_SERVICES[:1])]
+ON_THEIR_WAY: Final = 2  # replies, when kube-proxy forgets the connections to an endpoint that no longer serves
 RATE: Final = 100  # questions a second
 
 Watched = Callable[..., AbstractContextManager[None]]
@@ -253,7 +254,7 @@ def test_the_pods_of_a_lost_node_leave_the_answers_and_come_back_with_it(
     assert lost <= {pod.name for app in SIZES for pod in shop.pods(app)}
 
 
-def test_a_topodns_pod_deleted_leaves_no_question_unanswered(
+def test_a_topodns_pod_deleted_costs_no_more_than_replies_on_their_way(
     shop: Place, clients: Place, operator: Operator, cluster: Cluster, moving: Watched
 ) -> None:
     eventually(lambda: two_answer(cluster), "two topodns pods")
@@ -263,7 +264,8 @@ def test_a_topodns_pod_deleted_leaves_no_question_unanswered(
         operator.run("kubectl", "-n", "kube-system", "delete", "pod", gone.name)
         eventually(lambda: two_answer(cluster), "two topodns pods")
     assert gone.name not in {pod.name for pod in dns_pods(cluster)}
-    assert (became.lost, became.failed, became.wrong) == (0, 0, 0), became.problems
+    assert became.lost <= ON_THEIR_WAY, became.problems
+    assert (became.failed, became.wrong) == (0, 0), became.problems
 
 
 @NFTABLES_ONLY
@@ -285,7 +287,7 @@ def test_a_cordoned_node_keeps_its_pods_and_gets_no_new_ones(
 
 @NFTABLES_ONLY
 @pytest.mark.usefixtures("nodes")
-def test_a_node_drained_of_a_topodns_pod_leaves_no_question_unanswered(
+def test_a_node_drained_of_a_topodns_pod_costs_no_more_than_replies_on_their_way(
     shop: Place, askers: Askers, clients: Place, operator: Operator, cluster: Cluster, moving: Watched
 ) -> None:
     """Under the chart's PodDisruptionBudget."""
@@ -303,6 +305,7 @@ def test_a_node_drained_of_a_topodns_pod_leaves_no_question_unanswered(
         eventually(lambda: two_answer(cluster), "two topodns pods")
         settle(shop, askers)
         assert drained not in {pod.node for pod in (*dns_pods(cluster), *shop.pods("web"), *shop.pods("db"))}
-    assert (became.lost, became.failed, became.wrong) == (0, 0, 0), became.problems
+    assert became.lost <= ON_THEIR_WAY, became.problems
+    assert (became.failed, became.wrong) == (0, 0), became.problems
     assert answers(askers, shop.fqdn("web-local"))[drained] == set()
     operator.run("kubectl", "uncordon", drained)
