@@ -97,7 +97,7 @@ sbom: install ## write the bill of materials (CycloneDX) of requirements.lock in
 	@$(BIN)/python -m release sbom
 
 image: install ## build the image by docker or buildah; where they or a registry are missing, assemble it into dist/
-	@$(BIN)/python -m release image
+	@$(BIN)/python -m release image $(ARGS)
 
 site: $(VENV)/.site ## write the documents as a site into dist/site
 	@$(BIN)/python -m release site

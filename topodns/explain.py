@@ -209,8 +209,12 @@ def _hint(cluster: Cluster, unknown: bytes | None) -> str:
     node = state.nodes.with_pod_cidr(unknown) if unknown is not None else None
     if node is None:
         return ""
-    unverified = "" if state.nodes.pod_cidrs_verified else ", which 200 endpoints have not verified yet"
-    return f"the address is in the podCIDR of {node.name}{unverified}; `locate` can have podcidr or podcidr-unverified"
+    if state.nodes.pod_cidrs_verified:
+        return f"the address is in the podCIDR of {node.name}; `locate` can have podcidr"
+    return (
+        f"the address is in the podCIDR of {node.name}, which 200 endpoints have not verified yet; "
+        "`locate` can have podcidr-unverified or pods"
+    )
 
 
 def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidPolicy | None:

@@ -97,7 +97,7 @@ def _write_archive(archive: tarfile.TarFile, image: Image, layers: Sequence[Laye
         {"schemaVersion": 2, "mediaType": f"{prefix}.manifest.v1+json", "config": config.descriptor}
         | {"layers": descriptors},
     )
-    named = {"platform": _PLATFORM, "annotations": {"io.containerd.image.name": image.name}}
+    named = {"platform": _PLATFORM, "annotations": {"io.containerd.image.name": full_name(image.name)}}
     index = {"schemaVersion": 2, "mediaType": f"{prefix}.index.v1+json", "manifests": [manifest.descriptor | named]}
     _put(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
     _put(archive, "index.json", json.dumps(index, sort_keys=True).encode())
@@ -111,6 +111,14 @@ def _write_archive(archive: tarfile.TarFile, image: Image, layers: Sequence[Laye
         info.size, info.mode = int(descriptor["size"]), 0o644
         with open(layer.tar, "rb") as file:
             archive.addfile(info, file)
+
+
+def full_name(name: str) -> str:
+    """What a kubelet asks containerd for where a Pod names this: without a host it is of Docker's registry."""
+    host, slash, _ = name.partition("/")
+    if slash and (host == "localhost" or "." in host or ":" in host):
+        return name
+    return f"docker.io/{name}" if slash else f"docker.io/library/{name}"
 
 
 def _blob_path(descriptor: Descriptor) -> str:

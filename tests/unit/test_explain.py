@@ -125,7 +125,7 @@ def test_a_client_in_a_pod_cidr_that_is_not_believed_is_told_of(served: Settings
     assert explanation.node == ""
     assert explanation.hint == (
         "the address is in the podCIDR of far, which 200 endpoints have not verified yet; "
-        "`locate` can have podcidr or podcidr-unverified"
+        "`locate` can have podcidr-unverified or pods"
     )
     assert f"hint     {explanation.hint}" in explanation_text(explanation.as_dict())
     assert explained(served, "hard", client="192.0.2.1").hint == ""
