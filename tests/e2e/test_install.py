@@ -1,5 +1,6 @@
 """From nothing: README's commands, and what pods are told from then on."""
 
+import json
 import re
 from pathlib import Path
 
@@ -97,7 +98,8 @@ def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving_and_the_lo
 ) -> None:
     before = [pod["metadata"]["name"] for pod in cluster.list("Pod", "kube-system", "k8s-app=kube-dns")]
     values = tmp_path / "values.yaml"
-    values.write_text("servers: [{zones: [{zone: .}], port: 53, plugins: [{name: no-such-directive}]}]\n")
+    plugins = [{"name": name} for name in ("health", "ready", "no-such-directive")]
+    values.write_text(json.dumps({"servers": [{"plugins": plugins}]}))
     upgrade = ("helm", "-n", "kube-system", "upgrade", "topodns", "charts/topodns", "--reuse-values", "--wait")
     assert operator.tried(*upgrade, "--timeout", "10s", "--values", str(values)).returncode != 0
     eventually(lambda: "no-such-directive" in operator.follow("docs/install.md", "check-log"), "the log has the line")

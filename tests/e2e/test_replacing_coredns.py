@@ -2,8 +2,10 @@
 restart of CoreDNS alone would not lose, and nothing is answered wrongly. The same for a restart of topodns.
 """
 
+import os
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -15,7 +17,9 @@ from tests.support.kube.objects import headless, manual_slice
 from tests.support.kube.operators import Operator
 from tests.support.kube.servers import serving
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
-from tests.support.kube.waiting import becomes, eventually
+from tests.support.kube.waiting import PATIENCE, becomes, eventually
+
+NFTABLES_ONLY = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 
 NAME = "kubernetes.default.svc.cluster.local"
 ADDRESSES = ["198.51.100.1", "198.51.100.2"]
@@ -109,6 +113,21 @@ def test_beside_coredns_it_answers_and_nothing_changes_for_anybody(
     assert (beside.lost, beside.failed, beside.wrong) == (0, 0, 0), beside.problems
 
 
+@NFTABLES_ONLY
+def test_coredns_does_not_go_where_topodns_is_not_in_its_place(
+    beside: Outcome, operator: Operator, cluster: Cluster
+) -> None:
+    assert operator.paste("docs/install.md", "scale-coredns").wait(PATIENCE) != 0
+    assert selector(cluster) == {"k8s-app": "kube-dns"}
+    assert serving(cluster) == ["coredns"] * 2
+
+
+def selector(cluster: Cluster) -> object:
+    found = cluster.read("Service", "kube-system", "kube-dns")
+    assert found is not None
+    return found["spec"]["selector"]
+
+
 @pytest.fixture(scope="module")
 def in_its_place(coredns: Outcome, follow: Follow) -> Outcome:
     """topodns is the cluster DNS; what that has cost."""
@@ -126,7 +145,24 @@ def test_taking_its_place_costs_no_more_than_a_restart_of_coredns(in_its_place: 
     costs_no_more(in_its_place, coredns)
 
 
-@pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
+@NFTABLES_ONLY
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_step_that_is_interrupted_leaves_the_service_as_it_was(
+    in_its_place: Outcome, operator: Operator, cluster: Cluster, sent: signal.Signals
+) -> None:
+    shell = operator.paste("docs/install.md", "scale-coredns")
+    try:
+        eventually(lambda: selector(cluster) != {"k8s-app": "kube-dns"}, "the Service finds topodns alone")
+        os.killpg(shell.pid, sent)
+        assert shell.wait(PATIENCE) != 0
+        becomes(lambda: selector(cluster), {"k8s-app": "kube-dns"})
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
+
+@NFTABLES_ONLY
 def test_neither_does_a_restart_of_topodns(
     in_its_place: Outcome, coredns: Outcome, under_load: Measure, operator: Operator
 ) -> None:
@@ -135,6 +171,4 @@ def test_neither_does_a_restart_of_topodns(
 
 def test_neither_does_the_way_back(in_its_place: Outcome, coredns: Outcome, follow: Follow, cluster: Cluster) -> None:
     costs_no_more(follow("docs/install.md", "way-back", ["coredns"] * 2), coredns)
-    found = cluster.read("Service", "kube-system", "kube-dns")
-    assert found is not None
-    assert found["spec"]["selector"] == {"k8s-app": "kube-dns"}
+    assert selector(cluster) == {"k8s-app": "kube-dns"}

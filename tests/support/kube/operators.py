@@ -32,6 +32,13 @@ class Operator:
         environment = self._environment | variables
         return "".join(block(document, name).run(environment) for name in names)
 
+    def paste(self, document: str, name: str) -> "subprocess.Popen[bytes]":
+        """Begin with a block as somebody does who pastes it into a shell, which goes on after what fails."""
+        command = ["bash", "-c", block(document, name).text]
+        quiet = subprocess.DEVNULL
+        environment = os.environ | self._environment
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)
+
     def run(self, *words: str) -> str:
         """What this command prints, which has to succeed."""
         done = self.tried(*words)
