@@ -62,6 +62,14 @@ def flattened(lines: list[list[str]]) -> list[list[str]]:
     return [line.split() for line in text.replace("cache 30 {\n}", "cache 30").splitlines()]
 
 
+@pytest.mark.parametrize("number", [30, 1_000_000, 3_000_000, 4_294_967_295, 0.25])
+def test_a_number_stays_as_it_was_written(number: float) -> None:
+    plugins = [{"name": "health"}, {"name": "ready"}, {"name": "cache", "parameters": number}]
+    more = {"import": {"parameters": number}}
+    found = config_map({"servers": [{"plugins": plugins}], "extraConfig": more})["Corefile"].split("\n")
+    assert (f"import {number}", f"    cache {number}") == (found[0], found[-3])
+
+
 @pytest.mark.parametrize("case", [name for name, values in MATRIX.items() if "deployment" not in values])
 def test_topodns_serves_it(case: str) -> None:
     text = "\n".join(line for line in config_map(MATRIX[case])["Corefile"].splitlines() if "import" not in line)

@@ -112,9 +112,94 @@ REFUSED: dict[str, tuple[Values, str]] = {
     ),
     "node caches that could never be replaced": (
         {"nodeCache": {**CACHE, "updateStrategy": {"rollingUpdate": {"maxSurge": 0}}}},
-        "nodeCache.updateStrategy: expected maxSurge or maxUnavailable above 0, found neither",
+        "nodeCache.updateStrategy: expected one of maxSurge and maxUnavailable above 0, found neither",
+    ),
+    "node caches replaced in both ways": (
+        {"nodeCache": {**CACHE, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "10%"}}}},
+        "nodeCache.updateStrategy: expected one of maxSurge and maxUnavailable above 0, found both",
+    ),
+    "node caches replaced in both ways, by what the API takes for nothing": (
+        {"nodeCache": {**CACHE, "updateStrategy": {"rollingUpdate": {"maxUnavailable": None}}}},
+        "nodeCache.updateStrategy: expected one of maxSurge and maxUnavailable above 0, found both",
+    ),
+    "servers that could never be replaced": (
+        {"rollingUpdate": {"maxSurge": "0%"}},
+        "rollingUpdate: expected maxSurge or maxUnavailable above 0, found neither",
+    ),
+    "two addresses of one family for the node cache": (
+        {"nodeCache": {**CACHE, "localDns": ["169.254.20.10", "169.254.20.11"]}},
+        "nodeCache.localDns: expected at most one address of each family, found 169.254.20.10 and 169.254.20.11",
+    ),
+    "a cluster DNS that the node cache would not take": (
+        {"service": {"clusterIPs": ["10.96.0.10", "fd00::a"]}, "nodeCache": {**CACHE, "dnsServer": ["10.96.0.11"]}},
+        "nodeCache.dnsServer: expected an address of the release's Service among them, 10.96.0.10,fd00::a, found 10.96",
+    ),
+    "a cluster DNS without an address": (
+        {"service": {"clusterIP": "None"}},
+        "service.clusterIP: expected an address for the cluster DNS, which pods ask by it, found None",
+    ),
+    "a node cache for a Service without an address": (
+        {"mode": "beside", "service": {"clusterIP": "None"}, "nodeCache": {"enabled": True}},
+        "nodeCache.intercept: expected the address of the cluster DNS in nodeCache.dnsServer or service.clusterIP,",
+    ),
+    "more replicas at least than at most, by the cluster's size": (
+        {"autoscaler": {"enabled": True, "min": 5, "max": 4}},
+        "autoscaler.min: expected at most max, 4, found 5",
+    ),
+    "nothing at all": (
+        {"deployment": {"enabled": False}},
+        "deployment.enabled and nodeCache.enabled: expected one of them at least, found neither",
+    ),
+    "a plugin that closes its block": ({"servers": [block(".", 53, {"name": "log\n}"})]}, "does not match pattern"),
+    "a zone that opens a block": ({"servers": [block(". {")]}, "at '/servers/0/zones/0/zone'"),
+    "a policy that denies and warns": (
+        {"admissionPolicy": {"actions": ["Warn", "Deny"]}},
+        "admissionPolicy.actions: expected Deny or Warn, found both",
+    ),
+    "a variable that the chart sets": (
+        {"env": [{"name": "NODE_NAME", "value": "a"}]},
+        "env: expected other variables than the chart's own, found NODE_NAME",
+    ),
+    "a variable that the chart sets for the node cache": (
+        {"nodeCache": {**CACHE, "env": [{"name": "LOCAL_ADDRESSES", "value": "a"}]}},
+        "nodeCache.env: expected other variables than the chart's own, found LOCAL_ADDRESSES",
+    ),
+    "a Service that the node cache has as well": (
+        {"service": {"name": "node-local-dns"}, "nodeCache": CACHE},
+        "service.name: expected another name than the node cache's, found node-local-dns",
+    ),
+    "the cluster DNS as what the node cache forwards to": (
+        {"nodeCache": {**CACHE, "upstreamService": {"name": "kube-dns"}}},
+        "nodeCache.upstreamService.name: expected a name of its own, found kube-dns, which is that of another Service",
+    ),
+    "a Service that the node cache makes to forward to": (
+        {"mode": "beside", "fullnameOverride": "kube-dns-upstream", "nodeCache": CACHE},
+        "nodeCache.upstreamService.name: expected a name of its own, found kube-dns-upstream, which is that of another",
+    ),
+    "a Service with a name too long": (
+        {"service": {"name": "a" * 64}},
+        "service.name: expected a DNS label of at most 63 characters, a letter first, found aaa",
+    ),
+    "a Service whose name begins with a digit": (
+        {"mode": "beside", "fullnameOverride": "2nd"},
+        "service.name: expected a DNS label of at most 63 characters, a letter first, found 2nd",
+    ),
+    "Pods that the Service would not find": (
+        {"mode": "beside", "deployment": {"selector": {"matchLabels": {"app.kubernetes.io/name": "dns"}}}},
+        "deployment.selector: expected Pods that the Service finds by app.kubernetes.io/name: topodns, found dns:",
     ),
 }
+
+NAMED = ["fullnameOverride", "deployment.name", "serviceAccount.name"]
+FOUND_BY = ["k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/instance"]
+NO_ADDRESSES = ["0.0.0.0", "127.0.0.53", "224.0.0.251", "255.255.255.255", "::", "::1", "0:0:0:0:0:0:0:1", "ff02::fb"]
+
+
+def nested(path: str, value: object) -> dict[str, Any]:
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -134,3 +219,62 @@ def test_a_cluster_without_admission_policies_is_told_what_to_set() -> None:
 def test_zones_that_views_share_are_none_too_many() -> None:
     view = {"name": "view", "parameters": "pods", "configBlock": "expr incidr(client_ip(), '10.0.0.0/8')"}
     assert rendered({"servers": [block("."), block(".", 53, view)]})
+
+
+@pytest.mark.parametrize("path", NAMED)
+def test_names_are_dns_labels_and_not_the_node_caches(path: str) -> None:
+    with pytest.raises(Refused, match=f"{path}: expected a DNS label of at most 63 characters, found Topo_DNS"):
+        rendered(nested(path, "Topo_DNS"))
+    with pytest.raises(Refused, match=r"[a-zA-Z.]+: expected another name than the node cache's, found node-local-dns"):
+        rendered({**nested(path, "node-local-dns"), "nodeCache": CACHE})
+    assert rendered(nested(path, "node-local-dns"))
+
+
+@pytest.mark.parametrize("key", FOUND_BY)
+@pytest.mark.parametrize("where", ["podLabels", "customLabels", "nodeCache.podLabels"])
+def test_no_label_takes_pods_from_their_service(where: str, key: str) -> None:
+    path = where.split(".")
+    with pytest.raises(Refused) as refusal:
+        rendered(nested(where, {key: "dns"}))
+    assert f"{where}: expected other labels than the chart's own, found {key}, which Pods" in str(refusal.value)
+    assert rendered(nested(path[0], nested(path[1], {"team": "net"}) if path[1:] else {"team": "net"}))
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES)
+def test_the_node_cache_has_an_address_that_pods_can_ask(address: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        rendered({"nodeCache": {**CACHE, "localDns": [address]}})
+    assert f"nodeCache.localDns: expected an address that pods can ask, found {address}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("address", ["169.254.20.10", "10.0.0.1", "fd00::1", "2001:db8::", "fff::1"])
+def test_the_node_cache_may_have_any_other(address: str) -> None:
+    assert rendered({"nodeCache": {**CACHE, "localDns": [address]}})
+
+
+def test_a_node_cache_may_take_the_cluster_dns_and_forward_to_a_server_beside_it() -> None:
+    beside = {"mode": "beside", "service": {"clusterIP": "10.96.0.77"}}
+    assert rendered({**beside, "nodeCache": CACHE})
+    assert rendered({**beside, "nodeCache": {**CACHE, "upstreamService": {"create": False, "name": "topodns"}}})
+
+
+def test_a_node_cache_that_takes_no_address_may_forward_to_the_cluster_dns_itself() -> None:
+    upstream = {"create": False, "name": "kube-dns"}
+    assert rendered({"nodeCache": {"enabled": True, "intercept": False, "upstreamService": upstream}})
+    with pytest.raises(Refused, match=r"nodeCache\.upstreamService\.name: expected a name of its own, found kube-dns"):
+        rendered({"nodeCache": {**CACHE, "upstreamService": upstream}})
+
+
+def test_pods_may_be_replaced_as_the_user_says() -> None:
+    assert rendered({"nodeCache": {**CACHE, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}})
+    assert rendered({"nodeCache": {**CACHE, "updateStrategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}})
+    assert rendered({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "10%"}})
+
+
+def test_a_zone_may_come_from_the_environment() -> None:
+    assert rendered({"servers": [block("{$DOMAIN}"), block("a.{%DOMAIN%}")]})
+
+
+def test_without_a_cluster_a_change_of_mode_is_rendered() -> None:
+    """What there is in a cluster decides (tests/cluster/test_chart.py)."""
+    assert rendered({"mode": "beside"}, "--is-upgrade")

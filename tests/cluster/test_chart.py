@@ -197,9 +197,14 @@ def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_i
     assert "10.96.0.1" in run.stdout
     trial.install({**SMALL, "service": {"clusterIP": ADDRESS}, "tests": {"outsideName": f"no-such.{NAME}"}})
     assert trial.test().returncode != 0
+    run = trial.upgrade({**SMALL, "mode": "beside"})
+    assert "the Service kube-dns would stay and find no Pods any more" in run.stderr
+    assert askers["node2"].addresses(NAME, to=ADDRESS) == FIRST_SERVICE
     trial.remove()
     assert address(cluster, trial, "kube-dns") == ADDRESS
     becomes(lambda: serving(cluster, "kube-dns", trial.namespace), [])
+    trial.install({**SMALL, "mode": "beside"})
+    trial.install({**SMALL, "mode": "beside", "podAnnotations": {"upgraded": "once"}})
 
 
 def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(

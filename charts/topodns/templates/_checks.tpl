@@ -1,6 +1,12 @@
 {{/* Values that make no sense together end here with a sentence; what one value alone may be is in values.schema.json. */}}
 
 {{- define "topodns.check" -}}
+{{- if not (or .Values.deployment.enabled .Values.nodeCache.enabled) -}}
+  {{- fail "deployment.enabled and nodeCache.enabled: expected one of them at least, found neither" -}}
+{{- end -}}
+{{- include "topodns.checkMode" . -}}
+{{- include "topodns.checkLabels" . -}}
+{{- include "topodns.checkNames" . -}}
 {{- include "topodns.checkServers" . -}}
 {{- include "topodns.checkScaling" . -}}
 {{- if .Values.nodeCache.enabled -}}{{- include "topodns.checkNodeCache" . -}}{{- end -}}
@@ -9,6 +15,19 @@
 {{- end -}}
 {{- if and .Values.service.clusterIPs .Values.service.clusterIP (ne (first .Values.service.clusterIPs) .Values.service.clusterIP) -}}
   {{- fail (printf "service.clusterIP: expected the first of service.clusterIPs, %s, found %s" (first .Values.service.clusterIPs) .Values.service.clusterIP) -}}
+{{- end -}}
+{{- if and (eq .Values.mode "replace") (eq .Values.service.clusterIP "None") -}}
+  {{- fail "service.clusterIP: expected an address for the cluster DNS, which pods ask by it, found None" -}}
+{{- end -}}
+{{- range $each := list (list "env" .Values.env "NODE_NAME") (list "nodeCache.env" .Values.nodeCache.env "NODE_NAME" "LOCAL_ADDRESSES") -}}
+  {{- range index $each 1 -}}
+    {{- if has .name (rest (rest $each)) -}}
+      {{- fail (printf "%s: expected other variables than the chart's own, found %s" (first $each) .name) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- if and (has "Deny" .Values.admissionPolicy.actions) (has "Warn" .Values.admissionPolicy.actions) -}}
+  {{- fail "admissionPolicy.actions: expected Deny or Warn, found both: who is denied is told why" -}}
 {{- end -}}
 {{- if and .Values.admissionPolicy.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
   {{- fail (printf "admissionPolicy.enabled: expected Kubernetes 1.30 or newer, found %s: set it to false" .Capabilities.KubeVersion.Version) -}}
@@ -79,34 +98,22 @@
 {{- if and .Values.hpa.enabled (gt (int .Values.hpa.minReplicas) (int .Values.hpa.maxReplicas)) -}}
   {{- fail (printf "hpa.minReplicas: expected at most maxReplicas, %d, found %d" (int .Values.hpa.maxReplicas) (int .Values.hpa.minReplicas)) -}}
 {{- end -}}
+{{- $least := int .Values.autoscaler.min -}}
+{{- $most := int .Values.autoscaler.max -}}
+{{- if and .Values.autoscaler.enabled $most (gt $least $most) -}}
+  {{- fail (printf "autoscaler.min: expected at most max, %d, found %d" $most $least) -}}
+{{- end -}}
+{{- $rolling := .Values.rollingUpdate -}}
+{{- if not (or (include "topodns.above0" (list $rolling.maxSurge "25%")) (include "topodns.above0" (list $rolling.maxUnavailable "25%"))) -}}
+  {{- fail "rollingUpdate: expected maxSurge or maxUnavailable above 0, found neither" -}}
+{{- end -}}
 {{- if and (hasKey .Values.podDisruptionBudget "minAvailable") (hasKey .Values.podDisruptionBudget "maxUnavailable") -}}
   {{- fail "podDisruptionBudget: expected minAvailable or maxUnavailable, found both" -}}
 {{- end -}}
 {{- end -}}
 
-{{- define "topodns.checkNodeCache" -}}
-{{- $cache := .Values.nodeCache -}}
-{{- if not $cache.localDns -}}
-  {{- fail "nodeCache.localDns: expected an address for the node cache to listen on, such as 169.254.20.10, found none" -}}
-{{- end -}}
-{{- if and $cache.intercept (not (include "topodns.clusterAddresses" .)) -}}
-  {{- fail "nodeCache.intercept: expected the address of the cluster DNS in nodeCache.dnsServer or service.clusterIP, found none; with intercept=false pods have to ask nodeCache.localDns" -}}
-{{- end -}}
-{{- range $cache.localDns -}}
-  {{- if has . (include "topodns.clusterAddresses" $ | splitList ",") -}}
-    {{- fail (printf "nodeCache.localDns: expected an address of its own, found %s, which is the cluster DNS" .) -}}
-  {{- end -}}
-{{- end -}}
-{{- $taken := dict "53" "DNS" -}}
-{{- range $name := list "health" "ready" "metrics" "setupMetrics" -}}
-  {{- $port := get $cache.ports $name | int | toString -}}
-  {{- if hasKey $taken $port -}}
-    {{- fail (printf "nodeCache.ports.%s: expected a port of its own, found %s, which %s has" $name $port (get $taken $port)) -}}
-  {{- end -}}
-  {{- $_ := set $taken $port $name -}}
-{{- end -}}
-{{- $rolling := default (dict) $cache.updateStrategy.rollingUpdate -}}
-{{- if and $rolling (eq (toString (default 0 $rolling.maxSurge)) "0") (eq (toString (default 0 $rolling.maxUnavailable)) "0") -}}
-  {{- fail "nodeCache.updateStrategy: expected maxSurge or maxUnavailable above 0, found neither" -}}
-{{- end -}}
+{{/* Not empty where a number or a share is above 0. Argument: [it, what the API takes where there is none]. */}}
+{{- define "topodns.above0" -}}
+{{- $given := kindIs "invalid" (index . 0) | ternary (index . 1) (index . 0) -}}
+{{- if gt (toString $given | trimSuffix "%" | int) 0 -}}yes{{- end -}}
 {{- end -}}

@@ -2,7 +2,7 @@
 
 {{- define "topodns.corefile" -}}
 {{- range $name, $line := .Values.extraConfig }}
-{{ $name }}{{ with ($line).parameters }} {{ . }}{{ end }}
+{{ $name }}{{ with ($line).parameters }} {{ include "topodns.parameters" . }}{{ end }}
 {{- end }}
 {{- range .Values.servers }}
 {{ $port := default 53 .port }}
@@ -12,7 +12,7 @@
 {{- end }}
 {{- join " " $keys }} {
 {{- range .plugins }}
-    {{ .name }}{{ if ne (toString (default "" .parameters)) "" }} {{ .parameters }}{{ end }}
+    {{ .name }}{{ if ne (toString (default "" .parameters)) "" }} {{ include "topodns.parameters" .parameters }}{{ end }}
     {{- with .configBlock }} {
 {{ trim . | indent 8 }}
     }
@@ -20,6 +20,11 @@
 {{- end }}
 }
 {{- end }}
+{{- end -}}
+
+{{/* Each number of a file of values is a float to helm, which prints a million as 1e+06. */}}
+{{- define "topodns.parameters" -}}
+{{- if and (kindIs "float64" .) (eq (toString .) (toString (floor .))) -}}{{- printf "%.0f" . -}}{{- else -}}{{- . -}}{{- end -}}
 {{- end -}}
 
 {{/* The ports that DNS is served on, as JSON, in the order of `servers`: [{port, servicePort, nodePort, hostPort, tcp}]. */}}

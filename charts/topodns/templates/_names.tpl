@@ -60,6 +60,13 @@ app.kubernetes.io/name: {{ include "topodns.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- define "topodns.podLabels" -}}
+{{- $own := include "topodns.selectorLabels" . | fromYaml -}}
+{{- if eq .Values.mode "replace" -}}{{- $_ := set $own "k8s-app" "kube-dns" -}}{{- end -}}
+{{- $selected := default (dict) .Values.deployment.selector.matchLabels -}}
+{{- merge (dict) .Values.podLabels .Values.customLabels $selected $own | toYaml -}}
+{{- end -}}
+
 {{/* What the Service finds: in mode replace all pods of the cluster DNS, CoreDNS's among them until they have gone. */}}
 {{- define "topodns.serviceSelector" -}}
 {{- if .Values.service.selector -}}
@@ -91,7 +98,11 @@ k8s-app: kube-dns
 {{/* Addresses of the cluster DNS that the node cache takes as well, with commas; "" for none. */}}
 {{- define "topodns.clusterAddresses" -}}
 {{- if .Values.nodeCache.intercept -}}
-{{- $known := .Values.service.clusterIPs | default (compact (list .Values.service.clusterIP)) -}}
-{{- default $known .Values.nodeCache.dnsServer | join "," -}}
+{{- join "," .Values.nodeCache.dnsServer | default (include "topodns.ownAddresses" .) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Addresses of the Service as far as they are given, with commas. */}}
+{{- define "topodns.ownAddresses" -}}
+{{- without (.Values.service.clusterIPs | default (compact (list .Values.service.clusterIP))) "None" | join "," -}}
 {{- end -}}
