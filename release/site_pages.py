@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote, unquote
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
@@ -16,7 +18,9 @@ from release import mermaid
 from release.source import ROOT, documents
 
 _ASSETS: Final = "assets/mermaid"
-_LINK: Final = re.compile(r"(?<=\]\()([^()\s#:]+)(?=[#)])")
+_LINK: Final = re.compile(r"(?<=\]\()((?:[^()\s#:]|\([^()\s#:]*\))+)(?=[#)])")
+_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+_FENCED: Final = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[`~]* *$|\Z)", re.MULTILINE | re.DOTALL)
 _ROW: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`]+`")
 _BULLET: Final = re.compile(r"(?:\d+\.|-) +")
@@ -24,12 +28,15 @@ _LANGUAGES: Final = {".json": "json", ".py": "python", ".yaml": "yaml"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The theme's files; our documents, and what they show, under their paths from the root."""
+    """The theme's files; our documents, and what they show, under their paths from the root.
+
+    Raises PluginError for what they link to and no page can show.
+    """
     own = [file for file in files if file.src_dir != config.docs_dir]
     for path in documents():
         own.append(File(_name(path), str(ROOT), config.site_dir, use_directory_urls=False))
-    for path in sorted({shown for document in documents() for shown in _shown_by(document)}):
-        own.append(File.generated(config, _page_of(path), content=_shown(path), inclusion=InclusionLevel.NOT_IN_NAV))
+    for page, path in _pages({file.src_uri for file in own}).items():
+        own.append(File.generated(config, page, content=_shown(path), inclusion=InclusionLevel.NOT_IN_NAV))
     for path in mermaid.kept():
         own.append(File.generated(config, f"{_ASSETS}/{path.name}", abs_src_path=str(path)))
     return Files(own)
@@ -40,13 +47,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     folder = (ROOT / page.file.src_uri).parent
 
     def to_its_page(link: "re.Match[str]") -> str:
-        path = (folder / link[0]).resolve()
+        path = _target(folder, link[0])
         if not _is_shown(path):
             return link[0]
         return link[0].rstrip("/") + ("/README.md" if path.is_dir() else ".md")
 
-    text = _LINK.sub(to_its_page, markdown)
-    text = _ROW.sub(lambda row: _CODE.sub(_unescaped, row[0]), text)
+    parts = (part if is_code else _LINK.sub(to_its_page, part) for part, is_code in _parts(markdown))
+    text = _ROW.sub(lambda row: _CODE.sub(_unescaped, row[0]), "".join(parts))
     text = "".join(_indented(text))
     return text if mermaid.kept() else text.replace("```mermaid\n", "```text\n")
 
@@ -64,16 +71,26 @@ def _unescaped(code: "re.Match[str]") -> str:
     return code[0].replace(r"\|", "|")
 
 
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """All of it, piece by piece; and whether that is a fenced block."""
+    end = 0
+    for fenced in _FENCED.finditer(text):
+        yield text[end : fenced.start()], False
+        yield fenced[0], True
+        end = fenced.end()
+    yield text[end:], False
+
+
 def _indented(text: str) -> Iterator[str]:
     """The lines, with lists as Python-Markdown wants them: four blanks before what belongs to an item, whatever its
     bullet, and an empty line before the first item, or before one that follows a second paragraph.
     """
     width = 0  # of the bullet of the item that we are in
-    fenced = loose = False
-    before = ""
+    loose = False
+    fence = before = ""
     for line in text.splitlines(keepends=True):
-        fenced ^= line.startswith("```")
-        bullet = None if fenced else _BULLET.match(line)
+        fence = _fence_after(line, fence)
+        bullet = None if fence else _BULLET.match(line)
         if bullet:
             yield "\n" if before.strip() and (loose or not width) else ""
             width, loose = len(bullet[0]), False
@@ -84,6 +101,14 @@ def _indented(text: str) -> Iterator[str]:
         before = line
 
 
+def _fence_after(line: str, fence: str) -> str:
+    """What the fenced block began with that we are in, after this line; "" outside of all."""
+    if fence:
+        return "" if line.startswith(fence) and not line.strip().strip(fence[0]) else fence
+    begun = _FENCE.match(line)
+    return begun[0] if begun else ""
+
+
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -92,14 +117,32 @@ def _is_shown(path: Path) -> bool:
     return path.is_relative_to(ROOT) and path.exists() and path.suffix != ".md"
 
 
+def _target(folder: Path, link: str) -> Path:
+    return (folder / unquote(link)).resolve()
+
+
+def _pages(taken: set[str]) -> dict[str, Path]:
+    """What is shown by its page. A folder with a document README.md has that for its page, as on GitHub."""
+    pages: dict[str, Path] = {}
+    for path in sorted({shown for document in documents() for shown in _shown_by(document)}):
+        page = _page_of(path)
+        if page in taken and path.is_dir():
+            continue
+        if page in taken or page in pages:
+            raise PluginError(f"{_name(path)}: a document links to it, and {page} would be the page of something else")
+        pages[page] = path
+    return pages
+
+
 def _shown_by(document: Path) -> Iterator[Path]:
     """The files and folders that a document links to, and the files of these folders."""
-    for link in _LINK.findall(document.read_text(encoding="utf-8")):
-        path = (document.parent / link).resolve()
-        if _is_shown(path):
-            yield path
-            if path.is_dir():
-                yield from _files_of(path)
+    for part, is_code in _parts(document.read_text(encoding="utf-8")):
+        for link in [] if is_code else _LINK.findall(part):
+            path = _target(document.parent, link)
+            if _is_shown(path):
+                yield path
+                if path.is_dir() and path / "README.md" not in documents():
+                    yield from _files_of(path)
 
 
 def _files_of(folder: Path) -> list[Path]:
@@ -113,5 +156,10 @@ def _page_of(path: Path) -> str:
 def _shown(path: Path) -> str:
     head = f"---\nsearch: {{exclude: true}}\n---\n\n# {_name(path)}\n\n"
     if path.is_dir():
-        return head + "\n".join(f"- [{file.name}]({file.name})" for file in _files_of(path))
-    return f"{head}~~~~~ {_LANGUAGES.get(path.suffix, 'text')}\n{path.read_text(encoding='utf-8')}\n~~~~~\n"
+        return head + "\n".join(f"- [{file.name}]({quote(file.name)})" for file in _files_of(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise PluginError(f"{_name(path)}: a document links to it, and it is no text that a page can show") from None
+    fence = "~" * max(5, 1 + max(map(len, re.findall("~+", text)), default=0))
+    return f"{head}{fence} {_LANGUAGES.get(path.suffix, 'text')}\n{text}\n{fence}\n"

@@ -10,7 +10,7 @@ from tests.support.kube.askers import Asker, asker
 from tests.support.kube.choice import Labels, chosen, node_labels, service_endpoints
 from tests.support.kube.cluster import Place, PodView
 from tests.support.kube.slice_history import SliceHistory, slice_history
-from tests.support.kube.waiting import eventually
+from tests.support.kube.waiting import eventually, join_all
 
 LAG: Final = 5.0  # seconds: watch events under way, to a server or to us, on a busy machine
 _PAUSE: Final = 0.02  # seconds, between the questions of one client
@@ -89,12 +89,13 @@ def asked_all_the_time(place: Place, keys: Keys, clients: Sequence[PodView]) -> 
 
 @contextmanager
 def _threads(bystanders: Bystanders, asking: Sequence[Asker]) -> Iterator[None]:
-    threads = [threading.Thread(target=bystanders.ask_on, args=(each,), name=each.pod.name) for each in asking]
+    threads = [
+        threading.Thread(target=bystanders.ask_on, args=(each,), name=each.pod.name, daemon=True) for each in asking
+    ]
     for thread in threads:
         thread.start()
     try:
         yield
     finally:
         bystanders.stop()
-        for thread in threads:
-            thread.join()
+        join_all(threads)

@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple
 
 from tests.kubelab.lab import Lab
 from tests.support.kube.choice import SERVICE_NAME, Endpoint, ready_endpoints
+from tests.support.kube.waiting import join_all
 
 Slices = tuple[frozenset[Endpoint], ...]
 
@@ -86,10 +87,13 @@ def slice_history(lab: Lab, namespace: str) -> Iterator[SliceHistory]:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?watch=1"
     with subprocess.Popen(lab.kubectl("get", "--raw", path), stdout=subprocess.PIPE) as watching:
         assert watching.stdout is not None
-        reader = threading.Thread(target=history.follow, args=(watching.stdout,), name="slice-history")
+        reader = threading.Thread(target=history.follow, args=(watching.stdout,), name="slice-history", daemon=True)
         reader.start()
         try:
             yield history
         finally:
             watching.terminate()
-            reader.join()
+            try:
+                join_all([reader])
+            finally:
+                watching.kill()  # leaving waits for it

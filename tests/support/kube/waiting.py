@@ -1,7 +1,8 @@
 """Waiting for a real cluster: conditions with a deadline, looked at a few times a second."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from threading import Thread
 from typing import Final
 
 PATIENCE: Final = 60.0  # seconds; controllers and kubelets on a busy machine
@@ -33,6 +34,15 @@ def stays(observed: Callable[[], object], expected: object, seconds: float) -> i
         looks += 1
         time.sleep(_PAUSE)
     return looks
+
+
+def join_all(threads: Collection[Thread], patience: float = PATIENCE) -> None:
+    """Return once all have ended; those that have not are in the failure."""
+    deadline = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    late = [thread.name for thread in threads if thread.is_alive()]
+    assert not late, f"still running after {patience:g} s: {', '.join(late)}"
 
 
 def difference(seen: object, expected: object) -> str:

@@ -1,0 +1,56 @@
+"""The limits that docs/sizing.md counts with are those of the code and of the chart."""
+
+import re
+
+import pytest
+import yaml
+
+from tests.support.documents import DOCUMENTS, ROOT
+from topodns.edge.tcp import TcpLimits
+from topodns.resolve.forward.limits import MAX_TOTAL
+from topodns.resolve.hot import MAX_STORED
+from topodns.settings.cache import DEFAULT_CAPACITY
+from topodns.settings.memory import SERVER
+
+SIZING = " ".join(DOCUMENTS["docs/sizing.md"].split())
+VALUES = yaml.safe_load((ROOT / "charts/topodns/values.yaml").read_text(encoding="utf-8"))
+MIB = 1 << 20
+
+CAPS = {
+    rf"its capacity by default, {DEFAULT_CAPACITY:,} answers and as many denials",
+    rf"7 MB; never more than {SERVER.answers // MIB} MiB and {SERVER.denials // MIB} MiB",
+    rf"{MAX_STORED:,} of each socket, and so 23 MB; never more than {SERVER.ready_made // MIB} MiB of all",
+    rf"up to {TcpLimits().unread // MIB} MiB of replies that they do not read",
+    rf"{MAX_TOTAL:,} questions that wait for an upstream",
+}
+"""As the document has them; what is measured in between is not looked at."""
+
+
+@pytest.mark.parametrize("cap", sorted(CAPS))
+def test_a_cap_is_the_one_of_the_code(cap: str) -> None:
+    assert cap in SIZING
+
+
+def test_there_is_no_cap_in_mib_that_is_not_looked_at() -> None:
+    looked_at = sorted(number for cap in CAPS for number in re.findall(r"([\d,.]+) MiB", cap))
+    assert sorted(re.findall(r"([\d,.]+) MiB", SIZING)) == looked_at
+
+
+def test_what_a_server_takes_over_tcp_is_what_its_listeners_let_it() -> None:
+    assert TcpLimits().unread == SERVER.unread
+
+
+def test_requests_and_limits_are_those_of_the_chart() -> None:
+    server, node_cache = VALUES["resources"], VALUES["nodeCache"]["resources"]
+    assert f"The chart's {server['requests']['memory']} are enough for up to" in SIZING
+    assert f"The chart's {server['limits']['memory']} are enough for the largest" in SIZING
+    assert "cpu" not in server["limits"]
+    assert f"| {server['requests']['cpu']} are 2,000 questions a second" in SIZING
+    assert f"The chart asks for {node_cache['requests']['memory']} and sets no limit" in SIZING
+    assert "limits" not in node_cache
+    assert f"The {node_cache['requests']['cpu']} of the chart are 500 questions" in SIZING
+
+
+def test_the_defaults_of_the_autoscaler_are_those_of_the_chart() -> None:
+    scaled = VALUES["autoscaler"]
+    assert f"The defaults, {scaled['nodesPerReplica']} and {scaled['coresPerReplica']}, are those" in SIZING
