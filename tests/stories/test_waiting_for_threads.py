@@ -1,9 +1,14 @@
 """A test of a real cluster ends, whoever of its helpers does not."""
 
+import time
+from functools import partial
 from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests.support.kube import slice_history
 from tests.support.kube.waiting import join_all
 
 
@@ -25,3 +30,17 @@ def test_one_that_does_not_end_is_named_after_the_deadline() -> None:
             join_all(threads, 0.1)
     finally:
         forever.set()
+
+
+def test_a_watch_that_cannot_be_ended_is_told_and_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slice_history, "join_all", partial(join_all, patience=0.5))
+    deaf = ["sh", "-c", "trap '' TERM; echo '{}'; exec sleep 60"]
+    lab: Any = SimpleNamespace(kubectl=lambda *words: deaf)
+    started, heard = time.monotonic(), Event()
+    monkeypatch.setattr(slice_history.SliceHistory, "_note", lambda history, event: heard.set())
+    with (
+        pytest.raises(AssertionError, match=r"still running after .* slice-history"),
+        slice_history.slice_history(lab, "default"),
+    ):
+        assert heard.wait(10)
+    assert time.monotonic() - started < 30
