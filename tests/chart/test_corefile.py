@@ -3,9 +3,11 @@
 from ipaddress import ip_address
 
 import pytest
+import yaml
 
 from tests.support.chart.helm import ROOT, Values, rendered
 from tests.support.chart.matrix import MATRIX, SERVERS_OF_COREDNS
+from tests.support.documents import yaml_block
 from topodns.config.load import settings_from_text
 from topodns.config.node_cache.template import ClusterDns, Filling, fill
 
@@ -68,6 +70,14 @@ def test_a_number_stays_as_it_was_written(number: float) -> None:
     more = {"import": {"parameters": number}}
     found = config_map({"servers": [{"plugins": plugins}], "extraConfig": more})["Corefile"].split("\n")
     assert (f"import {number}", f"    cache {number}") == (found[0], found[-3])
+
+
+def test_the_example_of_the_manual_is_the_default_and_one_line_of_topology() -> None:
+    example = config_map(yaml.safe_load(yaml_block("docs/install.md", "Your Corefile")))["Corefile"]
+    block = "    topology {\n        locate nodes podcidr-unverified slices\n    }\n"
+    assert example.replace(block, "    topology\n") == config_map({})["Corefile"]
+    assert block in example
+    assert settings_from_text(example.replace("/etc/resolv.conf", "192.0.2.53"), "Corefile", 53, {}).blocks
 
 
 @pytest.mark.parametrize("case", [name for name, values in MATRIX.items() if "deployment" not in values])

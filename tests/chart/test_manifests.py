@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from tests.kubelab.programs import programs
-from tests.support.chart.helm import CHART, Object, rendered
-from tests.support.chart.manifests import BASES, FOLDER, Base, everything, files
+from tests.support.chart.helm import CHART, ROOT, Object, rendered
+from tests.support.chart.manifests import BASES, CLUSTER_DNS, FOLDER, Base, everything, files
+from tests.support.documents import yaml_block
 
 by_name = pytest.mark.parametrize("base", BASES, ids=[base.name for base in BASES])
 HELMS_OWN = ("app.kubernetes.io/managed-by", "helm.sh/chart", "helm.sh/resource-policy", "checksum/config")
@@ -48,14 +49,33 @@ def test_a_base_has_the_objects_of_the_chart(base: Base) -> None:
     assert all(each in expected for each in objects)
 
 
+with_kubectl = pytest.mark.skipif(
+    not programs()["kubectl"].exists(), reason="NO KUBECTL HERE: run `make kubelab`, which builds it"
+)
+
+
 @by_name
-@pytest.mark.skipif(not programs()["kubectl"].exists(), reason="NO KUBECTL HERE: run `make kubelab`, which builds it")
-def test_kustomize_builds_it(base: Base, tmp_path: Path) -> None:
-    """With an overlay that names the image and an address, as docs/install.md shows it."""
-    run = subprocess.run(
-        [str(programs()["kubectl"]), "kustomize", str(FOLDER / base.name)], capture_output=True, text=True, check=True
-    )
-    built = list(yaml.safe_load_all(run.stdout))
-    assert {(each["kind"], each["metadata"]["name"]) for each in built} == {
+@with_kubectl
+def test_kustomize_builds_it(base: Base) -> None:
+    assert {(each["kind"], each["metadata"]["name"]) for each in kustomized(FOLDER / base.name)} == {
         (each["kind"], each["metadata"]["name"]) for each in rendered(base.values)
     }
+
+
+@with_kubectl
+def test_kustomize_builds_the_overlay_of_the_manual_as_it_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "topodns").symlink_to(ROOT)
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text(yaml_block("docs/install.md", "Without helm"))
+    built = {(each["kind"], each["metadata"]["name"]): each for each in kustomized(overlay)}
+    (container,) = built["Deployment", "topodns"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example.com/topodns:0.1.0"
+    assert built["Service", "kube-dns"]["spec"]["clusterIP"] == CLUSTER_DNS
+
+
+def kustomized(folder: Path) -> list[Object]:
+    command = [str(programs()["kubectl"]), "kustomize", str(folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return list(yaml.safe_load_all(run.stdout))

@@ -2,7 +2,6 @@
 what the server would call invalid. tests/e2e goes the ways of docs/install.md.
 """
 
-import json
 import os
 import re
 import shlex
@@ -17,8 +16,9 @@ import yaml
 from tests.cluster.conftest import Serve
 from tests.kubelab.api import Answer
 from tests.support.chart.helm import HELM, ROOT, rendered
-from tests.support.chart.manifests import BASES
+from tests.support.chart.manifests import BASES, CLUSTER_DNS
 from tests.support.chart.matrix import MATRIX
+from tests.support.documents import yaml_block
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.coredns import COREDNS_IMAGE
@@ -142,7 +142,7 @@ def test_what_is_there_already_stays_until_it_is_changed(cluster: Cluster, admis
 
 def test_kubectl_prints_what_the_manual_shows(cluster: Cluster, admission: Place) -> None:
     manual = (ROOT / "docs/install.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^\$ kubectl annotate service (.+)\n((?:.+\n)+?)```", manual, re.MULTILINE)
+    (shown,) = re.findall(r"^\$ kubectl --namespace shop annotate service (.+)\n((?:.+\n)+?)```", manual, re.MULTILINE)
     admission.create(headless("cache"))
     run = kubectl(cluster, "-n", admission.name, "annotate", "service", *shlex.split(shown[0]))
     assert run.stderr.split() == shown[1].split()
@@ -161,16 +161,12 @@ def trial(cluster: Cluster, tmp_path: Path) -> Iterator[Release]:
 
 def test_the_plain_manifests_install_it(cluster: Cluster, askers: Askers, tmp_path: Path) -> None:
     """With the overlay of docs/install.md, under names and in a namespace of their own beside the suite's server."""
-    name, _, tag = TOPODNS_IMAGE.rpartition(":")
-    address = [{"op": "replace", "path": "/spec/clusterIP", "value": ADDRESS}]
+    overlay = yaml.safe_load(yaml_block("docs/install.md", "Without helm").replace(CLUSTER_DNS, ADDRESS))
+    (image,) = overlay["images"]
+    image["newName"], _, image["newTag"] = TOPODNS_IMAGE.rpartition(":")
+    overlay["resources"] = [os.path.relpath(ROOT / "config/kubernetes/server", tmp_path.resolve())]
     with cluster.namespace() as place:
-        overlay = {
-            "namespace": place.name,
-            "namePrefix": "plain-",
-            "resources": [os.path.relpath(ROOT / "config/kubernetes/server", tmp_path.resolve())],
-            "images": [{"name": "topodns", "newName": name, "newTag": tag}],
-            "patches": [{"target": {"kind": "Service", "name": "kube-dns"}, "patch": json.dumps(address)}],
-        }
+        overlay |= {"namespace": place.name, "namePrefix": "plain-"}
         (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
         run = kubectl(cluster, "apply", "-k", str(tmp_path))
         try:

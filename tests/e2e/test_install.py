@@ -107,3 +107,22 @@ def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving_and_the_lo
     assert ready == set(before)
     assert askers["node2"].addresses(NAME) == {FIRST_SERVICES[0]}
     operator.follow("docs/install.md", "dual-stack")
+
+
+@pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
+def test_rolled_back_the_revision_before_an_upgrade_serves_again(
+    askers: Askers, operator: Operator, cluster: Cluster
+) -> None:
+    def deployed() -> dict[str, str]:
+        found = cluster.read("Deployment", "kube-system", "topodns")
+        assert found is not None
+        labels: dict[str, str] = found["spec"]["template"]["metadata"]["labels"]
+        return labels
+
+    before = deployed()
+    upgrade = ("helm", "--namespace", "kube-system", "upgrade", "topodns", "charts/topodns", "--wait")
+    operator.run(*upgrade, "--reset-then-reuse-values", "--set", "podLabels.revision=newer")
+    assert deployed() == before | {"revision": "newer"}
+    operator.follow("docs/install.md", "rollback")
+    assert deployed() == before
+    becomes(lambda: askers["node2"].addresses(NAME), {FIRST_SERVICES[0]})

@@ -48,11 +48,14 @@ def test_with_a_hard_list_who_has_nothing_near_is_told_nothing_and_topodns_says_
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
     operator.follow("docs/quick-start.md", "quick-start-hard")
-    near = of_zone(cluster, started.pods_once_ready("web", 1))
+    (web,) = started.pods_once_ready("web", 1)
+    near = of_zone(cluster, [web])
     becomes(lambda: told(operator), {node: addresses or NOTHING for node, addresses in near.items()})
     explained = operator.follow("docs/quick-start.md", "quick-start-explain")
     assert "client   any on node node4 (as given)\nname     web.near.svc.cluster.local. A\n" in explained
-    assert "(by an EndpointSlice)" in explained
+    assert f"on node {web.node} (by an EndpointSlice)\n" in explained
+    assert "1 matching  <- wins\n" in explained
+    assert f" IN A {web.ip}\n" in explained
     counted = operator.follow("docs/quick-start.md", "quick-start-metrics")
     assert 'topodns_misses_total{name="near/web",outcome="no_match"}' in counted
     assert 'topodns_selections_total{key="topology.kubernetes.io/zone",outcome="matched"}' in counted
@@ -71,4 +74,5 @@ def test_taken_away_nothing_is_left_of_it(started: Place, cluster: Cluster, oper
     becomes(lambda: serving(cluster), ["coredns"] * 2)
     eventually(lambda: cluster.read("Namespace", "", "near") is None, "the namespace has gone")
     assert operator.run("helm", "--namespace", SYSTEM, "list", "--short") == ""
-    assert operator.run("kubectl", "--namespace", SYSTEM, "get", "pods", "topodns-ask", "--ignore-not-found") == ""
+    left = ("pod/topodns-ask", "lease/topodns-events", "--ignore-not-found")
+    assert operator.run("kubectl", "--namespace", SYSTEM, "get", *left) == ""
