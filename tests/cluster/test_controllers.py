@@ -45,7 +45,7 @@ def test_an_unready_pod_is_not_told_to_anybody_and_the_next_key_is_tried(place: 
     )
     pods = {pod.node: pod for pod in place.pods_once_ready("web", 3)}
     becomes(lambda: seen(place, askers, "web"), expected(place, "web"))
-    place.run(pods["node1"], "rm", "/tmp/ready")
+    place.run(pods["node1"], "rm", "-f", "/tmp/ready")
     becomes(lambda: len(place.ready_pods("web")), 2)
     becomes(lambda: seen(place, askers, "web"), expected(place, "web"))
     assert askers["node1"].addresses(place.fqdn("web-soft")) == {pods["node2"].ip}  # its zone's

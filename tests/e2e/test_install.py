@@ -29,11 +29,14 @@ def test_with_the_commands_of_the_readme_pods_become_ready_and_answer(installed:
 
 @pytest.mark.parametrize("node", ["node1", "node4"])
 def test_a_pod_resolves_by_its_own_resolv_conf(clients: Place, askers: Askers, node: str) -> None:
-    pod = askers[node].pod
-    assert f"nameserver {CLUSTER_DNS}\n" in clients.run(pod, "cat", "/etc/resolv.conf") + "\n"
+
+    def printed(*words: str) -> str:
+        return clients.run(askers[node].pod, *words)
+
+    assert f"nameserver {CLUSTER_DNS}\n" in printed("cat", "/etc/resolv.conf") + "\n"
     for name, address in {"kubernetes.default": FIRST_SERVICES[0], OUTSIDE: OUTSIDE_ADDRESS}.items():
-        assert clients.run(pod, "python3", "-c", RESOLVED, name) == str({address})
-    assert clients.run(pod, "dig", "+search", "+short", "kubernetes.default") == FIRST_SERVICES[0]
+        assert printed("python3", "-c", RESOLVED, name) == str({address})
+    assert printed("dig", "+search", "+short", "kubernetes.default") == FIRST_SERVICES[0]
 
 
 @pytest.fixture
