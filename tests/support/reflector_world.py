@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import ip_address
 from itertools import pairwise
@@ -69,11 +70,18 @@ class World:
                 await task
 
 
-def after(seconds: float, resource: Resource, *replies: Body | ApiError, verifying: bool = False) -> World:
-    """The world once this time has passed."""
+def after(
+    seconds: float,
+    resource: Resource,
+    *replies: Body | ApiError,
+    lists: Iterable[Body | ApiError] = (),
+    verifying: bool = False,
+) -> World:
+    """The world once this time has passed. `lists` are for requests to list alone, as in ScriptedApi."""
 
     async def story() -> World:
         world = World(resource, *replies)
+        world.api.lists.extend(lists)
         await world.pass_time(seconds, verifying)
         return world
 

@@ -79,7 +79,7 @@ class Ledger:
 
     def doubt(self, listing: Listing, version: str) -> str:
         """Why this list is hard to believe, "" if it is not. The one after a list in doubt is believed."""
-        doubt = "" if self._doubted else self._shrinkage(len(listing)) or self._age(version)
+        doubt = "" if self._doubted else self._shrinkage(len(listing)) or self.age(version)
         self._doubted = bool(doubt)
         self._any_age = self._any_age or bool(doubt)
         return doubt
@@ -87,6 +87,12 @@ class Ledger:
     def is_behind(self, version: str) -> bool:
         """Whether something newer was seen already. Versions that are no numbers have no order."""
         return 0 < parse_version(version) < parse_version(self._seen)
+
+    def age(self, version: str) -> str:
+        """In words that something newer was seen already, "" if it was not."""
+        if not self.is_behind(version):
+            return ""
+        return f"its resourceVersion {version} is older than {self._seen}, which was seen before"
 
     def listed(self, version: str) -> None:
         """A list was taken in, the watch goes on from here."""
@@ -113,11 +119,6 @@ class Ledger:
         if held <= BELIEVED_SIZE or listed >= held * BELIEVED_REMAINDER:
             return ""
         return f"it has {listed} objects where there were {held}"
-
-    def _age(self, version: str) -> str:
-        if not self.is_behind(version):
-            return ""
-        return f"its resourceVersion {version} is older than {self._seen}, which was seen before"
 
     def _complain(self, item: Undecodable) -> None:
         self._progress.decode_errors += 1

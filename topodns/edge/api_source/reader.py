@@ -11,7 +11,7 @@ from topodns.edge.api_source.backoff import Backoff
 from topodns.edge.api_source.company import Company
 from topodns.edge.api_source.ledger import Ledger
 from topodns.edge.api_source.listing import Listing
-from topodns.edge.api_source.pages import Pages
+from topodns.edge.api_source.pages import NoPage, Pages
 from topodns.edge.api_source.progress import Progress, Verb
 from topodns.edge.api_source.turns import Turn
 from topodns.edge.kube_api.contract import ApiError
@@ -64,7 +64,7 @@ class Reader:
         try:
             return read_page(self.progress.resource.kind, body).version
         except UnreadableReply as problem:
-            raise ApiError(0, str(problem)) from None
+            raise NoPage(str(problem)) from None
 
     def new_listing(self) -> Listing:
         return Listing(self.progress.resource.kind, self.company.intake.state)

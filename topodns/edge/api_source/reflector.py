@@ -12,6 +12,7 @@ from topodns.edge.api_source.backoff import Backoff
 from topodns.edge.api_source.company import Company
 from topodns.edge.api_source.ledger import Ledger
 from topodns.edge.api_source.listing import Listing
+from topodns.edge.api_source.look_back import LookBack, was_answered
 from topodns.edge.api_source.progress import Progress, Verb
 from topodns.edge.api_source.reader import Doubtful, Reader
 from topodns.edge.api_source.resources import Resource
@@ -28,7 +29,6 @@ VERIFY_GRACE: Final = 1.0  # seconds for events that are on their way while a li
 LONGEST_ASKED: Final = 300.0  # seconds: a server that asks for more, before the spread, is not believed
 RETRY_SPREAD: Final = 1.25  # times what the server asks for, at most: clients are not to come back all at once
 
-_NO_RESPONSE: Final = 0
 _BAD_REQUEST: Final = 400  # also what a server says of a resourceVersion that it cannot read
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
@@ -48,7 +48,7 @@ class Reflector:
         self._list_backoff = Backoff(company.rng, costly=True)  # of failures that mean another list
         self._reader = Reader(resource.paths[0], self.progress, self._ledger, self._backoff, company)
         self._streams_lists = True
-        self._losses = 0  # of the server, when it was last asked how far it has come
+        self._past = LookBack(self._reader)
         self._verb: Verb = "list"
 
     async def follow(self) -> None:
@@ -66,37 +66,35 @@ class Reflector:
                 self._take_unverified(error)
 
     async def _attempt(self) -> None:
-        """List if need be, and watch until that ends; after a failure, wait."""
+        """List if need be, else watch until that ends; after a failure, wait."""
         try:
-            losses = self._company.gate.losses
-            if self._ledger.version is not None and losses != self._losses:
-                await self._look_back(losses)
+            if self._ledger.version is not None and self._past.is_due:
+                await self._look_back()
             if self._ledger.version is None:
-                self._losses = losses
+                self._past.spare()
                 await self._list()
-            if self._ledger.version is not None:
+            else:
                 await self._watch(with_list=False)
         except ApiError as error:
             await self._take_failure(error)
         except Doubtful:
             await asyncio.sleep(CONFIRM_AFTER)
 
-    async def _look_back(self, losses: int) -> None:
-        """Whether the server that is back has come as far as what was seen.
-
-        One whose etcd was restored grants a watch from where it has not come yet, and is silent in it.
-        """
+    async def _look_back(self) -> None:
+        """Whether this is still the server that was watched, or a list has to come first."""
         try:
-            version = await self._reader.newest_version()
+            behind = await self._past.is_behind()
         except ApiError as error:
-            if error.status != _NO_RESPONSE:
+            if was_answered(error):
                 self._verb = "list"
-            if error.status == _FORBIDDEN:  # who may not list may watch all the same
-                self._losses = losses
-            raise
-        self._losses = losses
-        if self._ledger.is_behind(version):
+            if not self._past.gives_up(error):
+                raise
+            await self._wait(SPACING, error.retry_after)
+            return
+        if behind:
             self._ledger.forget_version(any_age=True)
+            # One in between who is always behind must not make a list of each watch that breaks off.
+            await asyncio.sleep(self._list_backoff.failed(asyncio.get_running_loop().time()))
 
     async def _list(self) -> None:
         if self._streams_lists:

@@ -10,7 +10,7 @@ SPACING: Final = 0.8  # seconds between two retries, whichever kinds they are fo
 class RetryGate:
     """Keeps retries apart, and ends everybody's waiting once one of them has succeeded.
 
-    `losses` counts how often the server was lost to a watch, or not there for it, which concerns all.
+    `losses` counts how often the server was lost to a watch, or not well enough for one, which concerns all.
     """
 
     def __init__(self) -> None:

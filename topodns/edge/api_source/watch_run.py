@@ -22,6 +22,8 @@ SHORT_WATCH: Final = 1.0  # seconds: a watch that ends sooner and brings nothing
 
 _NO_RESPONSE: Final = 0
 _GONE: Final = 410
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERROR: Final = 500  # and all above
 _REFUSALS: Final = (400, 422)  # of a wish that the server does not know, or has switched off
 
 
@@ -44,6 +46,14 @@ class WatchRun:
     async def run(self) -> None:
         """Take everything in until the server ends the watch. Raises ApiError, Doubtful, NoInitialEvents."""
         try:
+            await self._read_to_the_end()
+        except ApiError as error:
+            if _is_loss(error.status):
+                self._reader.company.gate.losses += 1
+            raise
+
+    async def _read_to_the_end(self) -> None:
+        try:
             await self._read()
         except TimeoutError:
             if self._listing is not None:
@@ -53,8 +63,6 @@ class WatchRun:
         except ApiError as error:
             if self._listing is not None and error.status in _REFUSALS:
                 raise NoInitialEvents from None
-            if error.status == _NO_RESPONSE:
-                self._reader.company.gate.losses += 1
             raise
         except (UnreadableReply, LineTooLong) as problem:
             raise ApiError(_NO_RESPONSE, str(problem)) from None
@@ -143,3 +151,8 @@ class WatchRun:
     def _is_useful(self) -> bool:
         """Whether the server is well: it has told something new, or at least keeps the watch standing."""
         return self._fruitful or asyncio.get_running_loop().time() - self._began >= SHORT_WATCH
+
+
+def _is_loss(status: int) -> bool:
+    """Whether the server was away, as it or somebody in between said, or nobody did."""
+    return status in (_NO_RESPONSE, _TOO_MANY_REQUESTS) or status >= _SERVER_ERROR
