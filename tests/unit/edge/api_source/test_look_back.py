@@ -95,7 +95,7 @@ def test_k24_where_it_was_not_answered_it_is_asked_again_before_the_next_watch()
 
 def test_k24_after_an_answer_it_takes_three_tries_without_one_again() -> None:
     later = [watch(2.0, error(500, "cut off")), OLDER, OLDER]
-    lists = [UNWELL, UNWELL, listed("a", version=100), UNWELL, RESTORED]
+    lists: list[Body | ApiError] = [UNWELL, UNWELL, listed("a", version=100), UNWELL, RESTORED]
     assert after(25, SERVICES, BEGUN, REFUSED, *later, lists=lists).names == "b"
 
 
