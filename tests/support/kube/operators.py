@@ -34,7 +34,8 @@ class Operator:
 
     def paste(self, document: str, name: str) -> "subprocess.Popen[bytes]":
         """Begin with a block as somebody does who pastes it into a shell, which goes on after what fails."""
-        command = ["bash", "-c", block(document, name).text]
+        # With the signals of a terminal, whatever we were told to ignore (nohup).
+        command = ["env", "--default-signal", "bash", "-c", block(document, name).text]
         quiet = subprocess.DEVNULL
         environment = os.environ | self._environment
         return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)
