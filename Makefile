@@ -29,7 +29,7 @@ test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of
 test-cluster: kubelab ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
 	@$(BIN)/python -m pytest tests/cluster
 
-test-e2e: kubelab ## install and run it as an operator does, on real kubelets, with kube-proxy in both modes (root; 13 minutes)
+test-e2e: kubelab ## install and run it as an operator does, on real kubelets, with kube-proxy in both modes (root; 15 minutes)
 	@$(BIN)/python -m tests.support.kube.dnstools
 	@$(BIN)/python -m pytest tests/e2e
 
