@@ -55,7 +55,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     parts = (part if is_code else _LINK.sub(to_its_page, part) for part, is_code in _parts(markdown))
     text = _ROW.sub(lambda row: _CODE.sub(_unescaped, row[0]), "".join(parts))
     text = "".join(_indented(text))
-    return text if mermaid.kept() else text.replace("```mermaid\n", "```text\n")
+    if "```mermaid\n" not in text or mermaid.kept():
+        return text
+    return text.replace("```mermaid\n", "```text\n")
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

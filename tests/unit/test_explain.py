@@ -59,6 +59,13 @@ SLICE = """\
   addressType: IPv4
   endpoints: [{addresses: [10.1.1.1], nodeName: one}, {addresses: [10.1.1.2], nodeName: one}]
 """
+PROVEN = """\
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  metadata: {namespace: shop, name: proven, labels: {kubernetes.io/service-name: proven}}
+  addressType: IPv4
+  endpoints: [%s]
+"""
 COREFILE = "cluster.local {\n kubernetes {\n manifests cluster.yaml\n }\n %s\n}\n"
 TOPOLOGY = "topology {\n locate nodes\n %s\n}"
 
@@ -129,6 +136,16 @@ def test_a_client_in_a_pod_cidr_that_is_not_believed_is_told_of(served: Settings
     )
     assert f"hint     {explanation.hint}" in explanation_text(explanation.as_dict())
     assert explained(served, "hard", client="192.0.2.1").hint == ""
+
+
+def test_of_pod_cidrs_that_are_proven_it_is_told_that_they_could_be_asked(directory: Path, served: Settings) -> None:
+    """All but the two that the other Services have on a node without a podCIDR: 99.9 %."""
+    hosts = (f"10.3.{i // 250 + 2}.{i % 250 + 1}" for i in range(2000))
+    endpoints = ", ".join(f"{{addresses: [{host}], nodeName: far}}" for host in hosts)
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(PROVEN % endpoints)
+    hint = explained(served, "hard", client="10.3.1.1").hint
+    assert hint == "the address is in the podCIDR of far; `locate` can have podcidr"
 
 
 @pytest.mark.parametrize(

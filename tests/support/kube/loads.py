@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from tests.kubelab.lab import Lab
 from tests.support.kube.cluster import PodView, exec_command
-from tests.support.kube.waiting import eventually
+from tests.support.kube.waiting import eventually, join_all
 from tests.support.messages import query
 
 _AGENT: Final = Path(__file__).with_name("load_agent.py").read_text()
@@ -79,7 +79,7 @@ class Load:
     def __init__(self, process: "subprocess.Popen[str]", asked: Sequence[Asked]) -> None:
         self._process, self._asked = process, asked
         self._ended: list[Question] = []
-        self._reader = Thread(target=self._read)
+        self._reader = Thread(target=self._read, name="load", daemon=True)
         self._reader.start()
 
     def between(self, begin: float, end: float) -> list[Question]:
@@ -91,7 +91,11 @@ class Load:
         """Ask no more, and wait for what is still to be answered."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._reader.join()
+        try:
+            join_all([self._reader])
+        except AssertionError:
+            self._process.kill()  # or whoever waits for it would wait for ever
+            raise
 
     def _read(self) -> None:
         assert self._process.stdout is not None
