@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-node test-cluster test-e2e test-crowd test-differential test-chart test-dashboards test-release test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,14 +14,17 @@ install: $(VENV)/.runtime ## create .venv with .venv/bin/topodns from requiremen
 run: install ## serve the example cluster of config/demo on 127.0.0.1:5300
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
-test: $(VENV)/.dev ## run the unit tests and, beside them, the stories (no root, no cluster, no Go)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-unit test-stories
+test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-unit test-stories test-hostile
 
 test-unit: $(VENV)/.dev ## run the pure tests only
 	@$(BIN)/python -m pytest tests/unit
 
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
 	@$(BIN)/python -m pytest -n 3 --dist loadfile tests/stories
+
+test-hostile: $(VENV)/.dev ## attack a server on loopback, beside a victim that asks steadily (1 minute)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/hostile
 
 test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of their own (root; 5 minutes)
 	@$(BIN)/python -m pytest tests/node
@@ -32,6 +35,10 @@ test-cluster: kubelab ## run the tests against a real Kubernetes (root; the firs
 test-e2e: kubelab ## install and run it as an operator does, on real kubelets, with kube-proxy in both modes (root; 15 minutes)
 	@$(BIN)/python -m tests.support.kube.dnstools
 	@$(BIN)/python -m pytest tests/e2e
+
+test-e2e-short: kubelab ## of these only what CI runs: README's Install, topology by zone, the node cache's life (root; 4 minutes)
+	@$(BIN)/python -m tests.support.kube.dnstools
+	@$(BIN)/python -m pytest tests/e2e -m short -k nftables
 
 test-crowd: kubelab ## of these only the ones with 300 nodes and 1,000 pods, which kwok plays (2 minutes)
 	@$(BIN)/python -m pytest tests/cluster/test_many_nodes.py
@@ -58,6 +65,8 @@ test-site: $(VENV)/.dev $(VENV)/.site ## make a site of the documents and follow
 kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
+
+test-ci: test test-site test-chart test-release test-node test-differential test-e2e-short ## run what CI runs
 
 test-all: test test-site test-chart test-dashboards test-release test-node test-differential test-cluster test-e2e ## run everything
 

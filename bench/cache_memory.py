@@ -10,20 +10,21 @@ from random import Random
 from time import monotonic
 from typing import Final
 
-from topodns.dns.message import Flag, Response, RRset, RRType
-from topodns.dns.wire import read_query
-from topodns.dns.wire_write import write_response
-from topodns.resolve.budget import Budget
-from topodns.resolve.cache.entry import Entry, Sort, key_of, pack
-from topodns.resolve.cache.table import Table
-from topodns.resolve.hot import HotRoom, HotTable
-from topodns.resolve.step import Resolution, Scope
-from topodns.resolve.tally import Kind, Tally
+from topodns.dns.message import Flag, Response, RRset
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import read_query
+from topodns.dns.wire_writer import write_response
+from topodns.dnsserver.packet_cache.table import PacketCache, PacketCacheBudget
+from topodns.plugins.cache.entry import CacheEntry, Sort, key_of, pack
+from topodns.plugins.cache.segmented_lru import SegmentedLru
+from topodns.query.counters import QueryCounters, ReplyKind
+from topodns.query.memory_budget import Budget
+from topodns.query.plugin import Resolution, Scope
 
 NAMES: Final = 30_000
 _MUCH: Final = 1 << 30
 _QUERY: Final = bytes.fromhex("000101000001000000000000")
-_CELL: Final = Tally("dns://:53", "udp", "1").cell(Kind(".", "A", "NOERROR", "cache", False, "", "", 0, 0))
+_CELL: Final = QueryCounters("dns://:53", "udp", "1").cell(ReplyKind(".", "A", "NOERROR", "cache", False, "", "", 0, 0))
 
 
 def _message(number: int) -> bytes:
@@ -40,17 +41,17 @@ def _denial(number: int) -> Response:
     return Response(3, authority=(RRset(b"\7cluster\5local\0", RRType.SOA, 300, (rdata,)),), flags=Flag.RA)
 
 
-def _fill_table(make: Callable[[int], Response], octets: int = _MUCH, names: int = NAMES) -> tuple[Table, int]:
-    table = Table(names, Budget(octets))
+def _fill_table(make: Callable[[int], Response], octets: int = _MUCH, names: int = NAMES) -> tuple[SegmentedLru, int]:
+    table = SegmentedLru(names, Budget(octets))
     for number in range(names):
         query = read_query(_message(number))
-        entry = Entry(pack(make(number)), Sort.SUCCESS, 300, monotonic())
+        entry = CacheEntry(pack(make(number)), Sort.SUCCESS, 300, monotonic())
         table.insert(key_of(query), entry, (number % 200).to_bytes(4, "big"))
     return table, table.octets
 
 
-def _fill_hot(ageing: bool) -> tuple[HotTable, int]:
-    table = HotTable(lambda address: "", Random(1), monotonic, HotRoom(_MUCH))
+def _fill_hot(ageing: bool) -> tuple[PacketCache, int]:
+    table = PacketCache(lambda address: "", Random(1), monotonic, PacketCacheBudget(_MUCH))
     for number in range(NAMES):
         message = _message(number)
         query, response = read_query(message), _answer(number)
@@ -67,7 +68,7 @@ def _resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _measure(what: str, fill: Callable[[], tuple[Table | HotTable, int]]) -> None:
+def _measure(what: str, fill: Callable[[], tuple[SegmentedLru | PacketCache, int]]) -> None:
     """In a process of its own: freed memory of the one before would hide what this one takes."""
     if (child := os.fork()) != 0:
         os.waitpid(child, 0)

@@ -118,14 +118,15 @@ def _slices(namespace: str, service: str, nodes: Sequence[int], place: int) -> I
             **_head("discovery.k8s.io/v1", "EndpointSlice", f"{service}-{first}", namespace, labels),
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
-            "endpoints": [_endpoint(node, place + number) for number, node in numbered],
+            "endpoints": [_endpoint(namespace, node, place + number) for number, node in numbered],
         }
 
 
-def _endpoint(node: int, place: int) -> Object:
+def _endpoint(namespace: str, node: int, place: int) -> Object:
     return {
         "addresses": [f"127.{101 + node}.{place // 250 % 250}.{place % 250 + 2}"],
         "nodeName": f"node{node}",
+        "targetRef": {"kind": "Pod", "namespace": namespace, "name": f"pod-{place}"},
         "zone": f"zone{node % 3}",
         "conditions": {"ready": True, "serving": True, "terminating": False},
     }

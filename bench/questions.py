@@ -9,8 +9,9 @@ from random import Random
 from typing import Final, NamedTuple
 
 from bench.cluster import FEW, MANY, NODES, NODES_WITH_ONE, client_on, cluster_ip_names, headless_names
-from topodns.dns.message import Flag, RRClass, RRType
-from topodns.dns.names import name_wire, parse_name
+from topodns.dns.message import Flag, Option
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.rrtype import RRClass, RRType
 
 HOT_NAMES: Final = 150  # of each sort of Service: as many as are busy at a time
 HOT_LINES: Final = 20_000
@@ -21,6 +22,7 @@ _ADDRESS_TYPES: Final = (RRType.A, RRType.AAAA)
 _HEADER: Final = struct.Struct("!HHHHHH")
 _QUESTION_TAIL: Final = struct.Struct("!HH")
 _BARE_OPT: Final = struct.Struct("!BHHIH")
+_OPTION_HEAD: Final = struct.Struct("!HH")
 
 
 class Question(NamedTuple):
@@ -28,13 +30,25 @@ class Question(NamedTuple):
     name: str
     rtype: RRType = RRType.A
     edns_size: int = 0  # UDP payload size; 0: no OPT record
+    cookie: bytes = b""  # of the client (RFC 7873), in the OPT record; b"": none
+    capitals: int = 0  # bit number N: the letter in place N of the name is a capital (0x20)
 
     @property
     def message(self) -> bytes:
         """As a stub resolver sends it."""
         head = _HEADER.pack(0, Flag.RD, 1, 0, 0, bool(self.edns_size))
-        question = name_wire(parse_name(self.name)) + _QUESTION_TAIL.pack(self.rtype, RRClass.IN)
-        return head + question + (_BARE_OPT.pack(0, RRType.OPT, self.edns_size, 0, 0) if self.edns_size else b"")
+        name = bytearray(name_wire(parse_name(self.name)))
+        for at in range(len(name)):
+            if self.capitals >> at & 1:
+                name[at : at + 1] = name[at : at + 1].upper()
+        return head + bytes(name) + _QUESTION_TAIL.pack(self.rtype, RRClass.IN) + self._opt
+
+    @property
+    def _opt(self) -> bytes:
+        if not self.edns_size:
+            return b""
+        option = _OPTION_HEAD.pack(Option.COOKIE, len(self.cookie)) + self.cookie if self.cookie else b""
+        return _BARE_OPT.pack(0, RRType.OPT, self.edns_size, 0, len(option)) + option
 
 
 class Load(NamedTuple):
@@ -51,11 +65,14 @@ def all_loads(rng: Random) -> list[Load]:
         Load("never asked: Services", "<= 20", _services_once(rng)),
         Load("never asked: names that do not exist", "<= 20", _strangers_once(rng)),
         Load("hot: headless, ClusterIP and NXDOMAIN mixed", "<= 7", hot_questions(rng), seconds=0.8),
+        Load("hot: the same, each with a cookie of its own", "<= 2 x hot", hot_with_cookies(rng), seconds=0.8),
+        Load("hot: the same in mixed case (0x20)", "<= 2 x hot", hot_in_mixed_case(rng), seconds=0.8),
         Load("hot: 1 match of 5,000 endpoints", "<= next", _same(MANY), seconds=0.3),
         Load("hot: 1 match of 10 endpoints", "", _same(FEW), seconds=0.3),
         Load("not hot: 1 match of 5,000 endpoints", "<= next", _distinct(MANY, few)),
         Load("not hot: 1 match of 10 endpoints", "", _distinct(FEW, few)),
         Load("not hot: 250 matches of 5,000, cut to 1,232 octets", "", _distinct(MANY, others)),
+        Load("not hot: SRV of those 250, cut to 1,232 octets", "< 300", _distinct(MANY, others, RRType.SRV)),
     ]
 
 
@@ -69,6 +86,14 @@ def hot_questions(rng: Random) -> list[Question]:
     searched += [f"{name}.cluster.local" for name in LOOKED_FOR_ELSEWHERE]
     names = (rng.choice(rng.choice((services, searched))) for _ in range(HOT_LINES))
     return [Question(_some_client(rng), name, rng.choice(_ADDRESS_TYPES)) for name in names]
+
+
+def hot_with_cookies(rng: Random) -> list[Question]:
+    return [question._replace(edns_size=1232, cookie=rng.randbytes(8)) for question in hot_questions(rng)]
+
+
+def hot_in_mixed_case(rng: Random) -> list[Question]:
+    return [question._replace(capitals=rng.getrandbits(255)) for question in hot_questions(rng)]
 
 
 def _services_once(rng: Random) -> list[Question]:
@@ -89,14 +114,12 @@ def _same(name: str) -> list[Question]:
     return [Question(client_on(node), name) for node in range(NODES_WITH_ONE)]
 
 
-def _distinct(name: str, nodes: range) -> list[Question]:
+def _distinct(name: str, nodes: range, rtype: RRType = RRType.A) -> list[Question]:
     """One name from clients on these nodes, each time in a message never seen before.
 
     The messages differ in their UDP payload size, which is never below what the server sends at most.
     """
-    return [
-        Question(client_on(nodes[number % len(nodes)]), name, edns_size=1232 + number) for number in range(DISTINCT)
-    ]
+    return [Question(client_on(nodes[number % len(nodes)]), name, rtype, 1232 + number) for number in range(DISTINCT)]
 
 
 def write_questions(path: Path, questions: Iterable[Question]) -> Path:

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from release.sbom import LOCK
+from release.source import ROOT
 
-PIP_AUDIT: Final = "pip-audit==2.10.1"
+PIP_AUDIT: Final = ROOT / "requirements-audit.lock"
 
 
 def audit() -> tuple[int, list[str]]:
@@ -18,7 +19,8 @@ def audit() -> tuple[int, list[str]]:
     with TemporaryDirectory(prefix="topodns-audit-") as folder:
         python = str(Path(folder, "bin/python"))
         venv.create(folder, with_pip=True)
-        _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", PIP_AUDIT])
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _run([*install, "--require-hashes", "-r", str(PIP_AUDIT)])
         command = [python, "-m", "pip_audit", "--format", "json", "--progress-spinner", "off"]
         said = _run([*command, "--require-hashes", "--disable-pip", "-r", str(LOCK)], may_find=True)
     return found(json.loads(said))

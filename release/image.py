@@ -30,7 +30,7 @@ PYTHON: Final = f"{HOME}/bin/python3"
 LIBRARIES: Final = f"{HOME}/lib/python3.11/site-packages"
 # The second: `python3` alone is the same without the capability, for who has none in the bounding set.
 ENVIRONMENT: Final = ("PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={LIBRARIES}")
-COMMANDS: Final = {"topodns": "topodns.cli", "node-cache": "topodns.node_cache"}
+COMMANDS: Final = {"topodns": "main", "node-cache": "node_cache"}  # functions of topodns.cli.main
 LINKS: Final = {"/topodns": "topodns", "/coredns": "topodns", "/node-cache": "node-cache"}
 # Permitted and effective CAP_NET_BIND_SERVICE (bit 10), revision 2: struct vfs_cap_data of linux/capability.h.
 NET_BIND_SERVICE: Final = bytes.fromhex("01000002 00040000 00000000 00000000 00000000")
@@ -248,9 +248,9 @@ def _place_commands(root: Path) -> None:
         shutil.copyfile(f"{unpacked}/usr/bin/python3.11", f"{root}{PYTHON}")
     Path(f"{root}{PYTHON}").chmod(0o755)
     Path(f"{root}{HOME}/pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
-    for name, module in COMMANDS.items():
+    for name, function in COMMANDS.items():
         script = commands / name
-        script.write_text(f"#!{PYTHON}\nimport sys\nfrom {module} import main\nsys.exit(main())\n")
+        script.write_text(f"#!{PYTHON}\nimport sys\nfrom topodns.cli.main import {function}\nsys.exit({function}())\n")
         script.chmod(0o755)
     for link, name in LINKS.items():
         Path(f"{root}{link}").symlink_to(f"{HOME}/bin/{name}")

@@ -1,3 +1,3 @@
-"""topodns: cluster DNS that knows where the asking pod runs."""
+"""topodns: a Kubernetes cluster DNS server that answers by the topology of the client's Node."""
 
 __version__ = "0.1.0"

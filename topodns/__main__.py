@@ -2,6 +2,6 @@
 
 import sys
 
-from topodns.cli import main
+from topodns.cli.main import main
 
 sys.exit(main())

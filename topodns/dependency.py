@@ -1,21 +1,24 @@
-"""The facts that an answer can rest on: what may change, by name. Apart from the objects, which few programs have."""
+"""Dependencies of answers: names of the data whose change invalidates cached answers.
+
+Separate from the cluster's objects, so that programs without them (node-cache) need not import them.
+"""
 
 from typing import Final, NamedTuple
 
 
 class Fact(NamedTuple):
-    """Something an answer rests on. `ClusterState.apply` returns the facts that a change touched."""
+    """A dependency of an answer. `ClusterState.apply` returns the facts that a change touched."""
 
     kind: str
     namespace: str
     name: str | bytes
 
 
-EVERYTHING: Final = Fact("everything", "", "")  # e.g. a kind became synced: every answer may differ
+EVERYTHING: Final = Fact("everything", "", "")  # invalidates every answer, e.g. after a kind became synced
 
 
 def service_fact(namespace: str, name: str) -> Fact:
-    """The Service of this name (existing or not), its slices, and the labels of the nodes under its endpoints."""
+    """The Service of this name (existing or not), its slices, and the labels of its endpoints' Nodes."""
     return Fact("service", namespace, name)
 
 
@@ -25,10 +28,10 @@ def namespace_fact(name: str) -> Fact:
 
 
 def address_fact(address: bytes) -> Fact:
-    """Who owns this address: Services, endpoints, Pods, and which node a client with it is on."""
+    """The Services, endpoints and Pods with this address, and the Node of a client with it."""
     return Fact("address", "", address)
 
 
 def node_fact(name: str) -> Fact:
-    """The labels of this Node: what a client located there is given."""
+    """The labels of this Node, on which the answers to clients on it depend."""
     return Fact("node", "", name)

@@ -1,6 +1,6 @@
-"""Log lines as CoreDNS prints them (`[INFO] text` on stdout, no time), and never so many that they become the trouble.
+"""Logging in CoreDNS's format (`[INFO] text` on stdout, no timestamp), rate-limited so that a flood costs little.
 
-Query log lines go their own way: gathered, and written once a turn of the loop.
+Query log lines bypass `logging`: `LineWriter` buffers them and writes them together.
 """
 
 import asyncio
@@ -10,16 +10,37 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
-from topodns.edge.foreign_text import printable
+LONGEST: Final = 500  # characters
 
-MAX_PER_SECOND: Final = 10  # of one kind: the same text before its arguments are put in
+_LOOKED_AT: Final = 4 * LONGEST  # characters of a text that are processed; more than LONGEST, as white space collapses
+
+
+def printable(text: str) -> str:
+    """`text` with every unprintable character escaped as in Python (`\\x1b`), so that it cannot control a terminal.
+
+    Line feeds are escaped, too, so that no text can forge a log line.
+    """
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def one_line(text: str) -> str:
+    """`text` as at most LONGEST printable characters, with runs of white space collapsed to one blank."""
+    line = printable(" ".join(text[:_LOOKED_AT].split()))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+MAX_PER_SECOND: Final = 10  # records of one kind: with the same format string
 FLUSH_AFTER: Final = 0.05  # seconds
 
 _NAMES: Final = {logging.WARNING: "WARNING", logging.CRITICAL: "FATAL"}
 
 
 def start_logging(stream: TextIO, clock: Callable[[], float], level: int = logging.INFO) -> None:
-    """Send every logger of the process to this stream."""
+    """Write the records of all loggers to this stream."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Formatter())
     handler.addFilter(RateLimit(clock))
@@ -29,7 +50,7 @@ def start_logging(stream: TextIO, clock: Callable[[], float], level: int = loggi
 
 @contextmanager
 def warnings_to(stream: TextIO) -> Iterator[None]:
-    """Show warnings and errors on this stream meanwhile, each of them."""
+    """Within the context, also write warnings and errors to this stream, without a rate limit."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Formatter())
     handler.setLevel(logging.WARNING)
@@ -41,7 +62,7 @@ def warnings_to(stream: TextIO) -> Iterator[None]:
 
 
 class _Formatter(logging.Formatter):
-    """A message is one line, whatever is in the names that it tells of; only a traceback has several."""
+    """Formats a message as one line, whatever names it contains; only a traceback has several lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return printable(super().formatMessage(record).rstrip())
@@ -52,7 +73,7 @@ class _Formatter(logging.Formatter):
 
 
 class RateLimit:
-    """A filter that lets MAX_PER_SECOND records of a kind through, and says with the next one how many it kept back."""
+    """A logging filter that passes MAX_PER_SECOND records of a kind; the next one states the number suppressed."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -80,7 +101,7 @@ class RateLimit:
 
 
 class LineWriter:
-    """Takes query log lines and writes them together, so that a line costs no system call of its own."""
+    """Buffers query log lines for FLUSH_AFTER seconds and writes them together, to save a system call per line."""
 
     def __init__(self, stream: TextIO = sys.stdout) -> None:
         self._stream = stream
@@ -93,7 +114,7 @@ class LineWriter:
             self._scheduled = asyncio.get_running_loop().call_later(FLUSH_AFTER, self.flush)
 
     def flush(self) -> None:
-        """Write what has been gathered."""
+        """Write the buffered lines."""
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None

@@ -41,7 +41,7 @@ _COREFILE: Final = """\
         startup_timeout {patience:.0f}s
     }}
     topology {{
-        locate nodes podcidr slices {locate}
+        locate nodes podcidr {locate} slices
     }}
     prometheus 127.0.0.1:0
     forward . 127.0.0.1:{nobody} {{

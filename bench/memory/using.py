@@ -16,9 +16,9 @@ from bench.outside import Outside, outside
 from bench.proc import cores, free_port, peak_megabytes, resident_megabytes, running, wait_for_answer, wait_until_quiet
 from bench.questions import Question, write_questions
 from tests.support.node_template import node_template
-from topodns.dns.message import RRType
-from topodns.edge.tcp import TcpLimits
-from topodns.resolve.forward.limits import MAX_PER_CLIENT, MAX_TOTAL
+from topodns.dns.rrtype import RRType
+from topodns.net.tcp_limits import TcpLimits
+from topodns.plugins.forward.limits import MAX_PER_CLIENT, MAX_TOTAL
 
 KEPT: Final = 20_000  # answers that are kept, and copies of them
 NODE_OCTETS: Final = (6 << 20, 9 << 20, 12 << 20)
@@ -103,7 +103,7 @@ def _connections(count: int) -> float:
     with _server() as (serving, _), ExitStack() as stack:
         before = serving.resident
         for number in range(count):
-            source = (f"127.0.0.{2 + number // LIMITS.per_address}", 0)
+            source = (f"127.0.{number // LIMITS.per_prefix}.{2 + number // LIMITS.per_address}", 0)
             stack.enter_context(socket.create_connection(("127.0.0.1", serving.port), source_address=source))
         return serving.resident - before
 

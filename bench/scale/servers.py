@@ -52,7 +52,9 @@ class Server:
         return _COREFILE.format(url=url, pods="verified" if with_pods else "disabled", own=self.own)
 
 
-TOPODNS: Final = Server("topodns", (sys.executable, "-m", "topodns"), 4, "topology")
+_TOPOLOGY: Final = "topology {\n        locate nodes podcidr slices\n    }"
+
+TOPODNS: Final = Server("topodns", (sys.executable, "-m", "topodns"), 4, _TOPOLOGY)
 
 
 def find_coredns(say: Callable[[str], None]) -> Server | None:

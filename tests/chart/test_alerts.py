@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support.chart.helm import CHART, ROOT, rendered
-from topodns.edge.host_network.errors import ErrorKind
+from topodns.hostnet.commands import ErrorKind
 
 GROUPS: list[dict[str, Any]] = yaml.safe_load((CHART / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
 ALERTS: dict[str, dict[str, Any]] = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}

@@ -48,6 +48,8 @@ WELL: Mapping[str, str] = {
     f"topodns_nodecache_switched_on{{{NODE}}}": "1x60",
     f'coredns_nodecache_setup_errors_total{{{NODE},errortype="iptables"}}': NONE,
     f"topodns_nodecache_config_in_force{{{NODE}}}": "1x60",
+    f'topodns_nodecache_port_sockets{{{NODE},holder="foreign"}}': NONE,
+    f'topodns_nodecache_port_sockets{{{NODE},holder="instance"}}': NONE,
     f'topodns_nodecache_repairs_total{{{NODE},what="rules"}}': "0x30 1x30",
     f'topodns_nodecache_upstream_reachable{{{NODE},to="10.96.0.99:53"}}': "1x60",
     f'topodns_nodecache_upstream_reachable{{{NODE},to="192.0.2.53:53"}}': NONE,
@@ -74,6 +76,8 @@ TROUBLE: Mapping[str, Mapping[str, str]] = {
     "TopodnsNodeCacheOff": {f"topodns_nodecache_switched_on{{{NODE}}}": NONE},
     "TopodnsNodeCacheSetupErrors": {f'coredns_nodecache_setup_errors_total{{{NODE},errortype="iptables"}}': GROWS},
     "TopodnsNodeCacheConfigOld": {f"topodns_nodecache_config_in_force{{{NODE}}}": NONE},
+    "TopodnsNodeCachePortShared": {f'topodns_nodecache_port_sockets{{{NODE},holder="foreign"}}': "1x60"},
+    "TopodnsNodeCacheTwoInstances": {f'topodns_nodecache_port_sockets{{{NODE},holder="instance"}}': "1x60"},
     "TopodnsNodeCacheRepairs": {f'topodns_nodecache_repairs_total{{{NODE},what="rules"}}': GROWS},
     "TopodnsNodeCacheUpstreamsDown": {f'topodns_nodecache_upstream_reachable{{{NODE},to="10.96.0.99:53"}}': NONE},
 }

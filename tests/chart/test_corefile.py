@@ -8,8 +8,8 @@ import yaml
 from tests.support.chart.helm import ROOT, Values, rendered
 from tests.support.chart.matrix import MATRIX, SERVERS_OF_COREDNS
 from tests.support.documents import yaml_block
-from topodns.config.load import settings_from_text
-from topodns.config.node_cache.template import ClusterDns, Filling, fill
+from topodns.app.load import settings_from_text
+from topodns.nodecache.template import ClusterDns, Filling, fill
 
 FILLING = Filling(
     (ip_address("169.254.20.10"), ip_address("10.96.0.10")), ClusterDns("10.96.0.99", ""), ("192.0.2.53",), ":9253", ""
@@ -74,7 +74,7 @@ def test_a_number_stays_as_it_was_written(number: float) -> None:
 
 def test_the_example_of_the_manual_is_the_default_and_one_line_of_topology() -> None:
     example = config_map(yaml.safe_load(yaml_block("docs/install.md", "Your Corefile")))["Corefile"]
-    block = "    topology {\n        locate nodes podcidr-unverified slices\n    }\n"
+    block = "    topology {\n        trust 10.0.0.0/16\n    }\n"
     assert example.replace(block, "    topology\n") == config_map({})["Corefile"]
     assert block in example
     assert settings_from_text(example.replace("/etc/resolv.conf", "192.0.2.53"), "Corefile", 53, {}).blocks

@@ -4,6 +4,9 @@ import pytest
 import yaml
 
 from tests.support.chart.helm import ROOT, Object, Values, rendered
+from topodns.app.load import settings_from_text
+from topodns.dnsserver.settings import Settings
+from topodns.topology.client_locator import Method
 
 KUBERNETES = {"name": "kubernetes", "parameters": "cluster.local"}
 PROBES = [{"name": "health"}, {"name": "ready"}]
@@ -28,6 +31,12 @@ def watched(values: Values) -> set[str]:
     return {resource for rule in rules(rendered(values))["ClusterRole/topodns"] for resource in rule["resources"]}
 
 
+def served(values: Values) -> Settings:
+    """What the server makes of the Corefile of these values."""
+    (text,) = (each["data"]["Corefile"] for each in rendered(values) if each["kind"] == "ConfigMap")
+    return settings_from_text(text, "Corefile", 53, {})
+
+
 def test_the_roles_are_those_of_the_plain_files() -> None:
     assert rules(rendered({})) == shipped("rbac.yaml", "rbac-events.yaml")
     assert rules(rendered({"rbac": {"events": False}})) == shipped("rbac.yaml")
@@ -45,7 +54,9 @@ ALWAYS = {"services", "namespaces", "endpointslices"}
     ("plugins", "more"),
     [
         ([KUBERNETES], set()),
-        ([KUBERNETES, {"name": "topology"}], {"nodes"}),
+        ([KUBERNETES, {"name": "topology"}], {"nodes", "pods"}),
+        ([KUBERNETES, {"name": "topology", "configBlock": "ttl 5"}], {"nodes", "pods"}),
+        ([KUBERNETES, {"name": "topology", "configBlock": "# locate nodes"}], {"nodes", "pods"}),
         ([{**KUBERNETES, "configBlock": "pods insecure\nttl 30"}], set()),
         ([{**KUBERNETES, "configBlock": "ttl 30\n  pods verified"}], {"pods"}),
         ([{**KUBERNETES, "configBlock": "# pods verified"}], set()),
@@ -56,6 +67,23 @@ ALWAYS = {"services", "namespaces", "endpointslices"}
 )
 def test_the_corefile_decides_what_is_watched(plugins: list[Values], more: set[str]) -> None:
     assert watched(corefile(*plugins)) == ALWAYS | more
+
+
+def test_pods_can_be_left_alone_in_a_very_large_cluster() -> None:
+    topology = {"name": "topology", "configBlock": "ttl 5"}
+    values = {**corefile(KUBERNETES, topology), "locatePods": False}
+    assert watched(values) == ALWAYS | {"nodes"}
+    (settings,) = (block.topology for block in served(values).blocks)
+    assert settings is not None
+    assert (settings.locate, settings.ttl) == ((Method.NODES, Method.PODCIDR, Method.SLICES), 5)
+
+
+def test_a_corefile_that_says_how_to_locate_is_left_as_it_is() -> None:
+    values = {**corefile(KUBERNETES, {"name": "topology", "configBlock": "locate nodes pods"}), "locatePods": False}
+    assert watched(values) == ALWAYS | {"nodes", "pods"}
+    (settings,) = (block.topology for block in served(values).blocks)
+    assert settings is not None
+    assert settings.locate == (Method.NODES, Method.PODS)
 
 
 def test_a_corefile_that_the_chart_does_not_see_can_have_more() -> None:

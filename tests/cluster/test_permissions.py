@@ -55,12 +55,13 @@ def test_what_does_not_need_the_missing_kind_is_answered_and_all_is_once_the_rig
         assert asker.addresses(name, to=to) == {each.pod.ip for each in askers.values()}
 
 
-def test_nodes_are_no_condition_of_being_ready(cluster: Cluster, serve: Serve, askers: Askers) -> None:
-    """Without them nobody is located; everything else is served."""
+def test_without_nodes_it_is_not_ready_and_answers(cluster: Cluster, serve: Serve, askers: Askers) -> None:
+    """Clients whose node's labels decide get every endpoint; everything else is served as ever."""
     with (
         curtailed(cluster, "without-nodes", "nodes", []),
-        serve("without-nodes", COREFILE, account="without-nodes") as server,
+        serve("without-nodes", COREFILE, account="without-nodes", wait=False) as server,
     ):
+        eventually(lambda: "topology lacks Node (cannot watch nodes" in complaint(server), "nodes are missing")
         assert server.metric("topodns_watch_failing", kind="Node", status="403") == 1
         everybody = askers["node1"].addresses("client.clients.svc.cluster.local", to=server.pod.ip)
         assert everybody == {asker.pod.ip for asker in askers.values()}

@@ -26,7 +26,7 @@ from tests.differential.comparison import (
     TTL,
     Case,
 )
-from tests.differential.names import CLUSTER
+from tests.differential.names import CLUSTER, CLUSTERSET
 from tests.differential.replies import Record, Reply
 from tests.differential.upstream import MINIMUM
 from tests.support.messages import DO, EDE, KEEPALIVE
@@ -37,6 +37,9 @@ _CNAME, _PTR, _AAAA, _SRV, _TRANSFERS = 5, 12, 28, 33, (251, 252)
 _RA: Final = 0x0080
 _NOTIFY: Final = 4
 _SEARCHED: Final = (b"red", b"svc", *CLUSTER)  # the search list's first domain of the Pod that asks
+_ORIGINS: Final = (CLUSTER, CLUSTERSET)
+_SKELETON: Final = ((b"svc",), (b"pod",), (b"dns",), (b"ns", b"dns"), (b"dns-version",))
+_BETWEEN: Final = (b"tcp", b"udp", b"sctp", b"zone", b"pin", b"prefer", b"east", b"west")
 _UNASKED: Final = b"\x04bank\x07example\x03com\0"  # who is in upstream.py's lie
 _CHAOTIC: Final = ("refinements", "rewrite")  # Corefiles in which CH is asked for
 _RESPELLING: Final = ("hosts", "rewrite", "template", "file", "forward", "cache", "dns64", "autopath", "external")
@@ -241,18 +244,40 @@ def _dns64_without(case: Case, theirs: Reply, ours: Reply) -> bool:
 
 
 @_difference(
-    "`autopath` by name",
-    "a name tells whose search list it is from, without a watch of Pods",
+    "`autopath` and names of Services",
+    "names of a Service that is gone must not lead to domains that anybody may register",
     *(AA, RA, AD, RCODE, *SECTIONS, OPTIONS),
 )
 def _autopath(case: Case, theirs: Reply, ours: Reply) -> bool:
-    elsewhere = not case.question.is_below(_SEARCHED)
-    return case.corefile == "autopath" and theirs.rcode == _NXDOMAIN and elsewhere
+    if case.corefile != "autopath" or ours.rcode != _NXDOMAIN or not case.question.is_below(_SEARCHED):
+        return False
+    own = case.question.lowered[: -len(_SEARCHED)]
+    endpoint = len(own) == 2 and b"-" in own[0]
+    return endpoint or own[-1:] == (b"svc",) or any(label.startswith(b"_") for label in own)  # `svc` is a Service there
 
 
 @_difference("`autopath` at the domain itself", "it is a name like any other", AA, RCODE, AUTHORITY, OPTIONS)
 def _autopath_apex(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.corefile == "autopath" and case.question.lowered == _SEARCHED and theirs.rcode == _SERVFAIL
+
+
+@_difference(
+    "names that exist",
+    "RFC 2308 section 2.2 and RFC 8020: NXDOMAIN is for all types, and for all names below",
+    *(AA, RA, AD, RCODE, OPTIONS, *SECTIONS),
+)
+def _existing(case: Case, theirs: Reply, ours: Reply) -> bool:
+    """A name of the schema's skeleton, one between a Service and its ports or zones, or above its endpoints outside, or
+    a reverse one.
+    """
+    if theirs.rcode not in (_NXDOMAIN, _SERVFAIL) or ours.rcode != 0 or ours.answer:  # SERVFAIL: fallen through
+        return False
+    labels = case.question.lowered
+    if case.question.is_below((b"arpa",)) or not labels:
+        return True
+    below = next((labels[: -len(each)] for each in _ORIGINS if labels[-len(each) :] == each), labels)
+    skeleton = not below or below in _SKELETON or (len(below) == 2 and below[1] in (b"svc", b"pod"))
+    return skeleton or below[0].lstrip(b"_") in _BETWEEN or (case.corefile == "external" and len(below) == 5)
 
 
 @_difference("repeated records", "RFC 2181 section 5: a record is there once", ANSWER)
@@ -322,6 +347,7 @@ DIFFERENCES: Final = (
     _dns64_without,
     _autopath,
     _autopath_apex,
+    _existing,
     _repeated,
     _external_ttl,
     Difference("NOTIFY", "nothing here is a secondary", frozenset((REPLY, *ASPECTS)), _notify),

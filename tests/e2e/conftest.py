@@ -2,7 +2,7 @@
 the image of the working tree, the Helm chart, and the commands of the documents.
 
 A lab for each mode of kube-proxy, in which the scenarios follow each other; what they need is installed by the first
-that asks for it. The first scenario is README's chapter about installing.
+that asks for it. The first scenario of four nodes is README's chapter about installing.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,9 +28,10 @@ from tests.support.kube.waiting import becomes
 from tests.support.skipping import skip_all, those_of
 
 TOPOLOGY_ZONES: Final = "a,a,b,c"
-# In this order: each finds topodns as the cluster DNS, as README installs it, and leaves it so; the last two have
-# CoreDNS there.
+# In this order: the first has a lab of its own, which is down before the others' is brought up. Each of these finds
+# topodns as the cluster DNS, as README installs it, and leaves it so; the last two have CoreDNS there.
 SCENARIOS: Final = (
+    "test_one_node",
     "test_install",
     "test_admission",
     "test_topology",
@@ -58,6 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(line)
 
 
+@pytest.hookimpl(trylast=True)  # after -m and -k, or the one test with the reason might be deselected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """One line where none of it can be tried; else in order, the labs one after the other."""
     ours = those_of(Path(__file__).parent, items)

@@ -19,6 +19,7 @@ NAME = "kubernetes.default.svc.cluster.local"
 RESOLVED = "import socket, sys; print({each[4][0] for each in socket.getaddrinfo(sys.argv[1], 53, socket.AF_INET)})"
 
 
+@pytest.mark.short
 def test_with_the_commands_of_the_readme_pods_become_ready_and_answer(installed: str, cluster: Cluster) -> None:
     pods = [view(pod) for pod in cluster.list("Pod", "kube-system", "k8s-app=kube-dns")]
     assert [pod.ready for pod in pods] == [True, True]
@@ -49,6 +50,7 @@ def service(place: Place) -> Place:
     return place
 
 
+@pytest.mark.short
 def test_dig_in_a_pod_shows_every_sort_of_name(clients: Place, askers: Askers, service: Place) -> None:
     db = service.fqdn("db")
     becomes(lambda: askers["node3"].addresses(db), {"198.51.100.1", "198.51.100.2"})
@@ -67,6 +69,7 @@ def test_dig_in_a_pod_shows_every_sort_of_name(clients: Place, askers: Askers, s
     assert re.findall(r"status: (\w+)", header) == ["NXDOMAIN"]
 
 
+@pytest.mark.short
 def test_dual_stack_it_answers_over_both_families(clients: Place, askers: Askers, operator: Operator) -> None:
     """With the command of docs/install.md; the Service gets its second address, and keeps the first."""
     operator.follow("docs/install.md", "dual-stack")
@@ -84,6 +87,7 @@ def test_dual_stack_it_answers_over_both_families(clients: Place, askers: Askers
     becomes(told, {FIRST_SERVICES[0]})
 
 
+@pytest.mark.short
 def test_the_annotation_of_the_readme_keeps_clients_near(askers: Askers, operator: Operator, service: Place) -> None:
     db = service.fqdn("db")
     everybody = {"198.51.100.1", "198.51.100.2"}

@@ -232,6 +232,7 @@ def by_cluster_dns(everybody: Everybody, addresses: Sequence[str]) -> Answering:
     return dict.fromkeys(by_caches(everybody, addresses), "")
 
 
+@pytest.mark.short
 def test_switched_on_under_load_no_question_is_lost(
     life: Life, before_caches: NodeCaches, everybody: Everybody
 ) -> None:
@@ -241,6 +242,7 @@ def test_switched_on_under_load_no_question_is_lost(
     assert (asked.lost, asked.failed) == (0, 0)
 
 
+@pytest.mark.short
 def test_every_question_of_a_node_is_answered_by_its_cache(caches: NodeCaches, everybody: Everybody) -> None:
     becomes(lambda: answering(everybody, LISTENING), by_caches(everybody, LISTENING))
 
@@ -252,6 +254,7 @@ def test_pods_are_told_the_same_as_without_it(
     assert told(askers, questions, to) == without_caches
 
 
+@pytest.mark.short
 def test_pods_of_each_node_get_their_own_endpoints_of_the_same_name(
     caches: NodeCaches, cluster: Cluster, services: Place, everybody: Everybody
 ) -> None:
@@ -262,12 +265,14 @@ def test_pods_of_each_node_get_their_own_endpoints_of_the_same_name(
         assert asker.addresses(services.fqdn("nodal"), "AAAA", to=to) == {f"2001:db8::{node[-1]}"}
 
 
+@pytest.mark.short
 def test_replies_come_from_the_address_that_was_asked(caches: NodeCaches, clients: Place, everybody: Everybody) -> None:
     for asker in everybody.values():
         sources = clients.run(asker.pod, "python3", "-c", SOURCES, query(ASKED).hex(), *LISTENING)
         assert sources.split() == LISTENING
 
 
+@pytest.mark.short
 def test_conntrack_knows_of_no_question_of_the_node(caches: NodeCaches, cluster: Cluster, everybody: Everybody) -> None:
     machines = [cluster.lab.machine(node) for node in cluster.nodes]
     for machine in machines:
@@ -316,6 +321,7 @@ def kill(caches: NodeCaches, life: Life, asker: Asker, what: str, victim: int) -
     return asked
 
 
+@pytest.mark.short
 def test_n09_killed_kube_proxy_takes_over_within_two_seconds_and_the_next_one_adopts(
     caches: NodeCaches, life: Life, cluster: Cluster, askers: Askers
 ) -> None:
@@ -339,6 +345,7 @@ def test_n10_rolled_no_question_is_lost(caches: NodeCaches, life: Life, cluster:
     assert [(each.lost, each.failed) for each in (asked, own)] == [(0, 0)] * 2
 
 
+@pytest.mark.short
 def test_switched_off_it_leaves_nothing_on_any_node_and_the_cluster_dns_answers(
     caches: NodeCaches, life: Life, cluster: Cluster, everybody: Everybody
 ) -> None:

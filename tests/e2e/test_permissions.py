@@ -37,8 +37,8 @@ FORBIDDEN: Final = 403
 
 HURRIED: Final = """\
 import sys
-from topodns.cli import main
-from topodns.edge.api_source import reflector
+from topodns.cli.main import main
+from topodns.kube.informer import reflector
 reflector.VERIFY_EVERY = (1.0, 2.0)
 sys.exit(main())
 """

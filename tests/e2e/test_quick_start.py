@@ -55,7 +55,7 @@ def test_with_a_hard_list_who_has_nothing_near_is_told_nothing_and_topodns_says_
     far = min(node for node, addresses in near.items() if not addresses)
     assert f"client   any on node {far} (as given)\nname     web.near.svc.cluster.local. A\n" in explained
     assert "NODATA for this client" in explained
-    assert f"on node {web.node} (by an EndpointSlice)\n" in explained
+    assert f"on node {web.node} (by a Pod)\n" in explained
     assert "1 matching  <- wins\n" in explained
     assert f" IN A {web.ip}\n" in explained
     counted = operator.follow("docs/quick-start.md", "quick-start-metrics")

@@ -13,14 +13,14 @@ from typing import Final
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
-from tests.support.kube.askers import asker
 from tests.support.kube.bystanders import asked_all_the_time
 from tests.support.kube.clients import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
+from tests.support.kube.first_questions import told_at_start
 from tests.support.kube.key_services import RACK, expected, keys_by_service, members, seen, services
 from tests.support.kube.loads import Asked, load, outcome
 from tests.support.kube.nearness import answers
-from tests.support.kube.objects import ZONE, pause_container, pod, pod_spec, sleeping_container, spread, workload
+from tests.support.kube.objects import ZONE, pause_container, pod_spec, spread, workload
 from tests.support.kube.operators import Operator
 from tests.support.kube.waiting import becomes, eventually
 
@@ -31,6 +31,7 @@ ALONE: Final = "node3"  # in its topology zone
 VIRTUAL: Final = [Asked("kubernetes.default.svc.cluster.local A", CLUSTER_DNS, FIRST_SERVICES[:1])]
 ON_THEIR_WAY: Final = 2  # replies, when kube-proxy forgets the connections to an endpoint that no longer serves
 RATE: Final = 100  # questions a second
+NOTHING: Final = "[Errno -5] No address associated with hostname"
 
 Watched = Callable[..., AbstractContextManager[None]]
 
@@ -101,6 +102,7 @@ def two_answer(cluster: Cluster) -> bool:
     return [(pod.ready, pod.terminating) for pod in dns_pods(cluster)] == [(True, False)] * 2
 
 
+@pytest.mark.short
 def test_clients_of_each_node_get_exactly_their_own(shop: Place, askers: Askers) -> None:
     settle(shop, askers)
     assert {pod.node for app in SIZES for pod in shop.pods(app)} == set(shop.cluster.nodes)
@@ -108,6 +110,7 @@ def test_clients_of_each_node_get_exactly_their_own(shop: Place, askers: Askers)
     assert {len(set(map(frozenset, told.values()))) for told in right.values()} == {1, 3, 4}
 
 
+@pytest.mark.short
 def test_srv_records_are_chosen_like_addresses_and_members_are_there_for_everybody(shop: Place, askers: Askers) -> None:
     settle(shop, askers)
     names = {pod.name: {pod.ip} for pod in shop.pods("db")}
@@ -129,39 +132,31 @@ def dashed(address: str) -> str:
     return address.replace(".", "-")
 
 
-def of_unknown(place: Place) -> dict[str, set[str]]:
-    """What a client is told of `web` whose node nobody knows."""
-    everything = {pod.ip for pod in place.ready_pods("web")}
-    return {name: set() if keys and keys[-1] != "*" else everything for name, keys in keys_by_service("web").items()}
-
-
 @NFTABLES_ONLY
-def test_processes_on_a_nodes_network_get_their_own_except_from_a_server_on_that_node(
+def test_processes_on_a_nodes_network_get_their_own_also_from_a_server_on_that_node(
     shop: Place, askers: Askers, host_askers: Askers, cluster: Cluster
 ) -> None:
-    """docs/topology.md#what-caches-and-network-plugins-show: to that one they show an address that is no Node's."""
+    """docs/topology.md#what-caches-and-network-plugins-show: to that one they show the gateway between its Pods."""
     settle(shop, askers)
     right = expected(shop, "web")
     servers = dns_pods(cluster)
-    unknown = of_unknown(shop)
     for name in keys_by_service("web"):
         for server in servers:
             told = {node: asker.addresses(shop.fqdn(name), to=server.ip) for node, asker in host_askers.items()}
-            assert told == right[name] | {server.node: unknown[name]}, (name, server)
+            assert told == right[name], (name, server)
         elsewhere = set(cluster.nodes) - {server.node for server in servers}
         told = {node: host_askers[node].addresses(shop.fqdn(name)) for node in elsewhere}
         assert told == {node: right[name][node] for node in elsewhere}
 
 
+@pytest.mark.short
 @NFTABLES_ONLY
-def test_a_pod_behind_no_service_is_unknown_in_a_cluster_this_small(shop: Place, cluster: Cluster) -> None:
-    """docs/topology.md#methods: fewer endpoints than it takes to verify podCIDRs."""
-    shop.create(pod("loner", "loner", sleeping_container(), ALONE))
-    (loner,) = shop.pods_once_ready("loner", 1)
-    with asker(cluster.lab, loner) as asking:
-        told = {name: asking.addresses(shop.fqdn(name)) for name in keys_by_service("web")}
-    assert told == of_unknown(shop)
-    shop.delete("Pod", "loner", grace=0)
+@pytest.mark.parametrize("node", ["node1", "node2", ALONE])
+def test_a_pod_behind_no_service_gets_its_own_at_its_first_question(shop: Place, askers: Askers, node: str) -> None:
+    settle(shop, askers)
+    services = keys_by_service("web")
+    right = {name: told[node] or {NOTHING} for name, told in expected(shop, "web").items()}
+    assert told_at_start(shop, node, services) == right
 
 
 def scale(operator: Operator, place: Place, what: str, replicas: int) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Protocol, World
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet.rules import Firewall
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
 PROTOCOLS: tuple[Protocol, ...] = ("udp", "tcp")

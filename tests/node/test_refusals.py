@@ -9,14 +9,14 @@ import pytest
 from tests.support.keeping import network, on_node
 from tests.support.namespaces import World
 from tests.support.process import ROOT
-from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.keeper import HostNetworkKeeper
+from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.reconciler import HostNetworkKeeper
 
 ATTEMPT = """
 import asyncio
-from topodns.edge.host_network.errors import HostNetworkError
-from topodns.edge.host_network.keeper import HostNetworkKeeper
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet.commands import HostNetworkError
+from topodns.hostnet.reconciler import HostNetworkKeeper
+from topodns.hostnet.rules import Firewall
 from tests.support.host_networks import host_network
 
 async def attempt():

@@ -12,13 +12,12 @@ from tests.support.host_networks import host_network
 from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from tests.support.loops import eventually
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, World
-from topodns.edge.host_network import keeper as keeper_module
-from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.iptables_text import parse_save
-from topodns.edge.host_network.keeper import HostNetworkKeeper
-from topodns.edge.host_network.nftables import read_table
-from topodns.edge.host_network.plan import SKIP_CONNTRACK
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet import reconciler as keeper_module
+from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.iptables_ruleset import parse_save
+from topodns.hostnet.nftables import read_table
+from topodns.hostnet.reconciler import HostNetworkKeeper
+from topodns.hostnet.rules import SKIP_CONNTRACK, Firewall
 
 XTABLES_LOCK = "/run/xtables.lock"
 

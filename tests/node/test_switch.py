@@ -11,8 +11,7 @@ from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_n
 from tests.support.kept_process import SILENT, keeping
 from tests.support.namespaces import CLUSTER_DNS, World, ask
 from tests.support.process import until
-from topodns.edge.host_network.plan import SWITCH_SECONDS
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet.rules import SWITCH_SECONDS, Firewall
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
 MOST = SWITCH_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out
@@ -29,7 +28,9 @@ def child_of(process: subprocess.Popen[bytes]) -> int:
 
 
 def instances(scene: World) -> int:
-    return scene.node.run("cat", "/proc/net/unix").count("@topodns-host-network/")
+    """The names that are listened on."""
+    sockets = scene.node.run("cat", "/proc/net/unix").splitlines()
+    return sum("@topodns-host-network/" in line and line.split()[3] == "00010000" for line in sockets)
 
 
 @FIREWALLS

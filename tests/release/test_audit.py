@@ -3,6 +3,7 @@
 import pytest
 
 from release import audit
+from release.lock import read_lock
 
 CLEAN = {"name": "h11", "version": "0.16.0", "vulns": []}
 BAD = {"name": "idna", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"]}]}
@@ -34,3 +35,19 @@ def test_where_nobody_can_be_asked_it_says_so_and_fails_only_if_it_is_to(
 def test_a_vulnerability_is_a_failure(lines: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "audit", lambda: (2, lines))
     assert audit.report(strict=False) == status
+
+
+def test_pip_audit_is_installed_by_hashes_from_a_lock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], may_find: bool = False) -> str:
+        commands.append(command)
+        return '{"dependencies": [{"name": "h11", "version": "0.16.0", "vulns": []}]}'
+
+    monkeypatch.setattr(audit, "_run", run)
+    monkeypatch.setattr("venv.create", lambda *_args, **_options: None)
+    assert audit.audit() == (1, [])
+    install, look_up = commands
+    assert install[-3:] == ["--require-hashes", "-r", str(audit.PIP_AUDIT)]
+    assert "pip-audit" in {each.name for each in read_lock(audit.PIP_AUDIT)}
+    assert "--require-hashes" in look_up

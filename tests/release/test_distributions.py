@@ -38,8 +38,8 @@ def test_the_wheel_has_every_module_and_both_commands(tmp_path: Path) -> None:
     package = source.ROOT / "topodns"
     modules = {str(path.relative_to(source.ROOT)) for path in package.rglob("*.py")} | {"topodns/py.typed"}
     assert {name for name in names if ".dist-info/" not in name} == modules
-    assert "topodns = topodns.cli:main" in commands
-    assert "node-cache = topodns.node_cache:main" in commands
+    assert "topodns = topodns.cli.main:main" in commands
+    assert "node-cache = topodns.cli.main:node_cache" in commands
 
 
 def test_the_sdist_tells_nothing_of_the_machine(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_sdist_tells_nothing_of_the_machine(tmp_path: Path) -> None:
         members = sdist.getmembers()
     assert {(each.uid, each.gid, each.uname, each.gname) for each in members} == {(0, 0, "", "")}
     assert {each.mtime for each in members} == {epoch()}
-    assert {f"topodns-{VERSION}/{name}" for name in ("pyproject.toml", "LICENSE", "topodns/cli.py")} <= {
+    assert {f"topodns-{VERSION}/{name}" for name in ("pyproject.toml", "LICENSE", "topodns/cli/main.py")} <= {
         each.name for each in members
     }
 

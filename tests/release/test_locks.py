@@ -1,4 +1,4 @@
-"""The three locks: no two pin one library otherwise, everything has its hashes, and no index is named."""
+"""The four locks: no two pin one library otherwise, everything has its hashes, and no index is named."""
 
 from pathlib import Path
 
@@ -25,5 +25,5 @@ def test_what_two_of_them_pin_is_the_same() -> None:
         pinned = read_lock(lock)
         for name in {each.name for each in pinned}:
             found.setdefault(name, set()).add(tuple(each.version for each in pinned if each.name == name))
-    assert len(LOCKS) == 3
+    assert len(LOCKS) == 4
     assert [name for name, versions in found.items() if len(versions) > 1] == []

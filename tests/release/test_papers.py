@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from release.source import ROOT, VERSION
-from topodns.starting import version_text
+from topodns.app.banner import version_text
 
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 WORKFLOW = (ROOT / ".github/workflows/ci.yaml").read_text(encoding="utf-8")

@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.loops import either_loop, eventually, run
-from topodns.edge.admin_client import AdminError, fetch
-from topodns.edge.admin_http import AdminServer, Reply, Request
-from topodns.edge.sockets import open_tcp
+from topodns.net.http_client import AdminError, fetch
+from topodns.net.http_server.messages import HttpReply, HttpRequest
+from topodns.net.http_server.server import AdminServer
+from topodns.net.sockets import open_tcp
 
 pytestmark = either_loop
 
 Address = tuple[str, int]
 
 
-def echo(request: Request) -> Reply:
-    return Reply(200, f"{request.path} {dict(request.arguments)}".encode())
+def echo(request: HttpRequest) -> HttpReply:
+    return HttpReply(200, f"{request.path} {dict(request.arguments)}".encode())
 
 
 @contextlib.asynccontextmanager
@@ -27,10 +28,10 @@ async def serving() -> AsyncIterator[Address]:
     server = AdminServer()
     routes = {
         "/explain": echo,
-        "/bad": lambda request: Reply(400, b"no name is given\n"),
-        "/empty": lambda request: Reply(503, b""),
+        "/bad": lambda request: HttpReply(400, b"no name is given\n"),
+        "/empty": lambda request: HttpReply(503, b""),
     }
-    await server.listen(at, [sock], routes)
+    server.listen(at, [sock], routes)
     try:
         yield at
     finally:

@@ -10,24 +10,25 @@ import h11
 import pytest
 
 from tests.support.loops import PATIENCE, either_loop, eventually, run
-from topodns.edge.admin_http import AdminLimits, AdminServer, Reply, Request, Route
-from topodns.edge.sockets import open_tcp
+from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
+from topodns.net.http_server.server import AdminServer
+from topodns.net.sockets import open_tcp
 
 pytestmark = either_loop
 
 LARGE = b"x" * (1 << 20)
 
 
-def ok(request: Request) -> Reply:
-    return Reply(200, b"OK")
+def ok(request: HttpRequest) -> HttpReply:
+    return HttpReply(200, b"OK")
 
 
-def echo(request: Request) -> Reply:
+def echo(request: HttpRequest) -> HttpReply:
     text = f"{request.path} {dict(request.arguments)} {request.peer}"
-    return Reply(200, text.encode(), "text/plain; version=0.0.4")
+    return HttpReply(200, text.encode(), "text/plain; version=0.0.4")
 
 
-def fails(request: Request) -> Reply:
+def fails(request: HttpRequest) -> HttpReply:
     raise ZeroDivisionError("as bugs do")
 
 
@@ -35,8 +36,8 @@ ROUTES: Mapping[str, Route] = {
     "/health": ok,
     "/echo": echo,
     "/bug": fails,
-    "/large": lambda request: Reply(200, LARGE),
-    "/empty": lambda request: Reply(503, b""),
+    "/large": lambda request: HttpReply(200, LARGE),
+    "/empty": lambda request: HttpReply(503, b""),
 }
 
 
@@ -51,7 +52,7 @@ async def serving(limits: AdminLimits | None = None, routes: Mapping[str, Route]
     (sock,) = open_tcp("127.0.0.1", 0)
     at = sock.getsockname()
     server = AdminServer(limits or AdminLimits())
-    await server.listen(at, [sock], routes)
+    server.listen(at, [sock], routes)
     try:
         yield Admin(server, at)
     finally:
@@ -117,8 +118,8 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def client_of(admin: Admin) -> AsyncIterator[Client]:
-    reader, writer = await asyncio.open_connection(*admin.at)
+async def client_of(admin: Admin, source: str = "127.0.0.1") -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection(*admin.at, local_addr=(source, 0))
     try:
         yield Client(reader, writer)
     finally:
@@ -168,8 +169,10 @@ def test_other_methods_are_not_allowed_and_their_body_is_not_taken(loop_name: st
         async with serving() as admin, client_of(admin) as client:
             client.request("/health", method, b"b" * 100_000)
             status, headers, _ = await client.response()
-            assert (status, headers["allow"]) == (405, "GET, HEAD")
-            assert await client.ask("/health") == (200, b"OK")
+            assert (status, headers["allow"], headers["connection"]) == (405, "GET, HEAD", "close")
+            assert await client.everything() == b""
+            async with client_of(admin) as other:
+                assert await other.ask("/health") == (200, b"OK")
 
     run(loop_name, story())
 
@@ -324,10 +327,10 @@ def test_replies_do_not_pile_up_for_a_client_that_does_not_read(loop_name: str) 
     async def story() -> None:
         answered = 0
 
-        def large(request: Request) -> Reply:
+        def large(request: HttpRequest) -> HttpReply:
             nonlocal answered
             answered += 1
-            return Reply(200, LARGE)
+            return HttpReply(200, LARGE)
 
         async with serving(routes={"/large": large, "/health": ok}) as admin, client_of(admin) as client:
             client.send(LARGE_REQUEST * PIPELINED)
@@ -344,7 +347,7 @@ def test_replies_do_not_pile_up_for_a_client_that_does_not_read(loop_name: str) 
 
 def test_a_client_that_never_reads_is_given_up(loop_name: str) -> None:
     async def story() -> None:
-        async with serving(AdminLimits(idle=0.2)) as admin, client_of(admin) as client:
+        async with serving(AdminLimits(reply=0.2)) as admin, client_of(admin) as client:
             client.send(LARGE_REQUEST * PIPELINED)
             await eventually(lambda: admin.server.connections == 1)
             await eventually(lambda: admin.server.connections == 0)
@@ -375,5 +378,166 @@ def test_closing_spares_the_listeners_to_keep(loop_name: str) -> None:
             with pytest.raises(ConnectionError):
                 async with client_of(admin):
                     pass
+
+    run(loop_name, story())
+
+
+def test_one_request_is_answered_in_a_turn_of_the_loop(loop_name: str) -> None:
+    """Over all connections and listeners together, so that there is a turn for DNS between any two."""
+
+    async def story() -> None:
+        turn, answered = 0, list[int]()
+
+        def noted(request: HttpRequest) -> HttpReply:
+            answered.append(turn)
+            return HttpReply(200, b"OK")
+
+        async with (
+            serving(routes={"/health": noted}) as admin,
+            client_of(admin) as first,
+            client_of(admin) as second,
+        ):
+            for client in (first, second):
+                client.send(b"GET /health HTTP/1.1\r\nHost: admin\r\n\r\n" * 100)
+            while len(answered) < 200:
+                await asyncio.sleep(0)
+                turn += 1
+        assert len(set(answered)) == 200
+
+    run(loop_name, story())
+
+
+def test_connections_take_turns(loop_name: str) -> None:
+    async def story() -> None:
+        answered: list[str] = []
+
+        def noted(request: HttpRequest) -> HttpReply:
+            answered.append(request.path)
+            return HttpReply(200, b"OK")
+
+        async with (
+            serving(routes={"/many": noted, "/one": noted}) as admin,
+            client_of(admin) as many,
+            client_of(admin) as one,
+        ):
+            many.send(b"GET /many HTTP/1.1\r\nHost: admin\r\n\r\n" * 1000)
+            await eventually(lambda: bool(answered))
+            assert (await one.ask("/one"))[0] == 200
+            assert answered.index("/one") < 1000
+
+    run(loop_name, story())
+
+
+def test_the_address_with_the_most_connections_makes_room(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(AdminLimits(connections=3)) as admin, contextlib.AsyncExitStack() as stack:
+            alone = await stack.enter_async_context(client_of(admin, "127.0.0.9"))
+            assert await alone.ask("/health") == (200, b"OK")
+            crowd = [await stack.enter_async_context(client_of(admin)) for _ in range(5)]
+            assert await crowd[-1].ask("/health") == (200, b"OK")
+            assert await alone.ask("/health") == (200, b"OK")
+            assert await crowd[0].everything() == b""
+
+    run(loop_name, story())
+
+
+def test_a_reply_that_has_to_be_made_first_is_sent_when_it_is(loop_name: str) -> None:
+    async def story() -> None:
+        made: list[asyncio.Future[HttpReply]] = []
+
+        def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
+            made.append(asyncio.get_running_loop().create_future())
+            return made[-1]
+
+        async with (
+            serving(routes={"/later": later, "/health": ok}) as admin,
+            client_of(admin) as waiting,
+            client_of(admin) as other,
+            client_of(admin) as third,
+        ):
+            for client in (waiting, third):
+                client.request("/later")
+            await eventually(lambda: len(made) == 2)
+            assert await other.ask("/health") == (200, b"OK")
+            made[0].set_result(HttpReply(200, LARGE))
+            made[1].set_exception(ZeroDivisionError("as bugs do"))
+            assert (await waiting.response())[2] == LARGE
+            assert (await third.response())[0] == 500
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        pytest.param(b"GET /health HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 101 + b"\r\n", b"431", id="many headers"),
+        pytest.param(b"GET /health?" + b"a&" * 33 + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"400", id="many arguments"),
+    ],
+)
+def test_what_would_take_long_to_read_is_refused(loop_name: str, data: bytes, status: bytes) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.send(data)
+            client.finish()
+            assert (await client.everything()).startswith(b"HTTP/1.1 " + status)
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"CONNECT elsewhere.example:443 HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+        (b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 200),
+        (b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+        (b"GET /health HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n", 200),
+    ],
+)
+def test_no_other_protocol_is_spoken(loop_name: str, head: bytes, status: int) -> None:
+    async def story() -> None:
+        async with serving() as admin, client_of(admin) as client:
+            client.send(head * 2)
+            client.finish()
+            assert (await client.everything()).count(b"HTTP/1.1 %d" % status) == 2
+
+    run(loop_name, story())
+
+
+def test_a_bug_in_one_connection_keeps_no_other_waiting(loop_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        failed: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: failed.append(context))
+        async with serving() as admin, client_of(admin) as broken, client_of(admin) as client:
+            assert await client.ask("/health") == (200, b"OK")
+            monkeypatch.setattr("topodns.net.http_server.connection.parse_qs", {}.__getitem__)
+            broken.send(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+            await eventually(lambda: bool(failed))
+            monkeypatch.undo()
+            assert await client.ask("/health") == (200, b"OK")
+
+    run(loop_name, story())
+
+
+def test_a_listener_that_is_closed_answers_what_it_was_asked(loop_name: str) -> None:
+    async def story() -> None:
+        made: list[asyncio.Future[HttpReply]] = []
+
+        def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
+            made.append(asyncio.get_running_loop().create_future())
+            return made[-1]
+
+        async with (
+            serving(routes={"/later": later, "/health": ok}) as admin,
+            client_of(admin) as idle,
+            client_of(admin) as waiting,
+        ):
+            assert await idle.ask("/health") == (200, b"OK")
+            waiting.request("/later")
+            await eventually(lambda: bool(made))
+            admin.server.close()
+            assert await idle.everything() == b""
+            made[0].set_result(HttpReply(200, b"OK"))
+            status, headers, body = await waiting.response()
+            assert (status, headers["connection"], body) == (200, "close", b"OK")
 
     run(loop_name, story())

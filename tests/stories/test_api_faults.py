@@ -7,6 +7,7 @@ tests/unit/edge/api_source/test_faults_of_*.py.
 
 import json
 import signal
+import ssl
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.support.api_objects import Object, endpoint_slice, namespace, node, p
 from tests.support.api_scene import (
     CLUSTER,
     FRONT,
+    IN_A,
     IN_B,
     N2,
     NEAR,
@@ -25,12 +27,14 @@ from tests.support.api_scene import (
     Scene,
     scene,
 )
+from tests.support.certificates import make_certificates, needs_openssl
 from tests.support.fake_api.server import FakeApi
 from tests.support.process import HEALTH, until
 from tests.support.witness import promise
 
 QUICKLY = "startup_timeout 300ms"
 NEW = "new.default.svc.cluster.local A"
+RULE = 'apiGroups: [""], resources: ["%s"], verbs: ["list", "watch"]'
 FAILING, RELISTS = "topodns_watch_failing", "topodns_relists_total"
 
 
@@ -180,13 +184,39 @@ def test_k12_what_a_denied_kind_leaves_unknown_is_servfail_and_ready_names_it(tm
         assert story.data(NEW) == ["NXDOMAIN"]
 
 
-def test_k12_denied_nodes_hold_nothing_up_and_switch_topology_off(tmp_path: Path) -> None:
-    with scene(tmp_path, prepare=lambda api: api.deny("nodes")) as story:
-        assert (story.data(FRONT), story.data(PLAIN)) == (["10.96.0.1"], ["10.61.1.2", "10.61.2.2"])
-        assert story.data(NEAR) == ["10.61.1.1", "10.61.2.1"]
+def test_k12_while_nodes_are_denied_ready_says_what_to_grant_and_clients_get_every_endpoint(tmp_path: Path) -> None:
+    with scene(tmp_path, prepare=lambda api: api.deny("nodes"), synced=False) as story:
+        story.comes(FRONT, "10.96.0.1")
+        story.witness.synced = True
+        assert (story.data(PLAIN), story.data(NEAR)) == (["10.61.1.2", "10.61.2.2"], ["10.61.1.1", "10.61.2.1"])
+        assert story.metric("topodns_selections_total", outcome="not_permitted") >= 1
         assert story.metric(FAILING, kind="Node", status="403") == 1
+        status, why = story.ready()
+        assert (status, why.count("\n")) == (503, 0)
+        assert why.startswith("kubernetes: topology lacks Node (cannot watch nodes: 403: ")
+        assert why.endswith(f"; the ClusterRole needs {RULE % 'nodes'}")
+        story.server.wait_for_line(f"the ClusterRole needs {RULE % 'nodes'}")
         story.api.heal()
         story.comes(NEAR, "10.61.1.1", patience=35.0)
+        story.is_ready()
+
+
+def test_k12_while_pods_are_denied_clients_that_only_they_would_locate_get_every_endpoint(tmp_path: Path) -> None:
+    bare = "127.61.0.9"
+    with scene(
+        tmp_path, pod("bare", bare, "n2"), locate="pods", prepare=lambda api: api.deny("pods"), synced=False
+    ) as story:
+        story.comes(FRONT, "10.96.0.1")
+        story.witness.synced = True
+        assert story.data(NEAR, bare) == ["10.61.1.1", "10.61.2.1"]
+        assert story.data(NEAR, IN_A) == ["10.61.1.1"]
+        status, why = story.ready()
+        assert status == 503
+        assert why.startswith("kubernetes: topology lacks Pod (cannot watch pods: 403: ")
+        assert why.endswith(f"; the ClusterRole needs {RULE % 'pods'}, or `locate` goes without pods")
+        story.api.heal()
+        story.comes(NEAR, "10.61.2.1", source=bare, patience=35.0)
+        story.is_ready()
 
 
 def test_k12_denied_pods_leave_names_that_only_they_can_verify_unsure(tmp_path: Path) -> None:
@@ -211,7 +241,11 @@ def test_k13_what_was_known_before_the_permission_went_is_still_answered(shared:
     assert shared.ready() == (200, "OK")
 
 
+@needs_openssl
 def test_k14_a_token_that_is_rotated_is_read_again(tmp_path: Path) -> None:
+    server = make_certificates(tmp_path).server
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(server.certificate, server.key)
     token, kubeconfig = tmp_path / "token", tmp_path / "kubeconfig"
     token.write_text("old")
 
@@ -221,7 +255,7 @@ def test_k14_a_token_that_is_rotated_is_read_again(tmp_path: Path) -> None:
 
     source, promises = f"kubeconfig {kubeconfig}", [promise(PLAIN, "10.61.1.2", "10.61.2.2")]
     with scene(
-        tmp_path, source=source, options=QUICKLY, promises=promises, prepare=require_new_token, synced=False
+        tmp_path, source=source, options=QUICKLY, promises=promises, prepare=require_new_token, synced=False, tls=tls
     ) as story:
         assert story.data(FRONT) == ["SERVFAIL"]
         assert story.metric(FAILING, kind="Service", status="401") == 1
@@ -231,7 +265,8 @@ def test_k14_a_token_that_is_rotated_is_read_again(tmp_path: Path) -> None:
 
 
 def kubeconfig_of(url: str, token: Path) -> Object:
-    named = {"cluster": {"server": url}, "user": {"tokenFile": str(token)}, "context": {"cluster": "it", "user": "it"}}
+    cluster = {"server": url, "insecure-skip-tls-verify": True}
+    named = {"cluster": cluster, "user": {"tokenFile": str(token)}, "context": {"cluster": "it", "user": "it"}}
     lists = {f"{what}s": [{"name": "it", what: value}] for what, value in named.items()}
     return {"apiVersion": "v1", "kind": "Config", "current-context": "it", **lists}
 

@@ -1,6 +1,6 @@
 """`bind INTERFACE` on this machine."""
 
-from topodns.config.interfaces import addresses_of
+from topodns.netlink.route import addresses_of
 
 
 def test_the_loopback_interface_has_the_loopback_address() -> None:

@@ -117,7 +117,7 @@ def test_a_malformed_client_subnet_is_formerr_only_where_it_is_read(served: Serv
 IDENTITY_CASES = [
     ("a trusted source", TRUSTED, "node-5", [pod_address(3, "near", 5)]),
     ("a node, for the node it is", "127.20.0.5", "node-5", [pod_address(3, "near", 5)]),
-    ("a node, for another: its cache may forward", "127.20.0.6", "node-5", [pod_address(3, "near", 5)]),
+    ("a node, for another", "127.20.0.6", "node-5", [pod_address(3, "near", 6)]),
     ("a podCIDR's gateway, for its own node", "127.20.5.1", "node-5", [pod_address(3, "near", 5)]),
     ("a podCIDR's gateway, for another node", "127.20.6.1", "node-5", [pod_address(3, "near", 6)]),
     ("a pod, for another node", "127.20.7.11", "node-5", [pod_address(3, "near", 7)]),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.loops import needs_ipv6
 from tests.support.process import READY, ROOT, Server, launched, serving, topodns, until
-from topodns import cli
+from topodns.cli import main as cli
 
 DEMO = ROOT / "config" / "demo"
 WHOAMI = ". {\n    bind HERE\n    whoami\n}\n"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.loops import either_loop, eventually, run
-from topodns.cluster.facts import Fact
-from topodns.dns.names import ROOT, name_wire, parse_name
-from topodns.edge import hosts_source
-from topodns.edge.hosts_source import HostsSource
-from topodns.resolve.hosts import hosts_fact
-from topodns.settings.hosts import Hosts
+from topodns.dependency import Fact
+from topodns.dns.name import ROOT, name_wire, parse_name
+from topodns.plugins.hosts import source as hosts_source
+from topodns.plugins.hosts.handler import hosts_fact
+from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.source import HostsSource
 
 SOON = 0.01  # seconds between looks
 

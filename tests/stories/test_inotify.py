@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from topodns.edge.inotify import Inotify
+from topodns.files.inotify import Inotify
 
 
 @pytest.fixture

@@ -12,13 +12,15 @@ from tests.support.certificates import Certificates, make_certificates, needs_op
 from tests.support.https_server import Seen, Served, replies, server_side, serving, silence, text_response
 from tests.support.loops import either_loop, eventually, run
 from topodns import __version__
-from topodns.edge.kube_api import ApiError, Deadlines, ServiceAccount
-from topodns.edge.kube_api.sockets import open_socket
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client.contract import RequestDeadlines
+from topodns.kube.client.credentials import ServiceAccount
+from topodns.kube.client.http import open_socket
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.errors import ApiError
 
 pytestmark = [needs_openssl, either_loop]
 
-QUICK = Deadlines(connect=0.2, response=0.4)
+QUICK = RequestDeadlines(connect=0.2, response=0.4)
 OK = text_response(200, "{}")
 FORBIDDEN = '{"kind":"Status","message":"services is forbidden: User \\"dns\\" cannot list","code":403}'
 
@@ -76,7 +78,7 @@ def test_k14_a_token_is_read_again_when_it_is_a_minute_old(
         async with serving(replies(OK), server_side(certificates)) as served:
             for login_age in (60.0, 0.0):
                 pod.rotate("first")
-                async with connected(ApiSettings(), pod.account(served), Deadlines(login_age=login_age)) as api:
+                async with connected(ApiSettings(), pod.account(served), RequestDeadlines(login_age=login_age)) as api:
                     await read(api)
                     pod.rotate("second")
                     await read(api)
@@ -125,7 +127,7 @@ def test_k14_a_token_file_that_is_gone_leaves_the_token_in_use(
     async def story() -> None:
         async with (
             serving(replies(OK), server_side(certificates)) as served,
-            connected(ApiSettings(), pod.account(served), Deadlines(login_age=0)) as api,
+            connected(ApiSettings(), pod.account(served), RequestDeadlines(login_age=0)) as api,
         ):
             (tmp_path / "token").unlink()
             assert await read(api) == b"{}"

@@ -11,8 +11,8 @@ from tests.support.api_client import SERVICES, connected, read, refused, trustin
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
 from tests.support.https_server import Seen, replies, server_side, serving, text_response
 from tests.support.loops import either_loop, eventually, run
-from topodns.edge.kube_api import ApiError
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.errors import ApiError
 
 pytestmark = [needs_openssl, either_loop]
 

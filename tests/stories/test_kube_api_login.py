@@ -15,8 +15,11 @@ import pytest
 from tests.support.certificates import SERVER_NAME, Certificates, make_certificates, needs_openssl
 from tests.support.https_server import Seen, Served, replies, server_side, serving, text_response
 from tests.support.loops import either_loop, eventually, run
-from topodns.edge.kube_api import DEADLINES, OURS, ApiError, Deadlines, KubeApi, connect
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client import connect
+from topodns.kube.client.contract import DEADLINES, KubeApi, RequestDeadlines
+from topodns.kube.client.credentials import OURS
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.errors import ApiError
 
 pytestmark = [needs_openssl, either_loop]
 
@@ -78,7 +81,7 @@ def files(tmp_path: Path, certificates: Certificates) -> Files:
 
 
 @asynccontextmanager
-async def connected(settings: ApiSettings, deadlines: Deadlines = DEADLINES) -> AsyncIterator[KubeApi]:
+async def connected(settings: ApiSettings, deadlines: RequestDeadlines = DEADLINES) -> AsyncIterator[KubeApi]:
     api = await connect(settings, OURS, deadlines)
     try:
         yield api
@@ -91,7 +94,7 @@ async def read(api: KubeApi) -> bytes:
         return b"".join([piece async for piece in pieces])
 
 
-async def problem_of(settings: ApiSettings, deadlines: Deadlines = DEADLINES) -> str:
+async def problem_of(settings: ApiSettings, deadlines: RequestDeadlines = DEADLINES) -> str:
     with pytest.raises(ApiError) as caught:
         async with connected(settings, deadlines) as api:
             await read(api)
@@ -281,7 +284,7 @@ def test_a_plugin_s_token_is_kept_until_it_ends_or_is_refused(
     async def story() -> None:
         async with serving(answer, server_side(certificates)) as served:
             files.plugin_prints(token="one", expirationTimestamp="2999-01-01T00:00:00Z")
-            async with connected(files.write(served, files.plugin()), Deadlines(login_age=0)) as api:
+            async with connected(files.write(served, files.plugin()), RequestDeadlines(login_age=0)) as api:
                 await read(api)
                 files.plugin_prints(token="two", expirationTimestamp="2020-01-01T00:00:00Z")
                 await read(api)
@@ -406,7 +409,7 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
 
     async def story() -> None:
         async with serving(replies(OK), server_side(certificates)) as served:
-            problem = await problem_of(files.write(served, files.plugin()), Deadlines(login=0.3))
+            problem = await problem_of(files.write(served, files.plugin()), RequestDeadlines(login=0.3))
         assert problem.endswith("took longer than 0.3 s")
         await eventually(lambda: not alive("parent") and not alive("child"))
 
@@ -432,8 +435,9 @@ def test_what_costs_memory_is_imported_by_those_who_need_it(loop_name: str, tmp_
     (tmp_path / "token").write_text("a")
     code = f"""
 import asyncio, sys
-from topodns.edge.kube_api import ServiceAccount, connect
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client import connect
+from topodns.kube.client.credentials import ServiceAccount
+from topodns.kube.client.settings import ApiSettings
 
 def loaded():
     return [name for name in ("aiohttp", "kubernetes") if name in sys.modules]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from topodns.cluster.model import Change, Replaced
-from topodns.edge.file_watch import watch_files
-from topodns.edge.manifests import ManifestSource
+from topodns.files.watch import watch_files
+from topodns.kube.manifests.source import ManifestSource
 
 DEADLINE = 10  # seconds, for a machine with other things to do; an edit is seen within one
 
@@ -224,6 +224,6 @@ def test_without_notifications_files_are_still_looked_at(
             (tmp_path / "a.yaml").write_text(node("a"))
             await cluster.has("a")
 
-    monkeypatch.setattr("topodns.edge.file_watch.Inotify", no_watch_left)
+    monkeypatch.setattr("topodns.files.watch.Inotify", no_watch_left)
     asyncio.run(story())
     assert f"cannot watch {tmp_path}: no watch left; looking every 0.5 s instead" in caplog.messages

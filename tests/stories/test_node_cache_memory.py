@@ -116,9 +116,15 @@ def test_n13_a_flood_of_one_client_s_names_leaves_memory_and_another_s_names_alo
         assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
 
 
+SHARE = 1366  # of one client, while others need next to nothing: half of the places that are free then
+
+
 def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Path) -> None:
-    delay = 0.3
-    with bad_upstream(slow(delay)) as upstream, node_cache(tmp_path, upstream) as server:
+    behaviour = slow(0.3)
+    with (
+        bad_upstream(lambda asked: silent(asked) if b"junk" in asked.message else behaviour(asked)) as upstream,
+        node_cache(tmp_path, upstream) as server,
+    ):
         told = asked_once(server, names("before", 60), stub_address(), window=1)
         alone = told.percentile(50)
         flooder, flood = stub_address(), threading.Event()
@@ -127,7 +133,7 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
             number = 0
             while not flood.is_set():
                 with closing(Load(server, False, [RIGHT], flooder)) as load:
-                    load.run(names(f"junk{number}-", 1500), window=1500, per_second=1500)
+                    load.run(names(f"junk{number}-", 2000), window=2000, per_second=2000)
                 number += 1
 
         thread = threading.Thread(target=keep_asking)
@@ -145,21 +151,20 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
         assert told.percentile(50) < alone + 0.2
         assert max(told.seconds) < LONGEST
         assert server.metric("topodns_forward_dropped_total", reason="total") == 0
-        assert server.metric("topodns_forward_in_flight") <= 256 + 4
+        assert server.metric("topodns_forward_in_flight") <= SHARE + 4
 
 
-def test_a_restarted_upstream_that_knows_nothing_for_a_moment_is_not_believed(tmp_path: Path) -> None:
-    def without_its_data(message: bytes) -> bytes:
+def test_a_name_that_is_denied_is_gone_when_its_ttl_is_over(tmp_path: Path) -> None:
+    def denied(message: bytes) -> bytes:
         return compose(message, authority=[SOA], rcode=3)
 
     with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, ttl=1) as server:
         name = "web.example.org A"
         assert server.ask(name).data == [ANSWER]
-        upstream.behaviour = says(without_its_data)
-        until(lambda: server.ask(name).answer[0].split()[1] == "30", "the end of the TTL")
-        assert server.ask(name).data == [ANSWER]
-        until(lambda: server.ask(name).rcode == "NXDOMAIN", "it is believed", 20)
-        assert 2 <= asked_for(upstream, b"web") <= 4
+        upstream.behaviour = says(denied)
+        until(lambda: asked_for(upstream, b"web") == 2 or not server.ask(name).data, "the end of the TTL")
+        assert server.ask(name).rcode == "NXDOMAIN"
+        assert server.metric("coredns_cache_served_stale_total") == 0
 
 
 def test_a_limit_that_is_given_is_kept(tmp_path: Path) -> None:

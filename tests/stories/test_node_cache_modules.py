@@ -13,37 +13,36 @@ LIBRARIES: Final = (
     *("prometheus_client", "email", "http", "argparse", "difflib"),
 )
 OF_CLUSTERS: Final = (
-    *("clusters", "published_clusters", "published_api", "explain", "manifest_check", "commands"),
-    *(
-        "cluster.state",
-        "cluster.decode",
-        "cluster.policy",
-        "cluster.locate",
-        "settings.kubernetes",
-        "settings.topology",
-    ),
-    *("edge.api_source", "edge.kube_api", "edge.manifests", "edge.documents", "edge.service_events"),
-    *("resolve.cluster_zone", "resolve.k8s_external", "resolve.identity", "config.directives.kubernetes"),
+    *("app.clusters", "app.cluster_metrics", "app.explain", "cli.check", "cli.serve"),
+    *("cluster.state", "cluster.decode", "cluster.topology_keys", "topology.client_locator", "topology.select"),
+    *("kube.client", "kube.events", "kube.informer", "kube.manifests"),
+    *("plugins.kubernetes", "plugins.k8s_external", "plugins.topology", "query.client_claim"),
 )
 OF_FEW_COREFILES: Final = (
-    *("resolve.autopath", "resolve.dns64", "resolve.hosts", "resolve.rewrite", "resolve.template", "resolve.view"),
-    *("resolve.zone_file", "edge.hosts_source", "edge.weight_source", "edge.zone_file_source", "dns.presentation"),
-    *("config.directives.rewrite", "config.directives.template", "config.directives.view", "config.migration"),
+    *(
+        "plugins.autopath.handler",
+        "plugins.dns64",
+        "plugins.file",
+        "plugins.hosts",
+        "plugins.rewrite",
+        "plugins.template",
+    ),
+    *("plugins.view", "plugins.loadbalance.source", "dns.dnslib_text", "cli.coredns_check"),
 )
 # All that the command runs but its sockets: its own modules, and all that the template asks for, built.
 SCRIPT: Final = """
 import sys
 from pathlib import Path
 from random import Random
-import topodns.cli
-import topodns.node_cache
-import topodns.app
+import topodns.cli.main
+import topodns.nodecache.network
+import topodns.app.server
 from tests.support.node_template import ENVIRONMENT, node_flags
-from topodns.admin import Admin
-from topodns.assembly import Assembly, Machine
-from topodns.config.node_cache.corefile import NodeCorefile
-from topodns.edge.metrics import Metrics
-from topodns.resolve.chain import Host
+from topodns.app.admin_endpoints import Admin
+from topodns.app.generation import Assembly, Machine
+from topodns.nodecache.corefile import NodeCorefile
+from topodns.app.exposition import Metrics
+from topodns.dnsserver.chain import Host
 
 directory = Path(sys.argv[1])
 (directory / "resolv.conf").write_text("nameserver 192.0.2.1\\n")
@@ -64,6 +63,6 @@ def test_a_node_cache_loads_no_kubernetes_library_and_nothing_that_its_template_
         [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
     loaded = set(run.stdout.split())
-    assert {"topodns.node_cache", "topodns.app", "topodns.resolve.forward.step", "uvloop"} <= loaded
+    assert {"topodns.nodecache.network", "topodns.app.server", "topodns.plugins.forward.handler", "uvloop"} <= loaded
     unwanted = (*LIBRARIES, *(f"topodns.{name}" for name in (*OF_CLUSTERS, *OF_FEW_COREFILES)))
     assert loaded.intersection(unwanted) == set()

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.node_template import ENVIRONMENT, node_flags, node_template
-from topodns.config.node_cache.corefile import NodeCorefile
-from topodns.edge.file_watch import watch_files
-from topodns.edge.node_config_watch import NodeConfigWatch
+from topodns.files.watch import watch_files
+from topodns.nodecache.config_watch import NodeConfigWatch
+from topodns.nodecache.corefile import NodeCorefile
 
 DEADLINE = 10  # seconds, for a machine with other things to do; a change is seen within one
 
@@ -309,8 +309,8 @@ def test_a_copy_that_cannot_be_written_is_said_once_and_stops_nothing(
 def test_none_of_this_imports_a_library_that_a_node_would_have_to_hold_in_memory() -> None:
     heavy = ("kubernetes", "aiohttp", "msgspec", "prometheus_client", "yaml", "dnslib")
     script = (
-        "import sys, topodns.config.node_cache.flags, topodns.config.node_cache.corefile\n"
-        "import topodns.edge.node_config_watch\n"
+        "import sys, topodns.nodecache.flags, topodns.nodecache.corefile\n"
+        "import topodns.nodecache.config_watch\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.messages import DO, Opt, query
 from tests.support.process import METRICS, ROOT, Server, open_udp, serving
@@ -55,33 +54,35 @@ def test_every_query_is_counted_the_ready_made_ones_too(server: Server) -> None:
     server.ask("web.shop.svc.cluster.local TXT")
     here = {"server": label(server), "zone": "cluster.local.", "view": ""}
     requests, responses = "coredns_dns_requests_total", "coredns_dns_responses_total"
-    assert server.metric(requests, **here, proto="udp", family="1", type="A") == 100
-    assert server.metric(requests, **here, proto="tcp", family="1", type="A") == 50
-    assert server.metric(requests, **here, proto="udp", family="1", type="AAAA") == 1
-    assert server.metric(requests, server=label(server), zone="dropped", type="SRV") == 1
-    assert server.metric(responses, **here, rcode="NOERROR", plugin="kubernetes") == 150
-    assert server.metric(responses, **here, rcode="NXDOMAIN", plugin="kubernetes") == 1
-    assert server.metric(responses, **here, rcode="REFUSED", plugin="acl") == 1
-    assert server.metric("coredns_dns_do_requests_total", **here) == 1
-    assert server.metric("coredns_acl_blocked_requests_total", **here) == 1
+    seen = server.scrape()
+    assert seen.sum(requests, **here, proto="udp", family="1", type="A") == 100
+    assert seen.sum(requests, **here, proto="tcp", family="1", type="A") == 50
+    assert seen.sum(requests, **here, proto="udp", family="1", type="AAAA") == 1
+    assert seen.sum(requests, server=label(server), zone="dropped", type="SRV") == 1
+    assert seen.sum(responses, **here, rcode="NOERROR", plugin="kubernetes") == 150
+    assert seen.sum(responses, **here, rcode="NXDOMAIN", plugin="kubernetes") == 1
+    assert seen.sum(responses, **here, rcode="REFUSED", plugin="acl") == 1
+    assert seen.sum("coredns_dns_do_requests_total", **here) == 1
+    assert seen.sum("coredns_acl_blocked_requests_total", **here) == 1
     for histogram in ("request_size_bytes", "response_size_bytes"):
-        assert server.metric(f"coredns_dns_{histogram}_count", **here, proto="udp") == 102
-        assert server.metric(f"coredns_dns_{histogram}_bucket", **here, proto="udp", le="+Inf") == 102
-    assert server.metric("coredns_dns_request_duration_seconds_count", **here) == 152
-    assert server.metric("coredns_dns_request_duration_seconds_sum", **here) > 0
-    assert server.metric("topodns_hot_entries") > 0
-    assert server.metric("coredns_panics_total") == 0
+        assert seen.sum(f"coredns_dns_{histogram}_count", **here, proto="udp") == 102
+        assert seen.sum(f"coredns_dns_{histogram}_bucket", **here, proto="udp", le="+Inf") == 102
+    assert seen.sum("coredns_dns_request_duration_seconds_count", **here) == 152
+    assert seen.sum("coredns_dns_request_duration_seconds_sum", **here) > 0
+    assert seen.sum("topodns_hot_entries") > 0
+    assert seen.sum("coredns_panics_total") == 0
 
 
 def test_sizes_are_counted_in_coredns_buckets(server: Server) -> None:
     server.ask(WEB)
     sent = 12 + len(b"\3web\4shop\3svc\7cluster\5local\0") + 4
     got = sent + 16
-    assert server.metric("coredns_dns_request_size_bytes_sum") == sent
-    assert server.metric("coredns_dns_response_size_bytes_sum") == got
+    seen = server.scrape()
+    assert seen.sum("coredns_dns_request_size_bytes_sum") == sent
+    assert seen.sum("coredns_dns_response_size_bytes_sum") == got
     bounds = {
         float(sample.labels["le"])
-        for family in text_string_to_metric_families(server.get("/metrics", METRICS)[1])
+        for family in seen.families
         for sample in family.samples
         if sample.name == "coredns_dns_request_size_bytes_bucket"
     }
@@ -93,10 +94,11 @@ def test_topology_decisions_are_counted_by_their_outcome(server: Server) -> None
         for _ in range(times):
             server.ask(CACHE, source)
     name = "topodns_selections_total"
-    assert server.metric(name, outcome="matched", key="kubernetes.io/hostname") == 3
-    assert server.metric(name, outcome="matched", key="topology.kubernetes.io/zone") == 2
-    assert server.metric(name) == 9
-    assert server.metric("topodns_policies", source="annotation", valid="true") == 4
+    seen = server.scrape()
+    assert seen.sum(name, outcome="matched", key="kubernetes.io/hostname") == 3
+    assert seen.sum(name, outcome="matched", key="topology.kubernetes.io/zone") == 2
+    assert seen.sum(name) == 9
+    assert seen.sum("topodns_policies", source="annotation", valid="true") == 4
 
 
 def test_misses_and_clients_that_nobody_located_are_counted_by_name_the_ready_made_ones_too(server: Server) -> None:
@@ -104,10 +106,11 @@ def test_misses_and_clients_that_nobody_located_are_counted_by_name_the_ready_ma
         for source in (NOBODY, NOBODY_BESIDE, NOBODY_ELSEWHERE):
             server.ask(AGENT, source)
     name, sources = "topodns_misses_total", "topodns_unlocated_sources_total"
-    assert server.metric(name, name="monitoring/agent", outcome="unknown_client") == server.metric(name) == 15
-    assert server.metric(sources, prefix="127.99.0.0/24") == 10
-    assert server.metric(sources, prefix="127.99.1.0/24") == 5
-    assert server.metric("topodns_unlocated_queries_total") == 15
+    seen = server.scrape()
+    assert seen.sum(name, name="monitoring/agent", outcome="unknown_client") == seen.sum(name) == 15
+    assert seen.sum(sources, prefix="127.99.0.0/24") == 10
+    assert seen.sum(sources, prefix="127.99.1.0/24") == 5
+    assert seen.sum("topodns_unlocated_queries_total") == 15
 
 
 def test_policies_are_counted_by_where_they_come_from(server: Server) -> None:
@@ -120,24 +123,26 @@ def test_a_dropped_query_is_counted_and_has_no_response(server: Server) -> None:
         sock.send(query(WEB, ident=4711))  # datagrams of one socket are answered in their order
         assert sock.recv(65535)[:2] == (4711).to_bytes(2, "big")
     here = {"server": label(server), "zone": "cluster.local."}
-    assert server.metric("coredns_dns_requests_total", **here, type="MX") == 1
-    assert server.metric("coredns_dns_responses_total", **here) == 1
-    assert server.metric("coredns_acl_dropped_requests_total", **here) == 1
+    seen = server.scrape()
+    assert seen.sum("coredns_dns_requests_total", **here, type="MX") == 1
+    assert seen.sum("coredns_dns_responses_total", **here) == 1
+    assert seen.sum("coredns_acl_dropped_requests_total", **here) == 1
 
 
 def test_what_the_program_is_and_holds_is_there_as_prometheus_reads_it(server: Server) -> None:
+    seen = server.scrape()
     enabled = {
-        name: server.metric("coredns_plugin_enabled", server=label(server), zone="cluster.local.", name=name)
+        name: seen.sum("coredns_plugin_enabled", server=label(server), zone="cluster.local.", name=name)
         for name in ("kubernetes", "topology", "acl", "prometheus", "whoami")
     }
     assert enabled == {"kubernetes": 1, "topology": 1, "acl": 1, "prometheus": 1, "whoami": 0}
-    assert server.metric("coredns_build_info") == 1
-    assert server.metric("coredns_reload_failed_total") == 0
-    assert server.metric("topodns_state_synced") == 1
-    assert server.metric("topodns_state_objects", kind="Node") == 9
-    assert server.metric("process_resident_memory_bytes") > 1 << 20
-    assert 0 <= server.metric("topodns_state_age_seconds") < 60
-    families = list(text_string_to_metric_families(server.get("/metrics", METRICS)[1]))
+    assert seen.sum("coredns_build_info") == 1
+    assert seen.sum("coredns_reload_failed_total") == 0
+    assert seen.sum("topodns_state_synced") == 1
+    assert seen.sum("topodns_state_objects", kind="Node") == 9
+    assert seen.sum("process_resident_memory_bytes") > 1 << 20
+    assert 0 <= seen.sum("topodns_state_age_seconds") < 60
+    families = seen.families
     names = [family.name for family in families]
     assert len(names) == len(set(names))
     assert all(family.documentation and family.type != "unknown" for family in families)

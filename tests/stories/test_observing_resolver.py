@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.process import METRICS, Server, serving, until
+from tests.support.scrapes import Scrape
 
 UPSTREAM = r"""
 . {
@@ -54,8 +55,8 @@ class Resolver:
     server: Server
     to: str  # the upstream, as metrics name it
 
-    def cache(self, name: str, **labels: str) -> float:
-        return self.server.metric(f"coredns_cache_{name}", server=self.label, zones=".", view="", **labels)
+    def cache(self, seen: Scrape, name: str, **labels: str) -> float:
+        return seen.sum(f"coredns_cache_{name}", server=self.label, zones=".", view="", **labels)
 
     @property
     def label(self) -> str:
@@ -84,14 +85,15 @@ def test_every_hit_of_the_cache_is_counted_the_ready_made_ones_too(resolver: Res
         assert resolver.server.ask("www.example A").rcode == "NOERROR"
         assert resolver.server.ask("missing.example A").rcode == "NXDOMAIN"
     resolver.server.ask("www.example A", tcp=True)
-    assert resolver.cache("hits_total", type="success") == 20
-    assert resolver.cache("hits_total", type="denial") == 19
-    assert resolver.cache("misses_total") == 2
-    assert resolver.cache("requests_total") == 41
-    assert resolver.cache("entries", type="success") == 1
-    assert resolver.cache("entries", type="denial") == 1
-    assert resolver.server.metric("coredns_cache_served_stale_total") == 0
-    assert resolver.server.metric("coredns_dns_responses_total", plugin="cache") == 39
+    seen = resolver.server.scrape()
+    assert resolver.cache(seen, "hits_total", type="success") == 20
+    assert resolver.cache(seen, "hits_total", type="denial") == 19
+    assert resolver.cache(seen, "misses_total") == 2
+    assert resolver.cache(seen, "requests_total") == 41
+    assert resolver.cache(seen, "entries", type="success") == 1
+    assert resolver.cache(seen, "entries", type="denial") == 1
+    assert seen.sum("coredns_cache_served_stale_total") == 0
+    assert seen.sum("coredns_dns_responses_total", plugin="cache") == 39
 
 
 def test_what_upstreams_said_is_counted_and_a_reload_keeps_it(resolver: Resolver) -> None:
@@ -101,20 +103,21 @@ def test_what_upstreams_said_is_counted_and_a_reload_keeps_it(resolver: Resolver
             server.ask(f"{name}.example A")
         server.ask("mail.example A", tcp=True)
         resolver.reload()
+    seen = server.scrape()
     duration = "coredns_proxy_request_duration_seconds"
     by_rcode = {
-        rcode: server.metric(f"{duration}_count", **here, rcode=rcode) for rcode in ("NOERROR", "NXDOMAIN", "SERVFAIL")
+        rcode: seen.sum(f"{duration}_count", **here, rcode=rcode) for rcode in ("NOERROR", "NXDOMAIN", "SERVFAIL")
     }
     assert by_rcode == {"NOERROR": 4, "NXDOMAIN": 2, "SERVFAIL": 2}
-    assert server.metric(f"{duration}_bucket", **here, le="+Inf") == 8
-    assert server.metric(f"{duration}_sum", **here) > 0
-    assert server.metric("coredns_forward_requests_total", to=resolver.to) == 8
-    assert server.metric("coredns_forward_responses_total", to=resolver.to, rcode="NXDOMAIN") == 2
-    assert server.metric("coredns_proxy_conn_cache_misses_total", **here, proto="udp") == 6
-    assert server.metric("coredns_proxy_conn_cache_misses_total", **here, proto="tcp") == 2
-    assert resolver.cache("misses_total") == 8
-    assert resolver.cache("entries") == 0
-    assert server.metric("topodns_forward_in_flight") == 0
+    assert seen.sum(f"{duration}_bucket", **here, le="+Inf") == 8
+    assert seen.sum(f"{duration}_sum", **here) > 0
+    assert seen.sum("coredns_forward_requests_total", to=resolver.to) == 8
+    assert seen.sum("coredns_forward_responses_total", to=resolver.to, rcode="NXDOMAIN") == 2
+    assert seen.sum("coredns_proxy_conn_cache_misses_total", **here, proto="udp") == 6
+    assert seen.sum("coredns_proxy_conn_cache_misses_total", **here, proto="tcp") == 2
+    assert resolver.cache(seen, "misses_total") == 8
+    assert resolver.cache(seen, "entries") == 0
+    assert seen.sum("topodns_forward_in_flight") == 0
 
 
 def test_an_upstream_that_is_gone_shows(tmp_path: Path) -> None:
@@ -130,8 +133,9 @@ def test_a_failure_is_logged_when_it_comes_and_not_when_the_cache_repeats_it(res
     server = resolver.server
     for _ in range(5):
         assert server.ask("failing.example A").rcode == "SERVFAIL"
-    assert server.metric("coredns_dns_responses_total", rcode="SERVFAIL", plugin="forward") == 1
-    assert server.metric("coredns_dns_responses_total", rcode="SERVFAIL", plugin="cache") == 4
+    seen = server.scrape()
+    assert seen.sum("coredns_dns_responses_total", rcode="SERVFAIL", plugin="forward") == 1
+    assert seen.sum("coredns_dns_responses_total", rcode="SERVFAIL", plugin="cache") == 4
     server.ask("after.example MX")
     server.wait_for_line("after.example")
     assert len(server.lines("plugin/errors: 2 failing.example. A")) == 1
@@ -144,10 +148,11 @@ def test_hosts_and_templates_are_counted(resolver: Resolver) -> None:
         assert server.ask("any.example TXT").rcode == "NOERROR"
     assert server.ask("any.example MX").rcode == "SERVFAIL"
     here = {"server": resolver.label, "zone": "example.", "view": "", "class": "IN"}
-    assert server.metric("coredns_template_matches_total", **here, type="TXT") == 10
-    assert server.metric("coredns_template_matches_total", **here, type="MX") == 1
+    seen = server.scrape()
+    assert seen.sum("coredns_template_matches_total", **here, type="TXT") == 10
+    assert seen.sum("coredns_template_matches_total", **here, type="MX") == 1
     text = "{{ .Name }} 60 IN MX nonsense"
-    failures = server.metric("coredns_template_rr_failures_total", **here, type="MX", section="answer", template=text)
+    failures = seen.sum("coredns_template_rr_failures_total", **here, type="MX", section="answer", template=text)
     assert failures == 1
-    assert server.metric("coredns_hosts_entries") == 4
-    assert server.metric("coredns_hosts_reload_timestamp_seconds") > 1_700_000_000
+    assert seen.sum("coredns_hosts_entries") == 4
+    assert seen.sum("coredns_hosts_reload_timestamp_seconds") > 1_700_000_000

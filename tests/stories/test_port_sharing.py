@@ -1,13 +1,13 @@
 """Instances that share a port: who may join, and that the one that leaves first loses nothing."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
 from tests.support.loops import has_ipv6
-from topodns.edge.port_sharing import Binding, Instance, Sharing, leave_group
-from topodns.edge.sockets import ListenError, open_tcp, open_udp
+from topodns.net.reuseport import Binding, Instance, Sharing, leave_group
+from topodns.net.sockets import ListenError, open_tcp, open_udp
 
 HOST = "127.0.0.1"
 MANY = 64  # as many that each of two gets some, but for one time in 2**63
@@ -132,6 +132,9 @@ def test_an_instance_joins_where_there_are_others() -> None:
 
         def others(self) -> bool:
             return self._others
+
+        def opened(self, sockets: Iterable[socket.socket]) -> None:
+            pass
 
         def successor(self) -> int | None:
             return None

@@ -7,12 +7,12 @@ from ipaddress import ip_address
 
 from tests.support import server
 from tests.support.loops import run
-from topodns.dns.names import Name
-from topodns.edge.mmsg import open_batch
-from topodns.edge.port_sharing import Binding, Sharing
-from topodns.edge.self_probe import TRIES, Heard, SelfProbe
-from topodns.edge.sockets import open_udp
-from topodns.edge.udp import UdpListener
+from topodns.dns.name import Name
+from topodns.net.mmsg import open_batch
+from topodns.net.reuseport import Binding, Sharing
+from topodns.net.sockets import open_udp
+from topodns.net.udp import UdpListener
+from topodns.nodecache.self_probe import TRIES, Heard, SelfProbe
 
 HERE = ip_address("127.0.0.1")
 OURS: Name = ("ours",)

@@ -10,7 +10,7 @@ from tests.support.api_objects import Object, service
 from tests.support.api_scene import CLUSTER
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.process import Server, own_address, serving, until
-from topodns.edge.service_events.lease import DURATION
+from topodns.kube.events.lease import DURATION
 
 BAD, MISPLACED = service("bad", keys="no such key"), service("misplaced", cluster_ip="10.96.0.9", keys="*")
 WRITTEN = "topodns_service_events_total"

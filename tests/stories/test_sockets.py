@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.loops import needs_ipv6
-from topodns.edge.mmsg import MMSG_AVAILABLE, MmsgBatch, PlainBatch, open_batch
-from topodns.edge.sockets import RECEIVE_BUFFER, ListenError, open_tcp, open_udp
+from topodns.net.mmsg import MMSG_AVAILABLE, MmsgBatch, PlainBatch, open_batch
+from topodns.net.sockets import RECEIVE_BUFFER, ListenError, open_tcp, open_udp
 
 Opener = Callable[[str, int], list[socket.socket]]
 

@@ -112,12 +112,21 @@ items:
   spec: {clusterIP: 10.96.0.30}
 - {apiVersion: v1, kind: Service, metadata: {namespace: shop, name: good}, spec: {clusterIP: 10.96.0.31}}
 """
+BOTH = """\
+- apiVersion: v1
+  kind: Service
+  metadata:
+    namespace: shop
+    name: both
+    annotations: {topodns.io/topology-keys: rack, openyurt.io/topologyKeys: kubernetes.io/hostname}
+  spec: {clusterIP: None}
+"""
 WRONG = "wrong.shop.svc.cluster.local A"
 
 
 @pytest.fixture
 def ignoring(tmp_path: Path) -> Iterator[Server]:
-    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER + BOTH)
     with serving(tmp_path, COREFILE % "on_invalid ignore") as server:
         yield server
 
@@ -141,6 +150,15 @@ def test_an_invalid_policy_is_ignored_and_told_in_one_line_with_service_and_rule
     assert ignoring.ask(WRONG, "127.30.0.1").data == ["127.30.1.1", "127.30.2.1"]
     assert ignoring.metric("topodns_selections_total", outcome="invalid") == 1
     assert len(ignoring.lines("shop/wrong")) == 1
+
+
+def test_two_annotations_with_keys_are_told_once_with_the_one_that_wins(ignoring: Server, tmp_path: Path) -> None:
+    line = ignoring.wait_for_line("shop/both")
+    assert line.startswith("[WARNING] plugin/topology: Service shop/both: both topodns.io/topology-keys and ")
+    assert line.endswith("; `annotation` is first in `keys`, and wins")
+    (tmp_path / "cluster.yaml").write_text(CLUSTER + BOTH + BOTH.replace("name: both", "name: both-too"))
+    ignoring.wait_for_line("shop/both-too")  # by when all have been looked at again
+    assert len(ignoring.lines("shop/both:")) == 1
 
 
 def test_an_invalid_policy_is_nodata_with_on_invalid_deny(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
-from topodns.dns.framing import MAX_MESSAGE, frame
-from topodns.edge.sockets import open_tcp
-from topodns.edge.tcp import TcpLimits, TcpListener
-from topodns.resolve.course import Outcome
+from topodns.dns.tcp_framing import MAX_MESSAGE, frame
+from topodns.net.sockets import open_tcp
+from topodns.net.tcp import TcpListener
+from topodns.net.tcp_limits import TcpLimits
+from topodns.query.deferred import Outcome
 
 pytestmark = either_loop
 
@@ -251,14 +252,14 @@ def test_a_reset_in_the_middle_disturbs_nobody(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_connections_over_the_total_are_closed_at_once(loop_name: str) -> None:
+def test_above_the_total_the_connection_used_least_lately_makes_room(loop_name: str) -> None:
     async def story() -> None:
         async with serving(TcpLimits(connections=2)) as server:
-            async with client_of(server) as first, client_of(server) as second:
-                assert [await first.ask(b"ab"), await second.ask(b"ab")] == [[b"ba"], [b"ba"]]
-                async with client_of(server) as third:
-                    assert await third.is_closed()
-                assert server.listener.counts.refused == 1
+            async with client_of(server) as first, client_of(server) as second, client_of(server) as third:
+                assert await first.is_closed()
+                assert [await second.ask(b"ab"), await third.ask(b"ab")] == [[b"ba"], [b"ba"]]
+                assert (server.listener.counts.evicted, server.listener.counts.refused) == (1, 0)
+                assert len(server.listener) == 2
             await eventually(lambda: len(server.listener) == 0)
             async with client_of(server) as later:
                 assert await later.ask(b"ab") == [b"ba"]
@@ -266,15 +267,51 @@ def test_connections_over_the_total_are_closed_at_once(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_connections_over_one_clients_share_leave_the_others_theirs(loop_name: str) -> None:
+def test_above_one_clients_share_its_own_connection_makes_room(loop_name: str) -> None:
     async def story() -> None:
-        async with serving(TcpLimits(per_address=1)) as server, client_of(server, "127.0.0.2") as first:
-            assert await first.ask(b"ab") == [b"ba"]
-            async with client_of(server, "127.0.0.2") as second, client_of(server, "127.0.0.3") as other:
+        async with (
+            serving(TcpLimits(per_address=1)) as server,
+            client_of(server, "127.0.0.3") as other,
+            client_of(server, "127.0.0.2") as first,
+        ):
+            assert [await first.ask(b"ab"), await other.ask(b"ab")] == [[b"ba"], [b"ba"]]
+            async with client_of(server, "127.0.0.2") as second:
+                assert await first.is_closed()
+                assert [await second.ask(b"ab"), await other.ask(b"ab")] == [[b"ba"], [b"ba"]]
+                assert server.listener.counts.evicted == 1
+
+    run(loop_name, story())
+
+
+def test_above_one_clients_share_a_connection_is_closed_where_all_others_are_being_answered(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving(TcpLimits(per_address=1)) as server, client_of(server) as first:
+            first.writer.write(frame(b"later"))
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            async with client_of(server) as second:
                 assert await second.is_closed()
-                assert await other.ask(b"ab") == [b"ba"]
-            assert await first.ask(b"ab") == [b"ba"]
-            assert server.listener.counts.refused == 1
+                assert (server.listener.counts.evicted, server.listener.counts.refused) == (0, 1)
+            server.seen.awaited[0].settle(b"there")
+            assert await first.reply() == b"there"
+
+    run(loop_name, story())
+
+
+def test_a_connection_that_is_closed_by_its_client_is_open_until_its_answers_are_read(loop_name: str) -> None:
+    """What the kernel sends on by itself after a close would be in no account."""
+
+    async def story() -> None:
+        async with serving(replace(QUICK, idle=60.0)) as server, client_of(server) as client:
+            client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # StreamReader reads by itself
+            client.writer.write(frame(bytes(MAX_MESSAGE)) * 4)
+            client.writer.write_eof()
+            await eventually(lambda: len(server.seen.questions) == 4)
+            written = 4 * len(frame(bytes(MAX_MESSAGE)))
+            await eventually(lambda: 0 < server.listener.unread < written)  # it is measured: some has been taken
+            client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+            assert [await client.reply() for _ in range(4)] == [bytes(MAX_MESSAGE)] * 4
+            assert await client.is_closed()
+            await eventually(lambda: len(server.listener) == 0)
 
     run(loop_name, story())
 

@@ -4,18 +4,18 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
 from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
-from topodns.edge.mmsg import DATAGRAM, MMSG_AVAILABLE, SLOTS, Batch, MmsgBatch, PlainBatch
-from topodns.edge.sockets import open_udp
-from topodns.edge.udp import UdpListener
-from topodns.resolve.course import Outcome
-from topodns.resolve.hot import Entry
-from topodns.resolve.tally import Cell
+from topodns.net.mmsg import DATAGRAM, MMSG_AVAILABLE, SLOTS, Batch, MmsgBatch, PlainBatch
+from topodns.net.sockets import open_udp
+from topodns.net.udp import UdpListener
+from topodns.query.counters import Cell
+from topodns.query.deferred import Outcome
+from topodns.query.packet import Entry
 
 BATCHES: dict[str, Callable[[socket.socket], Batch]] = {"mmsg": MmsgBatch, "plain": PlainBatch}
 
@@ -39,6 +39,10 @@ class Table:
 
     common: dict[bytes, Entry] = field(default_factory=dict)
     views: dict[bytes, dict[bytes, Entry]] = field(default_factory=dict)
+    variants: dict[tuple[bytes, bytes], Entry] = field(default_factory=dict)  # by message and packed address
+
+    def variant_entry(self, message: bytes, address: bytes) -> Entry | None:
+        return self.variants.get((message, address))
 
 
 @dataclass
@@ -58,7 +62,10 @@ class Seen:
             return self.awaited[-1]
         return data[:2] + data[:1:-1]
 
-    def batch_done(self, hits: int, seconds: float, last_cell: Cell | None) -> None:
+    def batch_done(
+        self, hits: int, seconds: float, last_cell: Cell | None, asked: Sequence[int], answered: Sequence[int]
+    ) -> None:
+        assert len(asked) == len(answered) == hits + answered.count(0)
         self.batches.append((hits, seconds, last_cell))
 
 
@@ -109,7 +116,7 @@ async def replies(sock: socket.socket, count: int) -> list[bytes]:
 
 
 def entry(tail: bytes | None, rotate: Callable[[], bytes | None] | None = None) -> Entry:
-    return tail, [0], rotate
+    return tail, [0], rotate, None
 
 
 def test_a_miss_gets_the_datagram_and_where_it_came_from(loop_name: str, kind: str) -> None:
@@ -134,6 +141,19 @@ def test_a_ready_made_answer_is_sent_behind_the_id_and_counted(loop_name: str, k
             assert hot[1] == [2]
             assert [(hits, cell) for hits, _, cell in server.seen.batches] == [(1, hot[1]), (1, hot[1])]
             assert all(seconds > 0 for _, seconds, _ in server.seen.batches)
+
+    run(loop_name, story())
+
+
+def test_a_variant_of_a_kept_question_is_answered_by_the_entry_made_for_it(loop_name: str, kind: str) -> None:
+    async def story() -> None:
+        async with serving(kind) as server:
+            made = entry(b"an answer to it")
+            server.table.variants[b"a VARIANT", LOCALHOST] = made
+            with client_of(server) as sock, client_of(server, source="127.0.0.9") as elsewhere:
+                assert await ask(sock, b"01a VARIANT") == [b"01an answer to it"]
+                assert await ask(elsewhere, b"02a VARIANT") == [b"02TNAIRAV a"]
+            assert (made[1], [hits for hits, _, _ in server.seen.batches]) == ([1], [1])
 
     run(loop_name, story())
 

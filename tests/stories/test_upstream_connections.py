@@ -16,7 +16,7 @@ from tests.support.upstream_story import (
     result,
     upstream_at,
 )
-from topodns.edge.upstream import UpstreamLimits
+from topodns.net.upstream.address import UpstreamLimits
 
 pytestmark = either_loop
 

@@ -40,9 +40,9 @@ from tests.support.upstream_story import (
     result,
     upstream_at,
 )
-from topodns.dns.framing import MAX_MESSAGE
-from topodns.edge.upstream import UpstreamLimits
-from topodns.resolve.exchange import Failure
+from topodns.dns.tcp_framing import MAX_MESSAGE
+from topodns.net.upstream.address import UpstreamLimits
+from topodns.query.upstream import Failure
 
 pytestmark = either_loop
 

@@ -30,8 +30,8 @@ from tests.support.upstream_story import (
     result,
     upstream_at,
 )
-from topodns.dns.framing import MAX_MESSAGE
-from topodns.resolve.exchange import Failure
+from topodns.dns.tcp_framing import MAX_MESSAGE
+from topodns.query.upstream import Failure
 
 pytestmark = [either_loop, needs_openssl]
 

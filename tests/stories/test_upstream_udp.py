@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.bad_upstream import ANSWER, Behaviour, bad_upstream
-from tests.support.loops import either_loop, eventually, needs_ipv6, run
+from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
+from tests.support.messages import query
 from tests.support.upstream_faults import (
     LIES,
     answers,
@@ -31,13 +32,15 @@ from tests.support.upstream_story import (
     addresses,
     ask,
     ask_briefly,
+    ask_within,
     open_files,
     reply,
     result,
     upstream_at,
 )
-from topodns.edge.upstream import UpstreamLimits
-from topodns.resolve.exchange import Failure
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.net.upstream.address import UpstreamLimits
+from topodns.query.upstream import Failure
 
 pytestmark = either_loop
 
@@ -193,7 +196,7 @@ def test_several_replies_at_once_count_once(loop_name: str) -> None:
 def test_more_queries_than_there_may_be_sockets_fail_at_once(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(silent) as server:
-            async with upstream_at(server.port, UpstreamLimits(udp_sockets=10, sweep=0.01)) as upstream:
+            async with upstream_at(server.port, UpstreamLimits(udp_queries=10, sweep=0.01)) as upstream:
                 outcomes = [ask_briefly(upstream, UDP) for _ in range(12)]
                 assert [outcome.settled for outcome in outcomes] == [False] * 10 + [True] * 2
                 assert await result(outcomes[-1]) == Failure("too many queries in flight", timed_out=False)
@@ -270,5 +273,87 @@ def test_a_query_may_be_asked_because_another_is_settled(loop_name: str) -> None
                     ask(upstream, UDP).then(go_on)
                 await eventually(lambda: len(done) == 304)
                 assert all(isinstance(came, bytes) for came in done)
+
+    run(loop_name, story())
+
+
+PATIENT_FOR_LITTLE = UpstreamLimits(udp_patience=0.05, sweep=0.01)
+
+
+def test_a_query_without_a_reply_is_sent_again_from_another_port_and_the_first_reply_counts(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(one_after_another(silent, answers)) as server:
+            async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
+                assert await addresses(ask(upstream, UDP)) == [ANSWER]
+                counts = upstream.counts[UDP]
+                assert (counts.resent, counts.misses, counts.timed_out, upstream.open_sockets) == (1, 2, 0, 0)
+            first, again = server.asked
+            assert first.port != again.port
+            assert first.message[2:] == again.message[2:]
+
+    run(loop_name, story())
+
+
+def test_a_query_is_sent_twice_and_no_more(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(silent) as server:
+            async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
+                assert await result(ask_within(4 * BRIEF, upstream, UDP)) == TIMED_OUT
+                assert upstream.counts[UDP].timed_out == 1
+            assert len(server.asked) == 2
+
+    run(loop_name, story())
+
+
+def test_a_late_reply_to_the_first_of_two_is_the_answer(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(one_after_another(slow(BRIEF), silent)) as server:
+            async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
+                assert await addresses(ask(upstream, UDP)) == [ANSWER]
+                assert upstream.open_sockets == 0
+            assert len(server.asked) == 2
+
+    run(loop_name, story())
+
+
+def test_no_more_queries_are_under_way_twice_than_allowed(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(silent) as server:
+            limits = UpstreamLimits(udp_patience=0.05, sent_twice=3, udp_queries=10, sweep=0.01)
+            async with upstream_at(server.port, limits) as upstream:
+                outcomes = [ask_within(3 * BRIEF, upstream, UDP) for _ in range(10)]
+                await eventually(lambda: upstream.open_sockets == 13)
+                outcomes.append(ask_briefly(upstream, UDP))
+                assert outcomes[-1].settled
+                assert [await result(outcome) for outcome in outcomes[:10]] == [TIMED_OUT] * 10
+            assert len(server.asked) == 13
+
+    run(loop_name, story())
+
+
+def test_where_another_upstream_is_asked_instead_nothing_is_sent_again(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(silent) as server:
+            async with upstream_at(server.port, UpstreamLimits(udp_patience=0, sweep=0.01)) as upstream:
+                assert await result(ask_briefly(upstream, UDP)) == TIMED_OUT
+            assert len(server.asked) == 1
+
+    run(loop_name, story())
+
+
+def test_a_query_that_is_cancelled_gives_its_ports_back_and_nothing_comes_of_it(loop_name: str) -> None:
+    async def story() -> None:
+        with bad_upstream(silent) as server:
+            async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
+                came: list[bytes | Failure] = []
+                message = query("www.example.org A", ident=0)
+                for waits_for in (1, 2):
+                    sent = upstream.exchange(message, message[HEADER_SIZE:], UDP, PATIENCE, came.append)
+                    await eventually(lambda: upstream.open_sockets == waits_for)  # noqa: B023
+                    assert sent is not None
+                    sent.cancel()
+                    sent.cancel()
+                    assert upstream.open_sockets == upstream.in_flight == 0
+                assert came == []
 
     run(loop_name, story())

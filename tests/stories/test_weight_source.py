@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.loops import either_loop, eventually, run
 from tests.support.objects import packed
-from topodns.dns.names import name_wire, parse_name
-from topodns.edge.weight_source import WeightSource
-from topodns.resolve.weight_file import BadWeights
+from topodns.dns.name import name_wire, parse_name
+from topodns.plugins.loadbalance.source import WeightSource
+from topodns.plugins.loadbalance.weights import BadWeights
 
 OWNER = name_wire(parse_name("www.example."))
 SOON = 0.01  # seconds between looks

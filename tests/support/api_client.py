@@ -8,15 +8,18 @@ import pytest
 
 from tests.support.certificates import Certificates
 from tests.support.https_server import Served
-from topodns.edge.kube_api import DEADLINES, OURS, ApiError, Deadlines, KubeApi, ServiceAccount, connect
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client import connect
+from topodns.kube.client.contract import DEADLINES, KubeApi, RequestDeadlines
+from topodns.kube.client.credentials import OURS, ServiceAccount
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.errors import ApiError
 
 SERVICES: Final = "/api/v1/services"
 
 
 @asynccontextmanager
 async def connected(
-    settings: ApiSettings, account: ServiceAccount = OURS, deadlines: Deadlines = DEADLINES
+    settings: ApiSettings, account: ServiceAccount = OURS, deadlines: RequestDeadlines = DEADLINES
 ) -> AsyncIterator[KubeApi]:
     api = await connect(settings, account, deadlines)
     try:

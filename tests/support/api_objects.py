@@ -54,7 +54,12 @@ def endpoint_slice(
         },
         "addressType": "IPv4",
         "endpoints": [
-            {"addresses": [address], "nodeName": node, "conditions": {"ready": ready, "serving": ready}}
+            {
+                "addresses": [address],
+                "nodeName": node,
+                "conditions": {"ready": ready, "serving": ready},
+                "targetRef": {"kind": "Pod", "namespace": namespace, "name": f"pod-{address.replace('.', '-')}"},
+            }
             for address, node in endpoints.items()
         ],
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],

@@ -3,6 +3,7 @@
 `front` has a ClusterIP, `plain` is headless, `near` follows the topology zone. A client with a node's address is there.
 """
 
+import ssl
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -102,9 +103,10 @@ def scene(
     locate: str = "",
     prepare: Callable[[FakeApi], None] = lambda api: None,
     synced: bool = True,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[Scene]:
     """A server that knows the cluster, or one that does not (`synced`); `prepare` comes before its first request."""
-    with running((*CLUSTER, *more), own_address()) as api:
+    with running((*CLUSTER, *more), own_address(), tls=tls) as api:
         prepare(api)
         text = _COREFILE
         for word, meaning in (("ORIGINS", origins), ("SOURCE", source), ("OPTIONS", options), ("MORE", locate)):

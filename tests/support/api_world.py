@@ -12,15 +12,16 @@ from tests.support.fake_api.front import Answer
 from tests.support.fake_api.memory import MemoryClient, MemoryFront
 from tests.support.fake_api.server import FakeApi
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.facts import Fact
 from topodns.cluster.model import ObjectKey
-from topodns.cluster.slice_table import SliceOwner
+from topodns.cluster.slice_index import SliceOwner
 from topodns.cluster.state import ClusterState
-from topodns.dns.names import parse_name
-from topodns.edge.api_source import ApiSource, Progress, needed_kinds
-from topodns.edge.api_source.resources import resources
-from topodns.settings.kubernetes import KubernetesSettings
-from topodns.settings.topology import TopologySettings
+from topodns.dependency import Fact
+from topodns.dns.name import parse_name
+from topodns.kube.informer.informer import ApiSource
+from topodns.kube.informer.sync_state import Progress
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
+from topodns.plugins.topology import TopologySettings
 
 Prepare = Callable[[FakeApi], None]
 """What is wrong with the server before its first request."""

@@ -2,9 +2,10 @@
 
 from ipaddress import ip_address
 
-from topodns.dns.message import Edns, Flag, Query, RRClass, RRType
-from topodns.dns.names import label_wire, parse_name
-from topodns.resolve.step import Client
+from topodns.dns.message import Edns, Flag, Query
+from topodns.dns.name import label_wire, parse_name
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.query.plugin import Client
 
 
 def ask(

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, cast
 
-from topodns.dns.framing import MessageReader, frame
+from topodns.dns.tcp_framing import MessageReader, frame
 
 ANSWER: Final = "192.0.2.1"  # what every name has for an address here
 

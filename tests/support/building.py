@@ -2,10 +2,10 @@
 
 from random import Random
 
-from topodns.assembly import Assembly, Generation, Machine
-from topodns.clusters import load_manifests
-from topodns.resolve.chain import Host
-from topodns.settings.server import Settings
+from topodns.app.clusters import load_manifests
+from topodns.app.generation import Assembly, Generation, Machine
+from topodns.dnsserver.chain import Host
+from topodns.dnsserver.settings import Settings
 
 
 def assembly(host: str = "") -> Assembly:

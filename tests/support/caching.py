@@ -5,13 +5,14 @@ from ipaddress import ip_address
 from tests.support.messages import DO, RD, Opt
 from tests.support.messages import query as message
 from tests.support.virtual_timers import VirtualTimers
-from topodns.dns.message import RCODE_NAMES, Flag, Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import name_wire, parse_name
-from topodns.dns.wire import read_query
-from topodns.resolve.cache import ResponseCache
-from topodns.resolve.course import Outcome, pursue
-from topodns.resolve.step import Answered, Client, Resolution, Scope, settled
-from topodns.settings.cache import Cache
+from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
+from topodns.dns.wire_reader import read_query
+from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.cache.setup import Cache
+from topodns.query.deferred import Outcome, pursue
+from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 
 CLIENT = Client(bytes((10, 244, 1, 7)), 40_000, "udp")
 ADDRESSES = frozenset({int(RRType.A), int(RRType.AAAA)})

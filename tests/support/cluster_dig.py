@@ -7,16 +7,17 @@ from tests.support.asking import ask, client
 from tests.support.courses import at_once
 from tests.support.objects import packed
 from tests.support.records import lines
-from topodns.cluster.locate import Locator
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Edns, Query, Rcode, RRType
-from topodns.dns.names import parse_name
-from topodns.resolve.chase import Chase
-from topodns.resolve.cluster_zone import ClusterZone
-from topodns.resolve.step import FellThrough, Resolution
-from topodns.settings.kubernetes import KubernetesSettings
-from topodns.settings.topology import TopologySettings
+from topodns.dns.message import Edns, Query
+from topodns.dns.name import parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.topology import TopologySettings
+from topodns.query.cname import Chase
+from topodns.query.plugin import Resolution
+from topodns.topology.client_locator import Locator
 
 SERIAL = 1_499_347_823
 PASSED = "(passed on to the next step)"
@@ -56,8 +57,7 @@ class ClusterDig:
 
     def resolve(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> Resolution | None:
         """The step's own answer to `NAME TYPE`, from a client with this address; None where it passes."""
-        stepped = self.step(query_of(question, edns), client(source))
-        resolution = stepped if isinstance(stepped, FellThrough) else at_once(stepped)
+        resolution: object = at_once(self.step(query_of(question, edns), client(source)))
         return resolution if isinstance(resolution, Resolution) else None
 
     def __call__(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> str:

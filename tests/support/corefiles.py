@@ -3,9 +3,9 @@
 import os
 from collections.abc import Mapping
 
-from topodns.config.errors import ConfigError
-from topodns.config.load import settings_from_text
-from topodns.settings.server import ServerBlock, Settings
+from topodns.app.load import settings_from_text
+from topodns.corefile.errors import ConfigError
+from topodns.dnsserver.settings import ServerBlock, Settings
 
 _NO_ENVIRONMENT: Mapping[str, str] = {}
 

@@ -3,12 +3,12 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from topodns.resolve.course import Course, Outcome, pursue
+from topodns.query.deferred import Deferred, Outcome, pursue
 
 T = TypeVar("T")
 
 
-def at_once(given: T | Course[T] | Outcome[T]) -> T:
+def at_once(given: T | Deferred[T] | Outcome[T]) -> T:
     """What was given, or what the course or outcome came to; it has to have come to its end."""
     if not isinstance(given, (Coroutine, Outcome)):
         return given

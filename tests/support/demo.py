@@ -9,11 +9,11 @@ from typing import Final
 from tests.support.building import assembly, read_whole
 from tests.support.courses import at_once
 from tests.support.messages import Opt, Reply, query
-from topodns.assembly import Generation
-from topodns.config.load import load_settings
-from topodns.resolve.handler import Handler
-from topodns.resolve.hot import HotTable
-from topodns.resolve.tally import Tally
+from topodns.app.generation import Generation
+from topodns.app.load import load_settings
+from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.query.counters import QueryCounters
 
 ROOT: Final = Path(__file__).parents[2]
 PORT: Final = 5300  # of `make run`
@@ -26,8 +26,8 @@ class Demo:
         settings = load_settings(str(ROOT / "config" / "demo" / "Corefile"), PORT, {})
         self.assembly = assembly("demo")
         self.generation: Generation = read_whole(self.assembly, settings)
-        self.tally = Tally(f"dns://127.0.0.1:{PORT}", "udp", "1")
-        table = HotTable(self.generation.view_name, Random(0), lambda: 0.0)
+        self.tally = QueryCounters(f"dns://127.0.0.1:{PORT}", "udp", "1")
+        table = PacketCache(self.generation.view_key, Random(0), lambda: 0.0)
         blocks = self.generation.tables[("127.0.0.1", PORT)]
         self._handler = Handler(blocks, table, self.tally, _ticking().__next__, PORT)
 

@@ -1,5 +1,6 @@
 """A `forward` directive with upstreams in memory, in virtual time."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -8,11 +9,13 @@ from tests.support.asking import client
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query
-from topodns.resolve.course import pursue
-from topodns.resolve.forward import ForwardCounts, Forwarding, InFlight
-from topodns.resolve.forward.outgoing import Options
-from topodns.resolve.step import Client, Resolution
-from topodns.settings.forward import Forward, Policy, UpstreamAddress, UpstreamTransport
+from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.messages import Options
+from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamPolicy, UpstreamTransport
+from topodns.query.deferred import pursue
+from topodns.query.plugin import Client, Resolution
 
 NOBODY = client()
 
@@ -64,6 +67,8 @@ class ForwardScene:
         tls: bool = False,
         followed: bool = False,
         options: Options = (),
+        names_upstreams: bool = False,
+        may_ask_twice: Callable[[], bool] = lambda: True,
         **settings: Any,
     ) -> None:
         self.timers = VirtualTimers()
@@ -75,7 +80,7 @@ class ForwardScene:
             ScriptedUpstream(address.name, self.timers, behave)
             for address, behave in zip(addresses, behaviours, strict=True)
         ]
-        chosen = replace(Forward(((),), addresses, policy=Policy.SEQUENTIAL), **settings)
+        chosen = replace(Forward(((),), addresses, policy=UpstreamPolicy.SEQUENTIAL), **settings)
         self.forwarding = Forwarding(
             chosen,
             self.upstreams,
@@ -85,6 +90,8 @@ class ForwardScene:
             self.counts,
             followed,
             options,
+            names_upstreams=names_upstreams,
+            may_ask_twice=may_ask_twice,
         )
 
     def ask(self, query: Query, asker: Client = NOBODY) -> Waiting:

@@ -2,8 +2,7 @@
 
 from ipaddress import ip_address
 
-from topodns.edge.host_network.plan import HostNetwork
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet.rules import Firewall, HostNetwork
 
 
 def host_network(addresses: str, firewall: Firewall = Firewall.AUTO) -> HostNetwork:

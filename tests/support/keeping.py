@@ -10,9 +10,8 @@ import uvloop
 from tests.support.host_networks import host_network
 from tests.support.loops import PATIENCE
 from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, World, ask
-from topodns.edge.host_network.keeper import HostNetworkKeeper
-from topodns.edge.host_network.plan import RENEWAL_INTERVAL, HostNetwork
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet.reconciler import HostNetworkKeeper
+from topodns.hostnet.rules import RENEWAL_INTERVAL, Firewall, HostNetwork
 
 ADDRESSES = (*LINK_LOCAL.values(), *CLUSTER_DNS.values())
 

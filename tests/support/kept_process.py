@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from tests.support.keeping import kept, network, renewed
 from tests.support.namespaces import World
 from tests.support.process import ROOT
-from topodns.edge.host_network.supervised import heartbeat_fd, run_supervised
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet.rules import Firewall
+from topodns.hostnet.watchdog_launch import heartbeat_fd, run_supervised
 
 MODULE = "tests.support.kept_process"
 SILENT = "silent"

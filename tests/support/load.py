@@ -9,7 +9,7 @@ from typing import Final
 from tests.support.messages import query
 from tests.support.process import Server, open_tcp, open_udp
 from tests.support.stubs import STUB_TIMEOUT, stub_address
-from topodns.dns.framing import MessageReader, frame
+from topodns.dns.tcp_framing import MessageReader, frame
 
 _CLIENTS: Final = 16
 _DATAGRAM: Final = 0xFFFF

@@ -10,12 +10,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from tests.support.namespaces import CLUSTER_DNS, Namespace
 from tests.support.node_scene import LISTENED, NODES, OUTSIDE, SERVERS, UPSTREAM_SERVICE, Node, NodeScene
 from tests.support.node_template import node_template
 from tests.support.process import ROOT, until
+from tests.support.scrapes import fresh
 
 READY: Final = "web.shop.svc.cluster.local"
 HEADLESS: Final = "cache.shop.svc.cluster.local"  # with keys: each node of the demo gets its own endpoints
@@ -122,19 +121,21 @@ class NodeCache:
 
     def metrics(self) -> dict[str, float]:
         """The samples of node-cache's own metrics, as `name` or `name{label}`; the value of one label only."""
+        return {
+            sample.name + (f"{{{','.join(sample.labels.values())}}}" if sample.labels else ""): sample.value
+            for family in fresh(self._exposition).families
+            for sample in family.samples
+        }
+
+    def _exposition(self) -> str:
         host, _, port = OWN_METRICS.partition(":")
         with self.node.namespace.entered():
             connection = http.client.HTTPConnection(host, int(port), timeout=STOP_PATIENCE)
             try:
                 connection.request("GET", "/metrics")
-                text = connection.getresponse().read().decode()
+                return connection.getresponse().read().decode()
             finally:
                 connection.close()
-        return {
-            sample.name + (f"{{{','.join(sample.labels.values())}}}" if sample.labels else ""): sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-        }
 
     def switched_on(self) -> bool:
         """Whether what a Pod asks the cluster DNS is answered here, seen from outside: answered, and not tracked.

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from topodns.config.node_cache.flags import parse_flags
-from topodns.settings.node_cache import NodeCacheFlags
+from topodns.nodecache.flags import parse_flags
+from topodns.nodecache.settings import NodeCacheFlags
 
 CLUSTER_DNS = "10.96.0.99"
 ENVIRONMENT = {"KUBE_DNS_UPSTREAM_SERVICE_HOST": CLUSTER_DNS}

@@ -87,11 +87,11 @@ def endpoint(
     ready: bool = True,
     serving: bool | None = None,
     terminating: bool = False,
-    pod: str = "",
+    pod: str | None = None,
     zone_hints: Sequence[str] = (),
     node_hints: Sequence[str] = (),
 ) -> Endpoint:
-    """An endpoint; `serving` is as `ready` unless given."""
+    """An endpoint; `serving` is as `ready` unless given, and what is on a node is a Pod named after its address."""
     return Endpoint(
         address=packed(address),
         hostname=hostname,
@@ -101,7 +101,7 @@ def endpoint(
         ready=ready,
         serving=ready if serving is None else serving,
         terminating=terminating,
-        pod_name=pod,
+        pod_name=pod if pod is not None else f"pod-{address}" if node else "",
         zone_hints=tuple(zone_hints),
         node_hints=tuple(node_hints),
     )

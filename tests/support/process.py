@@ -16,10 +16,9 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from tests.support.loops import PATIENCE
 from tests.support.messages import Opt, Reply, query
+from tests.support.scrapes import Scrape, fresh
 
 ROOT: Final = Path(__file__).parents[2]
 HEALTH, READY, METRICS = 8080, 8181, 9153  # the default ports
@@ -108,15 +107,17 @@ class Server:
             connection.close()
 
     def metric(self, sample_name: str, /, **labels: str) -> float:
-        """The sum of the samples with this name and these labels; 0.0 where there are none."""
+        """The sum of the samples with this name and these labels as they are now; 0.0 where there are none."""
+        return self.scrape().sum(sample_name, **labels)
+
+    def scrape(self) -> Scrape:
+        """What /metrics says of now, which may take a second: who looks at many samples takes one scrape of them."""
+        return fresh(self._get_metrics)
+
+    def _get_metrics(self) -> str:
         status, text = self.get("/metrics", METRICS)
         assert status == 200
-        return sum(
-            sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if sample.name == sample_name and labels.items() <= sample.labels.items()
-        )
+        return text
 
     def resident_bytes(self) -> int:
         pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]

@@ -6,7 +6,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, pod, service
-from topodns.cluster.locate import Method
+from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
@@ -23,11 +23,11 @@ from topodns.cluster.model import (
     Upserted,
     kind_of,
 )
-from topodns.cluster.selector import parse_selector
-from topodns.cluster.topology import OnInvalid, UnknownClient
-from topodns.dns.names import parse_name
-from topodns.settings.kubernetes import KubernetesSettings, PodMode
-from topodns.settings.topology import TopologySettings
+from topodns.dns.name import parse_name
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.client_locator import Method
+from topodns.topology.select import OnInvalid, UnknownClient
 
 KINDS: Final[Sequence[Kind]] = ("Namespace", "Node", "Service", "EndpointSlice", "Pod")
 NODES: Final = ("n0", "n1", "n2")

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
 from struct import unpack
 
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import name_text, wire_labels
+from topodns.dns.message import RRset
+from topodns.dns.name import name_text, wire_labels
+from topodns.dns.rrtype import RRType
 
 
 def lines(rrsets: Iterable[RRset], qname: str) -> list[str]:

@@ -18,16 +18,16 @@ from tests.support.scripted_api import (
     page,
 )
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.facts import Fact
 from topodns.cluster.model import ObjectKey, Service
 from topodns.cluster.state import ClusterState
-from topodns.edge.api_source.company import Company
-from topodns.edge.api_source.intake import Intake
-from topodns.edge.api_source.reflector import Reflector
-from topodns.edge.api_source.resources import Resource
-from topodns.edge.api_source.retry_gate import RetryGate
-from topodns.edge.api_source.turns import Turns
-from topodns.edge.kube_api import ApiError
+from topodns.dependency import Fact
+from topodns.kube.errors import ApiError
+from topodns.kube.informer.reflector import Reflector
+from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.retry import RetryGate
+from topodns.kube.informer.shared import SharedState
+from topodns.kube.informer.state_writer import Intake
+from topodns.kube.informer.time_slices import TimeSlices
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",), {"labelSelector": "app=web"})
 SLICES = Resource("EndpointSlice", "endpointslices.discovery.k8s.io", ("/v1/slices", "/v1beta1/slices"))
@@ -47,7 +47,7 @@ class World:
         self.state = ClusterState(frozenset({resource.kind}))
         self.published: list[frozenset[Fact]] = []
         intake = Intake(self.state, self.published.append, lambda: 1000.0)
-        self.reflector = Reflector(resource, Company(self.api, intake, RetryGate(), Turns(), Random(4)))
+        self.reflector = Reflector(resource, SharedState(self.api, intake, RetryGate(), TimeSlices(), Random(4)))
         self.progress = self.reflector.progress
         self._kind = resource.kind
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour
 from tests.support.upstream_faults import Lie, answers, question_of, reply_to
-from topodns.dns.framing import frame
+from topodns.dns.tcp_framing import frame
 
 A: Final = 1
 NS: Final = 2

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from tests.support.asking import ask, client
-from topodns.config.corefile import Directive, parse_blocks
-from topodns.config.directives.context import Context
-from topodns.config.directives.rewrite import parse_rewrite
-from topodns.config.errors import ConfigError
-from topodns.config.lexer import tokenize
-from topodns.config.qtypes import QTYPES
-from topodns.dns.message import TYPE_NAMES, Edns, Query, Response, RRset
-from topodns.dns.names import name_text, name_wire, wire_labels
-from topodns.resolve.chase import Chase
-from topodns.resolve.course import pursue
-from topodns.resolve.rewrite import Rewriter
-from topodns.resolve.step import Answered, Client, Resolution
-from topodns.settings.rewrite import RewriteRule
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import Directive, parse_blocks
+from topodns.dns.message import Edns, Query, Response, RRset
+from topodns.dns.name import name_text, name_wire, wire_labels
+from topodns.dns.rrtype import QTYPES, TYPE_NAMES
+from topodns.plugins.context import Context
+from topodns.plugins.rewrite.handler import Rewriter
+from topodns.plugins.rewrite.settings import RewriteRule
+from topodns.plugins.rewrite.setup import parse_rewrite
+from topodns.query.cname import Chase
+from topodns.query.deferred import pursue
+from topodns.query.plugin import Answered, Client, Resolution
 
 
 def directives(lines: str) -> tuple[Directive, ...]:

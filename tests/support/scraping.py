@@ -4,27 +4,33 @@ from collections.abc import Iterable
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from topodns.edge.metrics import Metrics, Published
-from topodns.resolve.tally import Kind, Tally
+from topodns.app.exposition import Metrics
+from topodns.metrics.registry import Published
+from topodns.query.counters import QueryCounters, ReplyKind
 
 
-def counted(kinds: Iterable[tuple[Kind, int]], seconds: float = 0.001, into: Tally | None = None) -> Tally:
-    """A tally of answers of these kinds, so many of each, that took so long."""
-    counts = into or Tally("dns://:53", "udp", "1")
+def counted(
+    kinds: Iterable[tuple[ReplyKind, int]],
+    seconds: float = 0.001,
+    into: QueryCounters | None = None,
+    sizes: tuple[int, int] = (45, 61),
+) -> QueryCounters:
+    """A tally of answers of these kinds, so many of each, that took so long; `sizes` of query and response."""
+    counts = into or QueryCounters("dns://:53", "udp", "1")
     for kind, times in kinds:
         for _ in range(times):
-            counts.count(counts.cell(kind), seconds)
+            counts.count(counts.cell(kind), seconds, *sizes)
     return counts
 
 
-def scraped(*tallies: Tally, readings: Iterable[Published] = ()) -> dict[str, float]:
+def scraped(*tallies: QueryCounters, readings: Iterable[Published] = ()) -> dict[str, float]:
     """Every sample but those of the process, as `name{label="value",...}` with sorted labels."""
     text = Metrics(lambda: tallies, list(readings)).exposition().decode()
     return {
         _line(sample.name, sample.labels): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if not sample.name.startswith("process_")
+        if not sample.name.startswith(("process_", "topodns_exposition_"))
     }
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from topodns.edge.kube_api import ApiError
+from topodns.kube.errors import ApiError
 
 Object = dict[str, Any]
 

@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 from dnslib import AAAA, RD, RR, A, DNSHeader, DNSRecord
 
 from tests.support.messages import Opt
-from topodns.dns.message import Flag, Rcode
-from topodns.resolve.course import Timers
-from topodns.resolve.exchange import Came, Failure, Transport
+from topodns.dns.message import Flag
+from topodns.dns.rrtype import Rcode
+from topodns.query.deferred import Timer, Timers
+from topodns.query.upstream import Came, Failure, Transport
 
 Behaviour = Callable[[bytes], bytes | Failure | None]
 """The message -> what comes of it; None is silence."""
@@ -41,24 +42,25 @@ class ScriptedUpstream:
     def behave(self, *behaviours: Behaviour) -> None:
         self._behaviours = list(behaviours)
 
-    def exchange(self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came) -> None:
+    def exchange(
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+    ) -> Timer | None:
         assert message[12:].startswith(question), "another question than the message's"
         asked = Asked(message, transport, timeout)
         if message[12:17] == _PROBE:
             self.probes.append(asked)
-            self._tell(came, None if self.probes_fail else says()(message), 0.0, timeout)
-            return
+            return self._tell(came, None if self.probes_fail else says()(message), 0.0, timeout)
         self.asked.append(asked)
         behave = self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
-        self._tell(came, behave(message), self.delay, timeout)
+        return self._tell(came, behave(message), self.delay, timeout)
 
-    def _tell(self, came: Came, result: bytes | Failure | None, delay: float, timeout: float) -> None:
+    def _tell(self, came: Came, result: bytes | Failure | None, delay: float, timeout: float) -> Timer | None:
         if result is None or delay > timeout:
-            self._timers.call_later(timeout, lambda: came(Failure("i/o timeout", True)))
-        elif delay:
-            self._timers.call_later(delay, lambda: came(result))
-        else:
-            came(result)
+            return self._timers.call_later(timeout, lambda: came(Failure("i/o timeout", True)))
+        if delay:
+            return self._timers.call_later(delay, lambda: came(result))
+        came(result)
+        return None
 
     def close(self) -> None:
         """Nothing to let go."""

@@ -49,3 +49,16 @@ FOUND: Final[Mapping[str, tuple[str, str]]] = {
     "no namespace": ("example.com.svc.cluster.local. A", "NXDOMAIN"),
     "no search list at all": ("example.com.cluster.local. A", "NXDOMAIN"),
 }
+
+OWN: Final[Mapping[str, str]] = {
+    "a Pod of a StatefulSet": "app-0.app.shop.svc.cluster.local. A",
+    "its IPv6 address": "app-0.app.shop.svc.cluster.local. AAAA",
+    "an endpoint without a name": "10-0-0-7.app.shop.svc.cluster.local. A",
+    "one with an IPv6 address": "fd00-10--a.app.shop.svc.cluster.local. A",
+    "a port": "_http._tcp.app.shop.svc.cluster.local. SRV",
+    "its address": "_http._tcp.app.shop.svc.cluster.local. A",
+    "a protocol": "_tcp.app.shop.svc.cluster.local. SRV",
+    "an endpoint of a Service that is there": "web-7.web.shop.svc.cluster.local. A",
+    "its name beside it": "other.web.shop.svc.cluster.local. A",
+}
+"""Names that may be an endpoint's or a port's, of Services that are not there or have no such endpoint."""

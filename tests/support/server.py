@@ -9,23 +9,25 @@ from typing import Final
 from tests.support.courses import at_once
 from tests.support.messages import RD, Opt, Reply, query
 from tests.support.objects import packed
-from topodns.cluster.facts import Fact
-from topodns.cluster.locate import Locator
 from topodns.cluster.model import Change
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Query, Response, RRClass, RRset, RRType
-from topodns.dns.names import Name, name_text, parse_name
-from topodns.resolve.blocks import Block, BlockTable, QueryLog
-from topodns.resolve.chain import Chain, Link
-from topodns.resolve.cluster_zone import ClusterZone
-from topodns.resolve.error_log import ErrorLog
-from topodns.resolve.handler import Handler
-from topodns.resolve.hot import HotTable
-from topodns.resolve.step import Client, Resolution, Scope, Step
-from topodns.resolve.tally import Kind, Tally
-from topodns.settings.kubernetes import KubernetesSettings
-from topodns.settings.server import DEFAULT_UDP_SIZE
-from topodns.settings.topology import TopologySettings
+from topodns.dependency import Fact
+from topodns.dns.message import DEFAULT_UDP_SIZE, Query, Response, RRset
+from topodns.dns.name import Name, name_text, parse_name
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.dnsserver.chain import Chain, ChainLink
+from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
+from topodns.dnsserver.router import Block, BlockTable, QueryLog
+from topodns.plugins.errors import ErrorLog
+from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.topology import TopologySettings
+from topodns.query.counters import QueryCounters, ReplyKind
+from topodns.query.packet import Variants
+from topodns.query.plugin import Client, Resolution, Scope, Step
+from topodns.topology.client_locator import Locator
 
 NOW: Final = 1_700_000_000  # Unix seconds of every change
 CLIENT: Final = packed("10.240.0.1")
@@ -57,25 +59,26 @@ def block(
     rotate: bool = False,
     log: QueryLog | None = None,
     errors: ErrorLog | None = None,
+    variants: Variants | None = None,
 ) -> Block:
     """A server block with just these steps, in this order."""
     name = parse_name(origin)
-    chain = Chain(tuple(Link(step, (), None) for step in steps))
-    return Block(name, name_text(name), chain, payload_size, rotate, log, errors)
+    chain = Chain(tuple(ChainLink(step, (), None) for step in steps))
+    return Block(name, name_text(name), chain, payload_size, rotate, log, errors, variants=variants)
 
 
 def handler(
     *blocks: Block,
     transport: str = "udp",
     classes: frozenset[int] = frozenset({int(RRClass.IN)}),
-    view_name: Callable[[bytes], Hashable] = lambda address: "",
+    view_key: Callable[[bytes], Hashable] = lambda address: "",
     seed: int = 1,
     own_name: Name | None = None,
 ) -> Handler:
     """The handler of a socket on port 53, with a clock that goes on by one second each time it is read."""
     seconds = count()
-    table = HotTable(view_name, Random(seed), lambda: 0.0)
-    tally = Tally("dns://:53", transport, "1")
+    table = PacketCache(view_key, Random(seed), lambda: 0.0)
+    tally = QueryCounters("dns://:53", transport, "1")
     return Handler(BlockTable(blocks, classes), table, tally, lambda: float(next(seconds)), 53, own_name)
 
 
@@ -87,21 +90,20 @@ def send(answering: Handler, data: bytes) -> Reply:
     return Reply(wire)
 
 
-def counted(answering: Handler) -> dict[Kind, int]:
+def counted(answering: Handler) -> dict[ReplyKind, int]:
     """What the handler has counted."""
     return dict(answering.tally.kinds())
 
 
-def ready_made(table: HotTable, data: bytes, address: bytes) -> bytes | None:
-    """The reply that the UDP loop takes from the table by itself."""
+def ready_made(table: PacketCache, data: bytes, address: bytes) -> bytes | None:
+    """The reply that the UDP loop takes from the table by itself; None where it has to ask the steps."""
     key = data[2:]
-    entry = table.common.get(key) or table.views.get(address, {}).get(key)
+    entry = table.common.get(key) or table.views.get(address, {}).get(key) or table.variant_entry(key, address)
     if entry is None:
         return None
-    tail, _, rotate = entry
+    tail, _, rotate, _ = entry
     made = rotate() if rotate is not None else tail
-    assert made is not None
-    return data[:2] + made
+    return None if made is None else data[:2] + made
 
 
 class ClusterServer:
@@ -116,15 +118,16 @@ class ClusterServer:
             topology.keys if topology is not None else (),
             topology is not None and topology.terminating_fallback,
             settings.endpoint_pod_names,
+            all_pods=True,
         )
         locator = Locator(self.state, topology.locate, topology.trust) if topology is not None else None
         step = ClusterZone(settings, topology, self.state, locator)
 
-        def view_name(address: bytes) -> Hashable:
+        def view_key(address: bytes) -> Hashable:
             return locator.locate(address).node_name if locator is not None else ""
 
         self._handlers = {
-            transport: handler(block(".", step), transport=transport, view_name=view_name)
+            transport: handler(block(".", step, variants=OF_SPELLINGS), transport=transport, view_key=view_key)
             for transport in ("udp", "tcp")
         }
 

@@ -9,10 +9,11 @@ from typing import Final
 
 from tests.support.loops import PATIENCE, eventually
 from tests.support.messages import Opt, Reply, query
-from topodns.dns.wire import HEADER_SIZE
-from topodns.edge.upstream import DnsUpstream, UpstreamLimits, open_upstream
-from topodns.resolve.course import Outcome
-from topodns.resolve.exchange import Failure, Transport
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.net.upstream.address import UpstreamLimits
+from topodns.net.upstream.client import DnsUpstream, open_upstream
+from topodns.query.deferred import Outcome
+from topodns.query.upstream import Failure, Transport
 
 UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS
 

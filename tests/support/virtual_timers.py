@@ -18,7 +18,7 @@ class VirtualTimer:
 
 
 class VirtualTimers:
-    """`Timers` of `resolve.course`: starts at 1,000 seconds, since a monotonic clock starts anywhere."""
+    """`Timers` of `query.deferred`: starts at 1,000 seconds, since a monotonic clock starts anywhere."""
 
     def __init__(self) -> None:
         self._now = 1000.0

@@ -6,12 +6,12 @@ import pytest
 
 from tests.support import distributions
 from tests.support.building import assembly, read_whole
+from topodns.app.load import load_settings, settings_from_text
 from topodns.cluster.model import Change, Replaced
-from topodns.config.load import load_settings, settings_from_text
-from topodns.edge.manifests import SUFFIXES, ManifestSource
-from topodns.resolve.audit import audit
-from topodns.settings.forward import UpstreamAddress
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.manifests.source import SUFFIXES, ManifestSource
+from topodns.plugins.forward.settings import UpstreamAddress
+from topodns.topology.audit import audit
 
 CONFIG = Path(__file__).parents[2] / "config"
 COREFILES = sorted(set(CONFIG.rglob("Corefile")) - set(distributions.COREFILES.values()))

@@ -15,14 +15,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.console import Command, commands, parse_dig
 from tests.support.demo import PORT, Demo
 from tests.support.documents import DOCUMENTS, ROOT
-from topodns.cli import main
-from topodns.cluster.topology import Reason
-from topodns.config.load import settings_from_text
-from topodns.edge.metrics import Distribution, Metrics, Published, Reading
-from topodns.listeners import Listeners
-from topodns.published import Events, readings
-from topodns.published_clusters import cluster_readings
-from topodns.settings.kubernetes import ApiSettings
+from topodns.app.cluster_metrics import cluster_readings
+from topodns.app.exposition import Metrics
+from topodns.app.listeners import Listeners
+from topodns.app.load import settings_from_text
+from topodns.app.metrics import Events, readings
+from topodns.cli.main import main
+from topodns.kube.client.settings import ApiSettings
+from topodns.metrics.registry import Distribution, Published, Reading
+from topodns.topology.select import Reason
 
 COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
 DIGS = [(name, command) for name, command in COMMANDS if command.words[0] == "dig"]
@@ -100,29 +101,14 @@ def test_every_name_of_code_that_is_named_exists(name: str) -> None:
         resolve_name(f"topodns.{each}")
 
 
-def test_the_tree_of_the_architecture_has_every_module_in_its_package() -> None:
-    """A newcomer who meets an import finds its name there, beside those that it works with."""
-    tree = DOCUMENTS["docs/architecture.md"].partition("```text\n")[2].partition("```")[0]
-    shown: dict[Path, set[str]] = {}
-    above: list[tuple[int, Path]] = []
-    for line in tree.splitlines():
-        if (entry := re.match(r"( *)(\w+)/ *", line)) and len(entry[1]) <= MAX_DEPTH:
-            depth = len(entry[1])
-            above = [each for each in above if each[0] < depth]
-            above.append((depth, above[-1][1] / entry[2] if above else Path(entry[2])))
-        shown.setdefault(above[-1][1], set()).update(re.findall(r"\w+", line))
-    modules = {path.relative_to(ROOT) for path in (ROOT / "topodns").rglob("*.py") if path.stem.strip("_") == path.stem}
-    assert {str(module) for module in modules if module.stem not in shown.get(module.parent, set())} == set()
-    assert {str(package) for package in shown if not (ROOT / package).is_dir()} == set()
-
-
-def test_the_floors_of_the_architecture_are_those_that_are_checked() -> None:
+def test_the_rooms_of_the_architecture_are_those_that_are_checked() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     (layers,) = [each["layers"] for each in tools["importlinter"]["contracts"] if each["type"] == "layers"]
-    checked = [{name.removeprefix("topodns.") for name in layer.split(" | ")} for layer in layers]
-    section = DOCUMENTS["docs/architecture.md"].partition("## Floors")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| \w* ?\| (`[^|]+`) \|", section, re.MULTILINE)
-    assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == checked[1:]  # without __main__
+    checked = [name.removeprefix("topodns.") for name in layers]
+    section = DOCUMENTS["docs/architecture.md"].partition("## Rooms")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == checked[1:]  # without __main__
+    rooms = {path.stem for path in (ROOT / "topodns").iterdir() if path.stem not in ("__init__", "__pycache__", "py")}
+    assert rooms == set(checked)
 
 
 def test_the_architecture_has_the_door_and_the_reason_of_every_library() -> None:

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from topodns.config.directives import DIRECTIVES
-from topodns.config.load import settings_from_text
+from topodns.app.load import settings_from_text
+from topodns.plugins import DIRECTIVES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "corefile.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```corefile\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
 

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.differential.differences import DIFFERENCES
-from topodns.config.directives import DIRECTIVES
+from topodns.plugins import DIRECTIVES
 
 DOCUMENT = Path(__file__).parents[2] / "docs/differences-from-coredns.md"
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)

@@ -9,8 +9,8 @@ from typing import NamedTuple, NoReturn
 import pytest
 
 from tests.support.documents import DOCUMENTS, ROOT
-from topodns import cli
-from topodns.config.node_cache.template import find_cluster_dns
+from topodns.cli import main as cli
+from topodns.nodecache.template import find_cluster_dns
 
 MANUAL = DOCUMENTS["docs/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
@@ -116,6 +116,6 @@ def test_the_variable_of_a_service_is_named_as_the_manual_says() -> None:
 
 
 def test_every_signal_that_is_heard_is_in_the_manual() -> None:
-    heard = set(SIGNAL.findall((ROOT / "topodns/app.py").read_text(encoding="utf-8")))
+    heard = set(SIGNAL.findall((ROOT / "topodns/app/server.py").read_text(encoding="utf-8")))
     rows = re.findall(r"^\| (SIG[^|]*) \|", section("Signals"), re.MULTILINE)
     assert {name for row in rows for name in SIGNAL.findall(row)} == heard

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.loops import eventually
-from topodns.edge.log_lines import MAX_PER_SECOND, LineWriter, start_logging
+from topodns.logs import MAX_PER_SECOND, LineWriter, start_logging
 
 
 class Clock:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.edge.foreign_text import LONGEST, one_line, printable
+from topodns.logs import LONGEST, one_line, printable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too, which no stream can write
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from topodns.edge.service_events import lease
+from topodns.kube.events import lease
 
 FOLDER = Path(__file__).parents[2] / "config/kubernetes"
 NEEDED = {
-    "rbac.yaml": {"/services", "/namespaces", "/nodes", "discovery.k8s.io/endpointslices"},
-    "rbac-pods.yaml": {"/pods"},
+    "rbac.yaml": {"/services", "/namespaces", "/nodes", "/pods", "discovery.k8s.io/endpointslices"},
     "rbac-multicluster.yaml": {"multicluster.x-k8s.io/serviceimports"},
 }
 EVENTS = "rbac-events.yaml"

@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from tests.support.documents import DOCUMENTS, ROOT
-from topodns.edge.tcp import TcpLimits
-from topodns.resolve.forward.limits import MAX_TOTAL
-from topodns.resolve.hot import MAX_STORED
-from topodns.settings.cache import DEFAULT_CAPACITY
-from topodns.settings.memory import SERVER
+from topodns.dnsserver.packet_cache.table import MAX_STORED
+from topodns.net.tcp_limits import TcpLimits
+from topodns.plugins.cache.setup import DEFAULT_CAPACITY
+from topodns.plugins.forward.limits import MAX_TOTAL
+from topodns.query.memory_budget import SERVER
 
 SIZING = " ".join(DOCUMENTS["docs/sizing.md"].split())
 VALUES = yaml.safe_load((ROOT / "charts/topodns/values.yaml").read_text(encoding="utf-8"))

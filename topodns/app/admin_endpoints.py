@@ -1,26 +1,35 @@
-"""What the process tells over HTTP: /health, /ready, /metrics and /explain, where the Corefile says."""
+"""HTTP endpoints of the process: /health, /ready, /metrics and /explain, at the addresses of the Corefile."""
 
+import asyncio
 import json
+import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from topodns.assembly import Generation, ListenAt
-from topodns.edge.admin_http import AdminServer, Reply, Request, Route
-from topodns.edge.exposition import CONTENT_TYPE
-from topodns.edge.metrics import Metrics
-from topodns.edge.port_sharing import Binding, Instance, leave_group
-from topodns.edge.sockets import open_tcp
-from topodns.settings.server import Address
+from topodns.app.exposition import Metrics
+from topodns.app.generation import Generation, ListenAt
+from topodns.corefile.arguments import Address
+from topodns.metrics.exposition import CONTENT_TYPE
+from topodns.metrics.scrapes import Scrapes
+from topodns.net.descriptors import Descriptors
+from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
+from topodns.net.http_server.server import AdminServer
+from topodns.net.reuseport import Binding, Instance, leave_group
+from topodns.net.sockets import open_tcp
 
 if TYPE_CHECKING:
-    from topodns.clusters import Cluster
+    from topodns.app.clusters import Cluster
 
-_LOOPBACK = ("127.", "::1", "::ffff:127.")
+
+_LOOPBACK = re.compile(r"(?:::ffff:)?127\..+|::1")  # loopback addresses as the kernel writes them
 
 
 class Admin:
-    """The HTTP side; a generation decides what is served where."""
+    """The HTTP server of the process; the active generation decides which route is served at which address."""
 
     def __init__(
         self,
@@ -28,32 +37,34 @@ class Admin:
         metrics_listen: Address | None = None,
         instance: Instance | None = None,
         waits_for: Callable[[], Iterable[str]] = tuple,
+        descriptors: Descriptors | None = None,
     ) -> None:
-        """`metrics_listen`: where they are told whatever the Corefile says. `instance`: the ports are shared.
+        """`metrics_listen`: an address of /metrics beside those of the Corefile. `instance`: the ports are shared.
 
-        `waits_for`: what keeps the process from being ready beside its clusters, a line each.
+        `waits_for`: reasons for not being ready beside the clusters, a line each. `descriptors`: None for no limit by
+        RLIMIT_NOFILE.
         """
         self._waits_for = waits_for
         self._instance = instance
-        self._metrics = metrics
+        self._scrapes = Scrapes(metrics.lines, lambda text: HttpReply(200, text, CONTENT_TYPE))
         self._metrics_listen = metrics_listen
-        self._server = AdminServer()
+        self._server = AdminServer(_limits(descriptors))
         self._was_ready = False
         self._lame = False
 
-    async def follow(self, generation: Generation) -> None:
-        """Serve what this generation asks for. Raises ListenError, with the listeners there were still serving."""
+    def follow(self, generation: Generation) -> None:
+        """Serve the routes of this generation. Raises ListenError; the previous listeners then still serve."""
         wanted = self._routes(generation)
         opened = _open((at for at in wanted if at not in self._server.addresses), self._instance)
         for at, routes in wanted.items():
             if at in opened:
-                await self._server.listen(at, opened[at], routes)
+                self._server.listen(at, opened[at], routes)
             else:
                 self._server.replace_routes(at, routes)
         self._server.close(keep=frozenset(wanted))
 
     def go_lame(self) -> None:
-        """Not ready any more; where another instance serves, who comes from now on comes to it."""
+        """Answer /ready with 503; if another instance serves, new connections go to that instance."""
         self._lame = True
         stays = self._instance.company.successor() if self._instance is not None else None
         if stays is not None:
@@ -78,29 +89,38 @@ class Admin:
             _at(wanted, self._metrics_listen)["/metrics"] = self._exposition
         return wanted
 
-    def _exposition(self, request: Request) -> Reply:
-        return Reply(200, self._metrics.exposition(), CONTENT_TYPE)
+    def _exposition(self, request: HttpRequest) -> "asyncio.Future[HttpReply]":
+        return self._scrapes.latest()
 
     def _readiness(self, generation: Generation, continuously: bool) -> Route:
-        def ready(request: Request) -> Reply:
+        def ready(request: HttpRequest) -> HttpReply:
             if self._lame:
-                return Reply(503, b"Shutting down")
+                return HttpReply(503, b"Shutting down")
             waiting = [*self._waits_for(), *unready(generation.clusters)]
             if waiting and (continuously or not self._was_ready):
-                return Reply(503, "\n".join(waiting).encode())
+                return HttpReply(503, "\n".join(waiting).encode())
             self._was_ready = True
-            return Reply(200, b"OK")
+            return HttpReply(200, b"OK")
 
         return ready
 
 
 def unready(clusters: "Iterable[Cluster]") -> list[str]:
-    """What is still waited for and, where it is denied or cannot be reached, why; a line a cluster."""
-    return [
-        f"kubernetes: waiting for {', '.join(cluster.waiting_for())}"
-        for cluster in clusters
-        if not cluster.state.synced
-    ]
+    """Reasons for not being ready: a line for each unsynced cluster and for each kind that topology lacks."""
+    lines = []
+    for cluster in clusters:
+        if not cluster.state.synced:
+            lines.append(f"kubernetes: waiting for {', '.join(cluster.waiting_for())}")
+        lines += [f"kubernetes: topology lacks {line}" for line in cluster.lacks()]
+    return lines
+
+
+def _limits(descriptors: Descriptors | None) -> AdminLimits:
+    """The limits of one listener: a third of the descriptors, as /health, /ready and /metrics have a port each."""
+    limits = AdminLimits()
+    if descriptors is None:
+        return limits
+    return replace(limits, connections=min(limits.connections, max(1, descriptors.http // 3)))
 
 
 def _open(addresses: Iterable[ListenAt], instance: Instance | None) -> dict[ListenAt, list[socket.socket]]:
@@ -116,27 +136,53 @@ def _open(addresses: Iterable[ListenAt], instance: Instance | None) -> dict[List
     return opened
 
 
-def _healthy(request: Request) -> Reply:
-    return Reply(200, b"OK")
+def _healthy(request: HttpRequest) -> HttpReply:
+    return HttpReply(200, b"OK")
 
 
-def explain_route(generation: Generation) -> Route:
-    """Answers /explain, to loopback only."""
+def explain_route(generation: Generation) -> Callable[[HttpRequest], HttpReply]:
+    """The handler of /explain, for programs on loopback only."""
 
-    def explain(request: Request) -> Reply:
-        # It tells where Pods run; whoever may `kubectl port-forward` or exec comes from loopback.
-        if not request.peer.startswith(_LOOPBACK):
-            return Reply(403, b"only from loopback: kubectl port-forward, or exec\n")
-        # Imported here: what explains knows all of clusters, and takes 6 MB that a node's cache would never use.
-        from topodns.explain import Unexplained, explain_request
+    def explain(request: HttpRequest) -> HttpReply:
+        # The reply shows on which Nodes Pods run; `kubectl port-forward` and exec connect from loopback.
+        if not _LOOPBACK.fullmatch(request.peer):
+            return HttpReply(403, b"only from loopback: kubectl port-forward, or exec\n")
+        if refused := _of_a_page(request.headers):
+            return HttpReply(403, f"not to web pages: {refused}\n".encode())
+        # Imported here: `app.explain` imports all cluster modules, 6 MB that a node-cache would never use.
+        from topodns.app.explain import Unexplained, explain_request
 
         try:
             explanation = explain_request(generation.clusters, request.arguments)
         except Unexplained as problem:
-            return Reply(400, f"{problem}\n".encode())
-        return Reply(200, json.dumps(explanation.as_dict()).encode(), "application/json")
+            return HttpReply(400, f"{problem}\n".encode())
+        return HttpReply(200, json.dumps(explanation.as_dict()).encode(), "application/json")
 
     return explain
+
+
+def _of_a_page(headers: Mapping[str, str]) -> str:
+    """Why the request seems to come from a web page, maybe of a foreign site in a browser on loopback; or "".
+
+    `Origin` and `Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/) reveal a page of another site, `Host` a page
+    whose name resolves to 127.0.0.1 (DNS rebinding).
+    """
+    if "origin" in headers:
+        return "the request has an Origin"
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return "the request is of another site"
+    if not _is_loopback(headers.get("host", "localhost")):
+        return "the Host is none of loopback"
+    return ""
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether `NAME`, `ADDRESS` or `[ADDRESS]`, with or without `:PORT`, is localhost or a loopback address."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _at(wanted: dict[ListenAt, dict[str, Route]], address: Address) -> dict[str, Route]:

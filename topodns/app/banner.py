@@ -1,4 +1,4 @@
-"""What the commands that serve have in common: the banner, the version, and signals before there is a loop."""
+"""Shared by the serving commands: banner, version text, and signal handling before the event loop runs."""
 
 import platform
 import signal
@@ -6,23 +6,23 @@ import sys
 from collections.abc import Mapping
 
 from topodns import __version__
-from topodns.config.directives import DIRECTIVES
-from topodns.settings.server import Settings
+from topodns.dnsserver.settings import Settings
+from topodns.plugins import DIRECTIVES
 
 
 def version_text() -> str:
-    """The program's version, and what it runs on."""
+    """The program's version and platform."""
     system = f"{platform.system().lower()}/{platform.machine()}"
     return f"topodns-{__version__}\n{system}, python {platform.python_version()}"
 
 
 def plugins_text() -> str:
-    """The directives, a line each, as CoreDNS lists its plugins."""
+    """The directives, a line each, in the format of `coredns -plugins`."""
     return "\n".join(f"dns.{name}" for name in sorted(DIRECTIVES))
 
 
 def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
-    """As CoreDNS: each key with its port, then the version."""
+    """Print each key with its port, then the version, as CoreDNS does."""
     lines = []
     for block in settings.blocks:
         for key in block.keys:
@@ -34,11 +34,14 @@ def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> No
 
 
 def print_nothing(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
-    """`-quiet`."""
+    """The banner of `-quiet`: none."""
 
 
 def mind_signals() -> None:
-    """Until the server minds them itself: a signal for a server must not kill one that is about to start."""
+    """Handle signals until the server does: SIGTERM exits with 0, and SIGHUP, SIGUSR1 and SIGUSR2 are ignored.
+
+    By default, each of these would kill a server that is about to start.
+    """
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     for ignored in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(ignored, signal.SIG_IGN)

@@ -1,4 +1,7 @@
-"""What feeds clusters: started, kept or ended at a reload, and waited for until they are known. Part of the app."""
+"""Lifecycle of the clusters of each generation: feeds kept over reloads, index warming, topology audits.
+
+It imports no cluster module at run time, only the types of `app.clusters`: a Corefile may have no cluster.
+"""
 
 import asyncio
 import gc
@@ -6,29 +9,32 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import TYPE_CHECKING, Final
 
-from topodns.cluster.facts import Fact
+from topodns.app.generation import Generation
+from topodns.app.index_warmer import Warmer
+from topodns.dependency import EVERYTHING, Fact
 
 if TYPE_CHECKING:
-    from topodns.clusters import Cluster, Feed
+    from topodns.app.clusters import Cluster, Feed
 
 log = logging.getLogger(__name__)
 
-REMIND_EVERY: Final = 0.5  # seconds between lines in the log while nothing is served yet, as CoreDNS
+
+REMIND_EVERY: Final = 0.5  # seconds between log lines while the start waits for the first sync, as CoreDNS
 
 Work = Coroutine[None, None, None]
 
 
 class Feeding:
-    """The feeds that are at work, each with its tasks. `start` makes a task of some work, under this name."""
+    """The running feeds (cluster state and its source), each with its tasks. `start` creates a named task."""
 
     def __init__(self, start: Callable[[Work, str], asyncio.Task[None]]) -> None:
         self._start = start
         self._tasks: dict[Feed, list[asyncio.Task[None]]] = {}
 
     async def begin(self, feeds: "Iterable[Feed]") -> None:
-        """Set those to work that are not: read the manifests, find out how each API server is reached, follow both.
+        """Start those that do not run: read manifests or connection settings of API servers, then start the tasks.
 
-        Raises ApiError; `keep_only` tidies up then.
+        Raises ApiError; `keep_only` cleans up after it.
         """
         fresh = [feed for feed in feeds if feed not in self._tasks]
         self._tasks.update((feed, []) for feed in fresh)
@@ -38,24 +44,24 @@ class Feeding:
             self._tasks[feed] += [self._start(work, name) for name, work in feed.works()]
 
     async def keep_only(self, feeds: "Collection[Feed]") -> None:
-        """End the work of all others, and their connections."""
+        """End the tasks of all other feeds and close their connections."""
         ending = {feed: self._tasks.pop(feed) for feed in list(self._tasks) if feed not in feeds}
         await end_tasks([task for tasks in ending.values() for task in tasks])
         for feed in ending:
-            await feed.close()  # a task that was ended before its first step has not
+            await feed.close()  # a task that was cancelled before its first step has closed nothing
 
 
 async def end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel them, and return when they are through."""
+    """Cancel the tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def await_sync(clusters: "Iterable[Cluster]") -> None:
-    """Return once all of these are known, or have had their `startup_timeout`.
+    """Return once all of these are synced, or after the longest `startup_timeout`.
 
-    Their feeds are at work, and nobody is in charge of them: until this returns nobody is told of what they learn.
+    Their feeds run, but their generation is not active: until this returns, a change invalidates no answers.
     """
     fed = [cluster for cluster in clusters if cluster.feed.arrives_late]
     if not fed:
@@ -68,8 +74,8 @@ async def await_sync(clusters: "Iterable[Cluster]") -> None:
 
     for cluster in fed:
         cluster.feed.changed = look
-    look(frozenset())  # it may be known already
-    gc.disable()  # all that is made now stays, and looking at it would take longer than a query may
+    look(frozenset())  # the clusters may be synced already
+    gc.disable()  # the objects made now stay alive; collecting them would delay queries for too long
     try:
         await _wait(synced, fed)
     finally:
@@ -92,3 +98,121 @@ async def _set_soon(event: asyncio.Event) -> bool:
             return await event.wait()
     except TimeoutError:
         return False
+
+
+AUDIT_AFTER: Final = 0.5  # seconds: one audit for a burst of changes
+
+Start = Callable[[Coroutine[None, None, None], str], asyncio.Task[None]]
+
+
+class NotKnown(Exception):
+    """The clusters of a new Corefile were not read in time; the message names the missing kinds."""
+
+
+class ClusterCare:
+    """Manages the clusters of the active generation.
+
+    `start` creates a named task; `forget` drops stored answers that depend on changed facts.
+    """
+
+    def __init__(self, start: Start, forget: Callable[[frozenset[Fact]], None]) -> None:
+        self._feeding = Feeding(start)
+        self._forget = forget
+        self._clusters: list[Cluster] = []  # of the active generation
+        self._warmer = Warmer(())
+        self._audit_due: asyncio.TimerHandle | None = None
+        self._found: frozenset[str] = frozenset()
+
+    @property
+    def feeds(self) -> "list[Feed]":
+        """The feeds of the active generation, which the next one may reuse."""
+        return [cluster.feed for cluster in self._clusters]
+
+    async def begin(self, generation: Generation) -> None:
+        """Start the new feeds. Raises ApiError; after that, or if `take_over` does not follow, call `give_up`."""
+        await self._feeding.begin(generation.feeds)
+
+    async def await_known(self, generation: Generation) -> None:
+        """Wait for the new clusters to sync, for `startup_timeout` at most.
+
+        Raises NotKnown where a kind that is known now would be lost: an API server may be gone for a day.
+        """
+        fresh = self._fresh(generation)
+        await await_sync(fresh)
+        for old in self._clusters:
+            if old.feed not in generation.feeds:
+                for new in fresh:
+                    _refuse_to_forget(old, new)
+
+    async def give_up(self, generation: Generation) -> None:
+        """Roll back `begin`: stop the feeds that only the rejected generation has."""
+        await self._feeding.keep_only(self.feeds)
+        if self._fresh(generation):  # free the rejected state, once no traceback refers to it
+            asyncio.get_running_loop().call_soon(settle_memory)
+
+    def take_over(self, generation: Generation) -> None:
+        """Make this generation the active one: changes in its clusters invalidate answers from now on."""
+        for cluster in self._fresh(generation):
+            cluster.feed.changed = self.changed
+        self._clusters = generation.clusters
+        self._warmer = Warmer(cluster.state for cluster in generation.clusters)
+
+    async def settle(self) -> None:
+        """End the feeds that the active generation does not use, and schedule an audit."""
+        await self._feeding.keep_only(self.feeds)
+        self._schedule_audit()
+
+    def work(self) -> Coroutine[None, None, None]:
+        """The background work of one generation: index warming."""
+        return self._warmer.run()
+
+    async def close(self) -> None:
+        await self._feeding.keep_only(())
+
+    def changed(self, facts: frozenset[Fact]) -> None:
+        """Drop the answers that depend on these facts; schedule warming and an audit."""
+        self._forget(facts)
+        self._warmer.rouse()
+        self._schedule_audit()
+        if EVERYTHING in facts:
+            gc.freeze()  # objects of a list stay alive; collecting them again and again would delay queries
+
+    def _fresh(self, generation: Generation) -> "Collection[Cluster]":
+        known = self.feeds
+        return [cluster for cluster in generation.clusters if cluster.feed not in known]
+
+    def _schedule_audit(self) -> None:
+        if self._audit_due is None:
+            self._audit_due = asyncio.get_running_loop().call_later(AUDIT_AFTER, self._audit)
+
+    def _audit(self) -> None:
+        """Log problems of topology keys and EndpointSlices that are new since the last audit, and write Events."""
+        self._audit_due = None
+        found: set[str] = set()
+        for cluster in self._clusters:
+            findings = list(cluster.audit())
+            found.update(map(str, findings))
+            found.update(cluster.notices())
+            if cluster.feed.event_writer is not None:
+                cluster.feed.event_writer.report(findings)
+        for line in sorted(found - self._found):
+            log.warning("plugin/topology: %s", line)
+        self._found = frozenset(found)
+        if any(cluster.state.contradictions.pending for cluster in self._clusters):
+            self._schedule_audit()
+
+
+def _refuse_to_forget(old: "Cluster", new: "Cluster") -> None:
+    forgotten = sorted((old.state.known & new.state.needed) - new.state.known)
+    if forgotten and new.is_instead_of(old):
+        raise NotKnown(f"kubernetes: {', '.join(forgotten)}: known now, but could not be read anew")
+
+
+def settle_memory() -> None:
+    """Free the previous generation, and exempt the active one from garbage collection.
+
+    A full collection over the objects of a large cluster would delay queries by 100 ms and more.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

@@ -1,23 +1,112 @@
-"""The metrics of clusters: what is held of them, how old it is, whose topology wishes are wrong."""
+"""Metrics of clusters: objects held, age of the state, invalid topology keys, requests to API servers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import attrgetter
+from typing import Final
 
-from topodns.cluster.policy import InvalidPolicy
-from topodns.clusters import Cluster, ClusterMaker
-from topodns.edge.manifests import ManifestSource
-from topodns.edge.metrics import Published, Reading
-from topodns.published_api import api_readings, request_readings
-
-MAX_NAMED = 100  # Services named in a metric; the log names them all
+from topodns.app.clusters import Cluster, ClusterMaker
+from topodns.cluster.topology_keys import InvalidPolicy
+from topodns.kube.client.counters import BUCKETS as REQUEST_BUCKETS
+from topodns.kube.client.counters import RequestTally
+from topodns.kube.informer.informer import ApiSource
+from topodns.kube.informer.state_writer import BUCKETS, Latencies
+from topodns.kube.informer.sync_state import Progress
+from topodns.kube.manifests.source import ManifestSource
+from topodns.metrics.registry import Distributions, Published, Reading
 
 Clusters = Callable[[], Iterable[Cluster]]
 Rows = Iterable[tuple[tuple[str, ...], float]]
 
+_COUNTERS: Final = (
+    ("topodns_relists", "Whole lists taken in after the first.", "relists"),
+    ("topodns_resync_repairs", "Objects that a list showed to be other than held: events were lost.", "repairs"),
+    ("topodns_decode_errors", "Objects that could not be read.", "decode_errors"),
+    ("topodns_watch_events", "Changes taken in.", "events"),
+)
+
+
+def api_readings(clusters: Clusters) -> Iterator[Published]:
+    """Metrics of the watches of the clusters, which are looked up at scrape time."""
+    for name, documentation, attribute in _COUNTERS:
+        yield Reading(name, documentation, "counter", ("kind",), _summed(clusters, attribute))
+    yield Reading(
+        "topodns_watch_failing",
+        "Kinds whose last request failed; status 0 is no response.",
+        "gauge",
+        ("kind", "verb", "status"),
+        lambda: [(labels, 1.0) for labels in _failing(clusters)],
+    )
+    yield Distributions(
+        "coredns_kubernetes_dns_programming_duration_seconds",
+        "Time from a change of a Service's endpoints in the cluster to its being served.",
+        ("service_kind",),
+        BUCKETS,
+        lambda: _latencies(clusters),
+    )
+
+
+def request_readings(tally: RequestTally) -> Iterator[Published]:
+    """Metrics of all requests to API servers, under client-go's names as CoreDNS has them."""
+    yield Reading(
+        "coredns_kubernetes_rest_client_requests",
+        "Requests to API servers.",
+        "counter",
+        ("code", "method", "host"),
+        tally.results.items,
+    )
+    yield Distributions(
+        "coredns_kubernetes_rest_client_request_duration_seconds",
+        "Time from a request to an API server to the head of its response.",
+        ("verb", "host"),
+        REQUEST_BUCKETS,
+        lambda: [(labels, found.slots, found.seconds) for labels, found in tally.durations.items()],
+    )
+
+
+def _sources(clusters: Clusters) -> Iterator[ApiSource]:
+    return (cluster.source for cluster in clusters() if isinstance(cluster.source, ApiSource))
+
+
+def _progress(clusters: Clusters) -> Iterator[Progress]:
+    return (progress for source in _sources(clusters) for progress in source.progress)
+
+
+def _summed(clusters: Clusters, attribute: str) -> Callable[[], Rows]:
+    value_of = attrgetter(attribute)
+
+    def read() -> Rows:
+        sums: Counter[tuple[str, ...]] = Counter()
+        for progress in _progress(clusters):
+            sums[(progress.resource.kind,)] += value_of(progress)
+        return sums.items()
+
+    return read
+
+
+def _failing(clusters: Clusters) -> set[tuple[str, str, str]]:
+    return {
+        (progress.resource.kind, progress.trouble.verb, str(progress.trouble.status))
+        for progress in _progress(clusters)
+        if progress.trouble is not None
+    }
+
+
+def _latencies(clusters: Clusters) -> Iterator[tuple[tuple[str, ...], list[int], float]]:
+    merged: dict[str, Latencies] = {}
+    for source in _sources(clusters):
+        for kind, latencies in source.latencies.items():
+            merged.setdefault(kind, Latencies()).add(latencies)
+    for kind, latencies in merged.items():
+        yield (kind,), latencies.slots, latencies.seconds
+
+
+MAX_NAMED = 100  # label values of a metric of Services or slices; the log names all
+
 
 def cluster_readings(clusters: Clusters, maker: ClusterMaker) -> list[Published]:
-    """Everything that is read at scrape time of these clusters, and of what their maker counts for all there were."""
+    """All metrics of these clusters, read at scrape time, and of the counters of `maker` for all clusters so far."""
     return [*_states(clusters, maker), *api_readings(clusters), *request_readings(maker.requests)]
 
 
@@ -39,6 +128,20 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         "gauge",
         ("namespace", "service"),
         lambda: _invalid(clusters),
+    )
+    yield Reading(
+        "topodns_slice_contradictions",
+        f"EndpointSlices that say wrongly where a Pod is, and locate nobody; at most {MAX_NAMED} of them.",
+        "gauge",
+        ("namespace", "slice"),
+        lambda: _contradicted(clusters),
+    )
+    yield Reading(
+        "topodns_pod_waits",
+        "Queries that waited for the Pod that they are from to become known, or could not, by what became of them.",
+        "counter",
+        ("outcome",),
+        lambda: _pod_waits(clusters),
     )
     yield Reading(
         "topodns_service_events",
@@ -108,3 +211,16 @@ def _invalid(clusters: Clusters) -> Rows:
         if isinstance(policy, InvalidPolicy)
     ]
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
+
+
+def _contradicted(clusters: Clusters) -> Rows:
+    names = {(key.namespace, key.name) for cluster in clusters() for key in cluster.state.contradictions.found()}
+    return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
+
+
+def _pod_waits(clusters: Clusters) -> Rows:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cluster in clusters():
+        if cluster.pod_wait is not None:
+            counts.update({(outcome,): times for outcome, times in cluster.pod_wait.counts.items()})
+    return counts.items()

@@ -1,44 +1,57 @@
-"""The clusters of `kubernetes` directives: what each one knows, what feeds it, who finds its clients. Nothing runs yet.
+"""The clusters of `kubernetes` directives: state, feed and client locator of each. Nothing is started here.
 
-A `Feed` may outlive the generation that it was made for: where the next Corefile asks for the same one, it goes on, and
-a reload costs neither a list nor a moment in which less is known.
+A `Feed` may outlive its generation: where the next Corefile needs the same feed, it keeps running, and a reload costs
+neither a list nor a moment with less state.
 """
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from typing import Final
 
-from topodns.cluster.facts import Fact
-from topodns.cluster.locate import Locator
+from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, Kind, Replaced
-from topodns.cluster.policy import KeySource
-from topodns.cluster.selector import Selector
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology import OnInvalid
-from topodns.edge.api_source import ApiSource, Resource, needed_kinds, resources
-from topodns.edge.file_watch import watch_files
-from topodns.edge.kube_api import OURS, KubeApi, RequestTally, connect
-from topodns.edge.manifests import ManifestSource
-from topodns.edge.service_events import NAMESPACE, EventWriter
-from topodns.resolve.audit import Finding, audit
-from topodns.resolve.rosters import Rosters
-from topodns.settings.kubernetes import ApiSettings, KubernetesSettings
-from topodns.settings.topology import TopologySettings
-from topodns.settings.view import View
+from topodns.cluster.topology_keys import KeySource
+from topodns.dependency import Fact
+from topodns.files.watch import watch_files
+from topodns.kube.client import connect
+from topodns.kube.client.contract import KubeApi
+from topodns.kube.client.counters import RequestTally
+from topodns.kube.client.credentials import OURS
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.events.lease import NAMESPACE
+from topodns.kube.events.recorder import EventWriter
+from topodns.kube.informer.informer import ApiSource
+from topodns.kube.informer.resources import Resource
+from topodns.kube.manifests.source import ManifestSource
+from topodns.net.loop_timers import LoopTimers
+from topodns.plugins.kubernetes.pod_wait import PodWait
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
+from topodns.plugins.topology import TopologySettings
+from topodns.plugins.view.setup import View
+from topodns.query.label_limiter import LabelLimiters
+from topodns.topology.audit import Finding, audit
+from topodns.topology.client_locator import Locator, Method
+from topodns.topology.select import OnInvalid
+
+_FORBIDDEN: Final = 403
+_OR_ELSE: Final[Mapping[Kind, str]] = {"Pod": ", or `locate` goes without pods"}
 
 
 @dataclass(frozen=True, slots=True)
 class FeedSettings:
-    """All that a feed is made of. Whatever else a Corefile says of a cluster is only about how it is answered for."""
+    """All settings of a feed. The other settings of a cluster in a Corefile only affect its answers."""
 
     api: ApiSettings | None
     manifests: tuple[str, ...]
     labels: Selector | None
     needed: frozenset[Kind]
-    resources: tuple[Resource, ...]  # what an API server is asked for
+    resources: tuple[Resource, ...]  # to list and watch at an API server
     key_sources: tuple[KeySource, ...]
     terminating_fallback: bool
     pod_names: bool
@@ -46,12 +59,12 @@ class FeedSettings:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Equal for two feeds that are read from the same place, though not the same of it."""
+        """Equal for two feeds of the same source, even if they read different objects of it."""
         return self.api, self.manifests
 
 
 def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> FeedSettings:
-    """What these two directives ask of a feed."""
+    """The settings of the feed that these two directives need."""
     return FeedSettings(
         api=kubernetes.api,
         manifests=kubernetes.manifests,
@@ -66,10 +79,10 @@ def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | N
 
 
 class Feed:
-    """A cluster's state and what keeps it up to date: the manifests, or the API server that `connecting` leads to.
+    """A cluster's state and the source that keeps it current: manifests, or the API server of `connecting`.
 
-    `changed` is called with the facts that a change touched, in the same turn of the loop; it is whoever's who is in
-    charge, and until somebody is, nobody's.
+    `changed` is called with the facts (dependencies of answers) that a change touched, in the same turn of the event
+    loop. The owner of the active generation sets it; before, it does nothing.
     """
 
     def __init__(
@@ -81,10 +94,15 @@ class Feed:
     ) -> None:
         self.settings = settings
         self.state = ClusterState(
-            settings.needed, settings.key_sources, settings.terminating_fallback, settings.pod_names
+            settings.needed,
+            settings.key_sources,
+            settings.terminating_fallback,
+            settings.pod_names,
+            all_pods=settings.api is not None and settings.labels is None,
         )
+        self.pod_wait = PodWait(LoopTimers(), lambda: self.state.knows_all_pods and self.state.synced)
         self.changed: Callable[[frozenset[Fact]], None] = lambda facts: None
-        self.event_writer = event_writer  # where there are topology keys, and an API server to tell of their flaws
+        self.event_writer = event_writer  # writes Events about invalid topology keys; None without an API server
         self.source: ManifestSource | ApiSource
         if connecting is None:
             self.source = ManifestSource(settings.manifests, self._take_in, settings.labels)
@@ -93,18 +111,18 @@ class Feed:
 
     @property
     def arrives_late(self) -> bool:
-        """Whether it is worth waiting for: it is not all there when `begin` returns."""
+        """Whether the first state arrives after `begin` returns, so that a start waits for it."""
         return isinstance(self.source, ApiSource)
 
     async def begin(self) -> None:
-        """Read the manifests, or find out how the API server is reached. Raises ApiError."""
+        """Read the manifests, or the connection settings of the API server. Raises ApiError."""
         if isinstance(self.source, ApiSource):
             await self.source.connect()
         else:
             await self.source.load_gently()
 
     def works(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """What goes on in the background once it has begun, with a name for its task."""
+        """The background work after `begin`, with the name of each task."""
         if isinstance(self.source, ApiSource):
             yield "api", self.source.run()
             if self.event_writer is not None:
@@ -113,15 +131,16 @@ class Feed:
             yield "manifests", self.source.run(watch_files(self.source.paths))
 
     async def close(self) -> None:
-        """End its connections; what it works has ended."""
+        """Close the connections; the tasks of `works` must have ended."""
         if isinstance(self.source, ApiSource):
             await self.source.close()
 
     def _publish(self, facts: frozenset[Fact]) -> None:
         self.changed(facts)
+        self.pod_wait.wake(facts)
 
     def _take_in(self, change: Change) -> Iterator[None]:
-        """Take a change of the manifests in, a large one a little with each step."""
+        """Apply a change of the manifests, a large one in small steps."""
         for facts in _taken_in(self.state, change):
             if facts:
                 self._publish(facts)
@@ -130,14 +149,14 @@ class Feed:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cluster:
-    """One `kubernetes` directive: its settings and its `topology`'s, its feed, and who finds its clients."""
+    """One `kubernetes` directive: its settings and those of its `topology`, its feed, and its client locator."""
 
     kubernetes: KubernetesSettings
     topology: TopologySettings | None
     feed: Feed
     locator: Locator | None
-    view: View | None = None  # of the server block, that answers only some questions for this cluster
-    rosters: Rosters = field(default_factory=Rosters)
+    view: View | None = None  # of the server block, which answers only some queries from this cluster
+    rosters: LabelLimiters = field(default_factory=LabelLimiters)  # the label limiter
 
     @property
     def state(self) -> ClusterState:
@@ -147,34 +166,55 @@ class Cluster:
     def source(self) -> ManifestSource | ApiSource:
         return self.feed.source
 
+    @property
+    def pod_wait(self) -> PodWait | None:
+        """The wait of unlocated clients for their Pod to become known; None unless `locate` has pods."""
+        return self.feed.pod_wait if self.topology is not None and Method.PODS in self.topology.locate else None
+
     def is_instead_of(self, other: "Cluster") -> bool:
-        """Whether both are read from the same place, or answer for the same names: of another place, or misspelt."""
+        """Whether both have the same source, or a common origin: the source may have moved, or be misspelt."""
         same_names = not set(self.kubernetes.origins).isdisjoint(other.kubernetes.origins)
         return same_names or self.feed.settings.place == other.feed.settings.place
 
     def waiting_for(self) -> Iterable[str]:
-        """What is not known yet and, where it is denied or cannot be reached, why."""
+        """The kinds that are not synced yet, with the reason where a request was denied or failed."""
         if isinstance(self.source, ApiSource):
             return self.source.waiting_for()
         return (f"{', '.join(self.state.unsynced)}: manifest files that cannot be read: {self.source.files_bad}",)
 
+    def lacks(self) -> Iterator[str]:
+        """A line for each kind that `topology` needs and was denied from the start: the failure, and the RBAC rule."""
+        if self.topology is None or not isinstance(self.source, ApiSource):
+            return
+        for progress in self.source.denied():
+            resource = progress.resource
+            if resource.kind in self.topology.placing_kinds:
+                refused = progress.trouble is None or progress.trouble.status == _FORBIDDEN
+                grant = f"; the ClusterRole needs {resource.rule}{_OR_ELSE.get(resource.kind, '')}" if refused else ""
+                yield f"{progress.describe()}{grant}"
+
+    def notices(self) -> Iterator[str]:
+        """Further lines for the log: EndpointSlices with a wrong Node for a Pod."""
+        for key, problem in self.state.contradictions.found().items():
+            yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates nobody"
+
     def audit(self) -> Iterator[Finding]:
-        """What is wrong with its Services' topology wishes now."""
+        """The present problems of its Services' topology keys."""
         if self.topology is not None:
             yield from audit(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
 
 
 def load_manifests(clusters: Iterable[Cluster]) -> None:
-    """Read all manifests at once: for whoever has nothing else to do meanwhile."""
+    """Read all manifests in one go, blocking: for commands that serve no queries."""
     for cluster in clusters:
         if isinstance(cluster.source, ManifestSource):
             cluster.source.load()
 
 
 class ClusterMaker:
-    """Makes clusters. `requests` and `service_events` (by outcome) count for all of them together.
+    """Creates clusters. `requests` and `service_events` (by outcome) are the counters of all of them together.
 
-    This process runs on `own_node` ("" unknown), has `own_addresses` (packed), and holds Leases as `holder`.
+    This process runs on the Node `own_node` ("" unknown), has `own_addresses` (packed), and holds Leases as `holder`.
     """
 
     def __init__(self, own_node: str, own_addresses: frozenset[bytes], holder: str, rng: Random) -> None:
@@ -184,7 +224,7 @@ class ClusterMaker:
         self._rng = rng
         self.requests = RequestTally()
         self.service_events: Counter[str] = Counter()
-        self._rosters = Rosters()
+        self._rosters = LabelLimiters()
 
     def make(
         self,
@@ -193,9 +233,9 @@ class ClusterMaker:
         view: View | None,
         spare: list[Feed],
     ) -> Cluster:
-        """The cluster of these directives, on the first feed of `spare` that is as they ask, which leaves the list.
+        """The cluster of these directives, with the first feed of `spare` of equal settings, which leaves the list.
 
-        Else on a feed of its own that knows nothing yet.
+        If there is none, with a new feed and an empty state.
         """
         settings = feed_settings(kubernetes, topology)
         feed = _taken_over(settings, spare) or self._feed(settings)
@@ -222,7 +262,7 @@ def _taken_over(settings: FeedSettings, spare: list[Feed]) -> Feed | None:
 
 
 def _taken_in(state: ClusterState, change: Change) -> Iterator[frozenset[Fact]]:
-    """The facts that each step touched."""
+    """Apply the change; yields the facts that each step touched."""
     now = int(time.time())
     if not isinstance(change, Replaced):
         yield state.apply(change, now)

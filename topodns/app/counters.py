@@ -1,23 +1,21 @@
-"""The counts of the whole process that no tally has: every generation goes on with them, so that no counter falls.
+"""Counters of the process beside the tallies (query counters): all generations share them, so that no counter falls.
 
-Plain numbers by CoreDNS's labels; `published_resolver` says under which names.
+Plain numbers by CoreDNS's labels; `forward_metrics` and `plugin_metrics` have the metric names.
 """
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from topodns.edge.upstream import Counts
-from topodns.resolve.cache import CacheCounts, zones_label
-from topodns.resolve.exchange import Transport
-from topodns.resolve.forward import ForwardCounts, InFlight
-from topodns.resolve.loop import LoopCounts
-from topodns.resolve.part_counts import AutopathCounts, Dns64Counts, TemplateCounts
-from topodns.resolve.tally import server_label
-from topodns.settings.server import ServerBlock
-
-Connections = defaultdict[Transport, Counts]
-"""What the connections to one upstream have seen, by transport."""
+from topodns.dnsserver.settings import ServerBlock
+from topodns.net.upstream.address import Counts, UdpSockets
+from topodns.net.upstream.client import Connections
+from topodns.plugins.cache.setup import CacheCounts, zones_label
+from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.loop import LoopCounts
+from topodns.query.counters import server_label
+from topodns.query.plugin_counts import AutopathCounts, Dns64Counts, TemplateCounts
 
 
 class CacheLabels(NamedTuple):
@@ -33,10 +31,11 @@ class ServerLabels(NamedTuple):
 
 @dataclass(eq=False)
 class Counted:
-    """Each entry is made when it is first asked for."""
+    """The counters by subject. Each entry is created at its first use."""
 
     forward: ForwardCounts = field(default_factory=ForwardCounts)
     in_flight: InFlight = field(default_factory=InFlight)
+    udp_sockets: UdpSockets = field(default_factory=UdpSockets)  # of all upstreams
     connections: defaultdict[str, Connections] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(Counts))
     )  # by upstream: its address as `to` shows it
@@ -45,6 +44,11 @@ class Counted:
     templates: defaultdict[ServerLabels, TemplateCounts] = field(default_factory=lambda: defaultdict(TemplateCounts))
     autopath: defaultdict[str, AutopathCounts] = field(default_factory=lambda: defaultdict(AutopathCounts))
     dns64: defaultdict[str, Dns64Counts] = field(default_factory=lambda: defaultdict(Dns64Counts))
+
+    def bound_udp_sockets(self, most: int) -> None:
+        """Limit the sockets of queries to upstreams, and the queries in flight, so that each of these gets a socket."""
+        self.udp_sockets.most = most
+        self.in_flight.bound(self.udp_sockets.questions)
 
 
 def servers_of(block: ServerBlock) -> tuple[str, ...]:
@@ -58,6 +62,6 @@ def view_label(block: ServerBlock) -> str:
 
 
 def cache_labels(block: ServerBlock, server: str) -> CacheLabels:
-    """Of the cache of a block, which has one."""
+    """The labels of the cache of a block, which must have one."""
     assert block.cache is not None
     return CacheLabels(server, zones_label(block.cache), view_label(block))

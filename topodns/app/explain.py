@@ -1,6 +1,6 @@
-"""Why a client is told what it is told: asks the real step with a real question and says what it went by.
+"""Explains the reply to a client: runs the real `kubernetes` plugin on a query and reports each decision.
 
-One module for both ways in: the command line loading manifests itself, and /explain of a running server.
+Shared by the command line, which loads manifests itself, and /explain of a running server.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,31 +9,31 @@ from ipaddress import IPv6Address, ip_address
 from random import Random
 from typing import Final
 
-from topodns.assembly import Assembly, Machine
-from topodns.cluster.locate import Claim, Locator
+from topodns.app.clusters import Cluster, load_manifests
+from topodns.app.generation import Assembly, Machine
 from topodns.cluster.model import Kind, ObjectKey
-from topodns.cluster.policy import InvalidPolicy, Policy
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology import Location, Reason
-from topodns.clusters import Cluster, load_manifests
-from topodns.config.qtypes import parse_qtype
-from topodns.dns.message import RCODE_NAMES, TYPE_NAMES, Edns, Query, RRClass
-from topodns.dns.names import BadName, Name, is_subdomain, name_text, name_wire, parse_name
-from topodns.dns.presentation import record_lines
-from topodns.dns.wire_write import MAX_TCP_PAYLOAD
-from topodns.edge.api_source import ApiSource
-from topodns.edge.manifests import ManifestSource
-from topodns.resolve.chain import Host
-from topodns.resolve.cluster_zone import ClusterZone
-from topodns.resolve.step import Client, Resolution
-from topodns.resolve.view.filter import ViewFilter
-from topodns.settings.server import Settings
-from topodns.settings.view import View
+from topodns.cluster.topology_keys import InvalidPolicy, Policy
+from topodns.dns.dnslib_text import record_lines
+from topodns.dns.message import Edns, Query
+from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
+from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, RRClass, parse_qtype
+from topodns.dns.wire_writer import MAX_TCP_PAYLOAD
+from topodns.dnsserver.chain import Host
+from topodns.dnsserver.settings import Settings
+from topodns.kube.informer.informer import ApiSource
+from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.view.handler import ViewFilter
+from topodns.plugins.view.setup import View
+from topodns.query.plugin import Client, Resolution
+from topodns.topology.client_locator import Claim, Locator, Method
+from topodns.topology.select import Location, Reason
 
-_SOMEBODY: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # on the node that was named
+_SOMEBODY: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # a placeholder for any client on the given Node
 
 _METHODS: Final = {
-    "nodes": "an address of the node",
+    "nodes": "an address of the node: a process there, or a masqueraded Pod",
     "podcidr": "by its pod CIDR",
     "podcidr-unverified": "by its pod CIDR, unverified",
     "slices": "by an EndpointSlice",
@@ -52,35 +52,36 @@ _REASONS: Final = {
     Reason.UNKNOWN_CLIENT_ALL: "nobody knows the client's node: every ready endpoint",
     Reason.INVALID: "the topology keys are invalid and ignored: every ready endpoint",
     Reason.DENIED: "the topology keys are invalid (on_invalid deny): NODATA",
+    Reason.NOT_PERMITTED: "RBAC denies what would tell the client's node or its labels: every ready endpoint",
     Reason.HINTED: "the EndpointSlices' hints were followed",
 }
 
 
 class Unexplained(ValueError):
-    """A question that cannot be explained; says what was found and what was expected."""
+    """A query that cannot be explained; the message has the found and the expected value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that decided one answer, ready to print."""
+    """All decisions behind one reply, ready to print."""
 
-    client: str  # the address asked for, "" where a node was named
+    client: str  # its address; "" if a Node was given instead
     node: str  # "" unknown
     method: str
     name: str
     qtype: str
     keys: tuple[str, ...]
-    source: str  # where the keys come from; "" where there are none
+    source: str  # where the keys come from; "" without keys
     problem: str  # of an invalid policy
     tried: tuple[tuple[str, str, int], ...]  # key, the client's value, matches
     winner: str
     reason: str
-    hint: str  # what an operator could do about an unknown client; "" where there is nothing to say
+    hint: str  # advice for the operator about an unlocated client; "" for none
     rcode: str
     answer: tuple[str, ...]
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """The explanation as a JSON object."""
         return {
             "client": {"address": self.client or None, "node": self.node or None, "method": self.method},
             "question": {"name": self.name, "type": self.qtype},
@@ -95,7 +96,7 @@ class Explanation:
 
 
 def explanation_text(explained: Mapping[str, object]) -> str:
-    """What `as_dict` holds, for people."""
+    """The object of `as_dict` as text for people."""
     client, question, policy = (_mapping(explained[part]) for part in ("client", "question", "policy"))
     lines = [
         f"client   {client['address'] or 'any'} on {_node_text(client)}",
@@ -118,7 +119,7 @@ def explanation_text(explained: Mapping[str, object]) -> str:
 
 
 def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -> Explanation:
-    """The explanation that `name`, `type` (A), and `client` (an address) or `node` ask for. Raises Unexplained."""
+    """The explanation for `name`, `type` (default A), and `client` (an address) or `node`. Raises Unexplained."""
     qname, qtype = _parse_name(arguments.get("name", "")), _parse_type(arguments.get("type", "A"))
     query = Query(0, 0, qname, name_wire(qname), qtype, RRClass.IN, Edns(MAX_TCP_PAYLOAD, 0, False), 0)
     address, node = arguments.get("client", ""), arguments.get("node", "")
@@ -137,7 +138,7 @@ def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -
 
 
 def _check_node(cluster: Cluster, name: str) -> None:
-    """Refuse a node that nobody knows, and say so where that is because nobody knows any."""
+    """Refuse an unknown Node; the message differs where no Node is known because Nodes cannot be read."""
     if cluster.state.node(name) is not None:
         return
     if "Node" in cluster.state.known:
@@ -152,7 +153,7 @@ def _why_unread(source: ManifestSource | ApiSource, kind: Kind) -> str:
 
 
 def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explanation:
-    """The same from the manifests of a Corefile, without a server. Raises Unexplained, OSError."""
+    """The explanation from the manifests of a Corefile, without a server. Raises Unexplained, OSError."""
     if any(block.kubernetes is not None and block.kubernetes.api is not None for block in settings.blocks):
         raise Unexplained("the Corefile has an API server for a source, not manifests: ask a running server (--server)")
     machine = Machine(Host("", Random(0)), "", frozenset())
@@ -162,7 +163,7 @@ def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explana
 
 
 class _Pinned(Locator):
-    """Finds every client on one given node."""
+    """Locates every client on one given Node."""
 
     def __init__(self, state: ClusterState, node_name: str) -> None:
         super().__init__(state, ())
@@ -176,7 +177,7 @@ def _explanation(
     cluster: Cluster, query: Query, client: Client | None, locator: Locator | None, resolution: Resolution
 ) -> Explanation:
     location = resolution.location
-    if location is None:  # nobody needed to know for this answer, but who asks wants to
+    if location is None:  # the answer did not depend on it, but the explanation shows it
         location = locator.locate(client.address if client is not None else b"") if locator is not None else Location()
     selection = resolution.selection
     policy = _policy_of(cluster.state, resolution)
@@ -200,25 +201,28 @@ def _explanation(
 
 
 def _hint(cluster: Cluster, unknown: bytes | None) -> str:
-    """`unknown` is the address of a client whose node nobody knows."""
+    """Advice for the operator. `unknown`: the address of a client whose Node is not known, else None."""
     state = cluster.state
     if cluster.topology is None:
         return "the server block has no `topology`: every client is told the same"
-    if "Node" in state.denied:
-        return f"Nodes cannot be read, so that no client has a node: {_why_unread(cluster.source, 'Node')}"
+    if lacking := "; ".join(cluster.lacks()):
+        return f"topology lacks {lacking}"
     node = state.nodes.with_pod_cidr(unknown) if unknown is not None else None
     if node is None:
         return ""
     if state.nodes.pod_cidrs_verified:
         return f"the address is in the podCIDR of {node.name}; `locate` can have podcidr"
+    unproven = "but nothing has proven that the network plugin goes by podCIDRs"
+    by_pods = Method.PODS in cluster.topology.locate
+    unseen, others = ("no Pod has it, and ", "") if by_pods else ("", " or pods")
     return (
-        f"the address is in the podCIDR of {node.name}, which 200 endpoints have not verified yet; "
-        "`locate` can have podcidr-unverified or pods"
+        f"the address is in the podCIDR of {node.name}, {unproven}; "
+        f"{unseen}`locate` can have podcidr-unverified{others}"
     )
 
 
 def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidPolicy | None:
-    """The policy of the Service that the answer is about: the first one it rests on."""
+    """The policy of the answer's Service: the first Service among its facts (dependencies)."""
     for fact in resolution.facts:
         if fact.kind == "service" and isinstance(fact.name, str):
             return state.policy(ObjectKey(fact.namespace, fact.name))
@@ -226,7 +230,7 @@ def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidP
 
 
 def _cluster_of(clusters: Iterable[Cluster], query: Query, client: Client | None) -> Cluster:
-    """The cluster with the longest origin above the name; of several in views, the first that takes the question."""
+    """The cluster with the longest origin above the name; with several views, the first that takes the query."""
     origins = [(origin, cluster) for cluster in clusters for origin in cluster.kubernetes.origins]
     matching = [(origin, cluster) for origin, cluster in origins if is_subdomain(query.qname, origin)]
     name = name_text(query.qname)

@@ -1,18 +1,19 @@
-"""The metrics of forwarding: what upstreams were asked and said, what was not asked of them, and loops.
+"""Metrics of forwarding: queries to upstreams, their replies and probes, refused queries, and loops.
 
-Under the names that CoreDNS has now, `coredns_proxy_*`, and under the older `coredns_forward_*` that many dashboards
-and alerts still read.
+They have CoreDNS's present names, `coredns_proxy_*`, and its older ones, `coredns_forward_*`, which many dashboards and
+alerts still read.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from topodns.counted import Counted
-from topodns.edge.metrics import Distributions, Published, Reading
-from topodns.resolve.forward import ForwardCounts, InFlight
-from topodns.resolve.loop import LoopCounts
-from topodns.resolve.tally import DURATION_BUCKETS
+from topodns.app.counters import Counted
+from topodns.metrics.registry import Distributions, Published, Reading
+from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.loop import LoopCounts
+from topodns.query.counters import DURATION_BUCKETS
 
 Labels = tuple[str, ...]
 Rows = Iterable[tuple[Labels, float]]
@@ -21,7 +22,7 @@ _PROXY: Final = "forward"  # CoreDNS's label `proxy_name`
 
 
 def forward_readings(counted: Counted) -> Iterator[Published]:
-    """What is read of the counts of the process."""
+    """Metrics of the process-wide forwarding counters."""
     yield from _replies(counted.forward)
     yield from _probes(counted.forward)
     yield from _connections(counted)
@@ -63,7 +64,7 @@ def _durations(forward: ForwardCounts) -> Iterator[tuple[Labels, list[float], fl
 
 
 def _asked(forward: ForwardCounts) -> Rows:
-    """CoreDNS, too, counted a request when the reply to it came."""
+    """Queries by upstream, counted when the reply arrives, as CoreDNS counted them."""
     rows: dict[Labels, float] = {}
     for (to, _), slots, _ in _durations(forward):
         rows[(to,)] = rows.get((to,), 0.0) + sum(slots)
@@ -130,7 +131,11 @@ def _limits(forward: ForwardCounts, in_flight: InFlight) -> Iterator[Published]:
         "Queries without a reply, because too many waited for upstreams already.",
         "counter",
         ("reason",),
-        lambda: [(("total",), in_flight.dropped_in_total), (("client",), in_flight.dropped_by_client)],
+        lambda: [
+            (("total",), in_flight.dropped_in_total),
+            (("client",), in_flight.dropped_by_client),
+            (("preempted",), in_flight.preempted),
+        ],
     )
 
 

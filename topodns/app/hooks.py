@@ -1,46 +1,46 @@
-"""What a server may have around it, and be told, beside its Corefile: how a node cache makes use of it."""
+"""Hooks and options of a server beside its Corefile, by which a node-cache manages the node's network."""
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from topodns.counted import Counted
-from topodns.edge.metrics import Published
-from topodns.edge.port_sharing import Instance
-from topodns.settings.memory import SERVER, MemoryLimits
-from topodns.settings.server import Address
-from topodns.workings import Identity
+from topodns.app.counters import Counted
+from topodns.app.server_block import Identity
+from topodns.corefile.arguments import Address
+from topodns.metrics.registry import Published
+from topodns.net.reuseport import Instance
+from topodns.query.memory_budget import SERVER, MemoryLimits
 
 
 class Surroundings(Protocol):
-    """What a server has around it that is not its own sockets and files; its tasks end before it is taken down."""
+    """Hooks for resources beside the server's own sockets and files; the tasks end before `before_drain`."""
 
     async def begin(self) -> None:
-        """All sockets are open, and everything that comes is answered."""
+        """Called when all sockets are open and all queries are answered."""
 
     def work(self) -> Iterable[tuple[Coroutine[Any, Any, None], str]]:
-        """Its tasks and their names."""
+        """The background tasks and their names."""
 
     async def wants_reload(self) -> None:
-        """Return when the Corefile is to be read anew."""
+        """Return when the Corefile is to be read again."""
 
     def waits_for(self) -> Iterable[str]:
-        """What keeps it from being ready, a line each."""
+        """Reasons for not being ready, a line each."""
 
     async def before_drain(self) -> None:
-        """Nobody new is to come."""
+        """Stop new queries from reaching this server; called before lameduck mode and after a failed start."""
 
     async def after_close(self) -> None:
-        """Nothing listens any more."""
+        """Called when no socket listens any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a server may be told beside its Corefile."""
+    """Options of a server beside its Corefile."""
 
     around: Surroundings | None = None
     identity: Identity | None = None
-    readings: Callable[[Counted], Iterable[Published]] | None = None  # for its metrics
-    metrics_listen: Address | None = None  # where these are told, too
-    instance: Instance | None = None  # its ports are shared with others of its kind
+    readings: Callable[[Counted], Iterable[Published]] | None = None  # additional metrics
+    metrics_listen: Address | None = None  # a further address of /metrics
+    instance: Instance | None = None  # its ports are shared with other instances
     memory: MemoryLimits = SERVER

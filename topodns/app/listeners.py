@@ -1,9 +1,10 @@
-"""The sockets of the process, and what answers behind each: kept open over reloads, so that no query is lost.
+"""The DNS sockets of the process and their handlers. Sockets stay open over reloads, so that no query is lost.
 
 A reload is prepared first (new addresses are opened, which may fail) and then committed (which cannot).
 """
 
 import asyncio
+import logging
 import socket
 import time
 from collections.abc import Iterable, Iterator
@@ -11,25 +12,35 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
-from topodns.assembly import Generation, ListenAt
-from topodns.cluster.facts import Fact
-from topodns.edge.mmsg import DatagramCounts, open_batch
-from topodns.edge.port_sharing import SETTLE, Binding, Instance, leave_group
-from topodns.edge.sockets import ListenError, open_tcp, open_udp
-from topodns.edge.tcp import TcpCounts, TcpLimits, TcpListener
-from topodns.edge.udp import UdpListener
-from topodns.resolve.handler import Handler
-from topodns.resolve.hot import HotRoom, HotTable
-from topodns.resolve.tally import Tally, server_label
-from topodns.settings.memory import SERVER, MemoryLimits
-from topodns.settings.server import Settings
+from topodns.app.generation import Generation, ListenAt
+from topodns.dependency import Fact
+from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.table import PacketCache, PacketCacheBudget
+from topodns.dnsserver.settings import Settings
+from topodns.net.descriptors import Descriptors
+from topodns.net.mmsg import DatagramCounts, open_batch
+from topodns.net.reuseport import SETTLE, Binding, Instance, leave_group
+from topodns.net.sockets import ListenError, open_tcp, open_udp
+from topodns.net.tcp import TcpListener
+from topodns.net.tcp_limits import TcpCounts, TcpLimits
+from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.net.udp import UdpListener
+from topodns.query.counters import QueryCounters, server_label
+from topodns.query.memory_budget import SERVER, MemoryLimits
 
-_ATTEMPTS: Final = 8  # at a port that the kernel chose for UDP and that TCP may not have
+log = logging.getLogger(__name__)
+
+
+_FEW_DESCRIPTORS: Final = (
+    "Descriptors: the limit of %d (RLIMIT_NOFILE) allows %d TCP connections of clients on each of %d listeners, "
+    "not %d; the rest is for upstreams, HTTP, API servers and files"
+)
+_ATTEMPTS: Final = 8  # to open TCP on the port that the kernel chose for UDP
 
 
 @dataclass(eq=False)
 class _Site:
-    """One socket: its listener, and the handler that answers there now."""
+    """One socket with its listener and its present handler."""
 
     sock: socket.socket
     handler: Handler
@@ -39,32 +50,41 @@ class _Site:
 
 @dataclass(eq=False)
 class Prepared:
-    """Sockets opened for a generation that is not in charge yet."""
+    """Sockets opened for a generation that is not active yet."""
 
     generation: Generation
     sockets: dict[ListenAt, list[socket.socket]] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Give up: the generation will not be."""
+        """Close the sockets, as the generation is rejected."""
         for opened in self.sockets.values():
             for sock in opened:
                 sock.close()
 
 
 class Listeners:
-    """All listeners of the process. Tallies outlive what they count, so that counters never fall."""
+    """All listeners of the process. Tallies (query counters) outlive listeners, so that counters never fall."""
 
-    def __init__(self, rng: Random, instance: Instance | None = None, memory: MemoryLimits = SERVER) -> None:
-        """`instance`: the ports are shared with other instances."""
+    def __init__(
+        self,
+        rng: Random,
+        instance: Instance | None = None,
+        memory: MemoryLimits = SERVER,
+        descriptors: Descriptors | None = None,
+    ) -> None:
+        """`instance`: the ports are shared with other instances. `descriptors`: None for no limit by RLIMIT_NOFILE."""
         self._rng = rng
         self._instance = instance
         self._memory = memory
-        self._room = HotRoom(memory.ready_made)
+        self._room = PacketCacheBudget(memory.ready_made)
+        self._schedule = TcpSchedule()
+        self._descriptors = descriptors
+        self._connections = TcpLimits().connections  # the limit of each TCP listener
         self._sites: dict[ListenAt, list[_Site]] = {}
-        self._tallies: dict[tuple[str, str, str], Tally] = {}
+        self._tallies: dict[tuple[str, str, str], QueryCounters] = {}
 
     def prepare(self, generation: Generation) -> Prepared:
-        """Open what this generation listens on and is not open yet. Raises ListenError, with nothing left open."""
+        """Open the addresses of this generation that are not open yet. Raises ListenError, with none left open."""
         prepared = Prepared(generation)
         try:
             for at in generation.tables:
@@ -75,11 +95,14 @@ class Listeners:
         except BaseException:
             prepared.close()
             raise
+        if self._instance is not None:
+            self._instance.company.opened(sock for opened in prepared.sockets.values() for sock in opened)
         return prepared
 
     async def commit(self, prepared: Prepared) -> None:
-        """Answer by the new generation from now on, and close, drained, what it does not listen on."""
+        """Let the new generation answer from now on; drain and close the listeners that it does not have."""
         generation = prepared.generation
+        self._share_descriptors(prepared)
         for at in generation.tables:
             for site in self._sites.get(at, ()):
                 self._swap(site, generation, at)
@@ -89,7 +112,7 @@ class Listeners:
         await _close(site for sites in gone for site in sites)
 
     async def close(self) -> None:
-        """Answer all that has arrived, then close. Where another instance serves, nothing that arrives is lost."""
+        """Answer all queries received, then close. If another instance serves, later ones go to it and none is lost."""
         sites, self._sites = self._sites, {}
         stays = self._instance.company.successor() if self._instance is not None else None
         if stays is not None:
@@ -99,24 +122,24 @@ class Listeners:
         await _close(site for group in sites.values() for site in group)
 
     def forget(self, facts: frozenset[Fact]) -> None:
-        """What rests on these facts is answered anew."""
+        """Drop the packet cache entries that depend on these facts."""
         for site in self._all():
             site.handler.table.forget(facts)
 
-    def tallies(self) -> Iterable[Tally]:
+    def tallies(self) -> Iterable[QueryCounters]:
         return self._tallies.values()
 
     def hot_entries(self) -> int:
         return sum(len(site.handler.table) for site in self._all())
 
     def counts(self) -> Iterator[tuple[str, DatagramCounts | TcpCounts]]:
-        """What the sockets have seen, with the address that each listens on."""
+        """The counters of each socket, with its listen address as CoreDNS's label `server`."""
         for at, sites in self._sites.items():
             for site in sites:
                 yield server_label(at), site.counts
 
     def ports(self) -> dict[ListenAt, int]:
-        """The port that each listener really has: another one where 0 was asked for."""
+        """The actual port of each listener, which differs where the Corefile has port 0."""
         return {at: sites[0].handler.local_port for at, sites in self._sites.items()}
 
     def _all(self) -> Iterator[_Site]:
@@ -126,13 +149,13 @@ class Listeners:
         transport = "udp" if sock.type == socket.SOCK_DGRAM else "tcp"
         family = "1" if sock.family == socket.AF_INET else "2"  # CoreDNS's label values
         key = (server_label(at), transport, family)
-        tally = self._tallies.setdefault(key, Tally(*key))
+        tally = self._tallies.setdefault(key, QueryCounters(*key))
         port, name = sock.getsockname()[1], self._instance.name if self._instance is not None else None
         return Handler(generation.tables[at], self._table(generation), tally, time.monotonic, port, name)
 
-    def _table(self, generation: Generation) -> HotTable:
-        # By the clock of `LoopTimers`, which is that of each `valid_until`.
-        return HotTable(generation.view_name, self._rng, time.monotonic, self._room)
+    def _table(self, generation: Generation) -> PacketCache:
+        # The same clock as `LoopTimers` has, in which each `valid_until` is given.
+        return PacketCache(generation.view_key, self._rng, time.monotonic, self._room)
 
     async def _start(self, sock: socket.socket, generation: Generation, at: ListenAt) -> _Site:
         handler = self._handler(sock, generation, at)
@@ -142,7 +165,7 @@ class Listeners:
             udp = UdpListener(batch, handler.table, handler.answer, handler.tally.batch_done)
             udp.start(loop)
             return _Site(sock, handler, udp, batch.counts)
-        tcp = TcpListener(sock, handler.answer, self._tcp_limits(generation.settings, at))
+        tcp = TcpListener(sock, handler.answer, self._tcp_limits(generation.settings, at), self._schedule)
         await tcp.start(loop)
         return _Site(sock, handler, tcp, tcp.counts)
 
@@ -153,12 +176,26 @@ class Listeners:
         else:
             site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at))
 
+    def _share_descriptors(self, prepared: Prepared) -> None:
+        """Give all TCP listeners of the new generation the same connection limit, within the descriptors for TCP."""
+        if self._descriptors is None:
+            return
+        kept = [site.sock for at, sites in self._sites.items() if at in prepared.generation.tables for site in sites]
+        sockets = [*kept, *(sock for opened in prepared.sockets.values() for sock in opened)]
+        listeners = sum(sock.type == socket.SOCK_STREAM for sock in sockets)
+        wanted = TcpLimits().connections
+        each = min(wanted, max(1, self._descriptors.tcp // max(1, listeners)))
+        if each not in (wanted, self._connections):
+            log.warning(_FEW_DESCRIPTORS, self._descriptors.limit, each, listeners, wanted)
+        self._connections = each
+
     def _tcp_limits(self, settings: Settings, at: ListenAt) -> TcpLimits:
-        return replace(_timeouts(settings, at), write_buffer=self._memory.unread_each, unread=self._memory.unread)
+        limits = _timeouts(settings, at).within(self._connections)
+        return replace(limits, write_buffer=self._memory.unread_each, unread=self._memory.unread)
 
 
 def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
-    """By the `timeouts` of the first block that listens there and has any."""
+    """The limits by the `timeouts` of the first block at this listener that has the directive."""
     host, port = at
     for block in settings.blocks:
         here = host in (block.bind or ("",)) and any(key.port == port for key in block.keys)
@@ -170,7 +207,7 @@ def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
 
 
 def _open_both(at: ListenAt, binding: Binding, opened: list[socket.socket]) -> None:
-    """UDP and TCP on the same port, also where the kernel chooses it: then until both are free."""
+    """Open UDP and TCP on the same port; with port 0, try again until the port is free for both."""
     host, port = at
     for attempt in range(1, _ATTEMPTS + 1):
         datagram = open_udp(host, port, binding)

@@ -1,22 +1,28 @@
-"""From a parsed server block to its settings: each directive by its own parser, then what must hold between them."""
+"""Settings of a parsed Corefile: each directive by its own parser, then the rules between directives and blocks."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
-from topodns.config.coredns_directives import DIRECTIVES as ROWS
-from topodns.config.coredns_directives import ELSEWHERE
-from topodns.config.corefile import Block, Directive
-from topodns.config.directives import COREDNS_ONLY, DIRECTIVES, Context
-from topodns.config.errors import ConfigError, nearest, shown
-from topodns.config.lexer import Token
-from topodns.dns.names import name_text
-from topodns.settings.autopath import Autopath
-from topodns.settings.server import BlockKey, ServerBlock
+from topodns.corefile.errors import ConfigError, nearest, shown_word
+from topodns.corefile.files import load_corefile
+from topodns.corefile.imports import Importer
+from topodns.corefile.lexer import Token
+from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
+from topodns.corefile.zones import BlockKey, parse_keys
+from topodns.dns.name import name_text
+from topodns.dnsserver.settings import ServerBlock, Settings
+from topodns.plugins import COREDNS_ONLY, DIRECTIVES
+from topodns.plugins.autopath.settings import Autopath
+from topodns.plugins.cache.setup import AS_COREDNS, Cache
+from topodns.plugins.context import Context
+from topodns.plugins.coredns import DIRECTIVES as ROWS
+from topodns.plugins.coredns import ELSEWHERE
 
 
-def build_block(block: Block, keys: Iterable[BlockKey], context: Context) -> ServerBlock:
-    """The settings of one block. Raises ConfigError for the first directive that is wrong."""
+def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context) -> ServerBlock:
+    """The settings of one block. Raises ConfigError for the first wrong directive."""
     first: dict[str, Directive] = {}
     values: dict[str, Any] = {}
     for directive in block.directives:
@@ -47,11 +53,11 @@ def _unknown(directive: Directive) -> ConfigError:
         return directive.error(f"topodns has no directive '{directive.name}': {ELSEWHERE[directive.name]}")
     near = nearest(directive.name, (*DIRECTIVES, *COREDNS_ONLY))
     guess = f", did you mean '{near}'?" if near else ", expected one of those that 'topodns -plugins' lists"
-    return directive.error(f"unknown directive {shown(directive.name)}{guess}")
+    return directive.error(f"unknown directive {shown_word(directive.name)}{guess}")
 
 
 def _check_companions(directives: dict[str, Directive], values: dict[str, Any]) -> None:
-    """Refuse what means nothing without `kubernetes` in the same block."""
+    """Refuse directives that need `kubernetes` in the same block."""
     if "kubernetes" in directives:
         return
     for name, directive in directives.items():
@@ -62,7 +68,7 @@ def _check_companions(directives: dict[str, Directive], values: dict[str, Any]) 
 
 
 def _check_distant(directive: Directive, autopath: Autopath, forwards: bool) -> None:
-    """Refuse `autopath @kubernetes` where there is no cluster, and no way to the DNS of one."""
+    """Refuse `autopath @kubernetes` without `kubernetes`, unless the block has `forward` and a cluster domain."""
     if not forwards:
         raise directive.error(
             "found 'autopath' in a server block without 'kubernetes' and 'forward', expected one of these"
@@ -74,9 +80,9 @@ def _check_distant(directive: Directive, autopath: Autopath, forwards: bool) -> 
 
 
 def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> None:
-    """Refuses two keys of one zone and port, unless `bind` or `view` sets them apart.
+    """Refuse two keys of the same zone and port, unless `bind` or `view` separates them.
 
-    Raises ConfigError at the later of the two.
+    Raises ConfigError at the later key.
     """
     by_key: dict[BlockKey, list[tuple[Token, ServerBlock]]] = {}
     for token, key, block in served:
@@ -89,9 +95,9 @@ def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> Non
 
 
 def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
-    """Whether a block must not follow another of its zone and port. One without `bind` has every address.
+    """Whether `other` must not follow `one` of the same zone and port. A block without `bind` has every address.
 
-    A view sets them apart; only behind a block without one, `bind` has to stand in both or in neither, as in CoreDNS.
+    A view separates them, but after a block without view both must have `bind`, or neither, as in CoreDNS.
     """
     if one is other:
         return True
@@ -100,3 +106,54 @@ def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
     if other.view is not None:
         return bool(one.bind) != bool(other.bind)
     return not one.bind or not other.bind or not set(one.bind).isdisjoint(other.bind)
+
+
+Warn = Callable[[str], object]
+"""Takes a log line about a valid Corefile that may not have the intended meaning."""
+
+_NO_BLOCK: Final = "found no server block, expected at least one: a line '. {', a line 'whoami' and a line '}'"
+
+
+def load_settings(path: str, default_port: int, environment: Mapping[str, str], warn: Warn = str) -> Settings:
+    """The settings of the Corefile at `path`. Raises ConfigError."""
+    return settings_from_text(load_corefile(path), path, default_port, environment, warn)
+
+
+def settings_from_text(
+    text: str,
+    file: str,
+    default_port: int,
+    environment: Mapping[str, str],
+    warn: Warn = str,
+    cache: Cache = AS_COREDNS,
+) -> Settings:
+    """The settings of the Corefile `text`. `file` is its name in messages; imports and paths are relative to it.
+
+    `default_port` is that of keys without one; `environment` has the values of `{$NAME}`; `cache` has the defaults of
+    the directive `cache`. Raises ConfigError.
+    """
+    importer = Importer(environment)
+    parsed = parse_blocks(importer.read(text, file))
+    if not parsed:
+        raise ConfigError(file, 0, _NO_BLOCK)
+    served: list[tuple[Token, BlockKey, ServerBlock]] = []
+    blocks = tuple(_build(block, os.path.dirname(file), default_port, cache, served) for block in parsed)
+    check_overlaps(served)
+    for pattern in importer.unmatched:  # in CoreDNS's words
+        warn(f"No files matching import glob pattern: {pattern.text} ({pattern.file}:{pattern.line})")
+    return Settings(blocks, importer.digest, tuple(importer.files))
+
+
+def _build(
+    block: CorefileBlock,
+    directory: str,
+    default_port: int,
+    cache: Cache,
+    served: list[tuple[Token, BlockKey, ServerBlock]],
+) -> ServerBlock:
+    """The settings of one block; its keys are added to `served`."""
+    keys = parse_keys(block.keys, default_port)
+    origins = tuple(dict.fromkeys(key.origin for _, key in keys))
+    settings = build_block(block, (key for _, key in keys), Context(origins, directory, cache=cache))
+    served.extend((token, key, settings) for token, key in keys)
+    return settings

@@ -1,4 +1,4 @@
-"""The gauges and counters that are not per query: the process, reloads, sockets."""
+"""Gauges and counters that are not per query: the process, reloads, health, sockets."""
 
 import logging
 import platform
@@ -8,30 +8,31 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topodns import __version__
-from topodns.assembly import Generation
-from topodns.counted import Counted, view_label
-from topodns.dns.names import name_text
-from topodns.edge.health_probe import BUCKETS, HealthProbe
-from topodns.edge.metrics import Distribution, Published, Reading
-from topodns.edge.mmsg import DatagramCounts
-from topodns.edge.tcp import TcpCounts
-from topodns.listeners import Listeners
-from topodns.published_forward import forward_readings
-from topodns.published_resolver import resolver_readings
-from topodns.resolve.tally import server_label
-from topodns.workings import Workings
+from topodns.app.counters import Counted, view_label
+from topodns.app.forward_metrics import forward_readings
+from topodns.app.generation import Generation
+from topodns.app.listeners import Listeners
+from topodns.app.plugin_metrics import resolver_readings
+from topodns.app.server_block import Workings
+from topodns.dns.name import name_text
+from topodns.metrics.registry import Distribution, Published, Reading
+from topodns.net.mmsg import DatagramCounts
+from topodns.net.tcp_limits import TcpCounts
+from topodns.plugins.health import BUCKETS, HealthProbe
+from topodns.query.counters import server_label
 
 if TYPE_CHECKING:
-    from topodns.clusters import Cluster
+    from topodns.app.clusters import Cluster
 
 log = logging.getLogger(__name__)
+
 
 Rows = Iterable[tuple[tuple[str, ...], float]]
 
 
 @dataclass(eq=False)
 class Events:
-    """What happened to the process, for its metrics. `generation` is the one in charge."""
+    """Events and state of the process, for its metrics. `generation` is the active one."""
 
     counted: Counted = field(default_factory=Counted)
     generation: Generation | None = None
@@ -39,7 +40,7 @@ class Events:
     health: HealthProbe = field(default_factory=HealthProbe)
 
     def reload_failed(self, problem: str) -> None:
-        """A new Corefile cannot be served; the old one stays."""
+        """Count and log that a new Corefile cannot be served and the old one stays."""
         self.failed_reloads += 1
         log.error("plugin/reload: %s; the Corefile before it stays in force", problem)
 
@@ -51,7 +52,7 @@ class Events:
 
 
 def readings(listeners: Listeners, events: Events) -> list[Published]:
-    """What is read at scrape time of every server; `published_clusters` has what is read of those with a cluster."""
+    """The metrics of every server, read at scrape time; `cluster_metrics` has those of clusters."""
     resolver = [
         *forward_readings(events.counted),
         *resolver_readings(events.counted, events.workings, listeners.tallies),
@@ -104,7 +105,7 @@ def _health(probe: HealthProbe) -> Iterator[Published]:
 
 
 def _allowed(listeners: Listeners, events: Events) -> Rows:
-    """Queries that `acl` let through: all of the blocks that have it, but those that it answered itself."""
+    """Queries that `acl` let through: all queries of blocks with `acl`, except those that it answered itself."""
     blocks = events.generation.settings.blocks if events.generation is not None else ()
     guarded = {(name_text(key.origin), view_label(block)) for block in blocks if block.acl for key in block.keys}
     counts: Counter[tuple[str, ...]] = Counter()
@@ -168,6 +169,7 @@ def _closed(listeners: Listeners) -> Rows:
     for server, counts in listeners.counts():
         if isinstance(counts, TcpCounts):
             rows[(server, "limit")] += counts.refused
+            rows[(server, "evicted")] += counts.evicted
             rows[(server, "deadline")] += counts.timed_out
             rows[(server, "memory")] += counts.over_memory
     return rows.items()

@@ -1,4 +1,4 @@
-"""The metrics of what answers instead of the cluster: caches, hosts files, templates, and what changes answers."""
+"""Metrics of the plugins cache, hosts, template, autopath and dns64."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -6,14 +6,14 @@ from functools import partial
 from operator import attrgetter
 from typing import Final
 
-from topodns.counted import CacheLabels, Counted, cache_labels, servers_of
-from topodns.edge.metrics import Published, Reading
-from topodns.resolve.part_counts import FailureKey, TemplateCounts
-from topodns.resolve.tally import Tally
-from topodns.workings import Workings
+from topodns.app.counters import CacheLabels, Counted, cache_labels, servers_of
+from topodns.app.server_block import Workings
+from topodns.metrics.registry import Published, Reading
+from topodns.query.counters import QueryCounters
+from topodns.query.plugin_counts import FailureKey, TemplateCounts
 
 AllWorkings = Callable[[], Iterable[Workings]]
-Tallies = Callable[[], Iterable[Tally]]
+Tallies = Callable[[], Iterable[QueryCounters]]
 Labels = tuple[str, ...]
 Rows = Iterable[tuple[Labels, float]]
 
@@ -34,7 +34,7 @@ _FAILURES: Final = (
 
 
 def resolver_readings(counted: Counted, workings: AllWorkings, tallies: Tallies) -> Iterator[Published]:
-    """What is read of the counts of the process, and of the workings and tallies that there are at scrape time."""
+    """Metrics of the process-wide counters, and of the workings (shared state) and tallies at scrape time."""
     yield from _caches(counted, tallies)
     yield Reading(
         "coredns_cache_entries", "Answers kept.", "gauge", _CACHE_BY_TYPE, lambda: _entries(workings()).items()
@@ -85,8 +85,8 @@ def _caches(counted: Counted, tallies: Tallies) -> Iterator[Published]:
     )
 
 
-def _hits(tallies: Iterable[Tally]) -> Counter[Labels]:
-    """Ready-made copies too: each is counted with the answer that it is a copy of."""
+def _hits(tallies: Iterable[QueryCounters]) -> Counter[Labels]:
+    """Cache hits by labels, including packet cache hits: a copy counts like its original answer."""
     hits: Counter[Labels] = Counter()
     for tally in tallies:
         for kind, times in tally.kinds():
@@ -96,7 +96,7 @@ def _hits(tallies: Iterable[Tally]) -> Counter[Labels]:
     return hits
 
 
-def _requests(counted: Counted, tallies: Iterable[Tally]) -> Counter[Labels]:
+def _requests(counted: Counted, tallies: Iterable[QueryCounters]) -> Counter[Labels]:
     requests: Counter[Labels] = Counter({labels: counts.misses for labels, counts in counted.caches.items()})
     for (server, _, zones, view), times in _hits(tallies).items():
         requests[CacheLabels(server, zones, view)] += times
@@ -114,7 +114,7 @@ def _evictions(counted: Counted) -> Rows:
 
 
 def _entries(all_workings: Iterable[Workings]) -> Counter[Labels]:
-    """Each server of a block has all of the block's cache."""
+    """Cache entries by labels: each server of a block counts the whole cache of the block."""
     entries: Counter[Labels] = Counter()
     for workings in all_workings:
         if workings.cache is None:

@@ -1,18 +1,18 @@
-"""Server blocks that would forward to themselves, seen before anything is served (CoreDNS's `loop` sees it later)."""
+"""Refuses server blocks that forward to themselves, before anything is served (CoreDNS's `loop` finds it later)."""
 
 from collections.abc import Collection, Iterator
 from ipaddress import ip_address
 
-from topodns.config.errors import ConfigError
-from topodns.dns.names import Name, is_subdomain
-from topodns.settings.forward import Forward, UpstreamAddress
-from topodns.settings.server import ServerBlock, Settings
+from topodns.corefile.errors import ConfigError
+from topodns.dns.name import Name, is_subdomain
+from topodns.dnsserver.settings import ServerBlock, Settings
+from topodns.plugins.forward.settings import Forward, UpstreamAddress
 
 
 def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None:
-    """Raise ConfigError for the first upstream that is the very block that forwards to it.
+    """Raise ConfigError for the first upstream that is the forwarding block itself.
 
-    `own_addresses` are those of the machine, packed. Forwarding to another block is fine: that one may know more.
+    `own_addresses` are those of the machine, packed. Forwarding to another block is allowed: it may have an answer.
     """
     listening = _Listening(settings, own_addresses)
     for block in settings.blocks:
@@ -26,7 +26,7 @@ def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None
 
 
 def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:
-    """What the block forwards is below both: an origin of its own and one of the directive."""
+    """The topmost forwarded names: each is below both an origin of the block and one of the directive."""
     for key in block.keys:
         for origin in forward.origins:
             if is_subdomain(key.origin, origin):
@@ -36,7 +36,7 @@ def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:
 
 
 class _Origins:
-    """The blocks of one listener, for whom a question is."""
+    """The blocks of one listener by origin."""
 
     def __init__(self) -> None:
         self._blocks: dict[Name, ServerBlock] = {}
@@ -47,7 +47,7 @@ class _Origins:
         self._viewed = self._viewed or block.view is not None
 
     def get(self, name: Name) -> ServerBlock | None:
-        """The block that a question for this name, or one below it, is for; None where a view has a say."""
+        """The block for queries of this name or one below it; None if the choice depends on a view."""
         if self._viewed:
             return None
         above = (name[depth:] for depth in range(len(name) + 1))
@@ -55,7 +55,7 @@ class _Origins:
 
 
 class _Listening:
-    """Who listens where. A node has a block for each stub domain: each address is looked at once."""
+    """The blocks by listen address, indexed once, as a node-cache may have a block for each stub domain."""
 
     def __init__(self, settings: Settings, own_addresses: Collection[bytes]) -> None:
         self._own_addresses = own_addresses
@@ -67,7 +67,7 @@ class _Listening:
                     self._at.setdefault((host, key.port), _Origins()).add(block, key.origin)
 
     def at(self, upstream: UpstreamAddress) -> _Origins | None:
-        """The listener at this address, None where nobody here listens; one of its own goes before that of all."""
+        """The listener at this address, or None; one bound to the address goes before one on all addresses."""
         address = ip_address(upstream.host.partition("%")[0])
         found = self._at.get((address.packed, upstream.port))
         if found is None and (address.is_loopback or address.packed in self._own_addresses):

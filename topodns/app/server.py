@@ -1,11 +1,10 @@
-"""The program's life: build, open, serve, reload, drain, stop. Owns every task; the one importer of uvloop."""
+"""The server process: build, open, serve, reload, drain, stop. Owns every task; the only importer of uvloop."""
 
 import asyncio
 import gc
 import logging
 import os
 import random
-import resource
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Mapping
@@ -15,56 +14,59 @@ from typing import Final
 
 import uvloop
 
-from topodns.admin import Admin, unready
-from topodns.assembly import Assembly, Generation, Machine
-from topodns.cluster_care import ClusterCare, NotKnown, settle_memory
-from topodns.cluster_sources import end_tasks
-from topodns.config.errors import ConfigError
-from topodns.config.interfaces import own_addresses
-from topodns.edge.api_error import ApiError
-from topodns.edge.log_lines import LineWriter
-from topodns.edge.metrics import Metrics
-from topodns.edge.regular_file import write_text
-from topodns.edge.sockets import ListenError
-from topodns.listeners import Listeners, Prepared
-from topodns.published import Events, readings
-from topodns.resolve.chain import Host
-from topodns.settings.server import Reload, Settings
-from topodns.surroundings import Options, Surroundings
-from topodns.workings import FILE_ERRORS
+from topodns.app.admin_endpoints import Admin, unready
+from topodns.app.cluster_lifecycle import ClusterCare, NotKnown, end_tasks, settle_memory
+from topodns.app.exposition import Metrics
+from topodns.app.generation import Assembly, Generation, Machine
+from topodns.app.held_signals import heed_signals
+from topodns.app.hooks import Options, Surroundings
+from topodns.app.listeners import Listeners, Prepared
+from topodns.app.metrics import Events, readings
+from topodns.app.server_block import FILE_ERRORS
+from topodns.corefile.errors import ConfigError
+from topodns.dnsserver.chain import Host
+from topodns.dnsserver.settings import Settings
+from topodns.files.regular import write_text
+from topodns.kube.errors import ApiError
+from topodns.logs import LineWriter
+from topodns.net.descriptors import raise_limit
+from topodns.net.sockets import ListenError
+from topodns.netlink.route import own_addresses
+from topodns.plugins.reload import Reload
 
 log = logging.getLogger(__name__)
 
-_GARBAGE: Final = 20_000  # objects made before the collector looks: those of a query go without it
+
+_GARBAGE: Final = 20_000  # net allocations before a garbage collection: objects of a query are freed without one
 
 LoadSettings = Callable[[], Settings]
-"""Reads the Corefile anew. Raises ConfigError."""
+"""Reads the Corefile again. Raises ConfigError."""
 
 
 class NotBuilt(Exception):
-    """A Corefile that was read met a bug."""
+    """A bug prevented the build of a Corefile without errors."""
 
 
 STOP_ERRORS: Final = (NotKnown, NotBuilt, ApiError, ConfigError, ListenError, *FILE_ERRORS)
-"""What keeps a Corefile from being served: at the start the program ends, later the old one stays."""
+"""Errors that prevent serving a Corefile: at the start the program ends, at a reload the old one stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What is said and written once everything is open."""
+    """The banner and the pid file, written once all sockets are open."""
 
     banner: Callable[[Mapping[tuple[str, int], int], Settings], None]
     pid_file: str = ""
 
 
 def run(load: LoadSettings, announcement: Announcement, options: Options | None = None) -> int:
-    """Serve until a signal says stop; the exit status. Raises one of STOP_ERRORS where it cannot start."""
+    """Serve until a stop signal; the exit status. Raises one of STOP_ERRORS if the start fails."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Server(load, announcement, options or Options()).run())
 
 
 class Server:
-    """One run of the program."""
+    """One run of the server process."""
 
     def __init__(self, load: LoadSettings, announcement: Announcement, options: Options) -> None:
         self._load = load
@@ -75,15 +77,17 @@ class Server:
         self._lines = LineWriter()
         machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
         self._assembly = Assembly(machine, self._lines, options.identity, options.memory)
-        self._listeners = Listeners(self._rng, options.instance, options.memory)
+        descriptors = raise_limit()
+        self._assembly.workshop.counted.bound_udp_sockets(descriptors.upstreams)
+        self._listeners = Listeners(self._rng, options.instance, options.memory, descriptors)
         self._events = Events(self._assembly.workshop.counted)
         self._metrics = Metrics(self._listeners.tallies, readings(self._listeners, self._events))
         if options.readings is not None:
             self._metrics.tell(options.readings(self._assembly.workshop.counted))
         waits_for = options.around.waits_for if options.around is not None else tuple
-        self._admin = Admin(self._metrics, options.metrics_listen, options.instance, waits_for)
+        self._admin = Admin(self._metrics, options.metrics_listen, options.instance, waits_for, descriptors)
         self._clusters = ClusterCare(self._start, self._listeners.forget)
-        self._tasks: set[asyncio.Task[None]] = set()  # those of the generation in charge alone
+        self._tasks: set[asyncio.Task[None]] = set()  # only those of the active generation
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._failed = False
@@ -92,9 +96,8 @@ class Server:
         self._generation: Generation | None = None
 
     async def run(self) -> int:
-        """Start, serve, stop."""
-        self._listen_to_signals()  # first: a large cluster takes seconds to read
-        _allow_many_files()
+        """Start, serve, stop; the exit status."""
+        self._listen_to_signals()  # first: reading a large cluster takes seconds
         gc.set_threshold(_GARBAGE)
         try:
             if not await self._unless_stopped(self._begin()):
@@ -125,19 +128,19 @@ class Server:
             self._reloads.set()
 
     async def _give_up(self) -> None:
-        """The start has failed: leave nothing behind."""
+        """Clean up after a start that failed or was stopped."""
         await self._clear_the_way()
         if self._around is not None:
             await self._around.after_close()
 
     async def _clear_the_way(self) -> None:
-        """Nobody new is to come to us."""
+        """End the tasks of the surroundings, and let these stop new queries."""
         await end_tasks(self._around_tasks)
         if self._around is not None:
             await self._around.before_drain()
 
     async def _unless_stopped(self, starting: Coroutine[None, None, None]) -> bool:
-        """Whether the start came to its end; a signal to stop cuts it short."""
+        """Run the start. Returns False if a stop signal cancelled it."""
         start = asyncio.create_task(starting, name="start")
         stop = asyncio.create_task(self._stop.wait(), name="stop")
         await asyncio.wait({start, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -149,9 +152,9 @@ class Server:
         return True
 
     async def _take_over(self, settings: Settings) -> None:
-        """Build a generation and put it in charge, or raise and leave everything as it was.
+        """Build a generation and make it the active one, or raise and leave everything as it was.
 
-        A feed that it shares with the one before is not touched at all; those that it does without end afterwards.
+        A feed that it shares with the previous one is not touched; feeds that it does not use end afterwards.
         """
         generation = self._build(settings)
         try:
@@ -173,7 +176,7 @@ class Server:
         _heed(generation.settings)
 
     def _build(self, settings: Settings) -> Generation:
-        """Nothing has happened yet: even a bug of ours in there is no reason to end what is being served."""
+        """Build a generation. Nothing has changed yet, so that even a bug (NotBuilt) leaves the old one serving."""
         try:
             generation = self._assembly.build(settings, self._clusters.feeds)
         except (ConfigError, *FILE_ERRORS):
@@ -185,23 +188,23 @@ class Server:
         return generation
 
     def _tell_of_clusters(self) -> None:
-        """Their metrics, from the first Corefile on that has one."""
+        """Add the metrics of clusters, from the first Corefile with a cluster on."""
         maker = self._assembly.cluster_maker
         if maker is not None and not self._tells_of_clusters:
-            # Imported here, as `clusters` is by `assembly`.
-            from topodns.published_clusters import cluster_readings
+            # Imported here, as `app.generation` does `app.clusters`: a node-cache has no cluster.
+            from topodns.app.cluster_metrics import cluster_readings
 
             self._metrics.tell(cluster_readings(self._events.clusters, maker))
             self._tells_of_clusters = True
 
     async def _prepare(self, generation: Generation) -> Prepared:
-        """The sockets of a generation, opened when its clusters are known, with its admin side serving."""
+        """The sockets of a generation, opened after its clusters have synced; its HTTP endpoints serve already."""
         if self._generation is None:
-            await self._admin.follow(generation)  # /health and /ready have something to say meanwhile
+            self._admin.follow(generation)  # /health and /ready answer during the first sync
         await self._clusters.await_known(generation)
         prepared = self._listeners.prepare(generation)
         try:
-            await self._admin.follow(generation)
+            self._admin.follow(generation)
         except BaseException:
             prepared.close()
             raise
@@ -223,7 +226,7 @@ class Server:
                 break
 
     def _own(self, work: Coroutine[None, None, None], name: str) -> None:
-        """Run a background task for this generation; one that dies of a bug takes the program down."""
+        """Run a background task of this generation. An exception in it is a bug and stops the program."""
         self._tasks.add(self._start(work, name))
 
     def _start(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
@@ -247,11 +250,11 @@ class Server:
         await end_tasks(list(self._tasks))
 
     async def _look_for_changes(self, times: Reload, current: str) -> None:
-        """The `reload` directive: look at the Corefile every interval, give or take half the jitter.
+        """The `reload` plugin: read the Corefile every interval, plus or minus half the jitter, at least 1 s apart.
 
-        A Corefile that was refused is not tried again (nor counted again) before it has changed, as in CoreDNS.
+        A refused Corefile is neither tried nor counted again before it has changed, as in CoreDNS.
         """
-        seen = current  # the digest of what was found at the last look, or what was wrong with it
+        seen = current  # the digest of the last Corefile read, or its error
         while True:
             await asyncio.sleep(max(1.0, times.interval + self._rng.uniform(-times.jitter / 2, times.jitter / 2)))
             before = seen
@@ -285,9 +288,10 @@ class Server:
         loop.add_signal_handler(signal.SIGUSR1, self._reloads.set)
         loop.add_signal_handler(signal.SIGUSR2, log.warning, "SIGUSR2: no binary upgrade here; nothing is done")
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as CoreDNS
+        heed_signals()
 
     def _interrupted(self) -> None:
-        """Stop without the lameduck; the second time, at once."""
+        """Stop without lameduck mode; at the second signal, exit at once with status 2."""
         if self._hurry.is_set():
             os._exit(2)
         self._hurry.set()
@@ -300,7 +304,7 @@ class Server:
         self._announcement.banner(self._listeners.ports(), self._generation.settings)
 
     async def _leave(self) -> None:
-        """Not ready, then lameduck (still answering), then drain, then close."""
+        """Become unready, then lameduck (still answering), then drain, then close."""
         self._admin.go_lame()
         await self._clear_the_way()
         lameduck = _lameduck(self._generation.settings) if self._generation is not None else 0.0
@@ -323,21 +327,13 @@ class Server:
 
 
 def _heed(settings: Settings) -> None:
-    """Do what concerns the whole process, and say what is read and then has no effect."""
+    """Apply the settings of the whole process, and warn of directives that have no effect."""
     debug = any(block.debug for block in settings.blocks)
     logging.getLogger("topodns").setLevel(logging.DEBUG if debug else logging.INFO)
     if any(block.multisocket != 1 and block.multisocket is not None for block in settings.blocks):
         log.warning("plugin/multisocket: One socket for each address is what there is; more replicas take more cores")
     if any(block.pprof is not None for block in settings.blocks):
         log.warning("plugin/pprof: There are no profiles of Go here, and nothing listens for them")
-
-
-def _allow_many_files() -> None:
-    """As many descriptors as we may have: each question to an upstream over UDP takes one (as Go programs do)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _lameduck(settings: Settings) -> float:

@@ -1,21 +1,77 @@
-"""What `topodns check` finds in the files behind a Corefile's clusters, without serving them or asking a server."""
+"""`topodns check`: validates a Corefile and the files that it names, without serving or contacting API servers."""
 
+import argparse
 import asyncio
 import logging
+import os
+import sys
+from collections.abc import Sequence
 from random import Random
 
-from topodns.assembly import Assembly, Machine
-from topodns.clusters import load_manifests
-from topodns.edge.kube_api import check_kubeconfig
-from topodns.edge.manifests import ManifestSource
-from topodns.resolve.chain import Host
-from topodns.settings.server import Settings
+from topodns.app.clusters import load_manifests
+from topodns.app.generation import Assembly, Machine
+from topodns.cli.coredns_check import examine
+from topodns.cli.options import add_corefile_flags, load, stdin_text
+from topodns.corefile.files import load_corefile
+from topodns.dnsserver.chain import Host
+from topodns.dnsserver.settings import Settings
+from topodns.kube.client import check_kubeconfig
+from topodns.kube.manifests.source import ManifestSource
 
 log = logging.getLogger(__name__)
 
 
+def check(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="topodns check",
+        description="Say whether a Corefile and its manifests can be served; API servers are not asked.",
+        epilog="Exit status: 0 yes (with --from: CoreDNS's image can be swapped), 1 no, 2 wrong usage.",
+        allow_abbrev=False,
+    )
+    add_corefile_flags(parser)
+    parser.add_argument(
+        "--from", dest="server", choices=["coredns"], help="say line by line what becomes of that server's Corefile"
+    )
+    flags = parser.parse_args(arguments)
+    text = stdin_text(flags.conf)
+    if flags.server is not None and not _examine(flags, text):
+        return 1
+    settings = _good(flags, text)
+    if settings is None:
+        return 1
+    if flags.server is None:
+        blocks = "1 server block" if len(settings.blocks) == 1 else f"{len(settings.blocks)} server blocks"
+        print(f"{settings.blocks[0].source}: good: {blocks}")
+    return 0
+
+
+def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
+    """The settings, if they and all their files can be read as at a start; else None, with the errors on stderr."""
+    from topodns.app.server_block import FILE_ERRORS
+    from topodns.kube.errors import ApiError
+    from topodns.logs import warnings_to
+
+    try:
+        with warnings_to(sys.stderr):
+            settings = load(flags.conf, flags.port, text, log.warning)
+            check_kubeconfigs(settings)
+            whole = check_manifests(settings)
+    except (ApiError, *FILE_ERRORS) as problem:
+        print(problem, file=sys.stderr)
+        return None
+    return settings if whole else None
+
+
+def _examine(flags: argparse.Namespace, text: str | None) -> bool:
+    """Print the migration report of CoreDNS's Corefile; returns whether it can be served unchanged."""
+    path = flags.conf or "Corefile"
+    migration = examine(load_corefile(path) if text is None else text, path, flags.port, os.environ)
+    print(migration)
+    return migration.possible
+
+
 def check_kubeconfigs(settings: Settings) -> None:
-    """Read them all as a start does. Raises ApiError."""
+    """Read all kubeconfigs as a start does. Raises ApiError."""
     for block in settings.blocks:
         api = block.kubernetes.api if block.kubernetes is not None else None
         if api is not None and api.kubeconfig:
@@ -23,9 +79,9 @@ def check_kubeconfigs(settings: Settings) -> None:
 
 
 def check_manifests(settings: Settings) -> bool:
-    """Whether every file and object could be read; the log says what not, and what is wrong with topology keys.
+    """Whether every file and object could be read; the log has the bad ones, and problems of topology keys.
 
-    Raises what the other files raise: OSError, BadWeights.
+    Raises the errors of other files of the Corefile: OSError, BadText.
     """
     machine = Machine(Host("", Random(0)), "", frozenset())
     whole = True

@@ -1,7 +1,7 @@
-"""What becomes of a CoreDNS's Corefile here, line by line: `topodns check --from coredns`.
+"""`topodns check --from coredns`: the migration report of CoreDNS's Corefile, with a verdict on each line.
 
-It reads as leniently as the rest of this package reads strictly, so that one run shows everything there is to do. Only
-a fault in the language itself, such as a brace too few, ends it: CoreDNS would not start with that either.
+Errors are collected instead of raised, so that one run shows all of them. Only a syntax error of the language, such as
+a missing brace, ends the report: CoreDNS would not start with that either.
 """
 
 import os
@@ -10,25 +10,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from topodns.config.coredns_directives import DIRECTIVES as ROWS
-from topodns.config.coredns_directives import ELSEWHERE, TRANSPORTS, Row, Verdict
-from topodns.config.corefile import Block, Directive, parse_blocks
-from topodns.config.directives import DIRECTIVES, Context
-from topodns.config.errors import ConfigError, nearest, shown
-from topodns.config.imports import Importer
-from topodns.config.keys import parse_keys
-from topodns.config.lexer import Token
-from topodns.config.load import settings_from_text
-from topodns.dns.names import ROOT
+from topodns.app.load import settings_from_text
+from topodns.corefile.errors import ConfigError, nearest, shown
+from topodns.corefile.imports import Importer
+from topodns.corefile.lexer import Token
+from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
+from topodns.corefile.zones import parse_keys
+from topodns.dns.name import ROOT
+from topodns.plugins import DIRECTIVES
+from topodns.plugins.context import Context
+from topodns.plugins.coredns import DIRECTIVES as ROWS
+from topodns.plugins.coredns import ELSEWHERE, TRANSPORTS, DirectiveVerdict, Row
 
-_UNCHECKED: Final = Row(Verdict.UNCHECKED, "mend the directive first")
-_GOOD: Final = frozenset({Verdict.SAME, Verdict.DIFFERS, Verdict.WARNING})
-_SUMMED_UP: Final = {verdict: verdict.value for verdict in Verdict} | {
-    Verdict.DIFFERS: "different",
-    Verdict.WARNING: "with a warning",
+_UNCHECKED: Final = Row(DirectiveVerdict.UNCHECKED, "mend the directive first")
+_GOOD: Final = frozenset({DirectiveVerdict.SAME, DirectiveVerdict.DIFFERS, DirectiveVerdict.WARNING})
+_SUMMED_UP: Final = {verdict: verdict.value for verdict in DirectiveVerdict} | {
+    DirectiveVerdict.DIFFERS: "different",
+    DirectiveVerdict.WARNING: "with a warning",
 }
 _LONGEST_WORD: Final = 80  # characters
-_BODY_IS_ONE_RULE: Final = frozenset({"rewrite"})  # whose lines are no options
+_BODY_IS_ONE_RULE: Final = frozenset({"rewrite"})  # the lines of its body are no options
 _ARGUMENTS_CHOOSE_OPTIONS: Final = frozenset({"loadbalance"})
 _GOOD_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "bind": ("127.0.0.1",),
@@ -37,20 +38,20 @@ _GOOD_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "template": ("IN", "A"),
     "view": ("view",),
 }
-"""What stands in for arguments that are refused, so that options can be looked at; () for all others."""
+"""Arguments in place of refused ones, so that options can be checked; () for all other directives."""
 
 Place = tuple[str, int]
 """File and line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The verdict on one directive, option or key. `text`: how it differs, what to do instead, or why it is refused."""
+class DirectiveFinding:
+    """The verdict on one directive, option or key. `text`: the difference, the alternative, or why it is refused."""
 
     file: str
     line: int
     subject: str
-    verdict: Verdict
+    verdict: DirectiveVerdict
     text: str = ""
 
     def __str__(self) -> str:
@@ -60,26 +61,28 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """All findings about a Corefile, in its order with every import in its place."""
+    """All findings about a Corefile, in the order of its lines with imports expanded in place."""
 
     file: str
-    findings: tuple[Finding, ...]
+    findings: tuple[DirectiveFinding, ...]
 
     @property
     def possible(self) -> bool:
-        """Whether the image can be swapped with this Corefile as it is."""
+        """Whether topodns can replace CoreDNS with this Corefile unchanged."""
         return all(finding.verdict in _GOOD for finding in self.findings)
 
     def __str__(self) -> str:
-        """A line for each finding and the sum."""
+        """A line for each finding, and a summary line."""
         numbers = Counter(finding.verdict for finding in self.findings)
-        counted = ", ".join(f"{numbers[verdict]} {_SUMMED_UP[verdict]}" for verdict in Verdict if numbers[verdict])
+        counted = ", ".join(
+            f"{numbers[verdict]} {_SUMMED_UP[verdict]}" for verdict in DirectiveVerdict if numbers[verdict]
+        )
         outcome = "the image can be swapped" if self.possible else "not as it is"
         return "\n".join([*map(str, self.findings), f"{self.file}: {outcome}: {counted}"])
 
 
 def examine(text: str, file: str, default_port: int, environment: Mapping[str, str]) -> Migration:
-    """What becomes of this Corefile. The arguments are those of `settings_from_text`; nothing is raised."""
+    """The migration report of this Corefile. The arguments are those of `settings_from_text`; raises nothing."""
     importer = _LenientImporter(environment)
     try:
         blocks = parse_blocks(importer.read(text, file))
@@ -93,7 +96,7 @@ def examine(text: str, file: str, default_port: int, environment: Mapping[str, s
 
 
 class _LenientImporter(Importer):
-    """Goes on without what cannot be imported."""
+    """Skips and records failed imports instead of raising their errors."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         super().__init__(environment)
@@ -105,27 +108,29 @@ class _LenientImporter(Importer):
         except ConfigError as problem:
             self._problems.append(problem)
 
-    def findings(self) -> Iterator[Finding]:
-        """About imports that brought nothing."""
+    def findings(self) -> Iterator[DirectiveFinding]:
+        """Findings about imports that failed or matched no file."""
         yield from map(_refusal, self._problems)
         for pattern in self.unmatched:
             text = f"no file matches {_word(pattern.text)}, so that what it is for was not looked at"
-            yield Finding(pattern.file, pattern.line, "import", Verdict.WARNING, text)
+            yield DirectiveFinding(pattern.file, pattern.line, "import", DirectiveVerdict.WARNING, text)
 
 
-def _refusal(problem: ConfigError, subject: str = "") -> Finding:
-    return Finding(problem.file, problem.line, subject, Verdict.REFUSED, problem.problem)
+def _refusal(problem: ConfigError, subject: str = "") -> DirectiveFinding:
+    return DirectiveFinding(problem.file, problem.line, subject, DirectiveVerdict.REFUSED, problem.problem)
 
 
-def _between_blocks(text: str, file: str, default_port: int, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """What no line shows by itself, such as two blocks for the same names."""
+def _between_blocks(
+    text: str, file: str, default_port: int, environment: Mapping[str, str]
+) -> Iterator[DirectiveFinding]:
+    """Problems between lines, such as two blocks for the same names."""
     try:
         settings_from_text(text, file, default_port, environment)
     except ConfigError as problem:
         yield _refusal(problem)
 
 
-def _block(block: Block, directory: str, default_port: int) -> Iterator[Finding]:
+def _block(block: CorefileBlock, directory: str, default_port: int) -> Iterator[DirectiveFinding]:
     origins = []
     for token in block.keys:
         try:
@@ -133,7 +138,7 @@ def _block(block: Block, directory: str, default_port: int) -> Iterator[Finding]
         except ConfigError as problem:
             yield _bad_key(token, problem)
         else:
-            yield Finding(token.file, token.line, f"block {_word(token.text)}", Verdict.SAME)
+            yield DirectiveFinding(token.file, token.line, f"block {_word(token.text)}", DirectiveVerdict.SAME)
     context = Context(tuple(dict.fromkeys(origins)) or (ROOT,), directory)
     first: dict[str, Directive] = {}
     for directive in block.directives:
@@ -141,16 +146,18 @@ def _block(block: Block, directory: str, default_port: int) -> Iterator[Finding]
         first.setdefault(directive.name, directive)
 
 
-def _bad_key(token: Token, problem: ConfigError) -> Finding:
+def _bad_key(token: Token, problem: ConfigError) -> DirectiveFinding:
     scheme, separator, _ = token.text.partition("://")
     if separator and (instead := TRANSPORTS.get(scheme)) is not None:
-        return Finding(token.file, token.line, f"block {_word(token.text)}", Verdict.UNSUPPORTED, instead)
+        return DirectiveFinding(
+            token.file, token.line, f"block {_word(token.text)}", DirectiveVerdict.UNSUPPORTED, instead
+        )
     return _refusal(problem, f"block {_word(token.text)}")
 
 
-def _directive(directive: Directive, earlier: Directive | None, context: Context) -> Iterator[Finding]:
-    row = ROWS.get(directive.name) or Row(Verdict.UNSUPPORTED, _stranger(directive.name))
-    if row.verdict is Verdict.UNSUPPORTED:
+def _directive(directive: Directive, earlier: Directive | None, context: Context) -> Iterator[DirectiveFinding]:
+    row = ROWS.get(directive.name) or Row(DirectiveVerdict.UNSUPPORTED, _stranger(directive.name))
+    if row.verdict is DirectiveVerdict.UNSUPPORTED:
         yield _finding(directive, row)
         yield from _all_options(directive, Row(row.verdict))
     elif earlier is not None and not DIRECTIVES[directive.name].adds_up:
@@ -162,7 +169,7 @@ def _directive(directive: Directive, earlier: Directive | None, context: Context
 
 
 def _stranger(name: str) -> str:
-    """What to do about a directive that CoreDNS 1.14.7 does not have."""
+    """Advice on a directive that CoreDNS 1.14.7 does not have."""
     if name in ELSEWHERE:
         return ELSEWHERE[name]
     near = nearest(name, ROWS)
@@ -171,12 +178,12 @@ def _stranger(name: str) -> str:
 
 
 def _problems(directive: Directive, context: Context) -> tuple[dict[Place, str], bool]:
-    """What is wrong with each line of a directive, and whether every option was looked at.
+    """The first error of each line of a directive, and whether every option was checked.
 
-    After each fault the directive is read again without what is at fault, be that an option or the arguments.
+    After each error the directive is parsed again, without the wrong option or with other arguments.
     """
     problems: dict[Place, str] = {}
-    replaced = directive.name in _ARGUMENTS_CHOOSE_OPTIONS  # whether other arguments were tried, or must not be
+    replaced = directive.name in _ARGUMENTS_CHOOSE_OPTIONS  # whether arguments were replaced already, or must not be
     while True:
         try:
             DIRECTIVES[directive.name].parse(directive, context)
@@ -196,23 +203,23 @@ def _problems(directive: Directive, context: Context) -> tuple[dict[Place, str],
             return problems, True
 
 
-def _known(directive: Directive, row: Row, problems: Mapping[Place, str], complete: bool) -> Iterator[Finding]:
+def _known(directive: Directive, row: Row, problems: Mapping[Place, str], complete: bool) -> Iterator[DirectiveFinding]:
     options = _options(directive)
     elsewhere = problems.keys() - {(option.file, option.line) for option in options}
     for file, line in sorted(elsewhere):
-        yield Finding(file, line, _word(directive.name), Verdict.REFUSED, problems[file, line])
+        yield DirectiveFinding(file, line, _word(directive.name), DirectiveVerdict.REFUSED, problems[file, line])
     if not elsewhere:
         yield _finding(directive, row)
-    unnamed = Row(Verdict.SAME) if complete else _UNCHECKED
+    unnamed = Row(DirectiveVerdict.SAME) if complete else _UNCHECKED
     for option in options:
         option_row = row.options.get(option.name, unnamed)
         problem = problems.get((option.file, option.line))
-        if problem is not None and option_row.verdict is not Verdict.UNSUPPORTED:
-            option_row = Row(Verdict.REFUSED, problem)
+        if problem is not None and option_row.verdict is not DirectiveVerdict.UNSUPPORTED:
+            option_row = Row(DirectiveVerdict.REFUSED, problem)
         yield _finding(option, option_row, f"{directive.name} ")
 
 
-def _all_options(directive: Directive, row: Row) -> Iterator[Finding]:
+def _all_options(directive: Directive, row: Row) -> Iterator[DirectiveFinding]:
     return (_finding(option, row, f"{_word(directive.name)} ") for option in _options(directive))
 
 
@@ -220,10 +227,10 @@ def _options(directive: Directive) -> Iterable[Directive]:
     return () if directive.name in _BODY_IS_ONE_RULE else directive.body
 
 
-def _finding(line: Directive, row: Row, owner: str = "") -> Finding:
-    return Finding(line.file, line.line, f"{owner}{_word(line.name)}", row.verdict, row.text)
+def _finding(line: Directive, row: Row, owner: str = "") -> DirectiveFinding:
+    return DirectiveFinding(line.file, line.line, f"{owner}{_word(line.name)}", row.verdict, row.text)
 
 
 def _word(text: str) -> str:
-    """A word of the Corefile as it may stand in a line of ours."""
+    """A word of the Corefile for a line of output: unprintable or long ones are quoted and shortened."""
     return text if text.isprintable() and len(text) <= _LONGEST_WORD else shown(text)

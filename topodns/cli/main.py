@@ -1,21 +1,22 @@
-"""The command line: hands over to `node_cache` or to `commands`, and ends as a shell expects."""
+"""The entry points of the package, `topodns` and `node-cache`, and their exit statuses."""
 
 import os
 import sys
 from collections.abc import Sequence
 
-from topodns.config.errors import ConfigError
+from topodns.app.held_signals import hold_signals
+from topodns.corefile.errors import ConfigError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status: 0 well, 1 a fault in what was given, 2 wrong usage."""
+    """Run the command line. Exit status: 0 success, 1 invalid input, 2 wrong usage or SIGINT."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        status = _run(arguments)
+        status = run_named(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever reads what is printed, such as `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes at its end
+    except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout at exit
         return 1
     except ConfigError as problem:
         print(problem, file=sys.stderr)
@@ -24,12 +25,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _run(arguments: Sequence[str]) -> int:
-    # Imported here: a node's cache is small, and needs nothing of the other commands.
-    if arguments[:1] == ["node-cache"]:
-        from topodns.node_cache import main as node_cache
+def node_cache() -> int:
+    """The command `node-cache`, the same as `topodns node-cache`."""
+    return main(["node-cache", *sys.argv[1:]])
 
-        return node_cache(arguments[1:])
-    from topodns.commands import run_command
+
+def run_named(arguments: Sequence[str]) -> int:
+    # Imported here: a node-cache stays small without the modules of the other commands.
+    if arguments[:1] == ["node-cache"]:
+        hold_signals()  # first: the next import takes a quarter of a second
+        from topodns.nodecache.command import main as serve_node
+
+        return serve_node(arguments[1:])
+    from topodns.cli.serve import run_command
 
     return run_command(arguments)

@@ -1,4 +1,4 @@
-"""The cluster as values: objects, state, topology, where a client is.
+"""State of a Kubernetes cluster: its objects as values, their indexes, and the topology policies of its Services.
 
-Pure: no I/O, clock, chance, log or metric, and no knowledge of DNS.
+Pure: no I/O, clock, randomness, log or metric, and no DNS.
 """

@@ -1,11 +1,11 @@
-"""Longest-prefix match: which name owns the CIDR around an address. Knows packed addresses and names, nothing else."""
+"""Longest-prefix match: the owner (a name) of the CIDR around a packed address."""
 
 
 class CidrTable:
-    """Owners of CIDRs: a dictionary per prefix length, of which a cluster has one or two per address family.
+    """CIDRs and their owners: a dictionary per prefix length, of which a cluster has one or two per address family.
 
-    Networks are kept as integers without their host bits, so host bits set by mistake do no harm. A CIDR that several
-    names claim is nobody's, and hides the shorter ones around it all the same.
+    Networks are stored as integers without their host bits, so host bits set by mistake have no effect. A CIDR with
+    several owners counts as without owner, and still hides the shorter ones around it.
     """
 
     def __init__(self) -> None:
@@ -13,7 +13,7 @@ class CidrTable:
         self._tables: dict[int, list[tuple[int, dict[int, tuple[str, ...]]]]] = {4: [], 16: []}
 
     def owner(self, address: bytes) -> str:
-        """Who owns the longest CIDR around an address; "": nobody, or several."""
+        """The owner of the longest CIDR around an address; "" if there is none, or several."""
         number = int.from_bytes(address, "big")
         for host_bits, networks in self._tables[len(address)]:
             owners = networks.get(number >> host_bits)
@@ -22,7 +22,7 @@ class CidrTable:
         return ""
 
     def start_owner(self, address: bytes, size: int) -> str:
-        """The `owner` of an address that is one of the first `size` of the longest CIDR around it; "" of any other."""
+        """As `owner` if the address is one of the first `size` of the longest CIDR around it, else ""."""
         number = int.from_bytes(address, "big")
         for host_bits, networks in self._tables[len(address)]:
             if number >> host_bits in networks:
@@ -30,7 +30,7 @@ class CidrTable:
         return ""
 
     def subnet_owner(self, network: bytes, prefix_length: int) -> str:
-        """Who owns every address of this network; "": nobody, several, or a longer CIDR of another lies inside."""
+        """The owner of all addresses of this network; "" if none, several, or a CIDR inside has another owner."""
         bits, prefix = _split(network, prefix_length)
         for host_bits, networks in self._tables[len(network)]:
             owners = networks.get(prefix >> (host_bits - bits)) if host_bits >= bits else None
@@ -39,20 +39,21 @@ class CidrTable:
                 return owners[0] if whole else ""
         return ""
 
-    def covers(self, network: bytes, prefix_length: int) -> bool:
-        """Whether this network lies in a CIDR of the table, or is one."""
+    def covers(self, network: bytes, prefix_length: int, besides: str = "") -> bool:
+        """Whether this network equals or lies in a CIDR with an owner other than `besides`."""
         bits, prefix = _split(network, prefix_length)
         tables = self._tables[len(network)]
-        return any(host_bits >= bits and prefix >> (host_bits - bits) in networks for host_bits, networks in tables)
+        around = (networks.get(prefix >> (host_bits - bits), ()) for host_bits, networks in tables if host_bits >= bits)
+        return any(owner != besides for owners in around for owner in owners)
 
     def add(self, network: bytes, prefix_length: int, name: str) -> None:
-        """Make `name` an owner of this CIDR, beside those that it has."""
+        """Add `name` to the owners of this CIDR."""
         host_bits, prefix = _split(network, prefix_length)
         networks = self._networks(len(network), host_bits)
         networks[prefix] = (*_without(networks.get(prefix, ()), name), name)
 
     def remove(self, network: bytes, prefix_length: int, name: str) -> None:
-        """Make `name` an owner of this CIDR no more; nothing happens where it is none."""
+        """Remove `name` from the owners of this CIDR; no effect if it is none."""
         host_bits, prefix = _split(network, prefix_length)
         networks = self._networks(len(network), host_bits)
         remaining = _without(networks.pop(prefix, ()), name)
@@ -62,7 +63,7 @@ class CidrTable:
             self._tables[len(network)].remove((host_bits, networks))
 
     def _inside(self, network: bytes, prefix_length: int) -> set[str]:
-        """The owners of the longer CIDRs inside a network. Walks them, but few clusters nest pod CIDRs at all."""
+        """The owners of the longer CIDRs inside a network. A linear search: few clusters nest pod CIDRs."""
         bits, prefix = _split(network, prefix_length)
         return {
             owner
@@ -74,7 +75,7 @@ class CidrTable:
         }
 
     def _networks(self, size: int, host_bits: int) -> dict[int, tuple[str, ...]]:
-        """The dictionary of one prefix length, made on first use."""
+        """The dictionary of one prefix length, created on first use."""
         tables = self._tables[size]
         for found, networks in tables:
             if found == host_bits:

@@ -1,6 +1,6 @@
-"""Label selectors as kubectl writes them: `app=web,tier!=db,env in (a,b),zone notin (c),key,!other`.
+"""Label selectors in kubectl's syntax: `app=web,tier!=db,env in (a,b),zone notin (c),key,!other`.
 
-Pure text. The grammar is that of k8s.io/apimachinery/pkg/labels without `<` and `>`, which CoreDNS refuses too.
+The grammar is that of k8s.io/apimachinery/pkg/labels without `<` and `>`, which CoreDNS refuses too.
 """
 
 import re
@@ -10,19 +10,19 @@ from typing import Final
 
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 _SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "<", ">", "(", ")", ","))
-_END: Final = "the end"  # no token: words hold no space
+_END: Final = "the end"  # cannot be a token: words contain no space
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _PREFIX: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class BadSelector(ValueError):
-    """Text that is no label selector; says what was found and what was expected."""
+    """Invalid label selector; the message has what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The label `key` exists with one of `values` (None: with any), or, not `wanted`, it does not."""
+    """The label `key` exists with one of `values` (None: with any value); with `wanted` False the opposite."""
 
     key: str
     values: frozenset[str] | None = None
@@ -47,7 +47,7 @@ class Selector:
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector that this text stands for. Raises BadSelector."""
+    """Parse a selector. Raises BadSelector."""
     tokens = _Tokens(text)
     if tokens.next == _END:
         return Selector(text)
@@ -59,7 +59,7 @@ def parse_selector(text: str) -> Selector:
 
 
 class _Tokens:
-    """The tokens of a selector, read from the left; `next` is the one to come, or `_END`."""
+    """The tokens of a selector, from left to right; `next` is the following token, or `_END`."""
 
     def __init__(self, text: str) -> None:
         self._left: list[str] = [*_TOKEN.findall(text), _END]
@@ -111,7 +111,7 @@ def _parse_key(tokens: _Tokens) -> str:
 
 
 def _parse_value(tokens: _Tokens) -> str:
-    """A label's value, which may be empty."""
+    """A label value, which may be empty."""
     if not tokens.at_word:
         return ""
     value = tokens.take()

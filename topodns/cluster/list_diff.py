@@ -1,6 +1,6 @@
-"""A list of all objects of one kind, compared with what is held: only what differs is work, in steps of few objects.
+"""Comparison of a full list of one kind with the held objects, in steps of few objects; only differences are applied.
 
-A cluster has up to 150,000 objects of a kind, and a list of them must not keep a question waiting.
+A cluster has up to 150,000 objects of a kind, and a list of them must not delay queries.
 """
 
 from collections import deque
@@ -8,48 +8,48 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
-from topodns.cluster.facts import Fact
 from topodns.cluster.model import ClusterObject, EndpointSlice, ObjectKey
-from topodns.cluster.slice_table import owner_of
+from topodns.cluster.slice_index import owner_of
+from topodns.dependency import Fact
 
 T = TypeVar("T")
 
-COMPARED_AT_ONCE: Final = 64  # objects; some 50 us
+COMPARED_AT_ONCE: Final = 64  # objects per step; some 50 us
 
 Difference = tuple[ClusterObject | None, ClusterObject | None]
-"""(held, to be held) under one key; never both None."""
+"""(held object, new object) of one key; None: absent; never both None."""
 
 
-class Step(NamedTuple):
-    """A little of a list was taken in: the facts that this touched, and how many objects were not as they were held."""
+class DiffStep(NamedTuple):
+    """One applied step of a list: the dependencies that it touched, and the number of objects that differed."""
 
     facts: frozenset[Fact]
     differing: int
 
 
-IDLE: Final = Step(frozenset(), 0)  # nothing but comparing
+IDLE: Final = DiffStep(frozenset(), 0)  # a step that only compared
 
 
 def outdated(held: ClusterObject | None, version: int) -> bool:
-    """Whether news with this version of an object are older than what is held of it (KEP-5504). 0 has no order."""
+    """Whether this version is older than that of the held object (KEP-5504). Version 0 has no order: False."""
     return held is not None and 0 < version < held.version
 
 
 def differs(held: ClusterObject | None, listed: ClusterObject) -> bool:
-    """Whether a list says something else of an object than is held.
+    """Whether a listed object differs from the held one.
 
-    Equal with a lower version differs too: that is a restored etcd, whose next news must not count as old.
+    An equal object with a lower version differs too: etcd was restored, and its next events must not count as old.
     """
     return held is not listed and (held is None or held != listed or outdated(held, listed.version))
 
 
-class Comparison:
-    """What a list changes. `groups` is complete once `steps` has run to its end.
+class ListDiff:
+    """The differences between a list and the held objects. `groups` is complete when `steps` has ended.
 
-    Objects under the keys of `news` are left alone: something newer than the list is known of them.
+    Objects under the keys of `news` are not compared: the held ones are newer than the list.
     """
 
-    groups: deque[list[Difference]]  # whoever takes one out gives its memory back
+    groups: deque[list[Difference]]  # a deque, so that the consumer frees the memory of each group it removes
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Comparison:
         self._by_owner: dict[ObjectKey, list[Difference]] = {}
 
     def steps(self) -> Iterator[None]:
-        """Compare a few objects, then yield, until all are compared."""
+        """Compare all objects, with a yield after every 64."""
         wanted: dict[ObjectKey, ClusterObject] = {}
-        for some in _batches(reversed(self._listed)):  # so that they are taken out in their order
+        for some in _batches(reversed(self._listed)):  # reversed, because popitem below removes the last first
             for listed in some:
                 wanted.setdefault(listed.key, listed)
             yield
@@ -75,7 +75,7 @@ class Comparison:
                 if held.key not in wanted and held.key not in self._news:
                     self._add(held, None)
             yield
-        while wanted:  # it is emptied on the way: to let go of all its keys at once would take 15 ms
+        while wanted:  # emptied step by step: to free all its keys at once would take 15 ms
             for _ in range(min(COMPARED_AT_ONCE, len(wanted))):
                 key, listed = wanted.popitem()
                 if differs(self._held.get(key), listed) and key not in self._news:
@@ -83,7 +83,7 @@ class Comparison:
             yield
 
     def _add(self, held: ClusterObject | None, listed: ClusterObject | None) -> None:
-        """All slices of one Service make one group: nobody is to see a part of them changed."""
+        """Add a difference; all slices of one Service form one group, so that no answer mixes old and new slices."""
         one = listed if listed is not None else held
         if not isinstance(one, EndpointSlice):
             self.groups.append([(held, listed)])

@@ -1,10 +1,10 @@
-"""The cluster's objects as small frozen values, and the changes to them.
+"""The Kubernetes objects of a cluster as small frozen values, and the changes to them. No DNS.
 
-Nothing here is DNS. Addresses are packed bytes (4 or 16 octets), names are the API's own strings. A missing `ready`
-condition has already become True (discovery.k8s.io/v1), duplicates are still there: `backends` removes them.
+Addresses are packed bytes (4 or 16 octets), names are the API's own strings. A missing `ready` condition is True
+(discovery.k8s.io/v1). Duplicate endpoints are still there: `endpoints.Backends` removes them.
 
-`version` is the resourceVersion where it is a decimal number, else 0: it orders what is known of one object (KEP-5504)
-and says nothing about what the object is, so it is no part of its equality.
+`version` is the resourceVersion if that is a decimal number, else 0. It orders the versions of one object (KEP-5504)
+and is not part of its equality.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Kind = Literal["Namespace", "Node", "Service", "ServiceImport", "EndpointSlice",
 
 
 class ObjectKey(NamedTuple):
-    """What names an object of one kind. `namespace` is "" for cluster-scoped kinds."""
+    """Namespace and name of an object, unique within its kind. `namespace` is "" for cluster-scoped kinds."""
 
     namespace: str
     name: str
@@ -37,12 +37,12 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Of a Node only what locates a client or an endpoint is kept."""
+    """The fields of a Node that locate clients and endpoints."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[bytes, ...] = ()  # every IP of status.addresses, both families
-    tunnel_addresses: tuple[bytes, ...] = ()  # of the CNI, from annotations of flannel, Calico, Cilium
+    tunnel_addresses: tuple[bytes, ...] = ()  # the CNI's, from annotations of flannel, Calico, Cilium
     pod_cidrs: tuple[tuple[bytes, int], ...] = ()  # (packed network address, prefix length)
     created: str = ""  # creationTimestamp, RFC 3339 in UTC, so that text order is time order
     ready: bool = True  # the Ready condition; True where it is absent
@@ -62,7 +62,7 @@ class ServicePort:
 
 @dataclass(frozen=True, slots=True)
 class TopologyInputs:
-    """Whatever a Service says about topology, unread; None where it says nothing. `policy` makes sense of it."""
+    """The topology fields and annotations of a Service, as written; None if absent. Parsed by `topology_keys`."""
 
     annotation: str | None = None  # topodns.io/topology-keys
     field: tuple[str, ...] | None = None  # spec.topologyKeys, Kubernetes 1.17-1.21
@@ -82,9 +82,9 @@ class Service:
     external_name: str | None = None  # of type ExternalName only; as written
     ports: tuple[ServicePort, ...] = ()
     topology: TopologyInputs = TopologyInputs()
-    imported: bool = False  # a ServiceImport (KEP-1645): its ips are cluster_ips, type Headless is headless
+    imported: bool = False  # a ServiceImport (KEP-1645): spec.ips are cluster_ips, type Headless is headless
     external_ips: tuple[bytes, ...] = ()  # spec.externalIPs, then those of status.loadBalancer
-    external_hostnames: tuple[str, ...] = ()  # of load balancers that have no address of their own; as written
+    external_hostnames: tuple[str, ...] = ()  # of load balancers without an address; as written
     version: int = field(default=0, compare=False)
 
     @property
@@ -101,17 +101,17 @@ class EndpointPort:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint of a slice with one of its addresses (the API allows several; consumers use the first)."""
+    """One address of one endpoint of a slice (the API allows several addresses, with a meaning only for the first)."""
 
     address: bytes
     hostname: str = ""
     node_name: str = ""
-    topology_zone: str | None = None  # the slice's copy; a fallback only, it may be stale (semantics 1.2)
-    topology: Mapping[str, str] = field(default_factory=dict)  # deprecatedTopology, a fallback like it
+    topology_zone: str | None = None  # `zone` of the slice; a fallback for the Node's label, it may be stale
+    topology: Mapping[str, str] = field(default_factory=dict)  # deprecatedTopology, likewise a fallback
     ready: bool = True
     serving: bool = True
     terminating: bool = False
-    pod_name: str = ""  # targetRef.name where the target is a Pod
+    pod_name: str = ""  # targetRef.name if the target is a Pod of the slice's namespace
     zone_hints: tuple[str, ...] = ()
     node_hints: tuple[str, ...] = ()
 
@@ -120,14 +120,14 @@ class Endpoint:
 class EndpointSlice:
     namespace: str
     name: str
-    service_name: str  # label kubernetes.io/service-name; "" belongs to no Service
+    service_name: str  # label kubernetes.io/service-name; "": the slice belongs to no Service
     address_type: str  # IPv4, IPv6 or FQDN
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     generation: int = 0
     imported: bool = False  # of a ServiceImport: label multicluster.kubernetes.io/service-name
-    cluster_id: str = ""  # label multicluster.kubernetes.io/source-cluster, where imported
-    mirrored: bool = False  # made from a v1 Endpoints; counts only where its Service has no slice of its own
+    cluster_id: str = ""  # label multicluster.kubernetes.io/source-cluster, if imported
+    mirrored: bool = False  # made from a v1 Endpoints; counts only if its Service has no other slice
     version: int = field(default=0, compare=False)
 
     @property
@@ -137,7 +137,7 @@ class EndpointSlice:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A Pod that has an address. Terminal phases (Succeeded, Failed) never become a Pod here: they are deletions."""
+    """A Pod with an address. A Pod in a terminal phase (Succeeded, Failed) counts as deleted."""
 
     namespace: str
     name: str
@@ -155,7 +155,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class StatefulSet:
-    """Kept only to warn when a policy sits on its governing Service."""
+    """Only for the warning about a topology policy on its governing Service."""
 
     namespace: str
     name: str
@@ -171,7 +171,7 @@ ClusterObject = Namespace | Node | Service | EndpointSlice | Pod | StatefulSet
 
 
 def kind_of(value: ClusterObject) -> Kind:
-    """The kind under which changes of this object go."""
+    """The kind of this object."""
     match value:
         case Namespace():
             return "Namespace"
@@ -203,7 +203,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """All objects of one kind, at once: what is not among them is gone. The first one makes the kind synced."""
+    """A list of all objects of one kind; others of that kind are deleted. The first one makes the kind synced."""
 
     kind: Kind
     objects: tuple[ClusterObject, ...]

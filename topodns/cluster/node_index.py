@@ -1,48 +1,51 @@
-"""Nodes by what a client's address can show: their own addresses, tunnel addresses and pod CIDRs.
+"""Nodes by address: their own addresses, their tunnel addresses and their pod CIDRs.
 
-Kept by `ClusterState`, asked by `locate`. Also verifies podCIDRs against observed endpoints, because some CNIs (Calico
-IPAM, Cilium cluster-pool, the cloud VPC ones) give pods addresses from elsewhere, and a wrong node is worse than none.
-So nothing here guesses: what several nodes claim equally well is nobody's.
+`ClusterState` maintains it, `topology.client_locator` reads it. An address that several Nodes claim equally well is
+of none: a wrong Node is worse than none. `pod_cidr_proof` decides whether pod CIDRs are believed at all.
 """
 
-from collections.abc import Set
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from topodns.cluster.cidr_table import CidrTable
-from topodns.cluster.model import Node
+from topodns.cluster.cidr_index import CidrTable
+from topodns.cluster.model import Node, Pod
+from topodns.cluster.pod_cidr_proof import PodCidrProof
+from topodns.dependency import EVERYTHING, Fact, address_fact, node_fact
 
-VERIFIED_SAMPLES: Final = 200  # fewer observed endpoints prove nothing
-VERIFIED_PER_MILLE: Final = 999  # of the samples, those that must lie in their own node's pod CIDR
+GATEWAYS: Final = 2  # addresses at the start of a pod CIDR that belong to the Node: flannel's tunnel end, the bridge
 
 
 class NodeIndex:
-    """The Nodes of one cluster, looked up by address. Every lookup is a few dictionary accesses, whatever the size."""
+    """The Nodes of one cluster by address. A lookup is a few dictionary accesses, independent of their number."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
         self._claimants: dict[bytes, tuple[str, ...]] = {}  # address or tunnel address -> names of its Nodes
         self._cidrs = CidrTable()
-        self._observations = _Observations()
+        self._with_cidrs = 0  # how many Nodes have a pod CIDR
+        self._by_slices = PodCidrProof(self._verdict)
+        self._by_pods = PodCidrProof(self._verdict)
 
     def replace(self, old: Node | None, new: Node | None) -> None:
-        """A Node was added (old None), changed, or removed (new None)."""
+        """Update the index: a Node was added (old None), changed, or removed (new None)."""
         node = new or old
         if node is None:
             return
+        if (_addresses(old), _cidrs(old), old is None) != (_addresses(new), _cidrs(new), new is None):
+            self._retract(node.name, _cidrs(old) ^ _cidrs(new))
         if new is not None:
             self._nodes[node.name] = new
         else:
             self._nodes.pop(node.name, None)
-        if (old is None) != (new is None):
-            self._observations.outdate(node.name)
         self._move_addresses(node.name, _addresses(old), _addresses(new))
         self._move_cidrs(node.name, _cidrs(old), _cidrs(new))
 
     def with_address(self, address: bytes) -> Node | None:
-        """The Node that owns this address (or tunnel address); of several, the ready one created last.
+        """The Node that has this address (or tunnel address); of several, the ready one created last.
 
-        A replacement machine often gets the address of the one before, whose Node object is still there. Nodes that
-        are equally ready and equally old cannot be told apart: None.
+        A replacement machine often gets the address of the previous one, whose Node object still exists. None if there
+        is no such Node, or if several are equally ready and equally old.
         """
         names = self._claimants.get(address)
         if names is None:
@@ -52,56 +55,84 @@ class NodeIndex:
         return _newest_ready([self._nodes[name] for name in names])
 
     def with_pod_cidr(self, address: bytes) -> Node | None:
-        """The Node whose longest pod CIDR holds this address (the .0 address included); None where several have it."""
+        """The Node with the longest pod CIDR around this address (.0 included); None if there is none, or several."""
         name = self._cidrs.owner(address)
         return self._nodes[name] if name else None
 
     def with_pod_subnet(self, network: bytes, prefix_length: int) -> Node | None:
-        """The Node whose pod CIDR holds all of this network; None where a part of it is another Node's."""
+        """The Node whose pod CIDR holds all of this network; None if a part of it is another Node's."""
         name = self._cidrs.subnet_owner(network, prefix_length)
         return self._nodes[name] if name else None
 
     def with_pod_gateway(self, address: bytes) -> Node | None:
-        """The Node whose pod CIDR has this address as its .0 or .1, which belong to the node itself and to no pod.
+        """The Node whose pod CIDR has this address as its first or second, which belong to the Node and to no Pod.
 
-        flannel's tunnel end is the .0; the bridge, which host processes of the server's own node come from, the .1.
+        .0 is flannel's tunnel end; .1 is the bridge, the source address of host processes on the server's own Node.
         """
-        name = self._cidrs.start_owner(address, 2)
+        name = self._cidrs.start_owner(address, GATEWAYS)
         return self._nodes[name] if name else None
 
-    def observe(self, address: bytes, node_name: str, count: int) -> None:
-        """An endpoint of a slice with this address on this node appeared (count 1) or went away (-1)."""
-        if not node_name:
-            return
-        change = self._observations.count(address, node_name, count)
-        node = self._nodes.get(node_name)
-        if change and node is not None and address not in _addresses(node):
-            agrees = self._cidrs.owner(address) == node_name
-            self._observations.adjust(node_name, change, change * agrees)
+    def observe(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
+        """A slice of this namespace with a Pod at this address on this Node was added (count 1) or removed (-1)."""
+        self._by_slices.observe(address, node_name, namespace, count)
 
-    def has_endpoints_on(self, node_name: str) -> bool:
-        """Whether some endpoint of a slice is on the node of this name, be there a Node object or not."""
-        return bool(self._observations.on_node(node_name))
+    def move_pod(self, old: Pod | None, new: Pod | None) -> Iterator[bytes]:
+        """A Pod was added (old None), changed, or removed (new None).
+
+        Yields the gateway addresses of its Node: `with_pods_around` may have another result for them now.
+        """
+        for pod, count in ((old, -1), (new, 1)):
+            if pod is not None and pod.node_name and not pod.host_network:
+                for address in set(pod.ips):
+                    self._by_pods.observe(address, pod.node_name, pod.namespace, count)
+                node = self._nodes.get(pod.node_name)
+                yield from _gateways(node) if node is not None else ()
+
+    def has_pods_on(self, node_name: str) -> bool:
+        """Whether a Pod, or a slice's endpoint of a Pod, has this Node name, with or without a Node object."""
+        return bool(self._by_slices.on_node(node_name) or self._by_pods.on_node(node_name))
 
     @property
     def pod_cidrs_verified(self) -> bool:
-        """At least 99.9 % of at least 200 observed endpoints (no node addresses) lie in their own node's pod CIDR.
+        """Whether the CNI plugin provably assigns addresses from pod CIDRs: by Pods if any is known, else by slices.
 
-        The same address in several slices is one endpoint. Endpoints on a node without Node object say nothing: when
-        a node is deleted, its slices outlive it, and everybody else's pod CIDRs are as good as before.
+        Observations on a Node without a Node object do not count: slices outlive a deleted Node, and the pod CIDRs of
+        the other Nodes are as reliable as before.
         """
-        for name in self._observations.take_outdated():
-            self._observations.record(name, *self._tally(name))
-        samples, agreeing = self._observations.samples, self._observations.agreeing
-        return samples >= VERIFIED_SAMPLES and agreeing * 1000 >= samples * VERIFIED_PER_MILLE
+        return (self._by_pods or self._by_slices).holds(self._with_cidrs)
 
-    def _tally(self, name: str) -> tuple[int, int]:
-        """Of the endpoints observed on one node: how many are samples, and how many of those lie in its pod CIDR."""
-        node = self._nodes.get(name)
+    def with_pods_around(self, address: bytes) -> Node | None:
+        """The Node in whose pod CIDR this gateway address is, if Pods of that Node are known to be in it as well.
+
+        The address is then that of their bridge, the source address of host processes on the server's own Node.
+        """
+        node = self.with_pod_gateway(address)
         if node is None:
-            return 0, 0
-        samples = self._observations.on_node(name) - _addresses(node)  # hostNetwork pods have the node's address
-        return len(samples), list(map(self._cidrs.owner, samples)).count(name)
+            return None
+        size = len(address)
+        neighbours = (each for each in self._by_pods.on_node(node.name) if len(each) == size)
+        return node if any(self._cidrs.owner(each) == node.name for each in neighbours) else None
+
+    def _verdict(self, address: bytes, node_name: str) -> bool | None:
+        """Whether this address agrees with the pod CIDRs of its Node; None: it is no evidence.
+
+        No evidence are addresses of the Node itself (hostNetwork Pods), those without a Node object, and those of a
+        family in which the Node has no pod CIDR though it has one in the other.
+        """
+        node = self._nodes.get(node_name)
+        if node is None or address in node.addresses or address in node.tunnel_addresses:
+            return None
+        if node.pod_cidrs and all(len(network) != len(address) for network, _ in node.pod_cidrs):
+            return None
+        return self._cidrs.owner(address) == node_name
+
+    def _retract(self, name: str, moving: frozenset[tuple[bytes, int]]) -> None:
+        """Retract the proofs' counts before a Node changes; `moving`: the CIDRs that it gains or loses."""
+        for proof in (self._by_slices, self._by_pods):
+            # Verdicts on another Node's Pods change only if a CIDR lies in (or equals) one of that Node.
+            if any(self._cidrs.covers(network, prefix_length, name) for network, prefix_length in moving):
+                proof.retract_all()
+            proof.retract(name)
 
     def _move_addresses(self, name: str, old: frozenset[bytes], new: frozenset[bytes]) -> None:
         if old == new:
@@ -112,72 +143,35 @@ class NodeIndex:
                 self._claimants[address] = remaining
         for address in new - old:
             self._claimants[address] = (*self._claimants.get(address, ()), name)
-        self._observations.outdate(name)
 
     def _move_cidrs(self, name: str, old: frozenset[tuple[bytes, int]], new: frozenset[tuple[bytes, int]]) -> None:
         if old == new:
             return
         for network, prefix_length in old:
             self._cidrs.remove(network, prefix_length, name)
-        # Only where a CIDR lies inside another node's (or is the same) does it move verdicts on that node's endpoints.
-        if any(self._cidrs.covers(network, prefix_length) for network, prefix_length in old | new):
-            self._observations.outdate_all()
         for network, prefix_length in new:
             self._cidrs.add(network, prefix_length, name)
-        self._observations.outdate(name)
+        self._with_cidrs += bool(new) - bool(old)
 
 
-class _Observations:
-    """Which addresses endpoints have on which node, and how many of those the pod CIDRs explain.
+def facts_of_change(old: Node | None, new: Node | None) -> set[Fact]:
+    """The dependencies that a change of a Node touches, except Services.
 
-    Tallies are kept per node. An endpoint that comes or goes adjusts its node's; a change of the node itself outdates
-    it, and it is made anew when somebody asks.
+    A change of readiness or creation time touches only its addresses: they may belong to another Node now.
     """
+    if _cidrs(old) != _cidrs(new):
+        return {EVERYTHING}
+    nodes = [node for node in (old, new) if node is not None]
+    facts = {address_fact(address) for node in nodes for address in (*node.addresses, *node.tunnel_addresses)}
+    if old is None or new is None or replace(old, ready=new.ready, created=new.created) != new:
+        facts.add(node_fact(nodes[0].name))
+    return facts
 
-    def __init__(self) -> None:
-        self.samples = 0
-        self.agreeing = 0
-        self._addresses: dict[str, dict[bytes, int]] = {}  # node name -> address -> number of slices it is in
-        self._tallies: dict[str, tuple[int, int]] = {}  # node name -> samples, and those that agree
-        self._outdated: set[str] = set()
 
-    def count(self, address: bytes, node_name: str, count: int) -> int:
-        """Note that so many slices more have this address; 1 if it is new on this node, -1 if it is gone, else 0."""
-        addresses = self._addresses.setdefault(node_name, {})
-        before = addresses.pop(address, 0)
-        after = before + count
-        if after:
-            addresses[address] = after
-        elif not addresses:
-            del self._addresses[node_name]
-        return bool(after) - bool(before)
-
-    def on_node(self, name: str) -> Set[bytes]:
-        return self._addresses.get(name, {}).keys()
-
-    def outdate(self, name: str) -> None:
-        self._outdated.add(name)
-
-    def outdate_all(self) -> None:
-        self._outdated.update(self._addresses)
-
-    def take_outdated(self) -> Set[str]:
-        """The nodes that want a new tally, which the caller records."""
-        if not self._outdated:
-            return frozenset()
-        outdated, self._outdated = self._outdated, set()
-        return outdated
-
-    def record(self, name: str, samples: int, agreeing: int) -> None:
-        old_samples, old_agreeing = self._tallies.get(name, (0, 0))
-        self.adjust(name, samples - old_samples, agreeing - old_agreeing)
-
-    def adjust(self, name: str, samples: int, agreeing: int) -> None:
-        self.samples += samples
-        self.agreeing += agreeing
-        old_samples, old_agreeing = self._tallies.pop(name, (0, 0))
-        if old_samples + samples:
-            self._tallies[name] = old_samples + samples, old_agreeing + agreeing
+def _gateways(node: Node) -> Iterator[bytes]:
+    for network, _ in node.pod_cidrs:
+        for at in range(GATEWAYS):
+            yield network[:-1] + bytes((network[-1] | at,))
 
 
 def _addresses(node: Node | None) -> frozenset[bytes]:

@@ -1,26 +1,33 @@
-"""EndpointSlices by the Service they belong to and by the addresses in them.
+"""EndpointSlices by their Service and by the addresses in them.
 
-Of slices made from v1 Endpoints only those count whose Service has no slice of its own: the control plane mirrors one
-into the other, and where both are at hand the slice says more.
+Slices made from v1 Endpoints (`mirrored`) count only if their Service has no other slice: the control plane mirrors
+Endpoints into slices, and where both exist the real slice has more information.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from topodns.cluster.address_index import AddressIndex
-from topodns.cluster.facts import Fact, address_fact, service_fact
 from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey
+from topodns.dependency import Fact, address_fact, service_fact
+
+MOST: Final = 100  # slices per namespace that are searched for one address
+_LARGE: Final = 100  # endpoints; the EndpointSlice controller's default limit
+
+_address: Final = attrgetter("address")
 
 
 class SliceOwner(NamedTuple):
-    """A Service or, `imported`, a ServiceImport: the two may have the same name."""
+    """The Service or, if `imported`, the ServiceImport of a slice: the two may have the same name."""
 
     key: ObjectKey
     imported: bool = False
 
 
 class _Claim(NamedTuple):
-    """What PTR answers and the finding of clients take from an endpoint."""
+    """The part of an endpoint that PTR answers and client location depend on."""
 
     address: bytes
     service: ObjectKey
@@ -33,29 +40,46 @@ class _Claim(NamedTuple):
 
 
 class SliceTable:
-    """An index over `slices`, which its owner keeps: `replace` is told of every change after it was made there."""
+    """An index over `slices`, a mapping that the caller maintains: it calls `replace` after each change of it."""
 
     def __init__(self, slices: Mapping[tuple[str, str], EndpointSlice]) -> None:
         self._slices = slices
         self._of_owner: dict[SliceOwner, tuple[EndpointSlice, ...]] = {}
         self._addresses = AddressIndex()
+        # Large slices that were searched: endpoint by address, or the slice itself if endpoints share an address.
+        self._places: dict[ObjectKey, dict[bytes, Endpoint] | EndpointSlice] = {}
 
     def of_owner(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
-        """The slices that count for a Service, by name."""
+        """The slices that count for a Service, ordered by name: the mirrored ones only if there are no others."""
         slices = self._of_owner.get(owner, ())
         return tuple(one for one in slices if not one.mirrored) or slices
 
-    def with_address(self, address: bytes) -> tuple[tuple[ObjectKey, Endpoint], ...]:
-        """Per Service the endpoint with this address; of its copies a ready one, one that stays, the newest."""
+    def keys_with_address(self, address: bytes, most: int = MOST, besides: str = "") -> Iterator[ObjectKey]:
+        """The slices with this address: at most `most` per namespace, none of the namespace `besides`."""
+        claimants = self._addresses.claimants(address)
+        if len(claimants) == 1 and not besides:
+            yield claimants[0]
+            return
+        for namespace, of_namespace in groupby(claimants, attrgetter("namespace")):
+            if namespace != besides:
+                yield from islice(of_namespace, most)
+
+    def with_address(self, address: bytes, besides: str = "") -> tuple[tuple[ObjectKey, Endpoint], ...]:
+        """One endpoint with this address per Service, without those of the namespace `besides`.
+
+        Of copies in several slices a ready one counts first, then one not terminating, then the highest generation.
+        Only the first 100 slices of each namespace are searched: a namespace that lists all addresses of the cluster in
+        any number of slices must not delay queries for one of them.
+        """
         best: dict[ObjectKey, tuple[tuple[bool, bool, int], Endpoint]] = {}
-        for service, endpoint, generation in self._holders(address):
+        for service, endpoint, generation in self._holders(address, besides):
             rank = (endpoint.ready, not endpoint.terminating, generation)
             if service not in best or rank > best[service][0]:
                 best[service] = (rank, endpoint)
         return tuple((service, endpoint) for service, (_, endpoint) in best.items())
 
     def replace(self, old: EndpointSlice | None, new: EndpointSlice | None) -> frozenset[Fact]:
-        """A slice was added (old None), changed, or removed (new None). The facts that this touches."""
+        """A slice was added (old None), changed, or removed (new None). Returns the dependencies that this touches."""
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
         whole = self._any_mirrored(owners) or (new is not None and new.mirrored)
         before = self._claims(owners) if whole else _claims(old)
@@ -64,15 +88,25 @@ class SliceTable:
         services = (service_fact(*owner.key) for owner in owners)
         return frozenset((*services, *(address_fact(claim.address) for claim in before ^ after)))
 
-    def _holders(self, address: bytes) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
-        for key in self._addresses.claimants(address):
+    def _holders(self, address: bytes, besides: str) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
+        for key in self.keys_with_address(address, besides=besides):
             one = self._slices[key]
             owner = owner_of(one)
             if one.mirrored and not self.of_owner(owner)[0].mirrored:
                 continue
-            for endpoint in one.endpoints:
-                if endpoint.address == address:
-                    yield owner.key, endpoint, one.generation
+            for endpoint in self._endpoints_at(key, one, address):
+                yield owner.key, endpoint, one.generation
+
+    def _endpoints_at(self, key: ObjectKey, one: EndpointSlice, address: bytes) -> Iterable[Endpoint]:
+        """The endpoints of a slice with this address. Most slices are small enough for a linear search."""
+        if len(one.endpoints) > _LARGE:
+            places = self._places.get(key)
+            if places is None:
+                places = dict(zip(map(_address, one.endpoints), one.endpoints, strict=True))
+                self._places[key] = places = places if len(places) == len(one.endpoints) else one
+            if isinstance(places, dict):
+                return (places[address],) if address in places else ()
+        return [endpoint for endpoint in one.endpoints if endpoint.address == address]
 
     def _any_mirrored(self, owners: set[SliceOwner]) -> bool:
         return any(one.mirrored for owner in owners for one in self._of_owner.get(owner, ()))
@@ -87,6 +121,7 @@ class SliceTable:
             self._place(owner_of(new), None, new)
         one = new or old
         if one is not None:
+            self._places.pop(one.key, None)
             self._addresses.move(one.key, addresses_of(old), addresses_of(new))
 
     def _place(self, owner: SliceOwner, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
@@ -99,22 +134,24 @@ class SliceTable:
 
 
 def owner_of(one: EndpointSlice) -> SliceOwner:
-    """The Service of a slice; its name is "" where the slice belongs to none."""
+    """The Service of a slice; its name is "" if the slice has none."""
     return SliceOwner(ObjectKey(one.namespace, one.service_name), one.imported)
 
 
 def addresses_of(one: EndpointSlice | None) -> frozenset[bytes]:
-    """The addresses that a slice puts on this cluster's network: those of an imported Service may be elsewhere's."""
+    """The addresses of a slice on this cluster's network: none if imported, as those may be another network's."""
     if one is None or one.imported or not one.service_name:
         return frozenset()
     return frozenset(endpoint.address for endpoint in one.endpoints)
 
 
 def placements_of(one: EndpointSlice | None) -> frozenset[tuple[bytes, str]]:
-    """Which addresses a slice shows to be on which node of this cluster."""
+    """(address, Node name) of each endpoint of a slice that is a Pod with a Node of this cluster."""
     if one is None or not addresses_of(one):
         return frozenset()
-    return frozenset((endpoint.address, endpoint.node_name) for endpoint in one.endpoints if endpoint.node_name)
+    return frozenset(
+        (endpoint.address, endpoint.node_name) for endpoint in one.endpoints if endpoint.node_name and endpoint.pod_name
+    )
 
 
 def _claims(one: EndpointSlice | None) -> set[_Claim]:

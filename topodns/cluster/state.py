@@ -1,17 +1,15 @@
-"""ClusterState: everything watched of one cluster, its indexes, and which facts each change touched.
+"""ClusterState: the watched objects of one cluster, their indexes, and the dependencies (`Fact`) that a change touches.
 
-One writer (`apply`), synchronous, a few microseconds a change. Values handed out are frozen.
+One writer (`apply`), synchronous, a few microseconds a change. Returned values are frozen.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from topodns.cluster.address_index import AddressIndex
-from topodns.cluster.backends import Backends
-from topodns.cluster.external_index import ExternalIndex
-from topodns.cluster.facts import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
+from topodns.cluster.address_index import AddressIndex, ExternalIndex, counts_in_serial
+from topodns.cluster.endpoints import Backends
+from topodns.cluster.list_diff import IDLE, Difference, DiffStep, ListDiff, outdated
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -29,28 +27,33 @@ from topodns.cluster.model import (
     Upserted,
     kind_of,
 )
-from topodns.cluster.node_index import NodeIndex
-from topodns.cluster.policy import InvalidPolicy, KeySource, Policy, misplaced, policy_of
-from topodns.cluster.replacement import IDLE, Comparison, Difference, Step, outdated
-from topodns.cluster.serial import counts_in_serial
-from topodns.cluster.slice_table import SliceOwner, SliceTable, owner_of, placements_of
+from topodns.cluster.node_index import NodeIndex, facts_of_change
+from topodns.cluster.placement import Contradictions
+from topodns.cluster.slice_index import SliceOwner, SliceTable, owner_of, placements_of
+from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy, misplaced, overridden, policy_of
+from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, service_fact
 
 T = TypeVar("T")
 Store = dict[tuple[str, str], T]  # by ObjectKey
 
 _ALL: Final = frozenset((EVERYTHING,))
-_WHOLE: Final = (False, "")  # which of a key's Backends: not imported, of no one cluster
+_WHOLE: Final = (False, "")  # key in `_backends`: (imported, cluster id); "" is all clusters
 _IMPORTED: Final = (True, "")
-_SMALL: Final = 100  # endpoints: as many as take about 0.3 ms to build
+_SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
 class ClusterState:
-    """`needed` kinds must each have had a Replaced before `synced`; `key_sources` is empty where topology is off."""
+    """The objects of one cluster and their indexes.
 
-    serial: int  # Unix seconds of the last change that CoreDNS would count; 0 before any
+    `needed`: kinds that must each have had a Replaced before `synced`. `key_sources`: empty if topology is off.
+    `all_pods`: whether the source has every Pod of the cluster, not a selection; counts only if Pods are needed.
+    """
+
+    serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
     nodes: NodeIndex
+    contradictions: Contradictions
     external: ExternalIndex
-    revision: int  # grows with every change: what was found out about one revision holds as long as it lasts
+    revision: int  # grows with every change; results derived from the state are valid for one revision
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class ClusterState:
         key_sources: Sequence[KeySource] = (),
         terminating_fallback: bool = False,
         pod_names: bool = False,
+        all_pods: bool = False,
     ) -> None:
         self.serial = 0
         self.nodes = NodeIndex()
@@ -65,10 +69,11 @@ class ClusterState:
         self.revision = 0
         self.needed = needed
         self._awaited = set(needed)
-        self.denied: set[Kind] = set()  # counted as known and empty because nobody may tell us: see do_without
+        self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
         self._key_sources = tuple(key_sources)
         self._terminating_fallback = terminating_fallback
         self._pod_names = pod_names
+        self._all_pods = all_pods and "Pod" in needed
         self._namespaces: Store[Namespace] = {}
         self._nodes: Store[Node] = {}
         self._services: Store[Service] = {}
@@ -77,13 +82,14 @@ class ClusterState:
         self._pods: Store[Pod] = {}
         self._stateful_sets: Store[StatefulSet] = {}
         self._slice_table = SliceTable(self._slices)
+        self.contradictions = Contradictions(self, self._slice_table)
         self._cluster_ips = AddressIndex()
         self._pod_ips = AddressIndex()
         self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}
-        self._misplaced: dict[ObjectKey, str] = {}
+        self._notices: dict[ObjectKey, str] = {}
         self._backends: dict[ObjectKey, dict[tuple[bool, str], Backends]] = {}
         self._no_backends = self._build(())
-        self._cold: set[ObjectKey] = set()  # under a policy, and changed since their Backends were built
+        self._cold: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
         self._stores: dict[Kind, Store[Any]] = {
             "Namespace": self._namespaces,
             "Node": self._nodes,
@@ -104,12 +110,13 @@ class ClusterState:
         }
 
     def apply(self, change: Change, wall_seconds: int) -> frozenset[Fact]:
-        """Take a change in. Empty when nothing differs, or the change is older than what is held (by `version`).
+        """Apply a change and return the dependencies it touches.
 
-        A Replaced is atomic and touches only what differs. EVERYTHING stands alone and for all other facts: the first
-        Replaced of a needed kind touches it, as does a change of any pod CIDR or of `nodes.pod_cidrs_verified`, since
-        clients may be found elsewhere then. A change of a Node's labels touches those Services under a policy whose
-        endpoints it moves, if anyone has asked for them.
+        The result is empty if nothing differs, or if the change is older (by `version`) than the held object. A
+        Replaced is atomic and touches only what differs. EVERYTHING is returned alone and includes all others: for the
+        first Replaced of a needed kind, and for a change of any pod CIDR or of `nodes.pod_cidrs_verified`, since
+        clients may be located elsewhere then. A change of a Node's labels touches the Services with a policy and
+        endpoints on that Node, if their Backends are built.
         """
         if isinstance(change, Replaced):
             facts = frozenset[Fact]().union(*(step.facts for step in self.replace(change, wall_seconds)))
@@ -117,31 +124,32 @@ class ClusterState:
         difference = self._difference(change)
         return self._take_all([difference], wall_seconds) if difference is not None else frozenset()
 
-    def replace(self, change: Replaced, wall_seconds: int, news: Set[ObjectKey] = frozenset()) -> Iterator[Step]:
-        """As `apply`, a little with each step; it is done when the iterator ends.
+    def replace(self, change: Replaced, wall_seconds: int, news: Set[ObjectKey] = frozenset()) -> Iterator[DiffStep]:
+        """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
 
-        Between steps the state may be asked, and changed: what is changed meanwhile, and what is under the keys of
-        `news`, is newer than the list and stays. All slices of a Service change in one step. A kind becomes synced
-        with the last step, which alone of a first list has facts.
+        Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `news`,
+        are newer than the list and stay as they are. All slices of a Service change in one step. The kind becomes
+        synced with the last step; of a first list only that step has facts.
         """
         kind = change.kind
         held: Mapping[tuple[str, str], ClusterObject] = self._stores[kind]
-        comparison = Comparison(held, change.objects, news)
+        comparison = ListDiff(held, change.objects, news)
         for _ in comparison.steps():
             yield IDLE
         first = kind in self._awaited or kind in self.denied
         while comparison.groups:
             differing = [pair for pair in comparison.groups.popleft() if held.get(_one_of(pair).key) is pair[0]]
             facts = self._take_all(differing, wall_seconds)
-            # Of a first list the facts are many, and say no more than EVERYTHING.
-            yield Step(frozenset() if first else facts, len(differing))
+            # Of a first list the facts are many, and EVERYTHING in the last step includes them.
+            yield DiffStep(frozenset() if first else facts, len(differing))
         if first:
             self._awaited.discard(kind)
             self.denied.discard(kind)
-            yield Step(_ALL, 0)
+            self.contradictions.outdate(one.key for one in self._slices.values())
+            yield DiffStep(_ALL, 0)
 
     def do_without(self, kind: Kind) -> frozenset[Fact]:
-        """Wait no longer for a kind that was never listed and may not be. A list of it, should one come, ends that."""
+        """Count a kind as synced and empty: it was never listed, and RBAC denies it. A later list of it ends that."""
         if kind not in self._awaited:
             return frozenset()
         self._awaited.discard(kind)
@@ -150,7 +158,7 @@ class ClusterState:
         return _ALL
 
     def held_twin(self, value: ClusterObject) -> ClusterObject:
-        """What is held of an object where that says the same, so that nothing is kept twice; else `value` itself."""
+        """The held object if it equals `value`, so that only one copy stays in memory; else `value` itself."""
         held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
         return held if held is not None and held == value and not outdated(held, value.version) else value
 
@@ -158,7 +166,7 @@ class ClusterState:
         return self._stores[kind].get(key)
 
     def slices(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
-        """The slices that count for a Service or ServiceImport, by name."""
+        """The effective slices of a Service or ServiceImport, ordered by name (see `SliceTable.of_owner`)."""
         return self._slice_table.of_owner(owner)
 
     @property
@@ -167,12 +175,17 @@ class ClusterState:
 
     @property
     def known(self) -> frozenset[Kind]:
-        """The needed kinds that were listed."""
+        """The needed kinds that were listed; without the denied ones."""
         return self.needed - self._awaited - self.denied
 
     @property
+    def knows_all_pods(self) -> bool:
+        """Whether every Pod of the cluster is held, except those too new to have reached the watch."""
+        return self._all_pods and "Pod" not in self._awaited and "Pod" not in self.denied
+
+    @property
     def unsynced(self) -> tuple[Kind, ...]:
-        """The needed kinds still waited for."""
+        """The needed kinds that are not yet listed."""
         return tuple(sorted(self._awaited))
 
     def counts(self) -> Mapping[Kind, int]:
@@ -186,32 +199,32 @@ class ClusterState:
         return (self._imports if imported else self._services).get(key)
 
     def policy(self, key: ObjectKey) -> Policy | InvalidPolicy | None:
-        """The Service's policy, read when it was applied; only of headless Services."""
+        """The Service's policy, parsed when the Service was applied; None for all but headless Services."""
         return self._policies.get(key)
 
     def policies(self) -> Mapping[ObjectKey, Policy | InvalidPolicy]:
-        """All of them, for metrics, warnings and audit. A live view."""
+        """All policies, for metrics, warnings and audit. A live view."""
         return MappingProxyType(self._policies)
 
-    def misplaced_policies(self) -> Mapping[ObjectKey, str]:
-        """Services that ask for topology where it has no effect, and why it has none. A live view."""
-        return MappingProxyType(self._misplaced)
+    def policy_notices(self) -> Mapping[ObjectKey, str]:
+        """Warnings about Services with topology keys that have no effect, or from two sources. A live view."""
+        return MappingProxyType(self._notices)
 
     def backends(self, key: ObjectKey, imported: bool = False) -> Backends:
-        """The Service's endpoints (empty where there are none); rebuilt on first use after a change."""
-        parts = self._backends.get(key)  # looked at here, since every question about endpoints passes
+        """The Service's endpoints (empty if there are none); rebuilt on first use after a change."""
+        parts = self._backends.get(key)  # looked up inline: every query for endpoints comes through here
         built = parts.get(_IMPORTED if imported else _WHOLE) if parts is not None else None
         return built if built is not None else self._built(SliceOwner(key, imported), "")
 
     def cluster_backends(self, key: ObjectKey, cluster_id: str) -> Backends:
-        """The endpoints of an imported Service that one cluster contributes."""
+        """The endpoints of an imported Service from one cluster of the cluster set (KEP-1645)."""
         return self._built(SliceOwner(key, imported=True), cluster_id)
 
     def warm(self) -> Iterator[None]:
-        """Build, a Service with each step, what the first question about it under its policy would have to wait for.
+        """Build outdated Backends and their topology indexes, one Service per step, before the first query needs them.
 
-        Only of Services of at most 100 endpoints: larger ones take too long for one step, and change too often to be
-        built before anyone asks. What changes between steps is taken in; when it ends, nothing is left to build.
+        Only for Services with a policy and at most 100 endpoints: larger ones take too long for one step, and change
+        too often to be built ahead of queries. Changes between steps are included; at the end nothing is left to build.
         """
         while self._cold:
             key = self._cold.pop()
@@ -222,29 +235,29 @@ class ClusterState:
                 yield
 
     def service_with_address(self, address: bytes) -> Service | None:
-        """The first Service that has this ClusterIP."""
+        """The first Service, by namespace and name, with this ClusterIP; None if there is none."""
         claimants = self._cluster_ips.claimants(address)
         return self._services[claimants[0]] if claimants else None
 
-    def endpoints_with_address(self, address: bytes) -> Sequence[tuple[ObjectKey, Endpoint]]:
-        """Every (Service, endpoint) with this address, not-ready ones included, one per Service."""
-        return self._slice_table.with_address(address)
+    def endpoints_with_address(self, address: bytes, besides: str = "") -> Sequence[tuple[ObjectKey, Endpoint]]:
+        """One (Service, endpoint) per Service with this address, unready too, except in the namespace `besides`."""
+        return self._slice_table.with_address(address, besides)
 
     def node(self, name: str) -> Node | None:
         return self._nodes.get(("", name))
 
     def pods_with_address(self, address: bytes) -> Sequence[Pod]:
-        """All Pods that claim this address, hostNetwork ones and terminating ones among them."""
+        """All Pods with this address, including hostNetwork and terminating ones."""
         return tuple(self._pods[key] for key in self._pod_ips.claimants(address))
 
     def governing_services(self) -> frozenset[ObjectKey]:
-        """The Services that some StatefulSet names as its spec.serviceName."""
+        """The Services named in the spec.serviceName of a StatefulSet, whether they exist or not."""
         return frozenset(
             ObjectKey(each.namespace, each.service_name) for each in self._stateful_sets.values() if each.service_name
         )
 
     def _difference(self, change: Upserted | Deleted) -> Difference | None:
-        """None where nothing differs, and where more is known already than the change says."""
+        """The (held, new) pair of a change; None if nothing differs or the held object is newer."""
         match change:
             case Upserted(value):
                 held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
@@ -266,7 +279,7 @@ class ClusterState:
         return _ALL if moved else frozenset(facts)
 
     def _take(self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None) -> Collection[Fact]:
-        key = _one_of((old, new)).key  # made anew each time: the indexes share this one, for there may be 150,000
+        key = _one_of((old, new)).key  # `key` builds a new tuple: all indexes share this one, of up to 150,000
         if new is not None:
             self._stores[kind][key] = new
         else:
@@ -275,15 +288,15 @@ class ClusterState:
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
-        facts = _node_facts(old, new)
+        facts = facts_of_change(old, new)
         if old is None or new is None or old.labels != new.labels:
             facts.update(self._moved_services(key.name))
         return facts
 
     def _moved_services(self, node_name: str) -> Iterator[Fact]:
-        """The Services whose endpoints this node's labels place. Their `Backends` have read them, so they go.
+        """The Services with a policy and endpoints on this Node; drops their Backends, which have read its labels.
 
-        One that was not built since it last changed has been part of no answer; nor, without a policy, have labels.
+        Backends not built since the last change are in no answer yet; without a policy, labels are in no answer.
         """
         for key, policy in self._policies.items():
             built = self._backends.get(key, {}).get(_WHOLE)
@@ -304,39 +317,38 @@ class ClusterState:
         return {service_fact(*key), *map(address_fact, (*old_ips, *new_ips))}
 
     def _read_policy(self, key: ObjectKey, service: Service | None) -> None:
-        policy = policy_of(service, self._key_sources) if service is not None else None
-        if policy is None:
-            self._policies.pop(key, None)
-        else:
-            self._policies[key] = policy
-        warning = misplaced(service, self._key_sources) if service is not None else None
-        if warning is None:
-            self._misplaced.pop(key, None)
-        else:
-            self._misplaced[key] = warning
+        sources = self._key_sources
+        _put(self._policies, key, policy_of(service, sources) if service is not None else None)
+        notice = (misplaced(service, sources) or overridden(service, sources)) if service is not None else None
+        _put(self._notices, key, notice)
 
     def _take_import(self, key: ObjectKey, _old: Service | None, _new: Service | None) -> Collection[Fact]:
         self._outdate(key)
         return {service_fact(*key)}
 
-    def _take_slice(self, _key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
+    def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
         for one in (old, new):
             if one is not None:
                 self._outdate(owner_of(one).key)
         before, after = placements_of(old), placements_of(new)
         for address, node_name in before - after:
-            self.nodes.observe(address, node_name, -1)
+            self.nodes.observe(address, node_name, key.namespace, -1)
         for address, node_name in after - before:
-            self.nodes.observe(address, node_name, 1)
-        return self._slice_table.replace(old, new)
+            self.nodes.observe(address, node_name, key.namespace, 1)
+        facts = self._slice_table.replace(old, new)
+        self.contradictions.outdate((key,))
+        self.contradictions.outdate_addresses(address for address, _ in before ^ after)
+        return facts
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
         old_ips, new_ips = _pod_ips(old), _pod_ips(new)
         self._pod_ips.move(key, old_ips, new_ips)
-        return set(map(address_fact, (*old_ips, *new_ips)))
+        self.contradictions.outdate_addresses({*old_ips, *new_ips})
+        facts = {*old_ips, *new_ips, *self.nodes.move_pod(old, new)}
+        return set(map(address_fact, facts))
 
     def _built(self, owner: SliceOwner, cluster_id: str) -> Backends:
-        """Nothing is kept for a Service without slices: names that do not exist must not take memory."""
+        """The Backends of a Service. Nothing is cached without slices: names that do not exist must take no memory."""
         part = (owner.imported, cluster_id)
         built = self._backends.get(owner.key, {}).get(part)
         if built is not None:
@@ -353,6 +365,14 @@ class ClusterState:
         return Backends(slices, self.node, self._terminating_fallback, self._pod_names)
 
 
+def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:
+    """Set the value of a key; None removes the key."""
+    if value is None:
+        values.pop(key, None)
+    else:
+        values[key] = value
+
+
 def _one_of(difference: Difference) -> ClusterObject:
     held, listed = difference
     one = listed if listed is not None else held
@@ -365,23 +385,8 @@ def _namespace_facts(key: ObjectKey, _old: Namespace | None, _new: Namespace | N
 
 
 def _stateful_set_facts(_key: ObjectKey, _old: StatefulSet | None, _new: StatefulSet | None) -> Collection[Fact]:
-    """None: they only give rise to warnings."""
+    """No facts: a StatefulSet is in no answer, only in warnings."""
     return ()
-
-
-def _node_facts(old: Node | None, new: Node | None) -> set[Fact]:
-    """That a Node became ready (or is another machine's now) only settles whose an address is."""
-    if _pod_cidrs(old) != _pod_cidrs(new):
-        return {EVERYTHING}
-    nodes = [node for node in (old, new) if node is not None]
-    facts = {address_fact(address) for node in nodes for address in (*node.addresses, *node.tunnel_addresses)}
-    if old is None or new is None or replace(old, ready=new.ready, created=new.created) != new:
-        facts.add(node_fact(nodes[0].name))
-    return facts
-
-
-def _pod_cidrs(node: Node | None) -> tuple[tuple[bytes, int], ...]:
-    return node.pod_cidrs if node is not None else ()
 
 
 def _cluster_ips(service: Service | None) -> tuple[bytes, ...]:

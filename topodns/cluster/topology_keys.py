@@ -1,6 +1,6 @@
-"""What a Service asks for: topology keys from the first source that says something, validated as Kubernetes 1.17 did.
+"""The topology policy of a Service: keys from the first source that has a value, validated as Kubernetes 1.17 did.
 
-Semantics: docs/topology.md; KEP-536, ValidateService of 1.17-1.21. Pure: a Service in, a Policy or its flaw out.
+Semantics: docs/topology.md; KEP-536, ValidateService of 1.17-1.21. Pure: a Service in, a Policy or InvalidPolicy out.
 """
 
 import json
@@ -12,14 +12,14 @@ from typing import Final
 
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Service, TopologyInputs
 
-ANY_KEY: Final = "*"  # any endpoint, wherever the client is; only last
+ANY_KEY: Final = "*"  # all endpoints, wherever the client is; only the last key
 MAX_KEYS: Final = 16  # MaxServiceTopologyKeys of 1.17
 NODE_POOL_LABEL: Final = "apps.openyurt.io/nodepool"
 MIN_TTL: Final = 1
 MAX_TTL: Final = 300
 
 _SWITCHED_OFF: Final = ("none",)
-_SHOWN_CHARACTERS: Final = 80  # of an annotation that is quoted in a problem: it may be 256 KiB
+_SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_PREFIX: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _MAX_PREFIX: Final = 253
@@ -27,7 +27,7 @@ _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class KeySource(Enum):
-    """Where keys may come from, in the spelling of the Corefile."""
+    """Sources of topology keys, in the spelling of the Corefile's option `keys`."""
 
     ANNOTATION = "annotation"
     FIELD = "field"
@@ -40,42 +40,42 @@ class KeySource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A valid wish. `keys` in order of preference, `*` only last. Empty keys with source HINTS: follow the hints."""
+    """Valid topology keys, in order of preference, `*` only last. Empty `keys` with source HINTS: follow the hints."""
 
     keys: tuple[str, ...]
     source: KeySource
-    keys_if_unlabelled: tuple[str, ...] | None = None  # OpenYurt: used where the client's node lacks keys[0]
+    keys_if_unlabelled: tuple[str, ...] | None = None  # OpenYurt: replace `keys` if the client's Node lacks keys[0]
     ttl: int | None = None  # seconds, 1..300, from the annotation topodns.io/ttl
-    warnings: tuple[str, ...] = ()  # what was mended: keys after "*", repeated keys, a bad ttl
+    warnings: tuple[str, ...] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Every label whose values may be compared, for one client or another."""
+        """All labels that `select` may compare for any client."""
         keys = (*self.keys, *(self.keys_if_unlabelled or ()))
         return tuple(key for key in keys if key != ANY_KEY)
 
     @property
     def asks_nothing(self) -> bool:
-        """Everyone gets everything: what `policy_of` says with None."""
+        """Whether every client gets all endpoints; `policy_of` returns None instead of such a policy."""
         return not self.keys and self.source is not KeySource.HINTS
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidPolicy:
-    """A wish that breaks a rule. The Service stays unfiltered, or empty with `on_invalid deny`."""
+    """Topology keys that break a rule. The Service stays unfiltered, or empty with `on_invalid deny`."""
 
     source: KeySource
-    problem: str  # names the rule and what was found
+    problem: str  # the rule, and the value found
 
 
 def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
-    """What the first source (in the given order) that says something asks for; None: no filtering.
+    """The policy of the first of `sources` that has a value; None: no filtering.
 
-    An invalid wish has been said: it does not fall through to the next source. So has an annotation that is blank,
-    an empty list or `none`: it asks for no filtering. Other sources say nothing when they are absent, empty or, as
-    OpenYurt, trafficDistribution and internalTrafficPolicy are made, of another value than the known ones. HINTS
-    always says something (the hints themselves are on the endpoints), so sources after it are never asked.
-    Only headless Services have a policy: a ClusterIP is kube-proxy's to route.
+    An invalid value decides too: it does not fall through to the next source. So does an annotation that is blank, an
+    empty list or `none`: no filtering. The other sources have no value if absent or empty; OpenYurt,
+    trafficDistribution and internalTrafficPolicy also if their value is unknown. HINTS always has a value (the hints
+    themselves are on the endpoints), so sources after it are never read.
+    Only headless Services have a policy: traffic to a ClusterIP is routed by kube-proxy.
     """
     wish = _first_wish(service.topology, sources) if service.headless else None
     if not isinstance(wish, Policy):
@@ -84,9 +84,9 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
 
 
 def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
-    """A warning where topodns' own annotation asks for keys on a Service that is not headless; else None.
+    """A warning if topodns' own annotation has keys on a Service that is not headless; else None.
 
-    The other sources are at home on such Services, where kube-proxy, YurtHub or lite-apiserver act on them.
+    The other sources are normal on such Services: kube-proxy, YurtHub or lite-apiserver act on them.
     """
     if service.headless or KeySource.ANNOTATION not in sources:
         return None
@@ -94,6 +94,22 @@ def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
     if wish is None or (isinstance(wish, Policy) and wish.asks_nothing):
         return None
     return "topology keys have no effect here: the Service is not headless"
+
+
+def overridden(service: Service, sources: Sequence[KeySource]) -> str | None:
+    """A notice if topodns' own annotation and OpenYurt's are both set on a headless Service; else None.
+
+    It names the effective source: the first of `sources` that has a value.
+    """
+    inputs = service.topology
+    if not service.headless or inputs.annotation is None or inputs.openyurt is None:
+        return None
+    if KeySource.ANNOTATION not in sources or KeySource.OPENYURT not in sources or _from_openyurt(inputs) is None:
+        return None
+    winner = next(source.value for source in sources if _READERS[source](inputs) is not None)
+    return (
+        f"both topodns.io/topology-keys and openyurt.io/topologyKeys are set; `{winner}` is first in `keys`, and wins"
+    )
 
 
 def _first_wish(inputs: TopologyInputs, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
@@ -121,7 +137,7 @@ def _from_field(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
 
 
 def _from_openyurt(inputs: TopologyInputs) -> Policy | None:
-    """One value, compared whole; YurtHub filters nothing for any other. Its `kubernetes.io/zone` means the pool."""
+    """One value, not a list; with any other value YurtHub does not filter. `kubernetes.io/zone` means the node pool."""
     match inputs.openyurt:
         case "kubernetes.io/hostname":
             return Policy((HOSTNAME_LABEL,), KeySource.OPENYURT)
@@ -141,7 +157,7 @@ def _from_superedge(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
 
 
 def _from_traffic_distribution(inputs: TopologyInputs) -> Policy | None:
-    """KEP-4444 and KEP-3015: preferences, never strict; PreferClose is the older name of PreferSameZone."""
+    """KEP-4444 and KEP-3015: preferences, so `*` is last; PreferClose is the older name of PreferSameZone."""
     match inputs.traffic_distribution:
         case "PreferClose" | "PreferSameZone":
             return Policy((ZONE_LABEL, ANY_KEY), KeySource.TRAFFIC_DISTRIBUTION)
@@ -151,7 +167,7 @@ def _from_traffic_distribution(inputs: TopologyInputs) -> Policy | None:
 
 
 def _from_internal_traffic_policy(inputs: TopologyInputs) -> Policy | None:
-    """KEP-2086: Local is the client's node or nothing; Cluster is the API's default and asks for nothing."""
+    """KEP-2086: Local is the client's Node only, without fallback; Cluster, the API's default, means no filtering."""
     if inputs.internal_traffic_policy != "Local":
         return None
     return Policy((HOSTNAME_LABEL,), KeySource.INTERNAL_TRAFFIC_POLICY)
@@ -177,7 +193,7 @@ def _comma_separated(text: str) -> tuple[str, ...]:
 
 
 def _json_strings(text: str) -> tuple[str, ...] | None:
-    """The strings of a JSON array; None for anything else."""
+    """The strings of a JSON array of strings; None for any other text."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):  # RecursionError: brackets nested a thousand deep
@@ -193,7 +209,7 @@ def _validated(source: KeySource, keys: tuple[str, ...]) -> Policy | InvalidPoli
 
 
 def _problem(keys: tuple[str, ...]) -> str | None:
-    """The first rule of ValidateService that the list as written breaks beyond mending."""
+    """The first rule of ValidateService that makes the list, as written, invalid; None: valid."""
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
     return next((f"expected a label key or *, found {_shown(key)}" for key in keys if not _is_key(key)), None)
@@ -210,7 +226,10 @@ def _is_key(key: str) -> bool:
 
 
 def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:
-    """Without what can never be reached. The API refused both flaws; the outcome at run time is the same."""
+    """A policy without the keys that can never win: those after `*`, and repeated ones, with a warning for each.
+
+    Kubernetes 1.17 refused both; here they are dropped, because they cannot change the outcome.
+    """
     reachable = keys[: keys.index(ANY_KEY) + 1] if ANY_KEY in keys else keys
     distinct = tuple(dict.fromkeys(reachable))
     warnings = []
@@ -223,7 +242,7 @@ def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:
 
 
 def _with_ttl(policy: Policy, text: str | None) -> Policy:
-    """With the seconds of topodns.io/ttl, held to the allowed range; without any where it is no number."""
+    """The policy with the seconds of topodns.io/ttl, clamped to 1..300; without a ttl if the text is not a number."""
     if text is None:
         return policy
     expected = f"topodns.io/ttl: expected {MIN_TTL} to {MAX_TTL} seconds, found {_shown(text)}"

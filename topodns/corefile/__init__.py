@@ -1,5 +1,5 @@
-"""Corefile text to settings: the language, the directives, and errors with file:line.
+"""The Corefile language: text to server blocks and directives, and errors with file:line.
 
-`load` is the way in. Below it: `lexer` makes tokens, `imports` replaces snippets and imports, `corefile` finds blocks
-and directives, `directives` gives each directive its meaning, `blocks` puts a server block together.
+`lexer` makes tokens, `imports` expands snippets and imports, `parser` builds blocks and directives; `arguments` and
+`zones` parse values. `app.load` turns blocks into settings, each directive with the parser of its plugin.
 """

@@ -1,17 +1,26 @@
-"""The values that directives share: numbers, durations, networks, addresses, words from a list.
+"""Parsers of directive arguments: numbers, durations, networks, addresses, words from a list.
 
-Every function takes the directive whose line it is, for the place of an error, and raises ConfigError.
+Every parser takes the directive, for the file and line of an error, and raises ConfigError.
 """
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from topodns.config.corefile import Directive
-from topodns.config.errors import ConfigError, hint, listed, shown
-from topodns.settings.server import Address
+from topodns.corefile.errors import ConfigError, hint, listed, shown, shown_word
+from topodns.corefile.parser import Directive
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A listen address. `host` "" is all addresses of both families."""
+
+    host: str
+    port: int
+
 
 T = TypeVar("T")
 Network = IPv4Network | IPv6Network
@@ -21,13 +30,13 @@ _WHOLE: Final = re.compile(r"[0-9]{1,18}")
 _DURATION: Final = re.compile(r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|0")
 _DURATION_PART: Final = re.compile(r"([0-9.]+)([a-zµμ]+)")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_LONGEST_DURATION: Final = 2.0**63 / 1e9  # what Go's time.Duration holds
+_LONGEST_DURATION: Final = 2.0**63 / 1e9  # seconds: the maximum of Go's time.Duration
 _PREFIX: Final = re.compile(r"([0-9A-Fa-f:.]+)(/[0-9]{1,3})?")
 _HOST_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
 
 
 def wrong(directive: Directive, expected: str) -> ConfigError:
-    """The error that a directive's arguments are not `expected`."""
+    """The error for a directive whose arguments are not `expected`."""
     found = f"the arguments {shown(' '.join(directive.args))}" if directive.args else "no argument"
     return directive.error(f"'{directive.name}' has {found}, expected {expected}")
 
@@ -38,22 +47,22 @@ def no_args(directive: Directive) -> None:
 
 
 def once_each(directive: Directive, adding_up: Collection[str] = ()) -> None:
-    """Refuse a second option of one name, but for those that add up."""
+    """Refuse an option that occurs twice, except those in `adding_up`, whose occurrences add up."""
     first: dict[str, Directive] = {}
     for option in directive.body:
         earlier = first.setdefault(option.name, option)
         if earlier is not option and option.name not in adding_up:
-            raise option.error(f"found {shown(option.name)} again, first at {earlier.file}:{earlier.line}")
+            raise option.error(f"found {shown_word(option.name)} again, first at {earlier.file}:{earlier.line}")
 
 
 def no_body(directive: Directive) -> None:
     if directive.body:
         line = directive.body[0]
-        raise line.error(f"found {shown(line.name)}, but '{directive.name}' has no options")
+        raise line.error(f"found {shown_word(line.name)}, but '{directive.name}' has no options")
 
 
 def only_arg(directive: Directive, expected: str) -> str:
-    """The one argument of a line without a body."""
+    """The only argument of a directive without a body."""
     no_body(directive)
     if len(directive.args) != 1:
         raise wrong(directive, expected)
@@ -61,7 +70,7 @@ def only_arg(directive: Directive, expected: str) -> str:
 
 
 def some_args(directive: Directive, expected: str) -> tuple[str, ...]:
-    """The arguments, at least one, of a line without a body."""
+    """The arguments, at least one, of a directive without a body."""
     no_body(directive)
     if not directive.args:
         raise wrong(directive, expected)
@@ -69,7 +78,7 @@ def some_args(directive: Directive, expected: str) -> tuple[str, ...]:
 
 
 def flag(directive: Directive) -> None:
-    """Checks that the directive is its name and nothing else."""
+    """Check that the directive has neither arguments nor a body."""
     no_args(directive)
     no_body(directive)
 
@@ -81,15 +90,15 @@ def unknown_option(
     elsewhere: Collection[str] = (),
     dropped: Mapping[str, str] = MappingProxyType({}),
 ) -> ConfigError:
-    """The error for an option that `owner` does not have.
+    """The error for an option that the directive `owner` does not have.
 
-    `elsewhere` are those that it has in CoreDNS only; `dropped` those that it had there, and what to do instead.
+    `elsewhere`: options that only CoreDNS has; `dropped`: CoreDNS options not supported here, with advice for each.
     """
     if option.name in dropped:
         return option.error(f"topodns has no option '{option.name}' of '{owner}': {dropped[option.name]}")
     if option.name in elsewhere:
         return option.error(f"CoreDNS has the option '{option.name}' of '{owner}', topodns does not")
-    return option.error(f"unknown option {shown(option.name)} of '{owner}'{hint(option.name, known)}")
+    return option.error(f"unknown option {shown_word(option.name)} of '{owner}'{hint(option.name, known)}")
 
 
 def fold_options(
@@ -99,7 +108,7 @@ def fold_options(
     elsewhere: Collection[str] = (),
     dropped: Mapping[str, str] = MappingProxyType({}),
 ) -> T:
-    """`settings` after the lines of the body, each given to the reader of its name, in order."""
+    """Apply the reader of each option in the body to `settings`, in order; the result."""
     for option in directive.body:
         reader = readers.get(option.name)
         if reader is None:
@@ -109,7 +118,7 @@ def fold_options(
 
 
 def whole(directive: Directive, text: str, low: int, high: int) -> int:
-    """A whole number from low to high."""
+    """A whole number from `low` to `high`, both included."""
     if _WHOLE.fullmatch(text) and low <= int(text) <= high:
         return int(text)
     raise directive.error(f"'{directive.name}' has {shown(text)}, expected a whole number from {low} to {high}")
@@ -126,7 +135,7 @@ def duration(directive: Directive, text: str) -> float:
 
 
 def parse_network(text: str) -> Network | None:
-    """The network of `ADDRESS/LENGTH`, or of a lone address; bits after the prefix are dropped. None: neither."""
+    """The network `ADDRESS/LENGTH`, or of a single address; bits after the prefix are dropped. None: neither."""
     if not _PREFIX.fullmatch(text):
         return None
     try:
@@ -143,12 +152,12 @@ def network(directive: Directive, text: str) -> Network:
 
 
 def networks(directive: Directive) -> tuple[Network, ...]:
-    """All arguments as networks; at least one."""
+    """All arguments, at least one, as networks."""
     return tuple(network(directive, text) for text in some_args(directive, "addresses or ADDRESS/LENGTH"))
 
 
 def listen_address(directive: Directive, default: Address) -> Address:
-    """The one optional argument: `HOST:PORT`, where an empty host means all addresses."""
+    """The only, optional argument: `HOST:PORT`; an empty host means all addresses."""
     if not directive.args:
         return default
     match = _HOST_PORT.fullmatch(directive.args[0])
@@ -159,12 +168,12 @@ def listen_address(directive: Directive, default: Address) -> Address:
 
 
 def choice(directive: Directive, text: str, choices: Mapping[str, T]) -> T:
-    """What `text` stands for among `choices`."""
+    """The value of the word `text` in `choices`."""
     if text not in choices:
         raise directive.error(f"'{directive.name}' has {shown(text)}{hint(text, choices)}")
     return choices[text]
 
 
 def only_choice(directive: Directive, choices: Mapping[str, T]) -> T:
-    """What the one argument of a line stands for."""
+    """The value in `choices` of the only argument."""
     return choice(directive, only_arg(directive, listed(choices)), choices)

@@ -1,16 +1,20 @@
-"""What is wrong with a configuration, and where: the one exception of this package, and how its problems are worded."""
+"""Configuration errors: the exception with file and line, and helpers for its text."""
 
+import re
 from collections.abc import Collection
 from typing import Final
 
-_LONGEST_SHOWN: Final = 300  # characters of a foreign word that a message repeats
+_LONGEST_SHOWN: Final = 300  # characters of an argument quoted in a message
+_LONGEST_WORD: Final = 64  # characters of a word quoted by `shown_word`
+_RUN: Final = r"[^\W_]{1,15}"  # letters and digits in a row; secret keys, tokens and hashes have more
+_WORD: Final = re.compile(rf"(?:{_RUN}(?![^\W_])|[-_.:/*@%()\[\]{{}}])*")
 _LONGEST_COMPARED: Final = 40  # no known word is longer, and difflib is quadratic
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used. `problem` says what was found and what was expected.
+    """An invalid configuration. `problem` states the text found and the text expected.
 
-    `line` counts from 1; 0 means the file as a whole.
+    `line` counts from 1; 0 means the whole file.
     """
 
     def __init__(self, file: str, line: int, problem: str) -> None:
@@ -29,6 +33,16 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
 
 
+def shown_word(text: str) -> str:
+    """The first word of a line, or a server block's key, quoted for a message if it looks like a Corefile word.
+
+    Any other word may come from a file that is no Corefile, such as a private key or a token, and is kept out of logs.
+    """
+    if len(text) <= _LONGEST_WORD and _WORD.fullmatch(text):
+        return shown(text)
+    return f"'…' ({len(text)} characters, not shown)"
+
+
 def listed(words: Collection[str]) -> str:
     """`a, b or c`."""
     *others, last = words
@@ -36,17 +50,17 @@ def listed(words: Collection[str]) -> str:
 
 
 def nearest(word: str, known: Collection[str]) -> str | None:
-    """The known word that is most like `word`; None when none is."""
+    """The known word most similar to `word`; None if none is similar."""
     if len(word) > _LONGEST_COMPARED:
         return None
-    from difflib import get_close_matches  # here: who has made no mistake needs none of it, and a node's cache is small
+    from difflib import get_close_matches  # here: only errors need it, and a node cache must stay small
 
     matches = get_close_matches(word.lower(), known, n=1)
     return matches[0] if matches else None
 
 
 def hint(word: str, known: Collection[str]) -> str:
-    """How a message about the unknown `word` goes on: with the nearest known word, else all of them."""
+    """The end of a message about the unknown `word`: the nearest known word, or else all known words."""
     if not known:
         return ", expected none"
     near = nearest(word, known)

@@ -1,8 +1,8 @@
-"""Snippets and `import`: the tokens of a Corefile with everything it imports in its place.
+"""Snippets and `import`: expands the tokens of a Corefile.
 
-`(NAME) { ... }` outside every block defines a snippet. `import NAME ARG...` stands for its tokens, and
-`import PATTERN ARG...` for those of the files that match, looked for beside the importing file. Inside them `{args[0]}`
-or `{args.0}` is the first ARG: arguments are Caddy's, CoreDNS has none.
+`(NAME) { ... }` outside all blocks defines a snippet. `import NAME ARG...` is replaced by its tokens, and
+`import PATTERN ARG...` by those of the matching files, relative to the importing file. Inside them `{args[0]}` or
+`{args.0}` is the first ARG: arguments are Caddy's, CoreDNS has none.
 """
 
 import glob
@@ -14,19 +14,19 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from topodns.config.errors import nearest, shown
-from topodns.config.files import read_text, reason
-from topodns.config.lexer import Token, expand_environment, tokenize
+from topodns.corefile.errors import nearest, shown, shown_word
+from topodns.corefile.files import read_text, reason
+from topodns.corefile.lexer import Token, expand_environment, tokenize
 
 MAX_IMPORTS: Final = 10_000  # as in CoreDNS; a pattern counts once
 MAX_DEPTH: Final = 50  # of imports inside imports
-_MAX_TOKENS: Final = 1_000_000  # what few imports can multiply to
+_MAX_TOKENS: Final = 1_000_000  # after expansion: nested imports multiply
 
 _ARGUMENT: Final = re.compile(r"\{args(?:\[([0-9]{1,4})\]|\.([0-9]{1,4}))\}")
 
 
 class Importer:
-    """Reads one Corefile. Afterwards `files` and `digest` tell what went into it, `unmatched` what brought nothing."""
+    """Reads one Corefile. Afterwards: the `files` read, their `digest`, and the patterns `unmatched` by any file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -34,18 +34,18 @@ class Importer:
         self._defined: dict[str, Token] = {}
         self._imports = 0
         self._tokens = 0
-        self._braces = 0  # open ones, so far
+        self._braces = 0  # nesting depth so far
         self._hash = hashlib.sha512()
         self.files: list[str] = []
         self.unmatched: list[Token] = []  # patterns that no file matches
 
     @property
     def digest(self) -> str:
-        """SHA-512, in hex, of the text of every file in the order of reading."""
+        """SHA-512, in hex, of the texts of all files in reading order."""
         return self._hash.hexdigest()
 
     def read(self, text: str, file: str) -> Iterator[Token]:
-        """The tokens of `text` with imports, arguments and environment put in. Raises ConfigError."""
+        """The tokens of `text` with imports, arguments and environment variables expanded. Raises ConfigError."""
         return self._expand(self._tokenize(text, file), (), (os.path.realpath(file),))
 
     def _tokenize(self, text: str, file: str) -> Iterator[Token]:
@@ -55,7 +55,7 @@ class Importer:
         return tokenize(text, file)
 
     def _expand(self, tokens: Iterable[Token], arguments: tuple[str, ...], within: tuple[str, ...]) -> Iterator[Token]:
-        """`within` has the snippets and files that are being imported, outermost first."""
+        """`within`: the snippets and files being imported, outermost first."""
         rest = _Lookahead(tokens)
         while (token := rest.take()) is not None:
             token = self._fill_in(token, arguments)
@@ -89,10 +89,10 @@ class Importer:
         if not name:
             raise token.error("found a snippet without a name, expected one as in '(NAME) {'")
         if (earlier := self._defined.get(name)) is not None:
-            raise token.error(f"found the snippet {shown(name)} again, first at {earlier.file}:{earlier.line}")
+            raise token.error(f"found the snippet {shown_word(name)} again, first at {earlier.file}:{earlier.line}")
         brace = rest.take()
         if brace is None or not brace.opens:
-            raise token.error(f"expected '{{' after the snippet's name {shown(token.text)}")
+            raise token.error(f"expected '{{' after the snippet's name {shown_word(token.text)}")
         self._defined[name] = token
         self._snippets[name] = tuple(rest.take_body(token))
 
@@ -112,7 +112,7 @@ class Importer:
         return chain.from_iterable(self._import_file(at, path, arguments, within) for path in self._matches(words[0]))
 
     def _matches(self, pattern: Token) -> list[str]:
-        """The files a pattern stands for, sorted. A pattern may match nothing, a plain name must be there."""
+        """The files that match a pattern, sorted; possibly none. A name without wildcards is given as it is."""
         directory = os.path.dirname(pattern.file)
         if not glob.has_magic(pattern.text):
             return [os.path.join(directory, pattern.text)]
@@ -143,7 +143,7 @@ class Importer:
 
 
 class _Lookahead:
-    """Tokens to take one by one, by line, or by body."""
+    """A token stream with one token of lookahead; taken by token, by line, or by body."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
         self._tokens = iter(tokens)
@@ -161,14 +161,14 @@ class _Lookahead:
             self.take()
 
     def take_body(self, opening: Token) -> Iterator[Token]:
-        """The tokens up to the brace that closes the one just taken, which is taken too."""
+        """The tokens up to the brace that closes the one just taken; that brace is consumed."""
         depth = 1
         while (token := self.take()) is not None:
             depth += token.opens - token.closes
             if depth == 0:
                 return
             yield token
-        raise opening.error(f"expected '}}' to end {shown(opening.text)}, found the end of the file")
+        raise opening.error(f"expected '}}' to end {shown_word(opening.text)}, found the end of the file")
 
 
 def _argument(match: re.Match[str], arguments: tuple[str, ...], token: Token) -> str:

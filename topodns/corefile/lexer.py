@@ -1,7 +1,7 @@
-"""Corefile text to tokens, as CoreDNS's Caddyfile lexer cuts them.
+"""The Corefile lexer: text to tokens, as CoreDNS's Caddyfile lexer splits it.
 
-Words stand between whitespace; `#` starts a comment, also in the middle of a word; a word that starts with a double
-quote ends with the next one, may span lines, and knows the escape `\\"` only. Other quotes mean nothing.
+Whitespace separates words; `#` starts a comment, also in the middle of a word; a word that starts with a double quote
+ends with the next one, may span lines, and has the escape `\\"` only. Other quotes have no meaning.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.config.errors import ConfigError
+from topodns.corefile.errors import ConfigError
 
 _TOKEN: Final = re.compile(
     r"""
@@ -27,7 +27,7 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or a brace, and the line it starts on. `first`: it is the first of its line, or follows a brace."""
+    """A word or a brace, with the line that it starts on. `first`: first of its line, or directly after a brace."""
 
     text: str
     file: str
@@ -48,7 +48,7 @@ class Token:
 
 
 def tokenize(text: str, file: str) -> Iterator[Token]:
-    """The tokens of `text`. Raises ConfigError for a quote that is never closed."""
+    """The tokens of `text`. Raises ConfigError for an unclosed quote."""
     line, at, first = 1, 0, True
     text = text.removeprefix(_BYTE_ORDER_MARK)
     for match in _TOKEN.finditer(text):
@@ -75,7 +75,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def expand_environment(text: str, environment: Mapping[str, str]) -> str:
-    """`text` with `{$NAME}` and `{%NAME%}` replaced by their values, unset ones by nothing. Values are final."""
+    """`text` with `{$NAME}` and `{%NAME%}` replaced by their values, or by "" if unset; not recursive."""
     if "{" not in text:
         return text
     return _ENVIRONMENT.sub(lambda match: environment.get(match["percent"] or match["dollar"], ""), text)

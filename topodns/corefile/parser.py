@@ -1,21 +1,21 @@
-"""The shape of a Corefile: server blocks, their keys, directives with arguments and bodies. Knows no directive.
+"""The Corefile parser: tokens to server blocks with keys, and directives with arguments and bodies, of any name.
 
-A block's braces may be left out where it is the only one. `{` opens a body at the end of a directive's line.
+The only server block of a file may omit its braces. `{` at the end of a directive's line opens its body.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.config.errors import ConfigError, shown
-from topodns.config.lexer import Token
+from topodns.corefile.errors import ConfigError, shown_word
+from topodns.corefile.lexer import Token
 
 MAX_NESTING: Final = 10  # of bodies; CoreDNS's own directives need three
 
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One line of a block, or of a directive's body: a name, its arguments, and the lines of its own body."""
+    """A directive or option: one line of a block or body, with its name, its arguments, and its own body."""
 
     name: str
     args: tuple[str, ...]
@@ -33,8 +33,8 @@ class Directive:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A server block. Each key keeps its place, for messages."""
+class CorefileBlock:
+    """A server block. Keys are tokens, so that errors have their file and line."""
 
     keys: tuple[Token, ...]
     directives: tuple[Directive, ...]
@@ -48,7 +48,7 @@ class Block:
         return self.keys[0].line
 
 
-def parse_blocks(tokens: Iterable[Token]) -> list[Block]:
+def parse_blocks(tokens: Iterable[Token]) -> list[CorefileBlock]:
     """The server blocks of a Corefile, in order. Raises ConfigError."""
     parser = _Parser(tokens)
     blocks = []
@@ -65,15 +65,15 @@ class _Parser:
     def more(self) -> bool:
         return self._at < len(self._tokens)
 
-    def block(self) -> Block:
+    def block(self) -> CorefileBlock:
         keys = self._keys()
         if not self._opens():
-            return Block(keys, self._lines_to_the_end())
+            return CorefileBlock(keys, self._lines_to_the_end())
         self._at += 1
-        return Block(keys, self._body(keys[0], 0))
+        return CorefileBlock(keys, self._body(keys[0], 0))
 
     def _keys(self) -> tuple[Token, ...]:
-        """The words up to a brace or the end of the line; a comma carries on to the next line."""
+        """The words up to a brace or the end of the line; a trailing comma continues on the next line."""
         keys: list[Token] = []
         start, comma = self._tokens[self._at], False
         while self.more() and not self._tokens[self._at].brace:
@@ -86,7 +86,7 @@ class _Parser:
         if comma:
             raise self._previous().error("found a comma, expected another zone after it")
         if not keys:
-            raise start.error(f"found {shown(start.text)}, expected the zones of a server block, such as '.:53'")
+            raise start.error(f"found {shown_word(start.text)}, expected the zones of a server block, such as '.:53'")
         return tuple(keys)
 
     def _previous(self) -> Token:
@@ -113,7 +113,7 @@ class _Parser:
                 self._at += 1
                 return tuple(lines)
             lines.append(self._line(depth))
-        raise owner.error(f"expected '}}' to end {shown(owner.text)}, found the end of the file")
+        raise owner.error(f"expected '}}' to end {shown_word(owner.text)}, found the end of the file")
 
     def _line(self, depth: int) -> Directive:
         name = self._tokens[self._at]

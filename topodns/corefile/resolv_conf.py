@@ -1,20 +1,20 @@
-"""Files in the format of resolv.conf(5), as they are when the configuration is read. All raise ConfigError.
+"""Reads files in the format of resolv.conf(5), once, at configuration load.
 
-A problem has its place in that file.
+All functions raise ConfigError, with the file and line of the resolv.conf.
 """
 
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from topodns.config.errors import ConfigError, shown
-from topodns.config.files import read_text, reason
-from topodns.dns.names import BadName, Name, parse_name
+from topodns.corefile.errors import ConfigError, shown
+from topodns.corefile.files import read_text, reason
+from topodns.dns.name import BadName, Name, parse_name
 
 
 def load_nameservers(path: str) -> tuple[str, ...]:
-    """The addresses on the file's `nameserver` lines, in order; IPv6 ones perhaps with `%interface`.
+    """The addresses of all `nameserver` lines, in order; an IPv6 address may have `%interface`.
 
-    All of them, where the C library takes three; other lines are for stub resolvers.
+    The C library stops at three. Other lines are for stub resolvers and ignored.
     """
     found = []
     for number, words in _lines(path):
@@ -25,9 +25,9 @@ def load_nameservers(path: str) -> tuple[str, ...]:
 
 
 def load_search_list(path: str, skip_bad: bool = False) -> tuple[Name, ...]:
-    """The domains of the last `search` or `domain` line, in order; the root, which names no domain, left out.
+    """The domains of the last `search` or `domain` line, in order, without the root.
 
-    `skip_bad`: so are those that are no names, as stub resolvers do.
+    `skip_bad`: skip invalid names, as stub resolvers do, instead of raising.
     """
     found: tuple[Name | None, ...] = ()
     for number, words in _lines(path):
@@ -40,7 +40,7 @@ def load_search_list(path: str, skip_bad: bool = False) -> tuple[Name, ...]:
 
 
 def _lines(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and words."""
+    """(line number, words) of each line."""
     try:
         text = read_text(path)
     except (OSError, ValueError) as problem:

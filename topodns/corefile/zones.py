@@ -1,19 +1,28 @@
-"""Keys of server blocks and zones among arguments: `[dns://]ZONE[:PORT]`, where a ZONE may be an address prefix.
+"""Server block keys and zone arguments: `[dns://]ZONE[:PORT]`, where a ZONE may be an address prefix.
 
-A prefix stands for its reverse zones: one at an octet (IPv4) or nibble (IPv6) boundary, otherwise all those of the
-next boundary that together cover it, as CoreDNS expands them.
+A prefix expands to its reverse zones, as in CoreDNS: one zone at an octet (IPv4) or nibble (IPv6) boundary, otherwise
+the zones at the next boundary that together cover it.
 """
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from topodns.config.corefile import Directive
-from topodns.config.errors import ConfigError, shown
-from topodns.config.lexer import Token
-from topodns.config.values import MAX_PORT, Network, parse_network
-from topodns.dns.names import BadName, Name, parse_name, reverse_name
-from topodns.settings.server import BlockKey
+from topodns.corefile.arguments import MAX_PORT, Network, parse_network
+from topodns.corefile.errors import ConfigError, shown, shown_word
+from topodns.corefile.lexer import Token
+from topodns.corefile.parser import Directive
+from topodns.dns.name import BadName, Name, parse_name, reverse_name
+
+
+@dataclass(frozen=True, slots=True)
+class BlockKey:
+    """One key of a server block: the origin of its zone, and its port."""
+
+    origin: Name
+    port: int
+
 
 _TRANSPORTS_ELSEWHERE: Final = frozenset({"tls", "https", "https3", "grpc", "quic", "unix"})
 _KEY: Final = re.compile(r"(?:(?P<scheme>[^/:]*)://)?(?P<origin>.*?)(?::(?P<port>[0-9]+))?", re.DOTALL)
@@ -26,7 +35,7 @@ class _Key(NamedTuple):
 
 
 def parse_keys(keys: Iterable[Token], default_port: int) -> list[tuple[Token, BlockKey]]:
-    """The keys of a block, prefixes expanded, each with the word that it came from. Raises ConfigError."""
+    """The keys of a block, prefixes expanded, each with its source token. Raises ConfigError."""
     return [(token, key) for token in keys for key in _block_keys(token, default_port)]
 
 
@@ -37,7 +46,7 @@ def _block_keys(token: Token, default_port: int) -> list[BlockKey]:
 
 
 def parse_origins(directive: Directive, words: Iterable[str]) -> tuple[Name, ...]:
-    """The zones among a directive's arguments. A scheme and a port are allowed and mean nothing, as in CoreDNS."""
+    """The zones in a directive's arguments, without duplicates. `dns://` and a port have no effect, as in CoreDNS."""
     return tuple(dict.fromkeys(origin for word in words for origin in _parse(directive, word).origins))
 
 
@@ -53,14 +62,14 @@ def _check_scheme(place: Token | Directive, scheme: str | None) -> None:
         return
     if scheme in _TRANSPORTS_ELSEWHERE:
         raise place.error(f"CoreDNS has the transport '{scheme}://', topodns does not")
-    raise place.error(f"unknown transport {shown(f'{scheme}://')}, expected dns://")
+    raise place.error(f"unknown transport {shown_word(f'{scheme}://')}, expected dns://")
 
 
 def _port(place: Token | Directive, digits: str | None) -> int | None:
     if digits is None:
         return None
     if len(digits) > 5 or int(digits) > MAX_PORT:
-        raise place.error(f"found the port {shown(digits)}, expected a number from 0 to {MAX_PORT}")
+        raise place.error(f"found the port {shown_word(digits)}, expected a number from 0 to {MAX_PORT}")
     return int(digits)
 
 
@@ -69,7 +78,7 @@ def _origins(place: Token | Directive, text: str, origin: str) -> tuple[Name, ..
         network = parse_network(origin)
         if network is None:
             raise place.error(
-                f"found {shown(origin)}, expected a whole address and a prefix length, such as 10.0.0.0/8"
+                f"found {shown_word(origin)}, expected a whole address and a prefix length, such as 10.0.0.0/8"
             )
         return reverse_origins(network)
     return (_origin(place, text, origin),)
@@ -79,19 +88,23 @@ def _origin(place: Token | Directive, text: str, origin: str) -> Name:
     if not origin or ":" in origin:
         raise _no_zone(place, text)
     if not origin.isascii():
-        raise place.error(f"found the zone {shown(origin)}, expected ASCII; write an IDN in its A-label (xn--) form")
+        found = shown_word(origin)
+        raise place.error(f"found the zone {found}, expected ASCII; write an IDN in its A-label (xn--) form")
     try:
         return parse_name(origin)
     except BadName as problem:
-        raise place.error(f"found no zone's name: {problem}") from None
+        found = shown_word(origin)
+        # `problem` quotes the name, so use it only if the name may be shown.
+        raise place.error(f"found no zone's name: {problem if found == shown(origin) else found}") from None
 
 
 def _no_zone(place: Token | Directive, text: str) -> ConfigError:
-    return place.error(f"found {shown(text)}, expected a zone and perhaps a port, such as 'example.org:53' or '.:53'")
+    found = shown_word(text)
+    return place.error(f"found {found}, expected a zone and perhaps a port, such as 'example.org:53' or '.:53'")
 
 
 def reverse_origins(network: Network) -> tuple[Name, ...]:
-    """The reverse zones that together are exactly this prefix, lowest address first."""
+    """The reverse zones that together cover exactly this prefix, lowest address first."""
     bits_per_label = 8 if network.version == 4 else 4
     labels = -(-network.prefixlen // bits_per_label)
     dropped = network.max_prefixlen // bits_per_label - labels

@@ -1,4 +1,4 @@
-"""DNS as bytes and values: names, messages, wire, framing.
+"""DNS names, messages, wire format, TCP framing and zone-file text, as values and bytes.
 
-Pure: no socket, clock, chance, log or metric, and no knowledge of Kubernetes.
+Pure: no socket, clock, randomness, log or metric, and no Kubernetes.
 """

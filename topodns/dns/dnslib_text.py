@@ -1,6 +1,6 @@
-"""Records as text, for people: what `explain` prints, and what they write of the rarer types. See also `record_text`.
+"""Presentation format of records by dnslib: output of `explain`, input of the rarer types (the others: `record_text`).
 
-The one importer of dnslib, off the hot path.
+The only importer of dnslib; not used to answer queries.
 """
 
 import re
@@ -9,15 +9,16 @@ from typing import Final
 
 from dnslib import QTYPE, RD, RDMAP, DNSBuffer, DNSError, DNSLabel
 
-from topodns.dns.message import TYPE_NAMES, RRset
-from topodns.dns.names import Name, name_text, wire_labels
+from topodns.dns.message import RRset
+from topodns.dns.name import Name, name_text, wire_labels
+from topodns.dns.rrtype import TYPE_NAMES
 
-_SVCB: Final = 64  # written as HTTPS is (RFC 9460 section 2.1)
+_SVCB: Final = 64  # same presentation format as HTTPS (RFC 9460 section 2.1)
 _NUMBERED: Final = re.compile(r"TYPE([0-9]{1,5})")  # RFC 3597 section 5
 
 
 def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
-    """Each record as one line of zone-file text, in order. `qname` (wire form) owns the RRsets that spell no owner."""
+    """Each record as one line of zone-file text, in order. `qname` (wire form) replaces an RRset's owner b""."""
     for rrset in rrsets:
         owner = name_text(wire_labels(rrset.owner or qname))
         rtype = TYPE_NAMES.get(rrset.rtype, f"TYPE{rrset.rtype}")
@@ -26,24 +27,24 @@ def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
 
 
 def _rdata_text(rtype: int, rdata: bytes) -> str:
-    """As the type says, or in the form for unknown types (RFC 3597 section 5) where dnslib cannot say it."""
+    """RDATA in the type's presentation format; if dnslib has none, in that of unknown types (RFC 3597 section 5)."""
     try:
         known = RDMAP[QTYPE.forward[rtype]] if rtype in QTYPE.forward else None
         if known is not None and known is not RD:
             return " ".join(str(known.parse(DNSBuffer(rdata), len(rdata))).split())
-    except (DNSError, KeyError, ValueError):  # ValueError: names with octets that are no UTF-8
+    except (DNSError, KeyError, ValueError):  # ValueError: names with invalid UTF-8
         pass
     return f"\\# {len(rdata)} {rdata.hex()}"
 
 
 def type_name(rtype: int) -> str | None:
-    """The mnemonic of a record type; None where dnslib knows none."""
+    """The mnemonic of a record type; None if dnslib has none."""
     name: str | None = TYPE_NAMES.get(rtype) or QTYPE.forward.get(rtype)
     return name
 
 
 def parse_type(name: str) -> int | None:
-    """The type of this upper-case mnemonic, or of TYPE<number>; None where there is none."""
+    """The type with this upper-case mnemonic, or of TYPE<number>; None if there is none."""
     if (numbered := _NUMBERED.fullmatch(name)) is not None:
         return int(numbered[1]) if int(numbered[1]) <= 0xFFFF else None
     number: int | None = QTYPE.reverse.get(name)
@@ -51,14 +52,14 @@ def parse_type(name: str) -> int | None:
 
 
 def parse_rdata(rtype: int, words: Sequence[str], origin: Name) -> bytes | None:
-    """RDATA as dnslib reads it from these words, names uncompressed; None where it cannot."""
+    """RDATA that dnslib parses from these words, names uncompressed; None if it cannot."""
     known = RDMAP.get(QTYPE.forward.get(rtype, "")) or (RDMAP["HTTPS"] if rtype == _SVCB else None)
     if known is None:
         return None
     buffer = _Uncompressed()
     try:
         known.fromZone(list(words), DNSLabel(name_text(origin))).pack(buffer)
-    except Exception:  # dnslib lets whatever goes wrong inside it out: IndexError, struct.error, UnicodeError ...
+    except Exception:  # dnslib does not catch its internal errors: IndexError, struct.error, UnicodeError ...
         return None
     return bytes(buffer.data)
 

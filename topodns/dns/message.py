@@ -1,65 +1,19 @@
-"""The values of a DNS exchange: what was asked and what was decided (RFC 1035 section 4, RFC 6891).
+"""DNS queries, RRsets and responses as values (RFC 1035 section 4, RFC 6891).
 
-Values only; bytes are `wire`'s business. `Query` and `RRset` are named tuples because one is made per query
-on the miss path, where a frozen dataclass costs twice as much.
+`wire_reader` and `wire_writer` convert them from and to bytes. `Query` and `RRset` are named tuples because every query
+that misses the packet cache makes them, and a frozen dataclass costs twice as much.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from topodns.dns.names import Name
-
-
-class Rcode(IntEnum):
-    """RFC 6895 section 2.3; 16 and above need EDNS."""
-
-    NOERROR = 0
-    FORMERR = 1
-    SERVFAIL = 2
-    NXDOMAIN = 3
-    NOTIMP = 4
-    REFUSED = 5
-    BADVERS = 16
-
-
-class RRType(IntEnum):
-    """The types this server has a reason to name; any other type is a plain int."""
-
-    A = 1
-    NS = 2
-    CNAME = 5
-    SOA = 6
-    PTR = 12
-    HINFO = 13
-    MX = 15
-    TXT = 16
-    AAAA = 28
-    SRV = 33
-    NAPTR = 35
-    OPT = 41
-    DS = 43
-    RRSIG = 46
-    NSEC = 47
-    DNSKEY = 48
-    NSEC3 = 50
-    SVCB = 64
-    HTTPS = 65
-    IXFR = 251
-    AXFR = 252
-    ANY = 255
-
-
-class RRClass(IntEnum):
-    IN = 1
-    CH = 3
-    HS = 4
-    ANY = 255
+from topodns.dns.name import Name
+from topodns.dns.rrtype import Rcode, RRClass
 
 
 class Flag(IntEnum):
-    """The header bits beside opcode and rcode (RFC 1035 4.1.1, RFC 4035 3). Not an IntFlag: its `|` is slow."""
+    """The header bits except opcode and RCODE (RFC 1035 4.1.1, RFC 4035 3). Not an IntFlag: its `|` is slow."""
 
     QR = 0x8000
     AA = 0x0400
@@ -71,7 +25,7 @@ class Flag(IntEnum):
 
 
 class Option(IntEnum):
-    """EDNS options we read or write (IANA registry; NODE_IDENTITY is ours, from the local-use range)."""
+    """The EDNS options in use (IANA registry; NODE_IDENTITY is topodns' own, from the local-use range)."""
 
     NSID = 3
     CLIENT_SUBNET = 8
@@ -82,7 +36,7 @@ class Option(IntEnum):
 
 
 class EdeCode(IntEnum):
-    """RFC 8914 section 4, the codes in use here."""
+    """The INFO-CODEs of RFC 8914 section 4 in use."""
 
     OTHER = 0
     NOT_READY = 14
@@ -95,7 +49,7 @@ class EdeCode(IntEnum):
 class Edns(NamedTuple):
     """The OPT record of a query (RFC 6891 section 6.1.2). `options` keeps the order and repeats of the wire."""
 
-    udp_payload_size: int  # as sent; below 512 means 512
+    udp_payload_size: int  # as received; below 512 means 512
     version: int
     dnssec_ok: bool
     options: tuple[tuple[int, bytes], ...] = ()
@@ -109,12 +63,12 @@ class Edns(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One question as received. `qname` is lower-cased for lookups, `spelling` is what answers echo."""
+    """A query with its one question. `qname` is lower-cased for lookups; answers repeat `spelling`."""
 
     id: int
     flags: int  # the whole second header word, as received
     qname: Name  # lower-case labels, leaf first; () is the root
-    spelling: bytes  # the qname in wire form as spelled, with its final zero octet
+    spelling: bytes  # the qname in wire form and the case received, with its final zero octet
     qtype: int
     qclass: int
     edns: Edns | None
@@ -122,7 +76,7 @@ class Query(NamedTuple):
 
 
 class RRset(NamedTuple):
-    """All records of one owner and type. `owner` is a wire-form name as it is to be spelled; b"" is the qname."""
+    """All records of one owner and type. `owner` is a wire-form name in the case to be written; b"" is the qname."""
 
     owner: bytes
     rtype: int
@@ -132,7 +86,7 @@ class RRset(NamedTuple):
 
 
 class Ede(NamedTuple):
-    """An Extended DNS Error (RFC 8914): shown only to requesters that sent EDNS."""
+    """An Extended DNS Error (RFC 8914): sent only in replies to queries with EDNS."""
 
     code: int
     text: str
@@ -140,9 +94,9 @@ class Ede(NamedTuple):
 
 @dataclass(slots=True)
 class Response:
-    """What we decided about a query. A step builds it; the wrappers of its server block may change it; wire writes it.
+    """The response to a query. A plugin builds it, the plugins around that may change it, `wire_writer` encodes it.
 
-    `flags` are set in the header (AA by default), `cleared` are taken out last, RD and CD are copied from the query.
+    `flags` are set in the header (AA by default), `cleared` are removed last, RD and CD are copied from the query.
     """
 
     rcode: int = Rcode.NOERROR
@@ -155,5 +109,4 @@ class Response:
     options: tuple[tuple[int, bytes], ...] = ()  # EDNS options of the reply, e.g. NSID or ECS
 
 
-TYPE_NAMES: Final[Mapping[int, str]] = {int(t): t.name for t in RRType}
-RCODE_NAMES: Final[Mapping[int, str]] = {int(r): r.name for r in Rcode}
+DEFAULT_UDP_SIZE = 1232  # DNS flag day 2020, RFC 9715

@@ -1,7 +1,7 @@
 """DNS names as tuples of lower-case labels, leaf first, and their text, wire and reverse forms.
 
-A label is a str in which each character is one octet (latin-1), so a dot or a high octet inside a label stays what it
-is and nothing is ever compared as dotted text. The root is the empty tuple.
+A label is a str with one character per octet (latin-1), so that dots and octets above 127 inside a label are kept, and
+names are never compared as dotted text. The root is the empty tuple.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 class BadName(ValueError):
-    """Text that is no DNS name; says what was found."""
+    """Text that is not a DNS name; the message has what was found."""
 
 
 def parse_name(text: str) -> Name:
-    """The name that this presentation-format text (RFC 1035 section 5.1, with \\. and \\DDD) stands for, lower-cased.
+    """Parse presentation format (RFC 1035 section 5.1, with \\. and \\DDD) to a lower-cased name. Raises BadName.
 
-    A final dot is allowed and means nothing more: every name is absolute. Raises BadName.
+    A final dot is optional: every name is absolute.
     """
     if text in ("", "."):
         return ROOT
@@ -79,7 +79,7 @@ def _octet(char: str, text: str) -> str:
 
 
 def name_text(name: Sequence[str]) -> str:
-    """Presentation format with the final dot; octets that are not plain are escaped, so logs cannot be forged."""
+    """Presentation format with the final dot; special and unprintable octets are escaped, so logs cannot be forged."""
     if not name:
         return "."
     return "".join(_label_text(label) + "." for label in name)
@@ -103,7 +103,7 @@ def name_wire(name: Sequence[str]) -> bytes:
 
 
 def label_wire(label: str) -> bytes:
-    """One label in wire form: its length octet and its octets. ValueError when it does not fit (RFC 1035 2.3.4)."""
+    """One label in wire form: length octet and octets. Raises BadName unless 1 to 63 octets (RFC 1035 2.3.4)."""
     octets = label.encode("latin-1")
     if not 0 < len(octets) <= MAX_LABEL:
         raise BadName(f"label of {len(octets)} octets: {label!r}")
@@ -111,7 +111,7 @@ def label_wire(label: str) -> bytes:
 
 
 def wire_labels(spelling: bytes) -> Name:
-    """The labels of an uncompressed wire-form name, in the case they are spelled in."""
+    """The labels of an uncompressed wire-form name, in their original case."""
     labels, at = [], 0
     while (length := spelling[at]) != 0:
         labels.append(spelling[at + 1 : at + 1 + length].decode("latin-1"))
@@ -120,7 +120,7 @@ def wire_labels(spelling: bytes) -> Name:
 
 
 def is_subdomain(name: Name, origin: Name) -> bool:
-    """Whether `name` is `origin` or below it. Both lower-cased."""
+    """Whether `name` equals `origin` or is below it. Both lower-cased."""
     return not origin or name[-len(origin) :] == origin
 
 
@@ -133,13 +133,22 @@ def reverse_name(address: bytes) -> Name:
 
 
 def reverse_address(name: Name) -> bytes | None:
-    """The packed address that a whole reverse name stands for; None for any other name, partial ones included."""
+    """The packed address of a complete reverse name; None for any other name, including partial reverse names."""
     if len(name) == 6 and name[4:] == IN_ADDR_ARPA:
         return _octets_of(name[3::-1])
     if len(name) == 34 and name[32:] == IP6_ARPA:
         digits = "".join(name[31::-1])
         return bytes.fromhex(digits) if len(digits) == 32 and all(d in _NIBBLES for d in digits) else None
     return None
+
+
+def is_part_of_reverse(name: Name) -> bool:
+    """Whether complete reverse names can be below this one: a partial one such as `0.10.in-addr.arpa`, or `arpa`."""
+    if name[-2:] == IN_ADDR_ARPA:
+        return len(name) < 6 and all(label in _OCTETS for label in name[:-2])
+    if name[-2:] == IP6_ARPA:
+        return len(name) < 34 and all(label in _NIBBLES for label in name[:-2])
+    return name == IP6_ARPA[1:]
 
 
 def _octets_of(labels: Name) -> bytes | None:

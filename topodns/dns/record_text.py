@@ -1,6 +1,6 @@
-"""One record in zone-file text (RFC 1035 section 5.1, RFC 3597 section 5) to an RRset, spelled as written.
+"""Parser of one record in zone-file text (RFC 1035 section 5.1, RFC 3597 section 5) to an RRset; keeps case.
 
-The types that people write by hand are read here, octet by octet right; the others are dnslib's, by `presentation`.
+The types that are often written by hand are parsed here, exact to the octet; the others by `dnslib_text`.
 """
 
 import re
@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
-from topodns.dns.message import TYPE_NAMES, RRset
-from topodns.dns.names import MAX_LABEL, MAX_WIRE, ROOT, Name, name_wire
+from topodns.dns.message import RRset
+from topodns.dns.name import MAX_LABEL, MAX_WIRE, ROOT, Name, name_wire
+from topodns.dns.rrtype import TYPE_NAMES
 
-DEFAULT_TTL: Final = 3600  # seconds, where the text gives none; as CoreDNS
+DEFAULT_TTL: Final = 3600  # seconds, if the text has no TTL; as CoreDNS
 
 _MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
 _MAX_RDATA: Final = 65_535
@@ -28,7 +29,7 @@ _WORD: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\([0-9]{3}|.)", re.DOTALL)
 _NAME_PART: Final = re.compile(r"\\[0-9]{3}|\\.|\.|[^\\.]+", re.DOTALL)
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
-_TIME: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?")  # in linear time
+_TIME: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?")  # matches in linear time
 _TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4}
@@ -43,7 +44,8 @@ _TYPES: Final = {name: number for number, name in TYPE_NAMES.items()} | {
     "URI": 256,
     "CAA": 257,
 }
-# How RDATA is written, one letter for each field. The last of them may take all the words that are left.
+# Fields of RDATA in presentation format, a letter each: a key of _READERS, n: name, x: hexadecimal octets, +: strings.
+# The last two take all remaining words.
 _LAYOUTS: Final[Mapping[str, str]] = {
     "A": "4",
     "AAAA": "6",
@@ -70,19 +72,19 @@ _GREEDY: Final = "x+"
 
 
 class BadRecord(ValueError):
-    """Text that is no record; says what was found."""
+    """Text that is not a record; the message has what was found."""
 
 
 class _Word(NamedTuple):
-    text: str  # with its escapes, without its quotes
+    text: str  # with escapes, without quotes
     quoted: bool = False
 
 
 def parse_record(text: str, origin: Name = ROOT) -> RRset:
-    """The record that this text is, in an RRset of its own that spells its owner. Raises BadRecord.
+    """Parse one record to an RRset with an explicit owner. Raises BadRecord.
 
-    `OWNER [TTL] [CLASS] TYPE RDATA`, TTL and CLASS in any order, 3600 and IN where they are missing; names without a
-    final dot are under `origin`. Parentheses join lines; what stands on lines after the record is not looked at.
+    `OWNER [TTL] [CLASS] TYPE RDATA`, TTL and CLASS in any order, by default 3600 and IN; names without a final dot are
+    relative to `origin`. Parentheses join lines; lines after the record are ignored.
     """
     words = list(_words(text))
     if len(words) < 2:
@@ -96,7 +98,7 @@ def parse_record(text: str, origin: Name = ROOT) -> RRset:
 
 
 def _words(text: str) -> Iterator[_Word]:
-    """The words of the first line that has any."""
+    """The words of the first line that is not empty; parentheses extend it."""
     at, depth, found = 0, 0, False
     while at < len(text):
         match = _WORD.match(text, at)
@@ -118,7 +120,7 @@ def _words(text: str) -> Iterator[_Word]:
 
 
 def _head(words: list[_Word]) -> tuple[int, int, str]:
-    """TTL, class and type, taken from the front of `words`."""
+    """TTL, class and type, removed from the front of `words`."""
     ttl: int | None = None
     rclass: int | None = None
     while words:
@@ -142,7 +144,7 @@ def _class(word: str) -> int | None:
 def _type_number(name: str) -> int:
     if name in _TYPES:
         return _TYPES[name]
-    from topodns.dns.presentation import parse_type  # here, because dnslib takes memory that most need not spend
+    from topodns.dns.dnslib_text import parse_type  # imported late: dnslib takes memory, and is seldom needed
 
     number = parse_type(name)
     if number is None:
@@ -156,7 +158,7 @@ def _rdata(type_name: str, words: list[_Word], origin: Name) -> bytes:
     layout = _LAYOUTS.get(type_name)
     if layout is not None:
         return b"".join(_fields(type_name, layout, words, origin))
-    from topodns.dns.presentation import parse_rdata
+    from topodns.dns.dnslib_text import parse_rdata
 
     number = _type_number(type_name)
     rdata = parse_rdata(number, [_octets(word.text).decode("latin-1") for word in words], origin)
@@ -216,7 +218,7 @@ def _label(octets: bytes) -> bytes:
 
 
 def _octets(text: str) -> bytes:
-    """Text with its escapes undone; what is not ASCII counts as UTF-8."""
+    """The octets of a text: escapes decoded, other non-ASCII characters as UTF-8."""
     if "\\" not in text:
         return text.encode()
     parts = _ESCAPED.split(text)
@@ -270,7 +272,7 @@ def _period(word: _Word) -> bytes:
 def _address(make: type[IPv4Address] | type[IPv6Address], version: int) -> Callable[[_Word], bytes]:
     def read(word: _Word) -> bytes:
         try:
-            return make(word.text.replace("%", " ")).packed  # so that a scope, which no record has, is refused
+            return make(word.text.replace("%", " ")).packed  # refuses a scope, which no record can have
         except ValueError:
             raise BadRecord(f"found {word.text[:40]!r}, expected an IPv{version} address") from None
 

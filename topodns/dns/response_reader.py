@@ -1,23 +1,69 @@
-"""A response of another server, read from its bytes: the one place where records of strangers are taken apart.
+"""Decoder of responses from other servers (upstreams): the only place where untrusted records are parsed.
 
-`read_reply` raises nothing but `WireError`, in time linear in the length of the message.
+`read_reply` raises only `WireError`, in time linear in the length of the message.
 """
 
 import struct
 from typing import Final, NamedTuple
 
-from topodns.dns.message import Edns, RRset, RRType
-from topodns.dns.wire import HEADER_SIZE, WireError, read_options
+from topodns.dns.message import Edns, RRset
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import HEADER_SIZE, WireError, read_options
+
+_PLAIN_RECORD: Final = 12  # octets of a record before its RDATA if its owner is a pointer
+_POINTER: Final = b"\xc0\x0c"  # to the question's name
+# Flags and QDCOUNT of a plain response: QR, no TC, opcode QUERY, no Z, NOERROR, one question; AA, RD, RA, AD, CD free.
+_HEADS: Final = {
+    bytes((high, low, 0, 1)): high << 8 | low
+    for high in (0x80, 0x81, 0x84, 0x85)
+    for low in (0x00, 0x10, 0x20, 0x30, 0x80, 0x90, 0xA0, 0xB0)
+}
+# Type and class in wire form, for types whose RDATA cannot contain a compressed name -> the type, and the RDLENGTH in
+# wire form if it is fixed.
+_TYPES: Final = {
+    b"\0\x01\0\1": (1, b"\0\4"),
+    b"\0\x1c\0\1": (28, b"\0\x10"),
+    b"\0\x10\0\1": (16, b""),
+    b"\0\x40\0\1": (64, b""),
+    b"\0\x41\0\1": (65, b""),
+}
+
+
+def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
+    """The flags (the whole second header word) and the answer's RRset of a plain response to this question section.
+
+    None unless the response is NOERROR, has the same question section in the same case, and its answer section is one
+    RRset of the question's name. The RRset has at least one record, all of one TTL, as received. Octets after the
+    answer section are ignored.
+    """
+    at = HEADER_SIZE + len(question)
+    flags, known = _HEADS.get(data[2:6]), _TYPES.get(question[-4:])
+    if flags is None or known is None or data[HEADER_SIZE:at] != question:
+        return None
+    qtype, size = known
+    ttl = data[at + 6 : at + 10]
+    head = _POINTER + question[-4:] + ttl + size
+    rdatas = []
+    for _ in range(data[6] << 8 | data[7]):
+        start = at + _PLAIN_RECORD
+        if not data.startswith(head, at) or start > len(data):
+            return None
+        at = start + (data[start - 2] << 8 | data[start - 1])
+        rdatas.append(data[start:at])
+    if not rdatas or at > len(data):
+        return None
+    return flags, RRset(b"", qtype, int.from_bytes(ttl, "big"), tuple(rdatas), 1)
+
 
 _MAX_NAME: Final = 255
-_MAX_POINTERS: Final = 127  # as many as a name can have labels
+_MAX_POINTERS: Final = 127  # a name cannot have more labels
 _OPT: Final = int(RRType.OPT)
 _DNSSEC_OK: Final = 0x8000
 _RCODE: Final = 0x0F
 _RECORD: Final = 10  # octets of type, class, TTL and RDLENGTH
 
-# What stands before the names in RDATA, how many names, and what stands after them: the types whose names may be
-# compressed (RFC 3597 section 4), and SRV, in which some servers do it all the same. Any other RDATA is left as it is.
+# (octets before the names in RDATA, number of names, octets after them) for the types whose names may be compressed
+# (RFC 3597 section 4), and SRV, which some servers compress nevertheless. RDATA of other types is copied.
 _NAMES_IN_RDATA: Final[dict[int, tuple[int, int, int]]] = {
     2: (0, 1, 0),  # NS
     3: (0, 1, 0),  # MD
@@ -45,25 +91,24 @@ _question_tail = struct.Struct("!HH")
 _record_head = struct.Struct("!HHIH")
 
 
-class Reply(NamedTuple):
-    """What another server said. Names are uncompressed and spelled as received; nothing is believed yet."""
+class UpstreamReply(NamedTuple):
+    """A decoded response, not yet validated against the query. Names are uncompressed, in the case received."""
 
     rcode: int  # with the upper bits from EDNS
     flags: int  # the whole second header word, as received
-    qname: bytes  # the question, in wire form as spelled
+    qname: bytes  # the question's name, in wire form and the case received
     qtype: int
     qclass: int
-    answer: tuple[RRset, ...]  # owner b"" where it is the question's name (in whatever case)
+    answer: tuple[RRset, ...]  # owner b"" if it is the question's name (in any case)
     authority: tuple[RRset, ...]
     additional: tuple[RRset, ...]  # without the OPT record
     edns: Edns | None
 
 
-def read_reply(data: bytes) -> Reply:
-    """The response in a message with one question.
+def read_reply(data: bytes) -> UpstreamReply:
+    """Decode a response with one question. Raises WireError for a message that is malformed or incomplete.
 
-    Records of one owner, type, class and TTL that follow each other are one RRset; octets after the last record are
-    nobody's business. Raises WireError for anything that cannot be read whole.
+    Consecutive records of one owner, type, class and TTL form one RRset; octets after the last record are ignored.
     """
     try:
         return _Reader(data).read()
@@ -72,19 +117,19 @@ def read_reply(data: bytes) -> Reply:
 
 
 class _Reader:
-    """Reads one message from front to back."""
+    """Decoder of one message, from front to back."""
 
     __slots__ = ("_at", "_data", "_edns", "_known", "_qname", "_upper_rcode")
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = HEADER_SIZE
-        self._known: dict[int, bytes] = {}  # where a name begins -> the name: read once, however often pointed to
+        self._known: dict[int, bytes] = {}  # offset -> name: decoded once, however many pointers lead there
         self._edns: Edns | None = None
         self._upper_rcode = 0
         self._qname = b""
 
-    def read(self) -> Reply:
+    def read(self) -> UpstreamReply:
         _, flags, qdcount, ancount, nscount, arcount = _header.unpack_from(self._data)
         if qdcount != 1:
             raise WireError(f"QDCOUNT is {qdcount}")
@@ -95,7 +140,7 @@ class _Reader:
         answer, authority = self._section(ancount, False), self._section(nscount, False)
         additional = self._section(arcount, True)
         rcode = self._upper_rcode << 4 | flags & _RCODE
-        return Reply(rcode, flags, qname, qtype, qclass, answer, authority, additional, self._edns)
+        return UpstreamReply(rcode, flags, qname, qtype, qclass, answer, authority, additional, self._edns)
 
     def _section(self, count: int, last: bool) -> tuple[RRset, ...]:
         rrsets: list[RRset] = []
@@ -133,7 +178,7 @@ class _Reader:
         self._at = end
 
     def _rdata(self, rtype: int, end: int) -> bytes:
-        """The RDATA up to `end`, with its names uncompressed."""
+        """The RDATA up to offset `end`, with its names uncompressed."""
         layout = _NAMES_IN_RDATA.get(rtype)
         if layout is None:
             rdata = self._data[self._at : end]
@@ -153,12 +198,12 @@ class _Reader:
         return rdata
 
     def _name(self) -> bytes:
-        """The name here, uncompressed; a pointer may only lead backwards (RFC 9267 section 2)."""
+        """The name at the current offset, uncompressed; pointers may only go backwards (RFC 9267 section 2)."""
         name, self._at = self._name_at(self._at)
         return name
 
     def _name_at(self, start: int, pointers: int = 0) -> tuple[bytes, int]:
-        """The name at `start` and where it ends, so many pointers followed so far."""
+        """The name at offset `start` and the offset after it; `pointers` is the number followed so far."""
         data, at = self._data, start
         while 0 < (octet := data[at]) < 64:
             at += 1 + octet

@@ -1,6 +1,8 @@
-"""The record types an operator may name (the IANA registry's mnemonics), and RFC 3597's TYPE<number> for the others."""
+"""Record types, classes and RCODEs: mnemonics of the IANA registry, and RFC 3597's TYPE<number> for other types."""
 
 import re
+from collections.abc import Mapping
+from enum import IntEnum
 from typing import Final
 
 _REGISTRY: Final = """
@@ -20,8 +22,75 @@ _NUMBERED: Final = re.compile(r"TYPE([0-9]{1,5})")
 
 
 def parse_qtype(text: str) -> int | None:
-    """The type that `text` names, in any case; None when it names none."""
+    """The type of a mnemonic, in any case, or of TYPE<number>; None if there is none."""
     name = text.upper()
     if (match := _NUMBERED.fullmatch(name)) is not None:
         return int(match[1]) if int(match[1]) <= 0xFFFF else None
     return QTYPES.get(name)
+
+
+_RCODE_REGISTRY: Final = """
+    NOERROR 0  FORMERR 1  SERVFAIL 2  NXDOMAIN 3  NOTIMP 4  NOTIMPL 4  REFUSED 5  YXDOMAIN 6  YXRRSET 7  NXRRSET 8
+    NOTAUTH 9  NOTZONE 10  DSOTYPENI 11  BADVERS 16  BADKEY 17  BADTIME 18  BADMODE 19  BADNAME 20  BADALG 21
+    BADTRUNC 22  BADCOOKIE 23
+"""
+_RCODE_WORDS: Final = _RCODE_REGISTRY.split()
+
+RCODES: Final[dict[str, int]] = {
+    name: int(code) for name, code in zip(_RCODE_WORDS[::2], _RCODE_WORDS[1::2], strict=True)
+}
+
+
+def parse_rcode(text: str) -> int | None:
+    """The RCODE of a mnemonic, in any case; None if there is none."""
+    return RCODES.get(text.upper())
+
+
+class Rcode(IntEnum):
+    """The RCODEs in use (RFC 6895 section 2.3); 16 and above need EDNS."""
+
+    NOERROR = 0
+    FORMERR = 1
+    SERVFAIL = 2
+    NXDOMAIN = 3
+    NOTIMP = 4
+    REFUSED = 5
+    BADVERS = 16
+
+
+class RRType(IntEnum):
+    """The record types that the code refers to; any other type is a plain int."""
+
+    A = 1
+    NS = 2
+    CNAME = 5
+    SOA = 6
+    PTR = 12
+    HINFO = 13
+    MX = 15
+    TXT = 16
+    AAAA = 28
+    SRV = 33
+    NAPTR = 35
+    OPT = 41
+    DS = 43
+    RRSIG = 46
+    NSEC = 47
+    DNSKEY = 48
+    NSEC3 = 50
+    SVCB = 64
+    HTTPS = 65
+    IXFR = 251
+    AXFR = 252
+    ANY = 255
+
+
+class RRClass(IntEnum):
+    IN = 1
+    CH = 3
+    HS = 4
+    ANY = 255
+
+
+TYPE_NAMES: Final[Mapping[int, str]] = {int(t): t.name for t in RRType}
+RCODE_NAMES: Final[Mapping[int, str]] = {int(r): r.name for r in Rcode}

@@ -1,6 +1,6 @@
-"""DNS messages in a stream: each behind its length in two octets (RFC 1035 section 4.2.2, RFC 7766 section 8).
+"""Framing of DNS messages over TCP: a length of two octets before each (RFC 1035 section 4.2.2, RFC 7766 section 8).
 
-Bytes in, messages out; whose stream it is and how long it may take is the caller's business.
+Bytes in, messages out; connections and timeouts are the caller's.
 """
 
 from typing import Final
@@ -10,32 +10,32 @@ PREFIX: Final = 2
 
 
 def frame(message: bytes) -> bytes:
-    """The message behind its length. Raises OverflowError above `MAX_MESSAGE` octets: no stream can carry that."""
+    """The message after its length prefix. Raises OverflowError above `MAX_MESSAGE` octets, the limit of the prefix."""
     return len(message).to_bytes(PREFIX, "big") + message
 
 
 class MessageReader:
-    """Cuts one stream into messages, however its octets arrive (RFC 7766 section 8).
+    """Splits one stream into messages, whatever the sizes in which its octets arrive (RFC 7766 section 8).
 
-    It never keeps more than one unfinished message: at most `MAX_MESSAGE` octets and a prefix.
+    It keeps at most one incomplete message: `MAX_MESSAGE` octets and a prefix.
     """
 
     __slots__ = ("_needed", "_partial")
 
     def __init__(self) -> None:
         self._partial = bytearray()
-        self._needed = PREFIX  # octets of `_partial` before there is anything to do
+        self._needed = PREFIX  # octets that `_partial` needs before the next step
 
     def __repr__(self) -> str:
         return f"<MessageReader {self.pending} of {self._needed} octets>"
 
     @property
     def pending(self) -> int:
-        """Octets kept of a message that is not complete; 0 between two messages."""
+        """Number of octets kept of an incomplete message; 0 between two messages."""
         return len(self._partial)
 
     def receive_data(self, data: bytes) -> list[bytes]:
-        """The messages that these next octets of the stream complete, oldest first. An empty one is b""."""
+        """The messages that these next octets of the stream complete, in order. An empty message is b""."""
         if self._partial:
             self._partial += data
             if len(self._partial) < self._needed:
@@ -53,7 +53,7 @@ class MessageReader:
 
 
 def _cut(data: bytes) -> tuple[list[bytes], int]:
-    """The complete messages at the start of `data`, and where they end."""
+    """The complete messages at the start of `data`, and the offset after them."""
     messages = []
     position, size = 0, len(data)
     while size - position >= PREFIX:

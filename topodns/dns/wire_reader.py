@@ -1,19 +1,21 @@
-"""Bytes to a `Query`, by hand because this is the miss path (RFC 1035 section 4, RFC 6891). The way back: `wire_write`.
+"""Decoder of queries, bytes to a `Query` (RFC 1035 section 4, RFC 6891). The encoder of responses is `wire_writer`.
 
-`read_query` raises nothing but `WireError`, in time linear in the length of the message.
+Written by hand because every query that misses the packet cache passes here. `read_query` raises only `WireError`, in
+time linear in the length of the message.
 """
 
 import struct
 from typing import Final
 
-from topodns.dns.message import Edns, Query, Rcode, RRType
-from topodns.dns.names import Name
+from topodns.dns.message import Edns, Query
+from topodns.dns.name import Name
+from topodns.dns.rrtype import Rcode, RRType
 
 HEADER_SIZE: Final = 12
-MAX_OPTIONS: Final = 64  # of one OPT record; more is nobody's honest query
+MAX_OPTIONS: Final = 64  # EDNS options of one OPT record; no legitimate query has more
 
 _MAX_NAME: Final = 255  # RFC 1035 section 2.3.4
-_MAX_POINTERS: Final = 127  # as many as a name can have labels
+_MAX_POINTERS: Final = 127  # a name cannot have more labels
 _OPT: Final = int(RRType.OPT)
 _DNSSEC_OK: Final = 0x8000
 
@@ -25,7 +27,7 @@ _option_head = struct.Struct("!HH")
 
 
 class WireError(Exception):
-    """A message that cannot be read: the sender's fault. `rcode` is what it is told."""
+    """A malformed message, the sender's fault. `rcode` is the RCODE of the reply."""
 
     def __init__(self, problem: str, rcode: Rcode = Rcode.FORMERR) -> None:
         super().__init__(problem)
@@ -33,14 +35,14 @@ class WireError(Exception):
 
 
 def read_query(data: bytes) -> Query:
-    """The one question of a message of at least 12 octets. Opcode and QR are the caller's business. Raises WireError.
+    """Decode a query of at least 12 octets with one question. The caller checks opcode and QR. Raises WireError.
 
-    Every record is read to its end, also those that nobody needs, and nothing may be left over.
+    All records are parsed to their end, also unused ones, and no octets may follow them.
     """
     ident, flags, qdcount, ancount, nscount, arcount = _header.unpack_from(data)
     if qdcount != 1:  # RFC 9619
         raise WireError(f"QDCOUNT is {qdcount}")
-    if ancount > 1 or nscount > 1 or arcount > 2:  # as CoreDNS: no honest query has more
+    if ancount > 1 or nscount > 1 or arcount > 2:  # as CoreDNS: no legitimate query has more
         raise WireError("more records than a query may have")
     try:
         qname, at = _read_qname(data)
@@ -58,7 +60,7 @@ def read_query(data: bytes) -> Query:
 
 
 def _read_qname(data: bytes) -> tuple[Name, int]:
-    """The name at the first place of a message, where no compression pointer can have anything to point to."""
+    """The question's name and the offset after it. Compression is an error: no earlier name exists to point to."""
     # bytes.lower touches ASCII letters only, and length octets are below 64, so it is safe on a whole name.
     lowered = data[HEADER_SIZE : HEADER_SIZE + _MAX_NAME].lower().decode("latin-1")
     labels = []
@@ -77,7 +79,7 @@ def _read_qname(data: bytes) -> tuple[Name, int]:
 def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[Edns | None, int]:
     if additional == 1 and not others and len(data) == at + _root_record.size:
         owner, rtype, rclass, ttl, rdlength = _root_record.unpack_from(data, at)
-        if owner == rdlength == 0 and rtype == _OPT:  # without options, as most clients send it: read at once
+        if owner == rdlength == 0 and rtype == _OPT:  # without options, as most clients send it: the usual case
             return Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK)), len(data)
     edns = None
     for position in range(others + additional):
@@ -96,7 +98,7 @@ def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[E
 
 
 def read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...]:
-    """The EDNS options between two places of a message. Raises WireError."""
+    """The EDNS options between two offsets of a message. Raises WireError."""
     options: list[tuple[int, bytes]] = []
     while at < end:
         if end - at < 4:
@@ -112,7 +114,7 @@ def read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...
 
 
 def _skip_name(data: bytes, at: int) -> int:
-    """Where the name at `at` ends, having followed its pointers, which may only go backwards (RFC 9267 section 2)."""
+    """The offset after the name at `at`. Its pointers are followed and may only go backwards (RFC 9267 section 2)."""
     end, length, limit = 0, 1, at
     for _ in range(_MAX_POINTERS):
         while 0 < (octet := data[at]) < 64:

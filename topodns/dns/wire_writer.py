@@ -1,15 +1,16 @@
-"""A `Response` to bytes, sized to what the client takes (RFC 1035 section 4, RFC 6891). `wire` is the other way.
+"""Encoder of responses, a `Response` to bytes within the client's size limit (RFC 1035 section 4, RFC 6891).
 
-Owners are compressed against the question and against earlier names. RDATA never is, so that a type's rules need not
-be known here; names in it keep the spelling that the step gave them.
+Owner names are compressed against the question and earlier names. RDATA is copied, so that no rules of types are needed
+here; names in it keep the case that the plugin wrote. The decoder of queries is `wire_reader`.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from topodns.dns.message import Ede, Edns, Flag, Option, Query, Rcode, Response, RRset, RRType
-from topodns.dns.wire import HEADER_SIZE
+from topodns.dns.message import Ede, Edns, Flag, Option, Query, Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.wire_reader import HEADER_SIZE
 
 MIN_UDP_PAYLOAD: Final = 512  # RFC 6891 section 6.2.3: smaller values mean 512
 MAX_TCP_PAYLOAD: Final = 65535
@@ -17,44 +18,47 @@ MAX_TCP_PAYLOAD: Final = 65535
 _MAX_POINTER_TARGET: Final = 0x3FFF
 _MAX_HEADER_RCODE: Final = 0x0F
 _MAX_EXTRA_TEXT: Final = 200  # octets
-_COPIED: Final = 0x7800 | int(Flag.RD | Flag.CD)  # the opcode, too
+_COPIED: Final = 0x7800 | int(Flag.RD | Flag.CD)  # bits copied from the query: opcode, RD, CD
 _QR: Final = int(Flag.QR)
 _TC: Final = int(Flag.TC)
 _OPT: Final = int(RRType.OPT)
 _DNSSEC_OK: Final = 0x8000
 _FIXED_SIZE: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
-_TARGET_OFFSET: Final = {int(RRType.SRV): 6, int(RRType.NS): 0}  # where RDATA holds the name that glue will repeat
+_TARGET_OFFSET: Final = {int(RRType.SRV): 6, int(RRType.NS): 0}  # offset in RDATA of the name that glue repeats
+
+_QNAME: Final = b"\xc0\x0c"  # a pointer to the name in the question
+_LENGTH_SIZE: Final = 2  # octets of RDLENGTH
 
 _header = struct.Struct("!HHHHHH")
 _question_tail = struct.Struct("!HH")
 _pointer_head = struct.Struct("!HHHIH")  # owner pointer, type, class, ttl, rdlength
-_record_head = struct.Struct("!HHIH")
+_type_head = struct.Struct("!HHI")  # type, class, ttl
 _opt_head = struct.Struct("!BHHIH")
 _option_head = struct.Struct("!HH")
 
 
 def write_error(data: bytes, rcode: int) -> bytes:
-    """A bare header for a message whose question is not to be trusted: id, opcode and RD copied, nothing else.
+    """The reply to a malformed message: a header only, with ID, opcode and RD copied, and this RCODE.
 
-    The smallest reply there is, so that garbage never amplifies. `data` has at least 12 octets.
+    The smallest possible reply, so that garbage is never amplified. `data` has at least 12 octets.
     """
     opcode_and_rd = data[2] & 0x79
     return data[:2] + bytes((0x80 | opcode_and_rd, rcode & 0x0F, 0, 0, 0, 0, 0, 0, 0, 0))
 
 
 def write_response(query: Query, response: Response, limit: int, payload_size: int) -> bytes:
-    """The reply to `query` in at most `limit` (512 or more) octets; our OPT record offers `payload_size` over UDP.
+    """Encode the reply to `query` in at most `limit` (512 or more) octets; its OPT record has size `payload_size`.
 
-    What does not fit is dropped from the end, record by record, and TC says so (also for ADDITIONAL, as CoreDNS does).
-    An OPT record is there exactly when the query had one (RFC 6891 section 6.1.1), and always fits; of its options
-    those that leave it too long for that are left out.
+    Records that do not fit are dropped from the end, and TC is set (also for ADDITIONAL, as in CoreDNS). The reply has
+    an OPT record if and only if the query has one (RFC 6891 section 6.1.1). It always fits: options that would make it
+    too long are left out.
     """
     opt = b""
     if query.edns is not None:
         room = limit - HEADER_SIZE - len(query.spelling) - _question_tail.size
         opt = _opt_record(query.edns, response, payload_size, room)
     writer = _Writer(query, limit - len(opt))
-    # Most responses have one section only, and this is the miss path.
+    # Most responses have only one section; the checks save calls for every query that misses the packet cache.
     ancount = writer.write_section(response.answer) if response.answer else 0
     nscount = writer.write_section(response.authority) if response.authority else 0
     arcount = writer.write_section(response.additional) if response.additional else 0
@@ -63,7 +67,7 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
         flags |= _TC
     rcode = response.rcode
     if rcode > _MAX_HEADER_RCODE and not opt:
-        rcode = Rcode.SERVFAIL  # its lower bits alone would mean something else, NOERROR even
+        rcode = Rcode.SERVFAIL  # the lower four bits alone would be another RCODE, even NOERROR
     flags = flags & ~response.cleared | rcode & 0x0F
     writer.parts[0] = _header.pack(query.id, flags, 1, ancount, nscount, arcount + bool(opt))
     if opt:
@@ -82,13 +86,13 @@ def _opt_record(edns: Edns, response: Response, payload_size: int, room: int) ->
 
 
 def _extended_error(ede: Ede) -> tuple[int, bytes]:
-    # RFC 8914 section 2: UTF-8, so not cut inside a character; and short, since it is for people.
+    # RFC 8914 section 2: UTF-8, so not cut inside a character; and short, since it is only for humans.
     text = ede.text.encode()[:_MAX_EXTRA_TEXT].decode(errors="ignore").encode()
     return Option.EXTENDED_ERROR, ede.code.to_bytes(2, "big") + text
 
 
 class _Writer:
-    """Writes sections until `limit` is reached; from the first record that does not fit, nothing more is taken."""
+    """Encodes sections up to `limit` octets; after the first record that does not fit, all others are dropped."""
 
     __slots__ = ("full", "knows_question", "limit", "names", "parts", "size", "spelling")
 
@@ -99,11 +103,11 @@ class _Writer:
         self.limit = limit
         self.full = False
         self.spelling = query.spelling
-        self.names: dict[bytes, int] = {}  # name in wire form -> where it stands
-        self.knows_question = False  # `names` has those of the question, which most answers do not need
+        self.names: dict[bytes, int] = {}  # name in wire form -> its offset in the message
+        self.knows_question = False  # whether `names` has the question's name and parents; most answers need none
 
     def write_section(self, rrsets: Iterable[RRset]) -> int:
-        """The number of records written."""
+        """Encode the records of a section; returns the number of those that fit."""
         count = 0
         for rrset in rrsets:
             if self.full:
@@ -112,26 +116,38 @@ class _Writer:
         return count
 
     def _write_rrset(self, rrset: RRset) -> int:
-        owner, rtype, ttl, rdatas, rclass = rrset
-        if not owner and rtype in _FIXED_SIZE:
-            return self._write_uniform(rrset)
-        written = 0
+        owner, rtype, _, rdatas, _ = rrset
+        if not owner:
+            return self._write_uniform(rrset) if rtype in _FIXED_SIZE else self._write_some(rrset, _QNAME, rdatas)
+        if len(rdatas) < 2:
+            return self._write_some(rrset, self._compressed(owner), rdatas) if rdatas else 0
+        # The first record adds its owner to `names`, so that the owners of the others can be pointers to it.
+        written = self._write_some(rrset, self._compressed(owner), rdatas[:1])
+        if written:
+            written += self._write_some(rrset, self._compressed(owner), rdatas[1:])
+        return written
+
+    def _write_some(self, rrset: RRset, owner: bytes, rdatas: Sequence[bytes]) -> int:
+        """Encode records with this compressed owner; returns the number of those that fit."""
+        _, rtype, ttl, _, rclass = rrset
+        head = owner + _type_head.pack(rtype, rclass, ttl)
+        around, skip = len(head) + _LENGTH_SIZE, _TARGET_OFFSET.get(rtype)
+        parts, size, written = self.parts, self.size, 0
         for rdata in rdatas:
-            head = self._compressed(owner) if owner else b"\xc0\x0c"
-            head += _record_head.pack(rtype, rclass, ttl, len(rdata))
-            size = self.size + len(head) + len(rdata)
-            if size > self.limit:
+            end = size + around + len(rdata)
+            if end > self.limit:
                 self.full = True
-                return written
-            if rtype in _TARGET_OFFSET:
-                self._remember(rdata, self.size + len(head), _TARGET_OFFSET[rtype])
-            self.parts.append(head + rdata)
-            self.size = size
+                break
+            parts.append(head + len(rdata).to_bytes(_LENGTH_SIZE, "big") + rdata)
+            if skip is not None and size + around + skip <= _MAX_POINTER_TARGET:  # glue may have it as owner
+                self.names.setdefault(rdata[skip:], size + around + skip)
             written += 1
+            size = end
+        self.size = size
         return written
 
     def _write_uniform(self, rrset: RRset) -> int:
-        """Records of the qname that all have the same size: the whole of most answers, joined in one go."""
+        """Encode records of the qname with RDATA of equal size in one join: in most answers, all records."""
         _, rtype, ttl, rdatas, rclass = rrset
         if not rdatas:
             return 0
@@ -147,7 +163,7 @@ class _Writer:
         return len(rdatas)
 
     def _compressed(self, owner: bytes) -> bytes:
-        # The SOA of a negative answer: the same octets at the end of the question are the same name.
+        # The SOA of a negative answer: if the question's name ends in the owner's octets, point into it.
         if self.spelling.endswith(owner) and len(owner) > 1:
             return (0xC000 | HEADER_SIZE + len(self.spelling) - len(owner)).to_bytes(2, "big")
         if not self.knows_question:
@@ -164,14 +180,9 @@ class _Writer:
         return owner
 
     def _learn(self, name: bytes, offset: int, end: int = 255) -> None:
-        """Remember that `name` and its parent names, those that begin before `end`, stand at `offset`."""
+        """Add `name`, at `offset` in the message, and its parents that begin before `end` to the compression table."""
         at = 0
         while at < end and name[at]:
             if offset + at <= _MAX_POINTER_TARGET:
                 self.names.setdefault(name[at:], offset + at)
             at += 1 + name[at]
-
-    def _remember(self, rdata: bytes, offset: int, skip: int) -> None:
-        """SRV and NS targets, behind `skip` octets of RDATA that stands at `offset`, come again as owners of glue."""
-        if offset + skip <= _MAX_POINTER_TARGET:
-            self.names.setdefault(rdata[skip:], offset + skip)

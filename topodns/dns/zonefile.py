@@ -1,17 +1,22 @@
-"""The text of a zone file (RFC 1035 section 5, RFC 2308 section 4) to records, one after the other.
+"""Parser of zone files (RFC 1035 section 5, RFC 2308 section 4), record by record.
 
-What a single record looks like is `record_text`'s business. dnslib's own reader of zones is not used: it takes a
-missing TTL for 0, finds one only in front of the class, and cannot say on which line something is wrong.
+`record_text` parses the single record. dnslib's zone parser is not used: it takes a missing TTL as 0, finds a TTL only
+before the class, and gives no line numbers for errors.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from topodns.dns.bad_text import BadText
-from topodns.dns.message import RRClass, RRset, RRType
-from topodns.dns.names import BadName, Name, name_text, parse_name, wire_labels
+from topodns.dns.message import RRset
+from topodns.dns.name import BadName, Name, name_text, parse_name, wire_labels
 from topodns.dns.record_text import BadRecord, parse_record
+from topodns.dns.rrtype import RRClass, RRType
+
+
+class BadText(ValueError):
+    """Invalid text; the message has what was found and, for an error in one line, the line."""
+
 
 _MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
 _PIECE: Final = re.compile(
@@ -31,14 +36,14 @@ _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class BadZone(BadText):
-    """Text that is no zone, or none that can be served; says the line, where it is one line's fault."""
+    """Text that is not a zone, or a zone that cannot be served; with the line, for an error in one line."""
 
 
 def parse_zone(text: str, origin: Name) -> Iterator[RRset]:
-    """Each record of the text, in order, in an RRset of its own that spells its owner. Raises BadZone, perhaps late.
+    """Yield each record of the text, in order, as an RRset with an explicit owner. Raises BadZone during iteration.
 
-    `origin` is what relative names are under until there is an $ORIGIN. A record without a TTL takes that of $TTL, else
-    the last one written, else the SOA's MINIMUM. Only class IN; $INCLUDE and $GENERATE are refused.
+    Names are relative to `origin` until an $ORIGIN. The TTL of a record without one is that of $TTL, else the last one
+    written, else the SOA's MINIMUM. Only class IN; $INCLUDE and $GENERATE are refused.
     """
     reader = _Reader(origin)
     for line, entry in _entries(text):
@@ -51,10 +56,10 @@ def parse_zone(text: str, origin: Name) -> Iterator[RRset]:
 
 
 def _entries(text: str) -> Iterator[tuple[int, str]]:
-    """Each entry that says something, with the number of the line on which it begins.
+    """Each entry that is not empty, with the number of its first line.
 
-    Lines inside of parentheses are one; comments and the parentheses are gone. An entry that begins with a blank has no
-    owner of its own.
+    Lines within parentheses are joined; comments and parentheses are removed. An entry that begins with a blank has the
+    owner of the previous record.
     """
     at, line, begins, depth = 0, 1, 1, 0
     parts: list[str] = []
@@ -85,11 +90,11 @@ def _entry(line: int, parts: list[str]) -> Iterator[tuple[int, str]]:
 
 
 class _Reader:
-    """What earlier entries mean for later ones."""
+    """Parser of entries with the state that earlier ones leave: origin, owner and TTL."""
 
     def __init__(self, origin: Name) -> None:
         self._origin = origin
-        self._owner: str | None = None  # the last one, absolute
+        self._owner: str | None = None  # of the last record, absolute
         self._ttl: int | None = None
         self._ttl_is_fixed = False  # by $TTL
         self._minimum: int | None = None
@@ -153,7 +158,7 @@ class _Reader:
 
 
 def _has_ttl(rest: str) -> bool:
-    """Whether there is a time among what stands before the type, which at most a class and a TTL do."""
+    """Whether a TTL is among the words before the type, which can only be a class and a TTL."""
     for match in _WORD.finditer(rest):
         if _TIME.fullmatch(match[0]):
             return True

@@ -1,4 +1,4 @@
-"""The steps of one server block in one fixed order: that of CoreDNS's plugin.cfg, whatever the Corefile's is."""
+"""The plugin chain of a server block, in the order of CoreDNS's plugin.cfg, whatever their order in the Corefile."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,18 +7,21 @@ from random import Random
 from typing import Final
 
 from topodns import __version__
-from topodns.cluster.facts import Fact
-from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response
-from topodns.resolve.acl import AccessControl
-from topodns.resolve.any_query import answer_any
-from topodns.resolve.chaos import ChaosText
-from topodns.resolve.course import Course
-from topodns.resolve.header import HeaderFlags
-from topodns.resolve.loadbalance import LoadBalancer
-from topodns.resolve.local import answer_local
-from topodns.resolve.minimal import minimize
-from topodns.resolve.nsid import Nsid
-from topodns.resolve.step import (
+from topodns.dependency import Fact
+from topodns.dns.message import Ede, EdeCode, Query, Response
+from topodns.dns.rrtype import Rcode
+from topodns.dnsserver.settings import ServerBlock
+from topodns.plugins.acl import AccessControl
+from topodns.plugins.any import answer_any
+from topodns.plugins.chaos import ChaosText
+from topodns.plugins.header import HeaderFlags
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.local import answer_local
+from topodns.plugins.minimal import minimize
+from topodns.plugins.nsid import Nsid
+from topodns.plugins.whoami import whoami
+from topodns.query.deferred import Deferred
+from topodns.query.plugin import (
     Answered,
     Around,
     Below,
@@ -31,8 +34,6 @@ from topodns.resolve.step import (
     Wrapper,
     settled,
 )
-from topodns.resolve.whoami import whoami
-from topodns.settings.server import ServerBlock
 
 Alteration = Callable[[Query], Query]
 
@@ -41,8 +42,8 @@ _NOBODY_LEFT: Final = Ede(EdeCode.OTHER, "no directive of this server block answ
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Link:
-    """A step, the wrappers around it from the inside out, and what alters the query on its way down to it."""
+class ChainLink:
+    """A step, the wrappers above it (innermost first), and the function that alters the query before the step."""
 
     step: Step
     wrappers: tuple[Wrapper, ...]
@@ -51,7 +52,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What steps may say about the machine, and the chance they may use."""
+    """The host name and the random numbers that plugins may use."""
 
     name: str
     rng: Random
@@ -59,7 +60,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The steps and arounds of a block that are made elsewhere, because they rest on more than the block's settings."""
+    """The plugins of a block that are built elsewhere, because they need more than the block's settings."""
 
     dns64: Around | None = None
     balancer: LoadBalancer | None = None
@@ -76,16 +77,18 @@ class Parts:
 
 
 class Chain:
-    """Asks the steps in order; the first that answers ends it."""
+    """Calls the plugins in order until one answers."""
 
-    def __init__(self, links: tuple[Link, ...], client_dependent: bool = False, nobody: Rcode = Rcode.SERVFAIL) -> None:
-        """`nobody` is the answer when all steps have passed."""
+    def __init__(
+        self, links: tuple[ChainLink, ...], client_dependent: bool = False, nobody: Rcode = Rcode.SERVFAIL
+    ) -> None:
+        """`client_dependent`: keep no answer for other clients. The last argument: the rcode if no plugin answers."""
         self._links = links
         self._client_dependent = client_dependent
         self._nobody = nobody
 
     def resolve(self, query: Query, client: Client) -> Answered:
-        """The resolution as the client gets it, or the course to it."""
+        """The resolution for the client, or a course that returns it."""
         facts: tuple[Fact, ...] = ()
         for link in self._links:
             asked = query if link.alter is None else link.alter(query)
@@ -102,7 +105,7 @@ class Chain:
         return Resolution(Response(self._nobody, flags=0, ede=ede), "", Scope.CLIENT)
 
     async def _resolve_later(
-        self, course: Course[Stepped], link: Link, asked: Query, client: Client, facts: tuple[Fact, ...]
+        self, course: Deferred[Stepped], link: ChainLink, asked: Query, client: Client, facts: tuple[Fact, ...]
     ) -> Resolution:
         resolution = await course
         if isinstance(resolution, Resolution):
@@ -114,7 +117,7 @@ class Chain:
         resolution.facts += facts
         return resolution
 
-    def _wrapped(self, link: Link, asked: Query, client: Client, resolution: Resolution) -> Resolution:
+    def _wrapped(self, link: ChainLink, asked: Query, client: Client, resolution: Resolution) -> Resolution:
         for wrapper in link.wrappers:
             resolution = wrapper(asked, client, resolution)
         if self._client_dependent:
@@ -123,11 +126,11 @@ class Chain:
 
 
 def build_chain(block: ServerBlock, host: Host, parts: Parts) -> Chain:
-    """The chain of a block."""
+    """The plugin chain of a server block."""
     building = _Building()
     if block.nsid is not None:
         building.wrap(Nsid(block.nsid, host.name))
-    if block.local:  # before everything that could forward or log localhost away
+    if block.local:  # before all plugins that could forward or log queries for localhost
         building.step(answer_local)
     building.around(parts.dns64)
     if block.any:
@@ -139,8 +142,8 @@ def build_chain(block: ServerBlock, host: Host, parts: Parts) -> Chain:
     building.around(parts.rewrite)
     building.around(parts.autopath)
     access = AccessControl(block.acl) if block.acl else None
-    # After rewrite, so that it judges the name that is looked up; under autopath, so that it judges each name tried;
-    # before cache, so that it judges whoever asks (CoreDNS 1.14.7, #8289 and #8290).
+    # acl comes after rewrite, to check the rewritten name; below autopath, to check each name tried; and above cache,
+    # to check each client (CoreDNS 1.14.7, #8289 and #8290).
     building.step(access)
     if block.header is not None:
         header = HeaderFlags(block.header)
@@ -150,7 +153,7 @@ def build_chain(block: ServerBlock, host: Host, parts: Parts) -> Chain:
         building.wrap(minimize)
     for step in (*parts.templates, parts.hosts, parts.external, parts.cluster, *parts.files, parts.loop):
         building.step(step)
-    # Lower than CoreDNS's: it keeps nothing but what upstreams said, so whatever is known here is never hidden by it.
+    # Lower than in CoreDNS: `cache` keeps only answers of upstreams, so it never hides local data.
     building.around(parts.cache)
     for step in parts.forwards:
         building.step(step)
@@ -160,24 +163,24 @@ def build_chain(block: ServerBlock, host: Host, parts: Parts) -> Chain:
 
 
 def _answer_of_nobody(block: ServerBlock) -> Rcode:
-    """CoreDNS's: REFUSED where no plugin takes part in answering, and behind `file`, which knows what it is for."""
+    """CoreDNS's rcode if no plugin answers: REFUSED without answering plugins or if `file` is last, else SERVFAIL."""
     if block.file and not (block.loop or block.forward or block.whoami or block.view):
         return Rcode.REFUSED
     return Rcode.SERVFAIL if set(block.directives) - _NO_PART else Rcode.REFUSED
 
 
 class _Building:
-    """Takes `__call__` of what is handed in: a bound method is called faster than an object that has one."""
+    """Builds a chain from the top down. Stores `__call__` of each plugin: calling a bound method is faster."""
 
     def __init__(self) -> None:
-        self._links: list[Link] = []
+        self._links: list[ChainLink] = []
         self._wrappers: tuple[Wrapper, ...] = ()
         self._alter: Alteration | None = None
         self._above: list[tuple[_Building, Around]] = []
 
     def step(self, step: Step | None) -> None:
         if step is not None:
-            self._links.append(Link(step.__call__, self._wrappers, self._alter))
+            self._links.append(ChainLink(step.__call__, self._wrappers, self._alter))
 
     def wrap(self, wrapper: Wrapper) -> None:
         self._wrappers = (wrapper.__call__, *self._wrappers)
@@ -186,7 +189,7 @@ class _Building:
         self._alter = alter
 
     def around(self, around: Around | None) -> None:
-        """What comes after this is below `around`, and the wrappers so far are around it."""
+        """Put all plugins added from now on below `around`; the wrappers added so far apply to its answers."""
         if around is None:
             return
         upper = _Building()
@@ -195,7 +198,7 @@ class _Building:
         self._links, self._wrappers, self._alter = [], (), None
 
     def chain(self, client_dependent: bool, nobody: Rcode) -> Chain:
-        """All of it, the lowest part first."""
+        """The finished chain, built from its lowest part up."""
         links = self._links
         for upper, around in reversed(self._above):
             below: Below = Chain(tuple(links), nobody=nobody).resolve

@@ -1,43 +1,44 @@
-"""Bytes in, bytes out: what comes before and after a block's steps, for one socket.
+"""The query handler of one socket: octets in, octets out, around the plugin chain of the matching server block.
 
-The ladder of refusals stands in `Handler.answer`, `_answer_anew` and `_resolve`, in order. Nothing a message says can
-raise past here: what is not foreseen is SERVFAIL, a traceback and a count.
+Invalid and unsupported queries are refused in `Handler.answer`, `_answer_anew` and `_resolve`, in this order. No
+message can raise an exception past the handler: an unforeseen one becomes SERVFAIL, a traceback and a count.
 """
 
 import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from topodns.dns.message import RCODE_NAMES, Option, Query, Rcode, Response, RRType
-from topodns.dns.names import Name, name_text
-from topodns.dns.wire import HEADER_SIZE, WireError, read_query
-from topodns.dns.wire_write import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
-from topodns.resolve.blocks import Block, BlockTable
-from topodns.resolve.course import Course, Outcome, pursue
-from topodns.resolve.forward import Answer
-from topodns.resolve.hot import HotTable
-from topodns.resolve.relay import Crossing, Relay
-from topodns.resolve.step import Answered, BadOption, Client, Dropped, Resolution, Scope
-from topodns.resolve.tally import Cell, Kind, Tally, type_label
-from topodns.settings.server import DEFAULT_UDP_SIZE
+from topodns.dns.message import DEFAULT_UDP_SIZE, Option, Query, Response
+from topodns.dns.name import Name, name_text
+from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
+from topodns.dns.wire_reader import HEADER_SIZE, WireError, read_query
+from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
+from topodns.dnsserver.fast_forward.relay import Crossing, Relay
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.router import Block, BlockTable
+from topodns.plugins.forward.flight import Answer
+from topodns.query.counters import BUCKET_OF_SIZE, Cell, QueryCounters, ReplyKind, size_bucket, type_label
+from topodns.query.deferred import Deferred, Outcome, pursue
+from topodns.query.plugin import Answered, BadOption, Client, Dropped, Resolution, Scope
 
 log = logging.getLogger(__name__)
 
-KEEPALIVE: Final = (int(Option.TCP_KEEPALIVE), (100).to_bytes(2, "big"))  # RFC 7828: our 10 s, in units of 100 ms
+
+KEEPALIVE: Final = (int(Option.TCP_KEEPALIVE), (100).to_bytes(2, "big"))  # RFC 7828: 10 s idle, in units of 100 ms
 
 PROBE_CLASS: Final = 0xFF00  # for private use (RFC 6895 section 3.2)
 
 _OPCODE: Final = 0x78  # in the third octet
 _SERVFAIL: Final = int(Rcode.SERVFAIL)
 _TRANSFERS: Final = frozenset({int(RRType.AXFR), int(RRType.IXFR)})
-_DROPPED: Final = "dropped"  # CoreDNS's label for what no block was asked
+_DROPPED: Final = "dropped"  # CoreDNS's label `zone` for queries without a server block
 
 Replied = bytes | None | Outcome[bytes | None]
-"""The reply, None for silence, or the outcome that will be one of them."""
+"""The reply, None to send none, or the outcome that will be settled with one of them."""
 
 
 class Asked(NamedTuple):
-    """One query on its way. `block` is None where no server block is for the name."""
+    """A query being answered. `block` is None if no server block matches."""
 
     data: bytes
     query: Query
@@ -47,18 +48,18 @@ class Asked(NamedTuple):
 
 
 class Handler:
-    """Answers the messages of one socket from its server blocks, and keeps what may be kept in `table`."""
+    """Answers the messages of one socket from its server blocks, and offers replies to the packet cache (`table`)."""
 
     def __init__(
         self,
         blocks: BlockTable,
-        table: HotTable,
-        tally: Tally,
+        table: PacketCache,
+        tally: QueryCounters,
         clock: Callable[[], float],
         local_port: int,
         own_name: Name | None = None,
     ) -> None:
-        """`own_name`: questions of no known class for it get a NOERROR, which no other instance gives (RFC 6895)."""
+        """`own_name`: a query for it in PROBE_CLASS gets NOERROR, which no other instance sends (RFC 6895)."""
         self.blocks = blocks
         self.table = table
         self.tally = tally
@@ -68,14 +69,14 @@ class Handler:
         self._udp = tally.transport == "udp"
         self._relay = Relay(blocks.roads, tally, clock, self._conclude_relayed) if blocks.roads else None
 
-    def succeeded_by(self, blocks: BlockTable, table: HotTable) -> "Handler":
-        """A handler of the same socket for other blocks: a reload."""
+    def succeeded_by(self, blocks: BlockTable, table: PacketCache) -> "Handler":
+        """A handler of the same socket for the server blocks of a reload."""
         return Handler(blocks, table, self.tally, self._clock, self.local_port, self._own_name)
 
     def answer(self, data: bytes, address: bytes, port: int) -> Replied:
-        """The reply to a message from this packed address, or its outcome. Over TCP, a ready-made one if there is."""
+        """The reply to a message from this packed address, or its outcome. Over TCP, the packet cache comes first."""
         if len(data) < HEADER_SIZE or data[2] & 0x80 or port == 0:
-            return None  # RFC 8906 asks for answers, but not to fragments, to answers (CVE-2024-2169), or to nobody
+            return None  # RFC 8906 wants replies, but not to fragments, responses (CVE-2024-2169), or port 0
         ready = None if self._udp else self._lookup(data, address)
         if ready is not None:
             return ready
@@ -89,19 +90,17 @@ class Handler:
             return self._refuse_unread(data, Rcode.SERVFAIL, started)
 
     def _lookup(self, data: bytes, address: bytes) -> bytes | None:
-        """What the UDP loop does by itself, for TCP."""
-        key = data[2:]
-        entry = self.table.common.get(key)
-        if entry is None:
-            entry = self.table.views.get(address, {}).get(key)
+        """The packet cache lookup for TCP; the UDP loop does its own."""
+        key, table = data[2:], self.table
+        entry = table.common.get(key) or table.views.get(address, {}).get(key) or table.variant_entry(key, address)
         if entry is None:
             return None
-        tail, cell, rotate = entry
+        tail, cell, rotate, _ = entry
         if rotate is not None:
             tail = rotate()
         if tail is None:
-            return None  # it has aged
-        self.tally.count(cell, 0.0)
+            return None  # expired
+        self.tally.count(cell, 0.0, len(data), 2 + len(tail))
         return data[:2] + tail
 
     def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> Replied:
@@ -112,8 +111,9 @@ class Handler:
         except WireError as unreadable:
             return self._refuse_unread(data, unreadable.rcode, started)
         if query.qclass == PROBE_CLASS and query.qname == self._own_name:
-            return write_error(data, Rcode.NOERROR)  # neither counted nor logged: nobody's question but our own
-        client = Client(address, port, self.tally.transport, self.local_port, started)
+            return write_error(data, Rcode.NOERROR)  # neither counted nor logged: only this process asks it
+        limit = self._limit(query, self.blocks.payload_size)
+        client = Client(address, port, self.tally.transport, self.local_port, started, 0, limit)
         asked = Asked(data, query, client, self.blocks.match(query, client), started)
         try:
             answered = self._resolve(asked)
@@ -126,7 +126,7 @@ class Handler:
         return reply
 
     def _resolve(self, asked: Asked) -> Answered:
-        """No step is asked about a version of EDNS to come, transfers, and classes that nobody here knows."""
+        """The chain's answer; BADVERS for EDNS versions above 0; REFUSED for transfers, unknown classes and names."""
         query, block = asked.query, asked.block
         if query.edns is not None and query.edns.version > 0:
             return _decided(Rcode.BADVERS)
@@ -134,7 +134,7 @@ class Handler:
             return _decided(Rcode.REFUSED)
         return block.chain.resolve(query, asked.client)
 
-    async def _conclude_later(self, asked: Asked, course: Course[Resolution]) -> bytes | None:
+    async def _conclude_later(self, asked: Asked, course: Deferred[Resolution]) -> bytes | None:
         try:
             resolution: Resolution | Dropped = await course
         except Exception as problem:
@@ -145,20 +145,26 @@ class Handler:
             self._note_bug(f"a message of {len(asked.data)} octets")
             return self._refuse_unread(asked.data, Rcode.SERVFAIL, asked.started)
 
-    def _conclude_relayed(self, crossing: Crossing, answer: Answer) -> bytes | None:
-        """The long way back of a question that went the short way there."""
+    def _conclude_relayed(self, crossing: Crossing, answer: Answer | None) -> bytes | None:
+        """Fallback of the fast path: the upstream's answer is not plain enough to relay as octets.
+
+        Builds the Query and Resolution now, and concludes as for an answer of the chain. `answer` None: send no reply.
+        """
         data = crossing.data
         try:
             query = read_query(data)
-            client = Client(crossing.address, crossing.port, self.tally.transport, self.local_port)
+            limit = self._limit(query, self.blocks.payload_size)
+            client = Client(crossing.address, crossing.port, self.tally.transport, self.local_port, 0.0, 0, limit)
             asked = Asked(data, query, client, self.blocks.match(query, client), crossing.started)
+            if answer is None:
+                return self._conclude(asked, Dropped("forward"))
             return self._conclude(asked, crossing.tail.road.resolution(answer, query, client))
         except Exception:
             self._note_bug(f"a message of {len(data)} octets")
             return self._refuse_unread(data, Rcode.SERVFAIL, crossing.started)
 
     def _instead(self, asked: Asked, problem: Exception) -> Resolution | Dropped:
-        """What becomes of a query whose steps raised this."""
+        """The result of a query whose plugins raised `problem`: no reply (Dropped), FORMERR, or SERVFAIL for a bug."""
         if isinstance(problem, Dropped):
             return problem
         if isinstance(problem, BadOption):
@@ -167,18 +173,18 @@ class Handler:
         return _decided(Rcode.SERVFAIL)
 
     def _conclude(self, asked: Asked, resolution: Resolution | Dropped) -> bytes | None:
-        """The reply, written, counted, and kept where it may be."""
+        """Write the reply, count it, log it, and offer it to the packet cache. None: no reply."""
         _, query, _, block, _ = asked
         if isinstance(resolution, Dropped):
             if block is not None:
                 self._finish_dropped(asked, block, resolution.plugin)
             return None
         try:
-            reply = self._write(query, resolution.response, block)
+            reply = self._write(asked, resolution.response)
         except Exception as problem:
             self._note_bug(f"{name_text(query.qname)} {type_label(query.qtype)}", problem)
             resolution = _decided(Rcode.SERVFAIL)
-            reply = self._write(query, resolution.response, block)
+            reply = self._write(asked, resolution.response)
         self._finish(asked, resolution, reply)
         return reply
 
@@ -186,42 +192,50 @@ class Handler:
         self.tally.panics += 1
         log.error("bug: %s over %s", asked, self.tally.transport, exc_info=problem or True)
 
-    def _write(self, query: Query, response: Response, block: Block | None) -> bytes:
+    def _write(self, asked: Asked, response: Response) -> bytes:
+        query, block, edns = asked.query, asked.block, asked.query.edns
         payload_size = block.payload_size if block is not None else DEFAULT_UDP_SIZE
-        edns = query.edns
-        if not self._udp:
-            if edns is not None and edns.option(Option.TCP_KEEPALIVE) is not None:
-                response.options = (*response.options, KEEPALIVE)
-            return write_response(query, response, MAX_TCP_PAYLOAD, payload_size)
-        limit = MIN_UDP_PAYLOAD
-        if edns is not None:
-            limit = max(MIN_UDP_PAYLOAD, min(edns.udp_payload_size, payload_size))
+        if not self._udp and edns is not None and edns.option(Option.TCP_KEEPALIVE) is not None:
+            response.options = (*response.options, KEEPALIVE)
+        # Mostly the limit that the plugins were given: the blocks of a listener have the same payload size.
+        limit = asked.client.limit if payload_size == self.blocks.payload_size else self._limit(query, payload_size)
         return write_response(query, response, limit, payload_size)
+
+    def _limit(self, query: Query, payload_size: int) -> int:
+        """Maximum octets of the reply; over UDP at most `payload_size`."""
+        if not self._udp:
+            return MAX_TCP_PAYLOAD
+        if query.edns is None:
+            return MIN_UDP_PAYLOAD
+        return max(MIN_UDP_PAYLOAD, min(query.edns.udp_payload_size, payload_size))
 
     def _finish(self, asked: Asked, resolution: Resolution, reply: bytes) -> None:
         data, query, client, block, started = asked
         cell = self._cell(query, block, resolution, len(reply))
         seconds = self._clock() - started
-        self.tally.count(cell, seconds)
+        self.tally.count(cell, seconds, len(data), len(reply))
         if block is None:
             return
         if block.client_dependent:
             resolution.scope = Scope.CLIENT
         if not self._report(block, query, client, resolution, reply, seconds):
-            self.table.offer(data, query, client.address, reply, resolution, cell, block.rotate)
+            self.table.offer(data, query, client.address, reply, resolution, cell, block.rotate, block.variants)
 
     def _finish_dropped(self, asked: Asked, block: Block, plugin: str) -> None:
         _, query, client, _, started = asked
         seconds = self._clock() - started
         dnssec_ok = query.edns is not None and query.edns.dnssec_ok
-        kind = Kind(block.label, type_label(query.qtype), "", plugin, dnssec_ok, "", "", query.size, 0, block.view_name)
-        self.tally.count(self.tally.cell(kind), seconds)
+        asked_in = size_bucket(query.size)
+        kind = ReplyKind(
+            block.label, type_label(query.qtype), "", plugin, dnssec_ok, "", "", asked_in, 0, block.view_name
+        )
+        self.tally.count(self.tally.cell(kind), seconds, query.size, 0)
         self._report(block, query, client, None, None, seconds)
 
     def _cell(self, query: Query, block: Block | None, resolution: Resolution, size: int) -> Cell:
         selection = resolution.selection
         return self.tally.cell(
-            Kind(
+            ReplyKind(
                 block.label if block is not None else _DROPPED,
                 type_label(query.qtype),
                 RCODE_NAMES.get(resolution.response.rcode, "other"),
@@ -229,8 +243,8 @@ class Handler:
                 query.edns is not None and query.edns.dnssec_ok,
                 selection.reason if selection is not None else resolution.note,
                 selection.key if selection is not None else "",
-                query.size,
-                size,
+                BUCKET_OF_SIZE[query.size],
+                BUCKET_OF_SIZE[size],
                 block.view_name if block is not None else "",
                 resolution.missed,
                 resolution.prefix,
@@ -247,21 +261,23 @@ class Handler:
         seconds: float,
     ) -> bool:
         if block.errors is not None and resolution is not None and _is_failure(resolution):
-            block.errors(query, resolution.response.ede.text if resolution.response.ede else "see the log")
+            ede = resolution.response.ede
+            block.errors(query, resolution.problem or (ede.text if ede is not None else "see the log"))
         return block.log is not None and block.log(query, client, resolution, reply, seconds)
 
     def _refuse_unread(self, data: bytes, rcode: Rcode, started: float) -> bytes:
         reply = write_error(data, rcode)
-        kind = Kind(_DROPPED, "other", rcode.name, "", False, "", "", len(data), len(reply))
-        self.tally.count(self.tally.cell(kind), self._clock() - started)
+        sizes = size_bucket(len(data)), size_bucket(len(reply))
+        kind = ReplyKind(_DROPPED, "other", rcode.name, "", False, "", "", *sizes)
+        self.tally.count(self.tally.cell(kind), self._clock() - started, len(data), len(reply))
         return reply
 
 
 def _is_failure(resolution: Resolution) -> bool:
-    """A failure that the cache repeats was told of when it came."""
+    """Whether `errors` logs it. A SERVFAIL from the cache is not logged again."""
     return resolution.response.rcode == _SERVFAIL and resolution.plugin != "cache"
 
 
 def _decided(rcode: Rcode) -> Resolution:
-    """A response of the server itself: not authoritative, and cheap enough not to be kept."""
+    """A response of the server itself: not authoritative, and not kept because it is cheap to make."""
     return Resolution(Response(rcode, flags=0), "", Scope.CLIENT)

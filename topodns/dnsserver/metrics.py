@@ -1,90 +1,26 @@
-"""What Prometheus reads: CoreDNS's names, labels and buckets, made from the tallies at scrape time."""
+"""The metrics of CoreDNS's server and of topology, in Prometheus's text format, from the query counters."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from topodns.edge.exposition import counter, gauge, histogram
-from topodns.edge.process_figures import process_lines
-from topodns.resolve.local import LOCALHOST_NOTE
-from topodns.resolve.tally import DURATION_BUCKETS, SIZE_BUCKETS, Kind, Tally
+from topodns.metrics.exposition import counter, histogram
+from topodns.metrics.registry import PACE
+from topodns.plugins.local import LOCALHOST_NOTE
+from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Something that is read at scrape time. `name` without _total; `read` gives (label values, value) pairs."""
-
-    name: str
-    documentation: str
-    kind: Literal["gauge", "counter"]
-    labels: tuple[str, ...]
-    read: Callable[[], Iterable[tuple[tuple[str, ...], float]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """A histogram without labels: `read` gives the counts per bucket, the last beyond all `bounds`, and the sum."""
-
-    name: str
-    documentation: str
-    bounds: tuple[float, ...]
-    read: Callable[[], tuple[Sequence[float], float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Distributions:
-    """Histograms that differ in a label: `read` gives label values, counts as in a Distribution, and the sum."""
-
-    name: str
-    documentation: str
-    labels: tuple[str, ...]
-    bounds: tuple[float, ...]
-    read: Callable[[], Iterable[tuple[tuple[str, ...], Sequence[float], float]]]
-
-
-Published = Reading | Distribution | Distributions
-
-
-class Metrics:
-    """All that the process tells. `tallies` are asked for at each scrape, so a reload may change them."""
-
-    def __init__(self, tallies: Callable[[], Iterable[Tally]], readings: Sequence[Published]) -> None:
-        self._tallies = tallies
-        self._readings = list(readings)
-
-    def tell(self, readings: Iterable[Published]) -> None:
-        """These, too, from now on."""
-        self._readings += readings
-
-    def exposition(self) -> bytes:
-        """What there is to tell now, as `exposition.CONTENT_TYPE`."""
-        told = chain.from_iterable(_lines(reading) for reading in self._readings)
-        return "".join(chain(process_lines(), _of_tallies(list(self._tallies())), told)).encode()
-
-
-def _lines(reading: Published) -> Iterator[str]:
-    if isinstance(reading, Distribution):
-        slots, total = reading.read()
-        return histogram(reading.name, reading.documentation, (), reading.bounds, [((), slots, total)])
-    if isinstance(reading, Distributions):
-        return histogram(reading.name, reading.documentation, reading.labels, reading.bounds, reading.read())
-    family = gauge if reading.kind == "gauge" else counter
-    return family(reading.name, reading.documentation, reading.labels, reading.read())
-
-
-def _of_tallies(tallies: Sequence[Tally]) -> Iterator[str]:
+def exposition_of_counters(tallies: Sequence[QueryCounters]) -> Iterator[str]:
     counted = [(tally, kind, times) for tally in tallies for kind, times in tally.kinds()]
     yield from _counters(counted)
-    yield from _sizes("coredns_dns_request_size_bytes", "Size of the request in octets.", counted, "query_size")
-    yield from _sizes("coredns_dns_response_size_bytes", "Size of the response in octets.", counted, "response_size")
+    yield from _sizes("request", counted, tallies)
+    yield from _sizes("response", counted, tallies)
     yield from _durations(tallies)
     panics = sum(tally.panics for tally in tallies)
     yield from counter("coredns_panics", "Bugs met while answering.", (), [((), panics)])
 
 
-Counted = Sequence[tuple[Tally, Kind, int]]
+Counted = Sequence[tuple[QueryCounters, ReplyKind, int]]
 _OURS: tuple[str, ...] = ("server", "zone", "view")
 
 
@@ -96,7 +32,9 @@ def _counters(counted: Counted) -> Iterator[str]:
     selections: Counter[tuple[str, ...]] = Counter()
     misses: Counter[tuple[str, ...]] = Counter()
     sources: Counter[tuple[str, ...]] = Counter()
-    for tally, kind, times in counted:
+    for number, (tally, kind, times) in enumerate(counted):
+        if not number % PACE:
+            yield ""
         place = (tally.server, kind.origin, kind.view)
         requests[(*place, tally.transport, tally.family, kind.qtype)] += times
         if kind.rcode:
@@ -134,7 +72,7 @@ def _counters(counted: Counted) -> Iterator[str]:
 
 
 def _template_matches(counted: Counted) -> Iterator[str]:
-    """The note of a template that matched is `ORIGIN CLASS TYPE`; the origin is the directive's, not the block's."""
+    """Template matches, from notes `ORIGIN CLASS TYPE`; the origin is the directive's, not the server block's."""
     matches: Counter[tuple[str, ...]] = Counter()
     for tally, kind, times in counted:
         if kind.plugin == "template" and kind.outcome:
@@ -148,28 +86,28 @@ def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Coun
     return counter(name, documentation, labels, counts.items())
 
 
-def _sizes(
-    name: str, documentation: str, counted: Counted, which: Literal["query_size", "response_size"]
-) -> Iterator[str]:
-    buckets: dict[tuple[str, ...], list[int]] = {}
+def _sizes(which: Literal["request", "response"], counted: Counted, tallies: Sequence[QueryCounters]) -> Iterator[str]:
+    """Size histograms: the counts per bucket are in the cells, the sums in the tallies."""
+    answers = which == "response"
+    slots_of: dict[tuple[str, ...], list[int]] = {}
+    for number, (tally, kind, times) in enumerate(counted):
+        if not number % PACE:
+            yield ""
+        bucket = kind.response_bucket if answers else kind.query_bucket
+        if not bucket:
+            continue  # no reply was sent
+        place = (tally.server, kind.origin, kind.view, tally.transport)
+        slots_of.setdefault(place, [0] * (len(SIZE_BUCKETS) + 1))[bucket] += times
     sums: Counter[tuple[str, ...]] = Counter()
-    for tally, kind, times in counted:
-        size = kind.query_size if which == "query_size" else kind.response_size
-        if not size:
-            continue  # nothing was sent
-        labels = (tally.server, kind.origin, kind.view, tally.transport)
-        slots = buckets.setdefault(labels, [0] * (len(SIZE_BUCKETS) + 1))
-        slots[_slot(size)] += times
-        sums[labels] += times * size
-    rows = [(place, slots, sums[place]) for place, slots in buckets.items()]
-    return histogram(name, documentation, (*_OURS, "proto"), SIZE_BUCKETS, rows)
+    for tally in tallies:
+        for (origin, view), octets in tally.octets.items():
+            sums[(tally.server, origin, view, tally.transport)] += octets[answers]
+    rows = [(place, slots, sums[place]) for place, slots in slots_of.items()]
+    documentation = f"Size of the {which} in octets."
+    yield from histogram(f"coredns_dns_{which}_size_bytes", documentation, (*_OURS, "proto"), SIZE_BUCKETS, rows)
 
 
-def _slot(size: int) -> int:
-    return next((at for at, bound in enumerate(SIZE_BUCKETS) if size <= bound), len(SIZE_BUCKETS))
-
-
-def _durations(tallies: Iterable[Tally]) -> Iterator[str]:
+def _durations(tallies: Iterable[QueryCounters]) -> Iterator[str]:
     totals: dict[tuple[str, ...], list[float]] = {}
     for tally in tallies:
         for labels, durations in tally.durations.items():

@@ -1,71 +1,81 @@
-"""The server blocks behind one socket, and which of them a query belongs to."""
+"""The router: the server blocks of one socket, and the block that a query matches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from topodns.dns.message import Query, RRClass, RRType
-from topodns.dns.names import ROOT, Name
-from topodns.resolve.chain import Chain
-from topodns.resolve.error_log import ErrorLog
-from topodns.resolve.road import Road, RoadMap
-from topodns.resolve.step import Client, Resolution
+from topodns.dns.message import Query
+from topodns.dns.name import ROOT, Name
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.wire_writer import MIN_UDP_PAYLOAD
+from topodns.dnsserver.chain import Chain
+from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
+from topodns.plugins.errors import ErrorLog
+from topodns.query.packet import Variants
+from topodns.query.plugin import Client, Resolution
 
 if TYPE_CHECKING:
-    from topodns.resolve.view.filter import ViewFilter
+    from topodns.plugins.view.handler import ViewFilter
+
 
 _DS: Final = int(RRType.DS)
 
-# Logs one exchange if the block's `log` asks for it; True: it did, so the answer must come this way each time.
+# Logs one exchange if the block's `log` matches it; True: logged, so the packet cache must not answer the next one.
 QueryLog = Callable[[Query, Client, "Resolution | None", "bytes | None", float], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One origin of one server block, ready to answer."""
+    """One origin of one server block, with the chain that answers its queries."""
 
     origin: Name
     label: str  # the origin as text with final dot: CoreDNS's metric label `zone`
     chain: Chain
-    payload_size: int  # octets: what we offer over UDP, and the most we send
-    rotate: bool = False  # kept answers change the order of their addresses (`loadbalance`)
+    payload_size: int  # octets: the UDP payload size that the server advertises, and the maximum that it sends
+    rotate: bool = False  # cached answers rotate their addresses (`loadbalance`)
     log: QueryLog | None = None
     errors: ErrorLog | None = None
-    road: Road | None = None  # the short way of plain questions to its `forward`, where it has one
-    view: "ViewFilter | None" = None  # the queries that it takes; None: all
+    road: Road | None = None  # the fast path of plain questions to its `forward`, if eligible
+    view: "ViewFilter | None" = None  # the queries that it accepts; None: all
     view_name: str = ""  # CoreDNS's metric label `view`
-    client_dependent: bool = False  # set by the table: the same octets of another client may belong to another block
+    client_dependent: bool = False  # set by the table: the same query from another client may match another block
+    variants: Variants | None = None  # the query variants that a cached answer of it may serve at most
 
 
 _Row = tuple[tuple[Block, Block], ...]
-"""The blocks of one origin in the order of the Corefile, each with its double that is `client_dependent`."""
+"""The blocks of one origin in the order of the Corefile, each with a copy that is `client_dependent`."""
 
 
 class BlockTable:
-    """Blocks by origin; the longest match wins, but for DS (RFC 4035 section 3.1.4.1: the parent's side answers).
+    """Server blocks by origin; the longest match wins, except for DS (RFC 4035 section 3.1.4.1: the parent answers).
 
-    Blocks of one origin are tried in the order given, and the first whose view takes the query wins; so one without a
-    view shadows those after it. Where none takes it, the next origin is tried. All of this is as in CoreDNS, but that
-    of two blocks of one origin, the last that takes a query for DS wins there.
+    Blocks of one origin are tried in the given order, and the first whose view accepts the query wins; so a block
+    without a view shadows those after it. If none accepts it, the next origin is tried. All of this is as in CoreDNS,
+    except that there, of several blocks of one origin, the last that accepts a query for DS wins.
     """
 
     def __init__(self, blocks: Iterable[Block], classes: frozenset[int] = frozenset({int(RRClass.IN)})) -> None:
-        self.classes = classes  # those that any block takes; others are REFUSED
+        self.classes = classes  # the query classes that some block accepts; others are REFUSED
+        blocks = [*blocks]
+        if any(block.view is not None for block in blocks):  # a view may read the size of a message, say
+            blocks = [replace(block, variants=None) for block in blocks]
+        self.payload_size = MIN_UDP_PAYLOAD  # octets: the maximum that any block sends over UDP
         rows: dict[Name, list[Block]] = {}
         for block in blocks:
+            self.payload_size = max(self.payload_size, block.payload_size)
             rows.setdefault(block.origin, []).append(block)
         self._depths = sorted({len(origin) for origin in rows if origin}, reverse=True)
         self._depths_of_ds = self._depths[::-1]
         self._blocks = {origin: row[0] for origin, row in rows.items()}
-        self._rows: dict[Name, _Row] = {}  # only where there are views: others shall not pay for them
+        self._rows: dict[Name, _Row] = {}  # empty without views, which avoids their cost
         if any(block.view is not None for row in rows.values() for block in row):
             self._rows = {origin: tuple(map(_with_double, row)) for origin, row in rows.items()}
-        self._root = None if self._rows else self._blocks.get(ROOT)  # the root's, whoever asks
-        # With views it is the query as a whole that says which block it is for.
+        self._root = None if self._rows else self._blocks.get(ROOT)  # the root's block, for any client
+        # With views, the block depends on the whole query, so there is no fast path.
         self.roads = RoadMap({} if self._rows else {origin: block.road for origin, block in self._blocks.items()})
 
     def match(self, query: Query, client: Client) -> Block | None:
-        """The block that answers this client's query, None where none does."""
+        """The block for this client's query; None if no block matches."""
         depths = self._depths_of_ds if query.qtype == _DS else self._depths
         if self._rows:
             return self._match_viewed(depths, query, client)

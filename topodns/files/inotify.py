@@ -1,4 +1,4 @@
-"""Linux's notifications of changes in directories (inotify(7)), by the three calls of libc that it takes."""
+"""inotify(7) watches on directories, through libc with ctypes."""
 
 import ctypes
 import errno
@@ -10,7 +10,7 @@ from typing import Final, Self
 
 _EVENT: Final = struct.Struct("iIII")  # struct inotify_event: watch, mask, cookie, length of the name behind it
 _BUFFER: Final = 64 << 10  # octets: hundreds of events, and more than the longest name takes
-_ANY_DIRECTORY: Final = -1  # the watch of an event that says that events were lost
+_ANY_DIRECTORY: Final = -1  # the watch descriptor of IN_Q_OVERFLOW: events were lost
 
 # sys/inotify.h
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x002, 0x004, 0x008
@@ -25,15 +25,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Inotify:
-    """Watches these directories, not what is below their entries, until `close`.
+    """Watches these directories and their entries, without subdirectories, until `close`.
 
-    One that may not be read is left out. Raises OSError: where one is not there, or no watch is left.
+    An unreadable directory is skipped. Raises OSError if a directory is missing or no inotify watch is left.
     """
 
     def __init__(self, directories: Iterable[str]) -> None:
         if not hasattr(_libc, "inotify_init1"):
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-        self._directories: dict[int, list[str]] = {}  # of a watch; several where a directory is mounted twice
+        self._directories: dict[int, list[str]] = {}  # by watch; several paths if a directory is mounted twice
         self._descriptor = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         try:
             for directory in directories:
@@ -49,16 +49,16 @@ class Inotify:
         self.close()
 
     def fileno(self) -> int:
-        """Readable when there is something to `read`."""
+        """The descriptor, readable when events are pending."""
         return self._descriptor
 
     def close(self) -> None:
         os.close(self._descriptor)
 
     def read(self) -> frozenset[str]:
-        """The names that have changed since the last time: entries, and directories that are not what they were.
+        """The paths changed since the last call: entries, and directories themselves (moved, deleted, attributes).
 
-        All directories where nobody knows what has changed.
+        After an overflow of the event queue: all directories.
         """
         try:
             octets = os.read(self._descriptor, _BUFFER)
@@ -86,7 +86,7 @@ class Inotify:
 
 
 def _events(octets: bytes) -> Iterator[tuple[int, str]]:
-    """Watch and entry, "" for the directory itself."""
+    """The events as (watch descriptor, entry name); "" is the directory itself."""
     at = 0
     while at < len(octets):
         watch, _, _, length = _EVENT.unpack_from(octets, at)

@@ -1,24 +1,60 @@
-"""Reading and writing files that somebody may exchange at any time, without ever waiting for them."""
+"""Opens regular files without blocking and without a race between check and use.
+
+All files that a configuration names are read through here. A file is opened first and checked by its descriptor, so
+that it cannot be replaced in between. Symbolic links are followed: the files of a ConfigMap volume are links.
+"""
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# O_NONBLOCK, because opening or reading a pipe waits for its writer, which would block the only thread.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 def read_regular(path: str, limit: int) -> bytes:
-    """The first `limit` octets of a regular file. Raises OSError, also where it is anything else.
-
-    The open of a pipe waits for who writes into it, and everything else with it: there is one thread.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", path)
+    """At most `limit` octets from the start of a regular file. Raises OSError, also for other kinds of files."""
+    with open(_opened(path), "rb") as file:
         return file.read(limit)
 
 
+@contextmanager
+def held_regular(path: str) -> Iterator[str]:
+    """A stable path to the regular file now at `path`, even if that is replaced; for libraries that open files.
+
+    Raises OSError, also for other kinds of files.
+    """
+    descriptor = _opened(path)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def check_readable(path: str) -> None:
+    """Raise OSError unless `path` is a regular file or directory that can be opened."""
+    os.close(_opened(path, directories=True))
+
+
+def _opened(path: str, directories: bool = False) -> int:
+    """A read descriptor of a regular file or, with `directories`, a directory; raises OSError otherwise."""
+    descriptor = os.open(path, _READ)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode) and not directories:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise OSError(errno.EINVAL, "is no regular file", path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 def write_text(path: str, text: str) -> None:
-    """Have the file contain just this. Raises OSError, also where it is a pipe that nobody reads."""
+    """Create or overwrite the file with `text`. Raises OSError, also for a pipe without a reader."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     with open(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

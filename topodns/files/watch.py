@@ -1,8 +1,8 @@
-"""Tells when files may have changed, however they are replaced: in place, by rename, by a flipped directory link.
+"""File watcher: reports files that may have changed in place, by rename, or by a replaced directory link.
 
-Watches directories rather than files, since an inotify watch on a file dies with the inode
-that an atomic replacement leaves behind. A Kubernetes ConfigMap volume changes by renaming the link `..data` beside the
-links that lead through it, so every symbolic link on the way to a file counts as part of its name.
+It watches directories rather than files, because an inotify watch on a file ends with the inode, which an atomic
+replacement discards. A Kubernetes ConfigMap volume changes by renaming the link `..data`, through which the links of
+its files lead, so every symbolic link on the path to a file is watched.
 """
 
 import asyncio
@@ -12,23 +12,24 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Final, Self
 
-from topodns.edge.inotify import Inotify
-
-STEP: Final = 0.05  # seconds without a further change that end one batch of changes
-DEBOUNCE: Final = 0.2  # seconds a batch may take at most
-GLANCE: Final = 0.5  # seconds between two unasked looks
-
-_MAX_LINKS: Final = 40  # as the kernel's own limit for one path (path_resolution(7))
+from topodns.files.inotify import Inotify
 
 log = logging.getLogger(__name__)
 
 
-async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
-    """Yield those of `paths` (files or directories, not their subdirectories) that may have changed, as given.
+STEP: Final = 0.05  # seconds without a further change that end a batch
+DEBOUNCE: Final = 0.2  # maximum seconds of a batch
+GLANCE: Final = 0.5  # seconds between polls without a notification
 
-    They need not exist, now or ever. Also yields an empty set once per GLANCE: time to compare what `stat` says, since
-    no notification is complete (a change before the watch stood, a network file system, no inotify watch left). Ends
-    only when it is closed or cancelled.
+_MAX_LINKS: Final = 40  # as the kernel's own limit for one path (path_resolution(7))
+
+
+async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
+    """Yield those of `paths` (files, or directories without their subdirectories) that may have changed, as given.
+
+    They need not exist. An empty set once per GLANCE asks the caller to compare `stat` results, because notifications
+    are incomplete (a change before the watch began, a network file system, no inotify watch left). Ends only when it is
+    closed or cancelled.
     """
     while True:
         try:
@@ -45,14 +46,14 @@ async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
 
 
 async def _batches(directories: Iterable[str]) -> AsyncGenerator[frozenset[str]]:
-    """The names that changed directly below these directories, batch by batch."""
+    """The paths that changed directly below these directories, batch by batch."""
     with _Notified(directories) as notified:
         while True:
             yield await notified.batch()
 
 
 class _Notified:
-    """Gathers notifications while it is entered."""
+    """Collects inotify notifications while its context is active."""
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._inotify = Inotify(directories)
@@ -69,7 +70,7 @@ class _Notified:
         self._inotify.close()
 
     async def batch(self) -> frozenset[str]:
-        """What changes together; nothing after a GLANCE without a change."""
+        """The paths that changed within one batch; empty after GLANCE seconds without a change."""
         if await self._is_news(GLANCE):
             end = self._loop.time() + DEBOUNCE
             while self._loop.time() < end and await self._is_news(STEP):
@@ -82,7 +83,7 @@ class _Notified:
         self._news.set()
 
     async def _is_news(self, patience: float) -> bool:
-        """Whether there is more within so many seconds."""
+        """Whether a notification arrives within `patience` seconds."""
         try:
             async with asyncio.timeout(patience):
                 await self._news.wait()
@@ -93,7 +94,7 @@ class _Notified:
 
 
 class _Watched:
-    """Which names lead to which of the given paths, and the directories where those names are."""
+    """The names (symbolic links included) that each given path depends on, and the directories to watch for them."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
@@ -103,18 +104,18 @@ class _Watched:
         self.directories = frozenset(map(os.path.dirname, names)).union(self._listed.values())
 
     def concerned(self, changed: frozenset[str]) -> frozenset[str]:
-        """The given paths that a changed name leads to, or is a direct entry of."""
+        """The given paths that depend on a changed name, or have it as a direct entry."""
         above = frozenset(map(os.path.dirname, changed))
         led_to = {path for path, trail in self._trails.items() if not trail.isdisjoint(changed)}
         return frozenset(led_to.union(path for path, directory in self._listed.items() if directory in above))
 
     def is_outdated(self, changed: frozenset[str]) -> bool:
-        """Whether other directories must be watched now, or one of them is not the one any more that was watched."""
+        """Whether the set of directories to watch has changed, or a watched directory itself."""
         return not self.directories.isdisjoint(changed) or _Watched(self._paths).directories != self.directories
 
 
 def _names_to(path: str) -> Iterator[str]:
-    """The names whose change can change what `path` is or, of a directory, what its entries lead to."""
+    """The names on which `path` depends and, if it is a directory, those on which the links in it depend."""
     yield from _trail(path)
     if os.path.isdir(path):
         with os.scandir(path) as entries:
@@ -124,9 +125,9 @@ def _names_to(path: str) -> Iterator[str]:
 
 
 def _trail(path: str) -> Iterator[str]:
-    """Every symbolic link on the way to `path`, then where the way ends, or the first name on it that is missing.
+    """Every symbolic link in the resolution of `path`, then the resolved path, or the first name that is missing.
 
-    The directory of each name exists and is free of links.
+    The directory part of each name exists and contains no links.
     """
     reached, ahead = "/", _components(os.path.abspath(path))
     for _ in range(_MAX_LINKS):
@@ -147,5 +148,5 @@ def _trail(path: str) -> Iterator[str]:
 
 
 def _components(path: str) -> list[str]:
-    """What a path is made of, the first part last."""
+    """The components of a path in reverse order."""
     return [part for part in reversed(path.split("/")) if part]

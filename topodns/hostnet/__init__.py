@@ -1,7 +1,8 @@
-"""What a node cache does to its node's network: a link with the listen addresses, rules that keep DNS out of conntrack,
-and a switch that lets go of the traffic when nobody answers it.
+"""The node's network as a node cache needs it: a link with the listen addresses, firewall rules that keep DNS traffic
+out of conntrack, and a redirect ("switch") that lapses when the node cache stops answering.
 
-Pure: `plan` (what is wished), `nftables_text` and `iptables_text` (as the firewalls say it, and what differs),
-`notices`. Doing: `link`, `nftables`, `iptables`, `beat`, `watch`, `presence`. `keeper` puts them together, and is what
-the program uses; `supervisor` is a process of its own where the firewall cannot forget by itself. Knows no DNS.
+Pure: `rules` (the desired state), `nftables_ruleset` and `iptables_ruleset` (that state as input of nft and
+iptables-restore, and the difference from the actual state). With system calls: `link`, `nftables`, `iptables`,
+`monitor`, `instances`, `port_watch`, `node_checks`, `redirect`. `reconciler` combines them and is the entry point;
+`watchdog` is a separate process for iptables, whose rules cannot expire by themselves. No DNS in here.
 """

@@ -1,12 +1,35 @@
-"""Runs the programs that know the firewall: found once, by absolute path, with argument lists and a time limit.
+"""Runs nft and the iptables programs: found once, by absolute path, called with argument lists and a time limit.
 
-Whoever calls waits for them, so the keeper calls from beside the loop.
+Calls block, so the reconciler makes them in its worker thread.
 """
 
 import os
 import subprocess
+from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
+
+
+class ErrorKind(StrEnum):
+    """The label `errortype` of coredns_nodecache_setup_errors_total. The first four are node-cache's own values."""
+
+    IPTABLES = "iptables"
+    IPTABLES_LOCK = "iptables_lock"  # another process held the xtables lock for too long
+    INTERFACE_ADD = "interface_add"
+    INTERFACE_CHECK = "interface_check"
+    NFTABLES = "nftables"
+    FIREWALL = "firewall"  # neither nftables nor iptables works here
+    PERMISSION = "permission"  # CAP_NET_ADMIN is missing
+
+
+class HostNetworkError(Exception):
+    """A failed change of the node's network: its `kind`, and a log line (`text`) with the operation and the reason."""
+
+    def __init__(self, kind: ErrorKind, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+
 
 DIRECTORIES: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin")
 PATIENCE: Final = 2.0  # seconds
@@ -16,7 +39,7 @@ _TIMED_OUT: Final = -1
 
 
 class Finished(NamedTuple):
-    """How a program ended: its exit status, or -1 for a time-out; what it printed; its complaint in one line."""
+    """Result of a program: exit status (-1: timeout or not started), stdout, first line of stderr but for comments."""
 
     status: int
     output: str
@@ -25,7 +48,7 @@ class Finished(NamedTuple):
 
 @cache
 def find_program(name: str) -> str | None:
-    """The absolute path; None where this machine has no such program."""
+    """The absolute path of a program; None if it is not installed."""
     paths = (f"{directory}/{name}" for directory in DIRECTORIES)
     return next((path for path in paths if os.access(path, os.X_OK)), None)
 
@@ -33,7 +56,7 @@ def find_program(name: str) -> str | None:
 def run(
     arguments: tuple[str, ...], text: str = "", patience: float = PATIENCE, extra: dict[str, str] | None = None
 ) -> Finished:
-    """Run a program with `text` as its input, for at most `patience` seconds; `extra` is added to its environment."""
+    """Run a program with `text` as stdin, for at most `patience` seconds; `extra` is added to its environment."""
     try:
         done = subprocess.run(
             arguments,

@@ -1,75 +1,300 @@
-"""Tells the instances of one node of each other: while a new one takes over, the old one must not tear down.
+"""Connects the instances of a node cache on one node: during an upgrade the old instance must not remove the link and
+rules that the new one uses.
 
-Each holds abstract UNIX sockets (unix(7)) that end with its process, however that ends. Such names belong to the
-network namespace, so instances in containers of their own see each other where they share the node's network.
+Each instance listens on the first free one of SLOTS abstract UNIX sockets (unix(7)), connects to the others, and stays
+connected: a closed connection means that the instance has ended, SIGKILL included. The names belong to the network
+namespace, so instances in separate containers see each other if they share the node's network.
+
+Any process can bind such a name or connect to it. A peer counts as an instance only if SO_PEERCRED shows our own user
+id, the same condition that the kernel has for sockets that share a port (SO_REUSEPORT, socket(7)). The peer's process
+id is not used: it is 0 for a process of another PID namespace. The work is bounded: at most SLOTS connection attempts,
+and per call of `look` ACCEPTED accepted connections and READ messages of each peer.
 """
 
+import logging
 import os
 import secrets
+import select
 import socket
+import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final
 
-_TABLE: Final = "/proc/net/unix"
-_HERE, _SERVES = "here", "serves"
+log = logging.getLogger(__name__)
+
+
+SLOTS: Final = 8  # instances that can be found at a time; an upgrade has two
+ACCEPTED: Final = 8  # connections accepted per `look`
+READ: Final = 8  # messages of one peer read per `look`
+PATIENCE: Final = 1.0  # seconds to wait for the first state message of a peer; one that hangs sends none
+
+_MOST: Final = 2 * SLOTS  # peer connections: two for each instance, if both connect at once
+_BACKLOG: Final = 64
+_SIZE: Final = 4096  # octets of a message
+_CREDENTIALS: Final = struct.Struct("=iII")  # struct ucred: pid, uid, gid
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """State message of an instance to the others. `born` orders instances by age (CLOCK_BOOTTIME in nanoseconds,
+    shifted by 32 bits, plus 32 random bits), `serves` says that it answers queries, `sockets` are the inodes of its
+    listening sockets.
+    """
+
+    born: int
+    serves: bool = False
+    sockets: frozenset[int] = frozenset()
+
+
+def write_word(word: Word) -> bytes:
+    """Encode a state message; it fits in _SIZE octets for a few hundred sockets."""
+    return f"{word.born} {int(word.serves)} {','.join(map(str, sorted(word.sockets)))}".encode()
+
+
+def read_word(message: bytes) -> Word | None:
+    """Decode a state message; None if it is malformed."""
+    try:
+        born, serves, sockets = message.decode("ascii").split(" ")
+        return Word(int(born), bool(int(serves)), frozenset(map(int, filter(None, sockets.split(",")))))
+    except ValueError:
+        return None
+
+
+@dataclass(eq=False, slots=True)
+class _Peer:
+    """A connection to another instance: opened by us to its name (`found`), or accepted.
+
+    An accepted peer counts as an instance only after its first valid state message.
+    """
+
+    sock: socket.socket
+    found: bool
+    word: Word | None = None
+
+    def listen(self) -> bool:
+        """Read pending messages. Returns whether the connection is still open."""
+        with suppress(BlockingIOError):
+            for _ in range(READ):
+                message = self.sock.recv(_SIZE)
+                if not message:
+                    return False
+                self.word = read_word(message) or self.word
+        return True
 
 
 class Presence:
-    """Says that this process works on the link of this name, from now on until `end`. A `Company` of its instance."""
+    """Registration of this process as an instance that works on the link `interface`, from construction until `end`.
+
+    Implements `net.reuseport.Company`. The constructor blocks up to PATIENCE if another instance hangs; no other method
+    blocks.
+    """
 
     def __init__(self, interface: str) -> None:
         self._interface = interface
-        # Names sort by age, whatever process ids are used again.
-        born = f"{time.clock_gettime_ns(time.CLOCK_BOOTTIME):020d}"
-        self._name = f"{born}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._socks: list[socket.socket] = []
-        self._announced = False
-        self._say(_HERE)
+        self._word = Word((time.clock_gettime_ns(time.CLOCK_BOOTTIME) << 32) + secrets.randbits(32))
+        self._open: list[socket.socket] = []
+        self._ended = False
+        self._listener = _listen(interface)
+        self._peers = list(_find(interface, self._listener, PATIENCE))
+        self._greet(self._peers)
+        if self._listener is None:
+            log.warning("the names by which instances of a node cache find each other are all taken")
+        self._await_words(time.monotonic() + PATIENCE)
 
     def announce(self) -> None:
-        """It serves: another instance may leave everything to it. Once is enough."""
-        if self._socks and not self._announced:
-            self._announced = True
-            self._say(_SERVES)
+        """Announce that this instance serves, so that another may hand over to it. Idempotent."""
+        if not self._word.serves:
+            self._say(replace(self._word, serves=True))
+
+    def opened(self, sockets: Iterable[socket.socket]) -> None:
+        """Add listening sockets of this instance; closed ones are dropped. A changed set is sent to the others."""
+        self._open = [sock for sock in (*self._open, *sockets) if sock.fileno() != -1]
+        inodes = frozenset(os.fstat(sock.fileno()).st_ino for sock in self._open)
+        if inodes != self._word.sockets:
+            self._say(replace(self._word, sockets=inodes))
+
+    def look(self) -> None:
+        """Accept connections, read messages and drop closed peers. Call several times a second; never blocks."""
+        if not self._ended:
+            self._accept()
+        gone = [peer for peer in self._peers if not _is_there(peer)]
+        for peer in gone:
+            self._peers.remove(peer)
+            peer.sock.close()
 
     def others(self) -> bool:
-        """Whether another instance works on the link, serving or about to."""
-        return any(name != self._name for name, _ in _present(self._interface))
+        """Whether another instance works on the link, serving or starting."""
+        self.look()
+        return any(peer.found or peer.word is not None for peer in self._peers)
 
     def successor(self) -> int | None:
-        """0 where another instance that serves is older than this one, 1 where only younger ones do, else None."""
-        serving = [name for name, state in _present(self._interface) if state == _SERVES and name != self._name]
-        return int(min(serving) > self._name) if serving else None
+        """0 if an older instance serves, 1 if only younger ones serve, None if no other instance serves."""
+        self.look()
+        serving = [word.born for word in self._words() if word.serves]
+        return int(min(serving) > self._word.born) if serving else None
+
+    def own_sockets(self) -> frozenset[int]:
+        """The inodes of this instance's listening sockets."""
+        return self._word.sockets
+
+    def others_sockets(self) -> frozenset[int]:
+        """The inodes of the other instances' listening sockets."""
+        self.look()
+        return frozenset().union(*(word.sockets for word in self._words()))
 
     def end(self) -> bool:
-        """Say no more, and return whether another instance serves. Of two that end at once, one sees nobody."""
-        while self._socks:
-            self._socks.pop().close()
+        """Send and accept no more. Returns whether another instance serves.
+
+        Of two instances that end at once, at least one gets False, so one of them cleans up.
+        """
+        self.look()
+        self._ended = True
+        if self._listener is not None:
+            self._listener.close()
+        for peer in self._peers:
+            with suppress(OSError):
+                peer.sock.shutdown(socket.SHUT_WR)  # the peer sees EOF; we still see its own
         return self.successor() is not None
 
-    def _say(self, state: str) -> None:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socks.append(sock)
-        sock.bind(f"\0{_prefix(self._interface)}{self._name}/{state}")
+    def close(self) -> None:
+        """Close all connections, after `end`. No other method may be called afterwards."""
+        while self._peers:
+            self._peers.pop().sock.close()
+
+    def _words(self) -> Iterator[Word]:
+        return (peer.word for peer in self._peers if peer.word is not None)
+
+    def _accept(self) -> None:
+        if self._listener is None:
+            self._listener = _listen(self._interface)
+            if self._listener is None:
+                return
+            found = list(_find(self._interface, self._listener, 0.0))
+            self._greet(found)
+            self._peers += found
+        with suppress(OSError):  # no more connections, or no more descriptors for them
+            for _ in range(ACCEPTED):
+                sock, _ = self._listener.accept()
+                if len(self._peers) < _MOST and _user_of(sock) == os.geteuid():
+                    sock.setblocking(False)
+                    peer = _Peer(sock, found=False)
+                    self._greet([peer])
+                    self._peers.append(peer)
+                else:
+                    sock.close()
+
+    def _say(self, word: Word) -> None:
+        self._word = word
+        self._greet(self._peers)
+
+    def _greet(self, peers: Iterable[_Peer]) -> None:
+        for peer in peers:
+            with suppress(OSError):  # the peer has ended, or its receive buffer is full
+                peer.sock.send(write_word(self._word))
+
+    def _await_words(self, deadline: float) -> None:
+        """Wait for the first state message of each peer that was found.
+
+        Meanwhile accept peers and send them ours: instances that start at the same time wait for each other.
+        """
+        while silent := [peer.sock for peer in self._peers if peer.found and peer.word is None]:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            select.select(silent if self._listener is None else [*silent, self._listener], (), (), left)
+            self.look()
 
 
 def others_serve(interface: str) -> bool:
-    """Whether an instance serves on the link of this name now; for a process that is none itself."""
-    return any(state == _SERVES for _, state in _present(interface))
+    """Whether an instance serves on the link `interface` now; for a process that is not an instance itself.
+
+    Blocks up to PATIENCE if an instance hangs.
+    """
+    deadline = time.monotonic() + PATIENCE
+    peers = list(_find(interface, None, PATIENCE))
+    try:
+        waiting = peers
+        while waiting and (left := deadline - time.monotonic()) > 0:
+            select.select([peer.sock for peer in waiting], (), (), left)
+            waiting = [peer for peer in waiting if _is_there(peer) and peer.word is None]
+        return any(peer.word is not None and peer.word.serves for peer in peers)
+    finally:
+        for peer in peers:
+            peer.sock.close()
 
 
-def _present(interface: str) -> Iterator[tuple[str, str]]:
-    """The names of the instances of this link, each with what it says."""
-    prefix = f"@{_prefix(interface)}"
-    with suppress(OSError), open(_TABLE, encoding="utf-8", errors="replace") as table:
-        for line in table:
-            _, found, told = line.rstrip("\n").partition(prefix)
-            name, slash, state = told.partition("/")
-            if found and slash:
-                yield name, state
+def _is_there(peer: _Peer) -> bool:
+    try:
+        return peer.listen()
+    except OSError:
+        return False
 
 
-def _prefix(interface: str) -> str:
-    return f"topodns-host-network/{interface}/"
+def _names(interface: str) -> Sequence[str]:
+    return [f"\0topodns-host-network/{interface}/{slot}" for slot in range(SLOTS)]
+
+
+def _listen(interface: str) -> socket.socket | None:
+    """A listening socket at the first free name; None if all are taken or no descriptor is left."""
+    for name in _names(interface):
+        try:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        except OSError:  # no more descriptors
+            return None
+        try:
+            sock.bind(name)
+            sock.listen(_BACKLOG)
+        except OSError:
+            sock.close()
+            continue
+        return sock
+    return None
+
+
+def _find(interface: str, own: socket.socket | None, patience: float) -> Iterator[_Peer]:
+    """Connections to all listening instances of our own user, opened within `patience` seconds; `own` is skipped."""
+    deadline = time.monotonic() + patience
+    for name in _names(interface):
+        if own is not None and own.getsockname() == name.encode():
+            continue
+        sock = _connect(name, deadline - time.monotonic())
+        if sock is None:
+            continue
+        user = _user_of(sock)
+        if user == os.geteuid():
+            yield _Peer(sock, found=True)
+            continue
+        log.warning("the abstract socket @%s belongs to user %d, and not to a node cache of ours", name[1:], user)
+        sock.close()
+
+
+def _connect(name: str, patience: float) -> socket.socket | None:
+    """A connection to a name; None if no process listens there, or if its backlog is full for `patience` seconds."""
+    try:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    except OSError:  # no more descriptors
+        return None
+    try:
+        if patience > 0:
+            seconds, rest = divmod(patience, 1.0)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(seconds), int(rest * 1e6)))
+        else:
+            sock.setblocking(False)
+        sock.connect(name)
+        sock.setblocking(False)
+    except BlockingIOError:
+        log.warning("too many connections wait at the abstract socket @%s: an instance there cannot be found", name[1:])
+        sock.close()
+        return None
+    except OSError:
+        sock.close()
+        return None
+    return sock
+
+
+def _user_of(sock: socket.socket) -> int:
+    """User id of the peer process, recorded by the kernel when it called listen or connect (SO_PEERCRED)."""
+    return int(_CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1])

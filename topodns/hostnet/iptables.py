@@ -1,7 +1,7 @@
-"""Our chains of iptables and ip6tables, through iptables-save and iptables-restore.
+"""Our chains in iptables and ip6tables, managed through iptables-save and iptables-restore.
 
-A machine may have two kinds of them, whose rules do not know each other: the one that Kubernetes uses here is ours
-too (the chains by which KEP-3178 lets others tell).
+A machine may have both the legacy and the nft variant, whose rules are separate. We use the variant that Kubernetes
+uses on this node, detected by the chains that KEP-3178 defines for this.
 """
 
 import time
@@ -10,30 +10,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.iptables_text import (
+from topodns.hostnet.commands import ErrorKind, Finished, HostNetworkError, find_program, run
+from topodns.hostnet.iptables_ruleset import (
+    HOOKS,
     SavedTable,
+    chain_of,
     is_open,
     parse_save,
     removal_text,
     repair_text,
     switch_text,
 )
-from topodns.edge.host_network.plan import HostNetwork, Table
-from topodns.edge.host_network.programs import Finished, find_program, run
+from topodns.hostnet.rules import HostNetwork, IptablesTable
 
-LOCK_PATIENCE: Final = 1  # seconds that somebody else may hold the lock, and whole ones, as old versions want them
-# The lock is a file that writers agree on. Where it is held for too long while we stop, a rule of ours that stays would
-# cut this node off from DNS (kubernetes/dns#453), so the table raw is written without it; few others write that table.
+LOCK_PATIENCE: Final = 1  # seconds to wait for the xtables lock; an integer, since old versions accept no fraction
+# The xtables lock is an advisory file lock. If it is held for too long at shutdown, a leftover rule of ours would cut
+# this node off from DNS (kubernetes/dns#453), so the raw table is written without it; few other programs write to it.
 PAST_THE_LOCK: Final = {"XTABLES_LOCKFILE": "/dev/null"}
 
-_LOCKED: Final = ("xtables lock", "xtables.lock")  # in the complaint of either kind
+_LOCKED: Final = ("xtables lock", "xtables.lock")  # in the error messages of the two variants
 _KUBERNETES_CHAINS: Final = ("KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY")
 _LEGACY_TABLES: Final = {4: Path("/proc/net/ip_tables_names"), 6: Path("/proc/net/ip6_tables_names")}
 
 
 class Tools(NamedTuple):
-    """The programs for one IP version, by absolute path."""
+    """The iptables programs for one IP version (4 or 6), by absolute path."""
 
     version: int
     save: str
@@ -41,7 +42,7 @@ class Tools(NamedTuple):
 
 
 def find_tools(version: int) -> Tools | None:
-    """The programs by which Kubernetes sets its rules here, the newer ones in doubt; None: this machine has none."""
+    """The variant that Kubernetes uses on this node, the nft one if undecided; None if none is installed."""
     name = "iptables" if version == 4 else "ip6tables"
     legacy = _tools(version, f"{name}-legacy")
     if legacy is not None and _legacy_tables(version) and _is_of_kubernetes(legacy):
@@ -50,7 +51,7 @@ def find_tools(version: int) -> Tools | None:
 
 
 def find_all_tools(network: HostNetwork) -> tuple[Tools, ...]:
-    """Those for each IP version of the listen addresses. Raises HostNetworkError where one has none."""
+    """The programs for each IP version of the listen addresses. Raises HostNetworkError if one is missing."""
     found: list[Tools] = []
     for version in sorted({address.version for address in network.local_addresses}):
         tools = find_tools(version)
@@ -61,13 +62,13 @@ def find_all_tools(network: HostNetwork) -> tuple[Tools, ...]:
 
 
 def iptables_works(network: HostNetwork) -> bool:
-    """Whether rules can be set with iptables here, for each IP version that is needed.
+    """Whether iptables works here for each IP version of the listen addresses.
 
-    Raises HostNetworkError where only the permission is missing.
+    Raises HostNetworkError if only the permission is missing.
     """
     try:
         for tools in find_all_tools(network):
-            read_table(tools, Table.RAW)
+            read_table(tools, IptablesTable.RAW)
     except HostNetworkError as problem:
         if problem.kind is ErrorKind.PERMISSION:
             raise
@@ -76,22 +77,22 @@ def iptables_works(network: HostNetwork) -> bool:
 
 
 def ensure_switch(network: HostNetwork, all_tools: Sequence[Tools], on: bool) -> bool:
-    """Make the table raw what is wished, in one transaction for each IP version. Returns whether that was needed.
+    """Bring the raw table to the desired state, in one transaction per IP version. Returns whether it changed.
 
-    Raises HostNetworkError.
+    `on`: with the rules that send queries here. Raises HostNetworkError.
     """
-    return any([_ensure(network, tools, Table.RAW, on) for tools in all_tools])
+    return any([_ensure(network, tools, IptablesTable.RAW, on) for tools in all_tools])
 
 
 def switch_off(network: HostNetwork, all_tools: Sequence[Tools]) -> list[str]:
-    """Lead nothing here any more, whoever holds the lock of iptables. Returns what failed, one line for each."""
+    """Stop redirecting queries here, even if another process holds the xtables lock. Returns failures, a line each."""
     failed: list[str] = []
     for tools in all_tools:
         text = switch_text(network, tools.version, False)
         try:
             _restore_in_any_case(tools, text)
         except HostNetworkError as problem:
-            failed.append(f"table {Table.RAW} of IPv{tools.version}: {problem.text}")
+            failed.append(f"table {IptablesTable.RAW} of IPv{tools.version}: {problem.text}")
     return failed
 
 
@@ -105,16 +106,16 @@ def _restore_in_any_case(tools: Tools, text: str) -> None:
 
 
 def ensure_accepted(network: HostNetwork, all_tools: Sequence[Tools]) -> bool:
-    """Have DNS accepted where somebody else's filter table may drop it. Returns whether anything had to be done.
+    """Add ACCEPT rules for DNS if the filter table has rules or a policy that may drop it. Returns whether it changed.
 
     Raises HostNetworkError.
     """
-    return any([_ensure(network, tools, Table.FILTER, True) for tools in all_tools])
+    return any([_ensure(network, tools, IptablesTable.FILTER, True) for tools in all_tools])
 
 
-def _ensure(network: HostNetwork, tools: Tools, table: Table, on: bool) -> bool:
+def _ensure(network: HostNetwork, tools: Tools, table: IptablesTable, on: bool) -> bool:
     saved = read_table(tools, table)
-    if table is Table.FILTER and is_open(saved):
+    if table is IptablesTable.FILTER and is_open(saved):
         return False
     text = repair_text(network, tools.version, saved, table, on)
     if text:
@@ -123,20 +124,21 @@ def _ensure(network: HostNetwork, tools: Tools, table: Table, on: bool) -> bool:
 
 
 def empty_raw(network: HostNetwork, all_tools: Sequence[Tools]) -> None:
-    """Take away all of ours, and what a NodeLocal DNSCache left behind, from the table raw. Raises HostNetworkError."""
+    """Remove our chains and the leftovers of a NodeLocal DNSCache from the raw table. Raises HostNetworkError."""
     for tools in all_tools:
-        if text := removal_text(network, read_table(tools, Table.RAW), Table.RAW):
+        if text := removal_text(network, read_table(tools, IptablesTable.RAW), IptablesTable.RAW):
             _restore(tools, text)
 
 
 def remove_chains(network: HostNetwork, all_tools: Sequence[Tools], deadline: float) -> list[str]:
-    """Take away all of ours, the switch first and that in any case; give up at `deadline` (time.monotonic).
+    """Remove our chains from all tables until `deadline` (time.monotonic).
 
-    Returns what was left behind, one line for each.
+    The raw table, which redirects queries, comes first and is written even without the xtables lock. Returns one line
+    for each table that was left behind.
     """
     left: list[str] = []
     locked = False
-    for table in Table:
+    for table in IptablesTable:
         for tools in all_tools:
             try:
                 locked = _remove_table(network, tools, table, locked, deadline) or locked
@@ -145,8 +147,11 @@ def remove_chains(network: HostNetwork, all_tools: Sequence[Tools], deadline: fl
     return left
 
 
-def _remove_table(network: HostNetwork, tools: Tools, table: Table, locked: bool, deadline: float) -> bool:
-    """Returns whether somebody else holds the lock. Raises HostNetworkError for what stays."""
+def _remove_table(network: HostNetwork, tools: Tools, table: IptablesTable, locked: bool, deadline: float) -> bool:
+    """Remove our chains from one table. `locked` and the result: another process holds the xtables lock.
+
+    Raises HostNetworkError if the table was left as it was.
+    """
     text = removal_text(network, read_table(tools, table), table)
     if not text:
         return locked
@@ -160,14 +165,23 @@ def _remove_table(network: HostNetwork, tools: Tools, table: Table, locked: bool
                 raise
         else:
             return False
-    if table is not Table.RAW:
+    if table is not IptablesTable.RAW:
         raise HostNetworkError(ErrorKind.IPTABLES_LOCK, "somebody else holds the lock of iptables")
     _restore(tools, text, PAST_THE_LOCK)
     return True
 
 
-def read_table(tools: Tools, table: Table) -> SavedTable | None:
-    """The table as it is now; None where the kernel has none. Raises HostNetworkError."""
+def has_chains(tools: Tools) -> bool:
+    """Whether the raw table has chains of ours; True if it cannot be read."""
+    try:
+        saved = read_table(tools, IptablesTable.RAW)
+    except HostNetworkError:
+        return True
+    return saved is not None and any(chain_of(hook) in saved.policies for hook in HOOKS[IptablesTable.RAW])
+
+
+def read_table(tools: Tools, table: IptablesTable) -> SavedTable | None:
+    """The current contents of a table; None if the kernel has no such table. Raises HostNetworkError."""
     saved = run((tools.save, "-t", table))
     if saved.status != 0:
         raise _error(tools.save, saved)
@@ -186,7 +200,7 @@ def _tools(version: int, name: str) -> Tools | None:
 
 
 def _legacy_tables(version: int) -> bool:
-    """Whether the kernel has tables of the older kind now; asking the program would make them."""
+    """Whether the kernel has legacy tables now. Read from /proc, since running iptables-legacy would create them."""
     with suppress(OSError):
         return bool(_LEGACY_TABLES[version].read_text().strip())
     return False

@@ -1,9 +1,10 @@
-"""The wished rules as iptables-restore reads them, what iptables-save says of them, and the least that mends it. Pure.
+"""The desired rules as iptables-restore input, the parsed output of iptables-save, and the minimal repair. Pure.
 
-The rules stand in chains of our own, to which the built-in ones jump. Replacing the contents of a chain is one
-transaction that succeeds whatever was there, so the switch can be thrown by a program that compares nothing: those of
-the table raw are all there, or only the ones that answers meet (why: `nftables_text`). A rule of ours in a built-in
-chain is what a NodeLocal DNSCache left behind; it would hold the traffic of our addresses for ever, and is taken away.
+The rules are in chains of our own, and the built-in chains jump to them. Replacing the contents of a chain is one
+transaction that succeeds whatever the chain had before, so the watchdog can switch the redirect without reading it
+first. On: our chains of the raw table have all rules. Off: only those that match replies (why: see
+`nftables_ruleset._match`). A rule with our comment in a built-in chain is a leftover of a NodeLocal DNSCache; it would
+keep the traffic of our addresses for ever, so it is removed.
 """
 
 import shlex
@@ -12,25 +13,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from topodns.edge.host_network.plan import ALLOW_DNS, SKIP_CONNTRACK, Hook, HostNetwork, Rule, Table, rules
-from topodns.settings.node_cache import IPAddress
+from topodns.hostnet.rules import ALLOW_DNS, SKIP_CONNTRACK, FirewallRule, Hook, HostNetwork, IptablesTable, rules
+from topodns.netlink.route import IPAddress
 
-JUMP: Final = "topodns"  # the comment of the rules that lead to our chains
-HOOKS: Final = {Table.RAW: (Hook.PREROUTING, Hook.OUTPUT), Table.FILTER: (Hook.INPUT, Hook.OUTPUT)}
+JUMP: Final = "topodns"  # the comment of the rules that jump to our chains
+HOOKS: Final = {IptablesTable.RAW: (Hook.PREROUTING, Hook.OUTPUT), IptablesTable.FILTER: (Hook.INPUT, Hook.OUTPUT)}
 
 _COMMENTS: Final = frozenset((SKIP_CONNTRACK, ALLOW_DNS))
 _BUILT_IN: Final = frozenset(map(str, Hook))
-_TARGETS: Final = {Table.RAW: ("NOTRACK", SKIP_CONNTRACK), Table.FILTER: ("ACCEPT", ALLOW_DNS)}
+_TARGETS: Final = {IptablesTable.RAW: ("NOTRACK", SKIP_CONNTRACK), IptablesTable.FILTER: ("ACCEPT", ALLOW_DNS)}
 
 
 def chain_of(hook: Hook) -> str:
-    """Our chain for a built-in one, in whichever table."""
+    """The name of our chain for a built-in one, the same in both tables."""
     return f"TOPODNS-{hook}"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
-    """One table as iptables-save prints it: chains with their policy ("-" for one that is no built-in), and rules."""
+    """One table as iptables-save prints it: chains with their policy ("-" if not built in), and rules."""
 
     policies: dict[str, str]
     rules: tuple[str, ...]  # as "-A CHAIN ..."
@@ -40,7 +41,7 @@ class SavedTable:
 
 
 def parse_save(text: str) -> dict[str, SavedTable]:
-    """The tables by name. Comments and counters are left out."""
+    """Parse the output of iptables-save into tables by name. Comments and counters are skipped."""
     policies: dict[str, dict[str, str]] = {}
     found: dict[str, list[str]] = {}
     table = ""
@@ -57,12 +58,12 @@ def parse_save(text: str) -> dict[str, SavedTable]:
 
 
 def switch_text(network: HostNetwork, version: int, on: bool) -> str:
-    """Input of iptables-restore --noflush (of this IP version) that throws the switch, whatever stands there now."""
-    return _restore_text(Table.RAW, _contents(network, version, Table.RAW, on))
+    """Input of iptables-restore --noflush that switches the redirect on or off, whatever our chains contain now."""
+    return _restore_text(IptablesTable.RAW, _contents(network, version, IptablesTable.RAW, on))
 
 
-def repair_text(network: HostNetwork, version: int, found: SavedTable | None, table: Table, on: bool) -> str:
-    """Input of iptables-restore --noflush that makes this table what is wished; "" where it is that already."""
+def repair_text(network: HostNetwork, version: int, found: SavedTable | None, table: IptablesTable, on: bool) -> str:
+    """Input of iptables-restore --noflush that brings the table to the desired state; "" if it is there already."""
     found = found or SavedTable({}, ())
     wished = _contents(network, version, table, on)
     lines = [] if _same_contents(wished, found, table) else wished
@@ -72,8 +73,8 @@ def repair_text(network: HostNetwork, version: int, found: SavedTable | None, ta
     return _restore_text(table, lines) if lines else ""
 
 
-def removal_text(network: HostNetwork, found: SavedTable | None, table: Table) -> str:
-    """Input of iptables-restore --noflush after which nothing of ours is in the table; "" where nothing is."""
+def removal_text(network: HostNetwork, found: SavedTable | None, table: IptablesTable) -> str:
+    """Input of iptables-restore --noflush that removes our chains and jumps; "" if there are none."""
     if found is None:
         return ""
     ours = [chain_of(hook) for hook in HOOKS[table] if chain_of(hook) in found.policies]
@@ -83,16 +84,17 @@ def removal_text(network: HostNetwork, found: SavedTable | None, table: Table) -
 
 
 def is_open(found: SavedTable | None) -> bool:
-    """Whether a filter table lets everything in and out, and is as if we had never been there."""
+    """Whether a filter table accepts everything in and out and has no rules, so that we need none either."""
     if found is None:
         return True
     return all(
-        found.policies.get(hook, "ACCEPT") == "ACCEPT" and not found.rules_of(hook) for hook in HOOKS[Table.FILTER]
+        found.policies.get(hook, "ACCEPT") == "ACCEPT" and not found.rules_of(hook)
+        for hook in HOOKS[IptablesTable.FILTER]
     )
 
 
-def _repair_jump(found: SavedTable, table: Table, hook: Hook) -> Iterator[str]:
-    """One jump, counted: a second one would let every packet pass our chain twice (kubernetes/dns#568)."""
+def _repair_jump(found: SavedTable, table: IptablesTable, hook: Hook) -> Iterator[str]:
+    """Make it exactly one jump: with a second one every packet would traverse our chain twice (kubernetes/dns#568)."""
     jumps = [rule for rule in found.rules_of(hook) if _is_jump(rule, table)]
     if len(jumps) == 1:
         return
@@ -100,8 +102,8 @@ def _repair_jump(found: SavedTable, table: Table, hook: Hook) -> Iterator[str]:
     yield f"-I {hook} -m comment --comment {JUMP} -j {chain_of(hook)}"
 
 
-def _contents(network: HostNetwork, version: int, table: Table, on: bool) -> list[str]:
-    """The lines that declare our chains of a table, which empties them, and fill them again."""
+def _contents(network: HostNetwork, version: int, table: IptablesTable, on: bool) -> list[str]:
+    """The lines that declare our chains of a table, which flushes them, and then add their rules."""
     wished = [rule for rule in rules(network) if rule.table is table and rule.address.version == version]
     return [
         *(f":{chain_of(hook)} - [0:0]" for hook in HOOKS[table]),
@@ -109,18 +111,18 @@ def _contents(network: HostNetwork, version: int, table: Table, on: bool) -> lis
     ]
 
 
-def _rule_line(rule: Rule) -> str:
+def _rule_line(rule: FirewallRule) -> str:
     target, comment = _TARGETS[rule.table]
     end, port = ("-d", "--dport") if rule.to else ("-s", "--sport")
     match = f"{end} {_as_saved(rule.address)} -p {rule.protocol} -m {rule.protocol} {port} {rule.port}"
     return f'-A {chain_of(rule.hook)} {match} -m comment --comment "{comment}" -j {target}'
 
 
-def _restore_text(table: Table, lines: Sequence[str]) -> str:
+def _restore_text(table: IptablesTable, lines: Sequence[str]) -> str:
     return "\n".join((f"*{table}", *lines, "COMMIT")) + "\n"
 
 
-def _same_contents(wished: Sequence[str], found: SavedTable, table: Table) -> bool:
+def _same_contents(wished: Sequence[str], found: SavedTable, table: IptablesTable) -> bool:
     chains = [chain_of(hook) for hook in HOOKS[table]]
     if any(chain not in found.policies for chain in chains):
         return False
@@ -129,7 +131,7 @@ def _same_contents(wished: Sequence[str], found: SavedTable, table: Table) -> bo
 
 
 def _meaning(rule: str) -> tuple[str, ...]:
-    """A rule's words without the order and the spelling that differ between versions of iptables-save."""
+    """A rule in canonical form: without the order and spelling that differ between versions of iptables-save."""
     words = shlex.split(rule)
     if words[-2:] == ["CT", "--notrack"]:
         words[-2:] = ["NOTRACK"]
@@ -137,7 +139,7 @@ def _meaning(rule: str) -> tuple[str, ...]:
     return tuple(sorted(pair for pair in pairs if not pair.startswith("-m ")))
 
 
-def _is_jump(rule: str, table: Table) -> bool:
+def _is_jump(rule: str, table: IptablesTable) -> bool:
     return any(rule.endswith(f"-j {chain_of(hook)}") for hook in HOOKS[table])
 
 

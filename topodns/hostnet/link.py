@@ -1,26 +1,26 @@
-"""The link that carries the listen addresses: made or adopted, brought up, and taken away if it is ours."""
+"""The link that carries the listen addresses: created or adopted, brought up, and removed if it is ours."""
 
 import errno
 from collections.abc import Iterable
 from typing import Final
 
-from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.plan import HostNetwork
-from topodns.edge.host_network.rtnetlink import (
+from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.rules import HostNetwork
+from topodns.netlink.route import (
     CREATE,
     DELETE_ADDRESS,
     DELETE_LINK,
     EXCLUSIVE,
     NEW_ADDRESS,
     NEW_LINK,
+    IPAddress,
     Link,
     Rtnetlink,
     write_address,
     write_link,
 )
-from topodns.settings.node_cache import IPAddress
 
-KINDS: Final = ("dummy", "ifb", "bridge")  # what is tried in turn: not every kernel has the first
+KINDS: Final = ("dummy", "ifb", "bridge")  # tried in this order: not every kernel has the first
 ALIAS: Final = "topodns"  # marks a link as ours
 
 _NO_SUCH_KIND: Final = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP})
@@ -28,17 +28,17 @@ _GONE: Final = frozenset({errno.ENODEV, errno.EADDRNOTAVAIL, errno.ENOENT})
 
 
 def ensure_link(network: HostNetwork) -> bool:
-    """Make the link, its addresses and its being up what is wished. Returns whether anything had to be done.
+    """Make sure that the link exists, is up and has the listen addresses. Returns whether anything was missing.
 
-    A link of that name is adopted, whoever made it. Raises HostNetworkError.
+    An existing link of that name is adopted. Raises HostNetworkError.
     """
     name = network.interface
     try:
         with Rtnetlink() as kernel:
             link = kernel.link(name) or _create(kernel, name)
-            if link.kind == "dummy" and not link.alias:  # as NodeLocal DNSCache leaves it behind
+            if link.kind == "dummy" and not link.alias:  # left behind by NodeLocal DNSCache
                 kernel.change(NEW_LINK, write_link(link.index, alias=ALIAS))
-            if not link.up:  # before the addresses: those of IPv6 do not outlive a link that is down
+            if not link.up:  # before adding addresses: IPv6 addresses are lost on a link that is down
                 kernel.change(NEW_LINK, write_link(link.index, up=True))
             there = kernel.addresses(link.index)
             missing = [address for address in network.local_addresses if address not in there]
@@ -49,8 +49,8 @@ def ensure_link(network: HostNetwork) -> bool:
         raise _error(ErrorKind.INTERFACE_CHECK, f"link {name}", problem) from problem
 
 
-def remove_link(network: HostNetwork) -> None:
-    """Take away the link if it is ours, otherwise our addresses. Raises HostNetworkError."""
+def remove_link(network: HostNetwork, adopted: bool = True) -> None:
+    """Remove the link if it is ours; else, if it was `adopted`, our addresses from it. Raises HostNetworkError."""
     name = network.interface
     try:
         with Rtnetlink() as kernel:
@@ -59,7 +59,7 @@ def remove_link(network: HostNetwork) -> None:
                 return
             if link.alias == ALIAS and link.kind in KINDS:
                 _remove(kernel, DELETE_LINK, write_link(link.index))
-            else:
+            elif adopted:
                 _remove_addresses(kernel, link.index, network.local_addresses)
     except OSError as problem:
         raise _error(ErrorKind.INTERFACE_CHECK, f"removing link {name}", problem) from problem
@@ -70,7 +70,7 @@ def _create(kernel: Rtnetlink, name: str) -> Link:
     for kind in KINDS:
         try:
             kernel.change(NEW_LINK, write_link(name=name, kind=kind), CREATE | EXCLUSIVE)
-            kernel.change(NEW_LINK, write_link(name=name, alias=ALIAS))  # only an existing link can be given one
+            kernel.change(NEW_LINK, write_link(name=name, alias=ALIAS))  # an alias needs an existing link
         except OSError as problem:
             if problem.errno not in _NO_SUCH_KIND | {errno.EEXIST}:
                 raise _error(ErrorKind.INTERFACE_ADD, f"adding link {name} of type {kind}", problem) from problem
@@ -84,7 +84,7 @@ def _add_address(kernel: Rtnetlink, index: int, address: IPAddress) -> None:
     try:
         kernel.change(NEW_ADDRESS, write_address(index, address), CREATE | EXCLUSIVE)
     except OSError as problem:
-        if problem.errno == errno.EACCES:  # what the kernel says of IPv6 where it is switched off
+        if problem.errno == errno.EACCES:  # the kernel's error for an IPv6 address while IPv6 is switched off
             reason = f"adding address {address}: IPv6 is switched off on this node (net.ipv6.conf.default.disable_ipv6)"
             raise HostNetworkError(ErrorKind.INTERFACE_ADD, reason) from problem
         if problem.errno != errno.EEXIST:

@@ -1,4 +1,4 @@
-"""Tells within a turn of the loop that somebody took away the link, one of its addresses, or a rule."""
+"""Netlink monitors: report within one turn of the event loop that the link, an address or a rule is removed."""
 
 import asyncio
 import errno
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from topodns.edge.host_network.iptables_text import chain_of
-from topodns.edge.host_network.nfnetlink import may_concern, open_rule_events, read_removed
-from topodns.edge.host_network.nftables_text import TABLE
-from topodns.edge.host_network.plan import Hook, HostNetwork, Table
-from topodns.edge.host_network.rtnetlink import (
+from topodns.hostnet.iptables_ruleset import chain_of
+from topodns.hostnet.nftables_ruleset import TABLE
+from topodns.hostnet.rules import Firewall, Hook, HostNetwork, IptablesTable
+from topodns.netlink.nftables import may_concern, open_rule_events, read_removed
+from topodns.netlink.route import (
     DELETE_ADDRESS,
     DELETE_LINK,
     NEW_LINK,
@@ -23,29 +23,31 @@ from topodns.edge.host_network.rtnetlink import (
     read_link,
     read_messages,
 )
-from topodns.settings.node_cache import Firewall
 
 log = logging.getLogger(__name__)
 
+
 _BUFFER: Final = 1 << 16
-_TABLES: Final = {Firewall.NFTABLES: (TABLE,), Firewall.IPTABLES: tuple(map(str, Table))}
-# Of iptables: a table as a whole, our own chains, and those with the jumps to them.
+_TABLES: Final = {Firewall.NFTABLES: (TABLE,), Firewall.IPTABLES: tuple(map(str, IptablesTable))}
+# For iptables: "" (a whole table), our own chains, and the built-in chains that jump to them.
 _CHAINS: Final = {"", *Hook, *map(chain_of, Hook)}
 
 
 class EventWatch:
-    """Calls `changed` when a datagram of the kernel `concerns` us."""
+    """Calls `changed` when the kernel sends a netlink datagram for which `concerns` is true."""
 
     def __init__(
         self, what: str, opening: Callable[[], socket.socket], concerns: Callable[[bytes], bool], missed: bool
     ) -> None:
-        """`what` is watched, for the log. `missed`: events that the kernel could not tell may concern us, too."""
+        """`what`: the watched objects, for log lines. `opening` opens the netlink socket. `missed`: call `changed` also
+        after the kernel dropped events (ENOBUFS).
+        """
         self._what, self._opening, self._concerns, self._missed = what, opening, concerns, missed
         self._sock: socket.socket | None = None
         self._changed: Callable[[], object] = bool
 
     def start(self, changed: Callable[[], object]) -> None:
-        """Begin, in the running loop. Where the kernel refuses, a warning says so, and nothing is told."""
+        """Start in the running loop. If the kernel refuses the socket, log a warning and never call `changed`."""
         self._changed = changed
         try:
             self._sock = self._opening()
@@ -79,15 +81,15 @@ class EventWatch:
 
 
 def watch_link(network: HostNetwork) -> EventWatch:
-    """Tells that the link is removed or goes down, or loses a listen address."""
+    """A monitor of the link: reports that it is removed, goes down, or loses a listen address."""
     return EventWatch("links", open_events, partial(_takes_link, network), missed=True)
 
 
 def watch_rules(firewall: Firewall) -> EventWatch | None:
-    """Tells that a rule or chain that may be ours is removed; None for a firewall without rules of ours.
+    """A monitor of the firewall: reports removal of a rule or chain that may be ours; None for Firewall.NONE.
 
-    Where somebody changes so many that the kernel cannot tell of all, comparing once more with each would only add to
-    it: the next tick is soon.
+    Dropped events (ENOBUFS) are not reported: another process is changing many rules at once, and an extra comparison
+    each time would only add load. The periodic comparison (`reconciler.TICK`) follows soon.
     """
     if firewall not in _TABLES:
         return None
@@ -99,7 +101,7 @@ def _takes_link(network: HostNetwork, data: bytes) -> bool:
 
 
 def concerns(network: HostNetwork, message: Message) -> bool:
-    """Whether this event took something away from what the network needs."""
+    """Whether this event removes the link or one of its listen addresses, or sets the link down."""
     if message.kind == DELETE_ADDRESS:
         found = read_address(message.body)
         return found is not None and found.address in network.local_addresses
@@ -110,7 +112,7 @@ def concerns(network: HostNetwork, message: Message) -> bool:
 
 
 def takes_rule(firewall: Firewall, data: bytes) -> bool:
-    """Whether an event of this datagram took away what may be ours."""
+    """Whether an event of this datagram removes a table, chain or rule that may be ours."""
     tables = _TABLES[firewall]
     if not may_concern(data, tables):
         return False

@@ -1,10 +1,11 @@
-"""The wished rules in nftables' language, what `nft -j list table` says of them, and what differs. Pure.
+"""The desired rules in nftables syntax, the parsed output of `nft -j list table`, and the difference. Pure.
 
-One table of the family inet holds both families, so that one transaction sets all and nobody else's flush meets it. Its
-rules match the addresses of two sets, and the elements of these live for SWITCH_SECONDS. They are never written by
-`nft`: a datagram of this process that carries the table's key meets a rule which renews the element of its destination,
-and drops it. So a renewal is one system call of some microseconds. A transaction would wait for that of a kube-proxy,
-and count up the ruleset's generation, at which whoever lists or replaces a large ruleset has to begin again.
+One table of the family inet holds both address families, so one transaction sets everything and no other program's
+flush affects it. Its rules match the addresses of two sets, whose elements expire after SWITCH_SECONDS. `nft` never
+writes the elements: a keepalive datagram of this process with the table's key matches a rule that renews the set
+element of its destination and drops the datagram. A renewal is thus one system call of some microseconds. A transaction
+would wait for one of kube-proxy and increment the ruleset's generation, which makes every program that is listing or
+replacing a large ruleset start again.
 
 The table has no ACCEPT rules, since an accept in one table does not overrule a drop in another (nft(8), verdicts).
 """
@@ -17,11 +18,11 @@ from ipaddress import IPv4Address
 from typing import Any, Final
 from zlib import crc32
 
-from topodns.edge.host_network.plan import SKIP_CONNTRACK, SWITCH_SECONDS, Hook, HostNetwork, Rule, Table, rules
+from topodns.hostnet.rules import SKIP_CONNTRACK, SWITCH_SECONDS, FirewallRule, Hook, HostNetwork, IptablesTable, rules
 
 FAMILY: Final = "inet"
 TABLE: Final = "topodns"
-KEY_LENGTH: Final = 7  # octets; with one for the order a datagram is as long as nft compares at once
+KEY_LENGTH: Final = 7  # octets; with one for the order, the 8 octets that nft compares at once
 
 _RAW_PRIORITY: Final = -300  # NF_IP_PRI_RAW of linux/netfilter_ipv4.h: before conntrack, at -200
 _SETS: Final = {"listen4": "ipv4_addr", "listen6": "ipv6_addr"}
@@ -30,11 +31,11 @@ _KEY_COMMENT: Final = re.compile(rf"^topodns: order \d+ of ([0-9a-f]{{{2 * KEY_L
 
 
 class Order(IntEnum):
-    """What a datagram of ours orders: the last octet of its payload."""
+    """The effect of a keepalive datagram: the last octet of its payload."""
 
     RENEW = 1
-    EXPIRE = 2  # in _MOMENT, a time that is more than nothing at every clock rate of a kernel
-    KNOCK = 3  # nothing; only the rule is met
+    EXPIRE = 2  # lets the element expire in _MOMENT, which is more than 0 ticks at every kernel clock rate (CONFIG_HZ)
+    KNOCK = 3  # no effect: shows the sender that the rule exists
 
 
 _MOMENT: Final = "20ms"
@@ -42,13 +43,17 @@ _WHILE: Final = f"{round(1000 * SWITCH_SECONDS)}ms"
 
 
 def payload(key: bytes, order: Order) -> bytes:
-    """What a datagram carries to be understood by the table with this key."""
+    """The payload of a keepalive datagram, which the rules of the table with this key match."""
     return key + bytes((order,))
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """What `nft` lists: each rule as (chain, comment) in its order; chains as name, type, hook, priority and policy."""
+    """The table as nft lists it.
+
+    `rules`: (chain, comment), in order within a chain; `chains`: (name, type, hook, priority, policy); `sets`: (name,
+    type); `key`: from the rules' comments, None if there is none.
+    """
 
     rules: tuple[tuple[str, str], ...]
     chains: frozenset[tuple[str, str, str, int, str]]
@@ -57,15 +62,20 @@ class FoundTable:
 
     @property
     def usable(self) -> bool:
-        """Whether its chains and sets are as ours: then its rules can be replaced, and what is switched on stays on."""
+        """Whether chains and sets are as ours, so that rules can be replaced without emptying the sets."""
         wished = {(name, "filter", name, _RAW_PRIORITY, "accept") for name in _CHAINS}
         return self.chains == wished and self.sets >= set(_SETS.items())
 
 
 def wished_rules(network: HostNetwork, key: bytes) -> tuple[tuple[str, str, str], ...]:
-    """Each rule as (chain, text, comment), in order. The comment names the text, so that comparing it is enough."""
+    """Each rule as (chain, text, comment), in order. The comment ends in a CRC of the text: only comments are compared.
+
+    (nft lists rule texts in another form than it reads.)
+    """
     orders = [("output", text, f"topodns: order {order} of {key.hex()}") for order, text in _order_rules(network, key)]
-    matches = [(rule.hook.lower(), _match(rule), SKIP_CONNTRACK) for rule in rules(network) if rule.table is Table.RAW]
+    matches = [
+        (rule.hook.lower(), _match(rule), SKIP_CONNTRACK) for rule in rules(network) if rule.table is IptablesTable.RAW
+    ]
     return tuple(
         (chain, text, f"{comment} [{crc32(text.encode()):08x}]")
         for chain, text, comment in dict.fromkeys(orders + matches)
@@ -73,9 +83,9 @@ def wished_rules(network: HostNetwork, key: bytes) -> tuple[tuple[str, str, str]
 
 
 def table_text(network: HostNetwork, key: bytes, found: FoundTable | None) -> str:
-    """The input of `nft -f -` that makes the table what is wished, in one transaction; "" where it is that already.
+    """Input of `nft -f -` that brings the table to the desired state in one transaction; "" if it is there already.
 
-    What is switched on stays on, except where a table is found that cannot have been ours.
+    Addresses that are switched on stay on, unless the table found has other chains or sets than ours.
     """
     wished = wished_rules(network, key)
     if found is not None and found.usable and found.rules == _in_listed_order(wished):
@@ -94,18 +104,18 @@ def table_text(network: HostNetwork, key: bytes, found: FoundTable | None) -> st
 
 
 def trial_text(network: HostNetwork) -> str:
-    """The input of `nft -f -` that fails where the kernel lacks something of all this, and changes nothing."""
+    """Input of `nft -f -` that fails if nft or the kernel lacks a feature we need; it changes nothing."""
     text = table_text(network, bytes(KEY_LENGTH), None) + f"delete table {FAMILY} {TABLE}\n"
     return text.replace(f" {FAMILY} {TABLE}", f" {FAMILY} {TABLE}-trial")
 
 
 def switch_off_text() -> str:
-    """The input of `nft -f -` after which nothing is on. It fails where there is no table."""
+    """Input of `nft -f -` that switches all addresses off. It fails if there is no table."""
     return "".join(f"flush set {FAMILY} {TABLE} {name}\n" for name in _SETS)
 
 
 def removal_text() -> str:
-    """The input of `nft -f -` after which no table is there, whether one was or not."""
+    """Input of `nft -f -` that removes the table; it succeeds also if there is none."""
     return "\n".join(_removal()) + "\n"
 
 
@@ -114,7 +124,7 @@ def _removal() -> list[str]:
 
 
 def parse_table(listing: str) -> FoundTable:
-    """Read the output of `nft -j list table`. Raises ValueError for what is none."""
+    """Parse the output of `nft -j list table`. Raises ValueError, KeyError or TypeError if it is malformed."""
     parts = json.loads(listing)["nftables"]
     found = tuple((rule["chain"], rule.get("comment", "")) for rule in _of_kind(parts, "rule"))
     return FoundTable(
@@ -149,12 +159,12 @@ def _in_listed_order(wished: tuple[tuple[str, str, str], ...]) -> tuple[tuple[st
     return tuple(sorted(((chain, comment) for chain, _, comment in wished), key=lambda rule: rule[0]))
 
 
-def _match(rule: Rule) -> str:
-    """What leads here, for all addresses of its family that are on, or what an answer meets, on or off.
+def _match(rule: FirewallRule) -> str:
+    """The text of a NOTRACK rule: for queries to any address of its family that is on, or for replies, on or off.
 
-    What is not local (any more) stays with whoever else serves it. An answer to what came before the switch was thrown
-    would make an entry of conntrack the wrong way round, which for half a minute leads to us whoever asks from that
-    port.
+    Queries to an address that is not (or no longer) local are left to kube-proxy. Replies are untracked even while the
+    switch is off: a tracked reply to an untracked query would create a conntrack entry in the wrong direction, which
+    for 30 seconds would send queries from that client port to us.
     """
     family, listen = ("ip", "@listen4") if isinstance(rule.address, IPv4Address) else ("ip6", "@listen6")
     if rule.to:
@@ -163,7 +173,9 @@ def _match(rule: Rule) -> str:
 
 
 def _order_rules(network: HostNetwork, key: bytes) -> list[tuple[int, str]]:
-    """What our own datagrams meet. A drop in the output hook is EPERM to the sender: the receipt."""
+    """The rules for our keepalive datagrams, as (order, text). A drop in the output hook is EPERM for the sender, which
+    serves as the acknowledgement.
+    """
 
     def order_match(order: Order) -> str:
         return f"udp dport {network.port} udp length 16 @th,64,64 0x{payload(key, order).hex()}"

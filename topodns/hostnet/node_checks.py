@@ -1,4 +1,4 @@
-"""What on a node changes what a node cache can do there, each in one line for the log (pure but for `look`)."""
+"""Conditions of a node that limit a node cache (IPVS, Cilium, policy drop), a log line each. Pure but for `look`."""
 
 import json
 import socket
@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, Final
 
-from topodns.edge.host_network.programs import find_program, run
+from topodns.hostnet.commands import find_program, run
 
 _IPVS: Final = (
     "kube-proxy is in IPVS mode here (kube-ipvs0 is there): it holds the cluster DNS address itself, so only an address"
@@ -24,7 +24,7 @@ _DROPS: Final = (
 
 
 def notices(link_names: Collection[str], dropping: Collection[str]) -> tuple[str, ...]:
-    """`dropping` names chains of nftables that drop by default on the way in or out."""
+    """The log lines. `link_names`: the node's links; `dropping`: nftables input or output chains with policy drop."""
     found = [_IPVS] if "kube-ipvs0" in link_names else []
     cilium = next((name for name in ("cilium_host", "cilium_net") if name in link_names), None)
     if cilium is not None:
@@ -33,9 +33,9 @@ def notices(link_names: Collection[str], dropping: Collection[str]) -> tuple[str
 
 
 def dropping_chains(listing: str) -> tuple[str, ...]:
-    """From `nft -j list chains`: those that drop by default on the way in or out, but for those of iptables.
+    """From `nft -j list chains`: the input and output chains with policy drop, except those of iptables.
 
-    Those are left out since what they drop is accepted with iptables. Raises ValueError for what is no such listing.
+    iptables chains are left out because we add ACCEPT rules there. Raises ValueError or KeyError if malformed.
     """
     parts: list[dict[str, Any]] = json.loads(listing)["nftables"]
     chains = [part["chain"] for part in parts if "chain" in part]
@@ -51,7 +51,7 @@ def _of_iptables(chain: dict[str, Any]) -> bool:
 
 
 def look() -> tuple[str, ...]:
-    """What there is to say about this node."""
+    """The log lines for this node. Runs nft, so it blocks."""
     dropping: tuple[str, ...] = ()
     if nft := find_program("nft"):
         listed = run((nft, "-j", "list", "chains"))

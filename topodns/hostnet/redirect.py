@@ -1,7 +1,7 @@
-"""The rules that pull DNS to us, in the firewall that is used, and the switch that they are.
+"""The redirect of DNS traffic to this process ("switch"), for nftables, iptables or no firewall.
 
-A switch that is not renewed for SWITCH_SECONDS is off, and the cluster DNS behind the same address is asked instead.
-What is named `ensure_` or `remove` runs programs and waits for them; everything else never waits.
+The redirect lapses unless it is renewed within SWITCH_SECONDS; clients then reach the cluster DNS behind the same
+address. `ensure_*`, `release` and `remove` run programs and block; all other methods never block.
 """
 
 import errno
@@ -12,50 +12,51 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from topodns.edge.host_network import iptables, nftables
-from topodns.edge.host_network.beat import Beat
-from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.plan import HostNetwork
-from topodns.edge.host_network.programs import find_program
-from topodns.edge.host_network.supervisor import EXPIRE, LEAVE, RENEW, SILENCE
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet import iptables, nftables
+from topodns.hostnet.commands import ErrorKind, HostNetworkError, find_program
+from topodns.hostnet.nftables import Beat
+from topodns.hostnet.rules import Firewall, HostNetwork
+from topodns.hostnet.watchdog import EXPIRE, LEAVE, RENEW, SILENCE
 
 log = logging.getLogger(__name__)
 
 
-class Switch(Protocol):
-    """The rules of one firewall."""
+class Redirect(Protocol):
+    """The redirect rules of one firewall."""
 
     def renew(self) -> bool:
-        """On for all listen addresses, for a while. Returns whether the rules are there, as far as can be told."""
+        """Redirect all listen addresses for a while. Returns whether the rules exist, as far as is known."""
 
     def expire(self) -> bool:
-        """Off for all, now."""
+        """Stop redirecting all listen addresses now. Returns whether the rules exist, as far as is known."""
 
     def present(self) -> bool:
-        """Whether the rules are there, as far as can be told at once."""
+        """Whether the rules exist, as far as is known without running a program."""
 
     def ensure_rules(self) -> bool:
-        """Make the rules what is wished. Returns whether anything had to be done. Raises HostNetworkError."""
+        """Bring the rules to the desired state. Returns whether they had to be repaired. Raises HostNetworkError."""
 
     def ensure_beside(self) -> bool:
-        """The same for what is no part of the switch: that DNS is accepted, and nothing old is left behind."""
+        """The same for rules beside the redirect: accept DNS in the filter table, remove leftovers of other firewalls.
+
+        Raises HostNetworkError.
+        """
 
     def hand_over(self) -> None:
-        """Another instance renews from now on: nothing is switched off when this one ends."""
+        """Leave the redirect to another instance, which renews it from now on; it stays on when this process ends."""
 
     def close(self) -> None:
-        """No more calls will come."""
+        """Close sockets. Only `remove` may follow."""
 
     def release(self) -> list[str]:
-        """Off for good, while answers are still on their way; `remove` comes next. Returns what failed."""
+        """Stop the redirect for good; replies in flight still leave. Call `remove` next. Returns failures."""
 
     def remove(self, deadline: float) -> list[str]:
-        """Take everything away, the switch first, until `deadline` (time.monotonic). Returns what was left behind."""
+        """Remove all rules, the redirect first, until `deadline` (time.monotonic). Returns leftovers, a line each."""
 
 
 def choose_firewall(network: HostNetwork) -> Firewall:
-    """What `network.firewall` comes to on this machine; runs programs. Raises HostNetworkError where it has none."""
+    """The firewall to use here by `network.firewall`; runs programs. Raises HostNetworkError if it does not work."""
     match network.firewall:
         case Firewall.AUTO:
             if nftables.nftables_works(network):
@@ -71,10 +72,10 @@ def choose_firewall(network: HostNetwork) -> Firewall:
     return network.firewall
 
 
-def make_switch(network: HostNetwork, firewall: Firewall, heartbeat: int | None, beside: bool = False) -> Switch:
-    """The switch of a chosen firewall; may run programs. Raises HostNetworkError.
+def make_switch(network: HostNetwork, firewall: Firewall, heartbeat: int | None, beside: bool = False) -> Redirect:
+    """The redirect for a chosen firewall; may run programs. Raises HostNetworkError.
 
-    `heartbeat` is the pipe to a supervisor, which only iptables needs. `beside`: another instance holds it on now.
+    `heartbeat`: pipe to the watchdog, which only iptables needs. `beside`: another instance keeps the redirect on now.
     """
     if firewall is Firewall.NFTABLES:
         return NftablesSwitch(network)
@@ -84,13 +85,13 @@ def make_switch(network: HostNetwork, firewall: Firewall, heartbeat: int | None,
 
 
 class NftablesSwitch:
-    """The kernel forgets what is not renewed."""
+    """Redirect by nftables: the kernel lets the set elements expire unless keepalive datagrams renew them."""
 
     def __init__(self, network: HostNetwork) -> None:
         self._network = network
         self._key = b""
         self._beat: Beat | None = None
-        self._tools: Sequence[iptables.Tools] = ()  # none where this machine does without
+        self._tools: Sequence[iptables.Tools] = ()  # none if iptables is not installed
         with suppress(HostNetworkError):
             self._tools = iptables.find_all_tools(network)
 
@@ -115,7 +116,7 @@ class NftablesSwitch:
         return iptables.ensure_accepted(self._network, self._tools)
 
     def hand_over(self) -> None:
-        """The other one found the key in the table."""
+        """Do nothing: the other instance has the key from the table."""
 
     def close(self) -> None:
         if self._beat is not None:
@@ -124,9 +125,9 @@ class NftablesSwitch:
 
     def release(self) -> list[str]:
         if not self.expire():
-            return []  # the rules are not there, so nothing leads here
+            return []  # the rules do not exist, so nothing is redirected
         try:
-            nftables.switch_off()  # what expires does so in a moment, and sockets may be closed before
+            nftables.switch_off()  # elements take 20 ms to expire, and sockets may be closed before
         except HostNetworkError as problem:
             return [problem.text]
         return []
@@ -136,20 +137,22 @@ class NftablesSwitch:
         left: list[str] = []
         try:
             nftables.remove_table()
-        except HostNetworkError as problem:  # nothing renews it any more, so it lets go of the traffic all the same
+        except HostNetworkError as problem:  # nothing renews the elements any more, so they expire all the same
             left.append(problem.text)
         return left + iptables.remove_chains(self._network, self._tools, deadline)
 
 
 class IptablesSwitch:
-    """A supervisor throws it when nothing is heard, where there is one; without, nobody does when this process dies."""
+    """Redirect by iptables: the watchdog switches it off when keepalives stop. Without a watchdog it stays on when this
+    process dies.
+    """
 
     def __init__(self, network: HostNetwork, heartbeat: int | None, beside: bool) -> None:
         self._network, self._heartbeat = network, heartbeat
         self._tools = iptables.find_all_tools(network)
-        # What the other one holds on stays on until it is ours to renew.
+        # A redirect that another instance keeps on stays on until our first renewal is due.
         self._renewed: float | None = time.monotonic() if beside else None
-        self._position = False  # as it was set last by ourselves
+        self._position = False  # on or off, as set last by this process
         if heartbeat is not None:
             os.set_blocking(heartbeat, False)
             os.set_inheritable(heartbeat, False)
@@ -170,29 +173,28 @@ class IptablesSwitch:
     def ensure_rules(self) -> bool:
         before, self._position = self._position, self._wished()
         changed = iptables.ensure_switch(self._network, self._tools, self._position)
-        return changed and before == self._position  # throwing the switch is no repair
+        return changed and before == self._position  # switching on or off is no repair
 
     def ensure_beside(self) -> bool:
-        if find_program("nft") is not None:
-            with suppress(HostNetworkError):  # it was not used last time either, or it expired long ago
-                if nftables.read_table() is not None:
-                    nftables.remove_table()
+        _remove_unused_table()
         return iptables.ensure_accepted(self._network, self._tools)
 
     def hand_over(self) -> None:
         self._say(LEAVE)
 
     def close(self) -> None:
-        """The supervisor hears the end of this process."""
+        """Do nothing: the watchdog notices the end of this process."""
 
     def release(self) -> list[str]:
         failed = iptables.switch_off(self._network, self._tools)
-        self._say(LEAVE)  # only now: until then a supervisor has to do it where this process cannot any more
+        self._say(LEAVE)  # only now: if this process had died before, the watchdog would have had to switch off
         return failed
 
     def remove(self, deadline: float) -> list[str]:
         self._say(LEAVE)
-        return iptables.remove_chains(self._network, self._tools, deadline)
+        left = iptables.remove_chains(self._network, self._tools, deadline)
+        _remove_unused_table()
+        return left
 
     def _wished(self) -> bool:
         return self._renewed is not None and time.monotonic() - self._renewed < SILENCE
@@ -203,15 +205,23 @@ class IptablesSwitch:
         try:
             os.write(self._heartbeat, octet)
         except OSError as problem:
-            if problem.errno != errno.EAGAIN:  # a full pipe is a supervisor that has enough to read
+            if problem.errno != errno.EAGAIN:  # EAGAIN: the pipe is full, so the watchdog has unread keepalives
                 self._heartbeat = None
                 log.error(
                     "the supervisor is gone: when this process dies, its rules will stay until it is started anew"
                 )
 
 
+def _remove_unused_table() -> None:
+    """Remove the nftables table of an earlier process that used nftables; its redirect has expired long ago."""
+    if find_program("nft") is not None:
+        with suppress(HostNetworkError):
+            if nftables.read_table() is not None:
+                nftables.remove_table()
+
+
 class NoSwitch:
-    """`-firewall none`: whoever set the rules answers for them."""
+    """No redirect (`-firewall none`): the rules, if any, are managed outside this program."""
 
     def renew(self) -> bool:
         return True
@@ -229,10 +239,10 @@ class NoSwitch:
         return False
 
     def hand_over(self) -> None:
-        """Nothing is."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no socket is open."""
 
     def release(self) -> list[str]:
         return []

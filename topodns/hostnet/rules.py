@@ -1,18 +1,37 @@
-"""What a node cache wishes of its node's network, as values. Pure.
+"""The desired state of a node's network, as values. Pure.
 
-The rules are those of NodeLocal DNSCache: twelve for each listen address. Where kube-proxy stands behind an address
-too, NOTRACK is what decides between the two: an untracked packet meets no NAT, and is delivered here.
+The rules are those of NodeLocal DNSCache: twelve for each listen address. If kube-proxy serves the same address,
+NOTRACK decides between the two: an untracked packet passes no NAT, so it is delivered here.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
-from topodns.settings.node_cache import Firewall, IPAddress
+from topodns.netlink.route import IPAddress
 
-SWITCH_SECONDS: Final = 1.8  # a switch that is not renewed for so long is off: a pod has its answer within 2
-RENEWAL_INTERVAL: Final = 0.5  # seconds; how often whoever asks itself is expected to renew
+
+class Firewall(StrEnum):
+    """The program that keeps packets out of conntrack; the values are those of `-firewall`."""
+
+    AUTO = "auto"  # nftables where `nft` works, else iptables
+    NFTABLES = "nftables"
+    IPTABLES = "iptables"
+    NONE = "none"  # also what -setupiptables=false means
+
+
+class NetworkAction(Enum):
+    """The action that the command line selects."""
+
+    SERVE = "serve"
+    HELP = "help"
+    VERSION = "version"
+    PLUGINS = "plugins"
+
+
+SWITCH_SECONDS: Final = 1.8  # lifetime of the redirect without renewal, so that a Pod gets its reply within 2 seconds
+RENEWAL_INTERVAL: Final = 0.5  # seconds between renewals, one after each successful self-probe
 
 # The comments of NodeLocal DNSCache, which dashboards and runbooks look for.
 SKIP_CONNTRACK: Final = "NodeLocal DNS Cache: skip conntrack"
@@ -21,7 +40,7 @@ ALLOW_DNS: Final = "NodeLocal DNS Cache: allow DNS traffic"
 
 @dataclass(frozen=True, slots=True)
 class HostNetwork:
-    """What is asked for. The addresses may be of both families; `port` is that of DNS, over UDP and TCP."""
+    """The settings of the node's network. The addresses may be of both families; `port` is for DNS over UDP and TCP."""
 
     local_addresses: tuple[IPAddress, ...]
     port: int = 53
@@ -29,11 +48,11 @@ class HostNetwork:
     interface: str = "nodelocaldns"
     setup_interface: bool = True
     firewall: Firewall = Firewall.AUTO
-    sync_interval: float = 60.0  # seconds between two looks at everything; longer than a few is as a few
+    sync_interval: float = 60.0  # seconds between two full comparisons; capped at `reconciler.TICK`
 
 
-class Table(StrEnum):
-    """A table of iptables. RAW is the switch; FILTER only matters where the node drops what nobody accepts."""
+class IptablesTable(StrEnum):
+    """An iptables table. RAW redirects queries here; FILTER only matters if the node drops packets by default."""
 
     RAW = "raw"
     FILTER = "filter"
@@ -45,10 +64,10 @@ class Hook(StrEnum):
     OUTPUT = "OUTPUT"
 
 
-class Rule(NamedTuple):
-    """One rule: packets `to` this address and port, or from them."""
+class FirewallRule(NamedTuple):
+    """One rule: for packets `to` this address and port, or from them."""
 
-    table: Table
+    table: IptablesTable
     hook: Hook
     protocol: str  # "udp" or "tcp"
     to: bool
@@ -56,21 +75,21 @@ class Rule(NamedTuple):
     port: int
 
 
-def rules(network: HostNetwork) -> tuple[Rule, ...]:
+def rules(network: HostNetwork) -> tuple[FirewallRule, ...]:
     """All rules: for each address the twelve of NodeLocal DNSCache, in its order."""
     return tuple(rule for address in network.local_addresses for rule in _rules_of(address, network))
 
 
-def _rules_of(address: IPAddress, network: HostNetwork) -> Iterator[Rule]:
+def _rules_of(address: IPAddress, network: HostNetwork) -> Iterator[FirewallRule]:
     port = network.port
     for table, hook, to in (
-        (Table.RAW, Hook.PREROUTING, True),
-        (Table.FILTER, Hook.INPUT, True),
-        (Table.RAW, Hook.OUTPUT, False),
-        (Table.FILTER, Hook.OUTPUT, False),
-        (Table.RAW, Hook.OUTPUT, True),  # clients in the node's own network
+        (IptablesTable.RAW, Hook.PREROUTING, True),
+        (IptablesTable.FILTER, Hook.INPUT, True),
+        (IptablesTable.RAW, Hook.OUTPUT, False),
+        (IptablesTable.FILTER, Hook.OUTPUT, False),
+        (IptablesTable.RAW, Hook.OUTPUT, True),  # clients in the node's own network
     ):
         for protocol in ("tcp", "udp"):
-            yield Rule(table, hook, protocol, to, address, port)
+            yield FirewallRule(table, hook, protocol, to, address, port)
     for to in (True, False):  # kubelet's probes
-        yield Rule(Table.RAW, Hook.OUTPUT, "tcp", to, address, network.health_port)
+        yield FirewallRule(IptablesTable.RAW, Hook.OUTPUT, "tcp", to, address, network.health_port)

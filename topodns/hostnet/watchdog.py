@@ -1,9 +1,8 @@
-"""A process of its own that throws the switch of iptables, which cannot forget by itself: off when the node cache dies
-or says nothing for SILENCE, on again when it speaks.
+"""The watchdog process for iptables, whose rules do not expire: it switches the redirect off when the node cache dies
+or sends no keepalive for SILENCE seconds, and on again at the next keepalive.
 
-Run as a script by `supervised`, with a bare interpreter: it imports next to nothing, since it stays for as long as the
-node cache does, whose parent it is. All signals go on to the node cache, and its exit status becomes that of this
-process.
+`watchdog_launch` runs it as a script in a bare interpreter. It is the parent of the node cache and lives as long, so it
+imports as little as possible to save memory. It forwards signals to the node cache and exits with its exit status.
 """
 
 import os
@@ -15,28 +14,28 @@ import time
 SILENCE = 1.0  # seconds
 HEARTBEAT_VARIABLE = "TOPODNS_HEARTBEAT_FD"
 
-# What the node cache says, an octet each
+# Messages of the node cache over the keepalive pipe, an octet each
 RENEW = b"+"
 EXPIRE = b"-"
-LEAVE = b"!"  # it takes its rules away itself, or leaves them to another instance: nothing is thrown any more
+LEAVE = b"!"  # the node cache removes its rules itself or hands them to another instance: the watchdog does no more
 
 _PATIENCE = 2.0  # seconds for one run of a program
-_LAST_TRIES = 5.0  # seconds of trying to throw the switch for a node cache that is gone
+_LAST_TRIES = 5.0  # seconds for switching off after the node cache has ended
 _RETRY = 0.2  # seconds
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Supervision:
-    """What the switch should be, decided from what is heard. Pure: time, in seconds, is an argument."""
+    """Decides from the keepalives whether the redirect should be on. Pure: time, in seconds, is an argument."""
 
     def __init__(self, position: bool | None) -> None:
-        """`position` is what the switch is at the start; None: unknown."""
+        """`position`: whether the redirect is on at the start; None: unknown."""
         self._position = position
-        self._heard: float | None = None  # when a renewal was heard last; None: switched off
+        self._heard: float | None = None  # time of the last RENEW; None: should be off
         self._left = False
 
     def hear(self, said: bytes, now: float) -> None:
-        """Octets of the node cache, in their order."""
+        """Take the node cache's messages, in order; the last RENEW or EXPIRE counts."""
         self._left = self._left or LEAVE in said
         if said.rfind(RENEW) > said.rfind(EXPIRE):
             self._heard = now
@@ -44,33 +43,33 @@ class Supervision:
             self._heard = None
 
     def end(self) -> None:
-        """It says nothing any more."""
+        """Note that the pipe is closed or the node cache has ended."""
         self._heard = None
 
     def due(self, now: float) -> bool | None:
-        """The position that the switch has to be thrown to; None: it is right."""
+        """The position to switch the redirect to (True: on); None if nothing has to change."""
         wished = self._heard is not None and now - self._heard < SILENCE
         return None if self._left or wished == self._position else wished
 
     def threw(self, position: bool) -> None:
-        """It is done."""
+        """Note that the redirect was switched to `position`."""
         self._position = position
 
     def patience(self, now: float) -> float | None:
-        """Seconds until something may be due with nothing heard; None: never."""
+        """Seconds until `due` may change without a further message; None: never."""
         if self.due(now) is not None:
             return _RETRY
         return None if self._heard is None or not self._position else max(0.0, self._heard + SILENCE - now)
 
 
-class Switch:
-    """Throws it, with iptables-restore: every program with its own input for each position."""
+class RedirectSwitch:
+    """Switches the redirect with iptables-restore: each program has its own input for on and for off."""
 
     def __init__(self, programs: list[tuple[str, bytes, bytes]]) -> None:
         self._programs = programs  # path, input for on, input for off
 
     def throw(self, position: bool) -> bool:
-        """Returns whether that succeeded for all. Off goes past the lock of iptables where it cannot be had."""
+        """Switch on or off. Returns whether all programs succeeded. Off is retried without the xtables lock."""
         locked = False
         succeeded = True
         for path, on, off in self._programs:
@@ -100,7 +99,7 @@ def _run(path: str, text: bytes, extra: dict[str, str]) -> bool:
 
 
 class Child:
-    """The node cache: started, heard, sent signals, and waited for."""
+    """The node cache as a child process: start it, read its keepalives, forward signals, reap it."""
 
     def __init__(self, command: list[str]) -> None:
         self.heartbeat, given = os.pipe()
@@ -114,13 +113,14 @@ class Child:
         environment = {**os.environ, HEARTBEAT_VARIABLE: str(given)}
         self._pid = os.posix_spawn(command[0], command, environment, setsigdef=_FORWARDED)
         os.close(given)
-        for number in _FORWARDED:
-            signal.signal(number, self._forward)
         self.status: int | None = None
         self._speaks = True
+        for number in _FORWARDED:
+            signal.signal(number, self._forward)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)  # the child inherited the mask (`held_signals`)
 
     def listen(self, patience: float | None) -> bytes | None:
-        """Wait for what it says, for its end or for the time. None: it has said its last."""
+        """Wait for messages, the child's end or `patience` seconds. Returns b"" for no message, None at end of file."""
         ends = [self._wakes, self.heartbeat] if self._speaks else [self._wakes]
         ready, _, _ = select.select(ends, (), (), patience)
         if self._wakes in ready:
@@ -133,7 +133,7 @@ class Child:
         return said or None
 
     def _reap(self) -> None:
-        """Everybody's end is awaited: in a container this is process 1."""
+        """Reap all ended child processes: in a container this is process 1."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -150,11 +150,14 @@ class Child:
 
 
 def _note(number: int, frame: object) -> None:
-    """Only so that the wake-up descriptor is written."""
+    """Do nothing: with a Python handler, SIGCHLD writes to the wake-up descriptor."""
 
 
-def supervise(supervision: Supervision, switch: Switch, child: Child) -> int:
-    """Returns the exit status, when the child has ended and the switch is right."""
+def supervise(supervision: Supervision, switch: RedirectSwitch, child: Child) -> int:
+    """Run until the child has ended and the redirect is off (or after _LAST_TRIES seconds). Returns the exit status.
+
+    A child killed by signal N gives 128 + N.
+    """
     deadline: float | None = None
     while True:
         now = time.monotonic()
@@ -174,14 +177,14 @@ def supervise(supervision: Supervision, switch: Switch, child: Child) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Arguments: the descriptor of what `supervised.write_orders` wrote, then the node cache's command."""
+    """Arguments: a descriptor with the output of `watchdog_launch.write_orders`, then the node cache's command."""
     with open(int(arguments[0]), "rb") as orders:
         first, *fields = orders.read().split(b"\0")
     programs = [
         (os.fsdecode(path), on, off) for path, on, off in zip(fields[::3], fields[1::3], fields[2::3], strict=True)
     ]
     supervision = Supervision(None if first == b"unknown" else False)
-    return supervise(supervision, Switch(programs), Child(arguments[1:]))
+    return supervise(supervision, RedirectSwitch(programs), Child(arguments[1:]))
 
 
 if __name__ == "__main__":

@@ -1,43 +1,46 @@
-"""Puts this process under a `supervisor`, where the firewall is iptables."""
+"""Restarts the node cache as the child of a watchdog process, for iptables only."""
 
 import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from topodns.edge.host_network import supervisor
-from topodns.edge.host_network.iptables import Tools, find_all_tools
-from topodns.edge.host_network.iptables_text import switch_text
-from topodns.edge.host_network.plan import HostNetwork
-from topodns.edge.host_network.presence import others_serve
+from topodns.hostnet import watchdog as supervisor
+from topodns.hostnet.instances import others_serve
+from topodns.hostnet.iptables import Tools, find_all_tools, has_chains
+from topodns.hostnet.iptables_ruleset import switch_text
+from topodns.hostnet.rules import HostNetwork
 
 
 def run_supervised(network: HostNetwork, command: Sequence[str]) -> NoReturn:
-    """Become the supervisor of `command`, which is started anew: an absolute path, and arguments.
+    """Replace this process (execv) by the watchdog, which starts `command`: an absolute path and arguments.
 
-    It finds its pipe to the supervisor with `heartbeat_fd`. Call it early: nothing of this process stays but its id.
-    Raises HostNetworkError where there is no iptables.
+    The command gets its keepalive pipe from `heartbeat_fd`. Call this early: only the process id is kept. Raises
+    HostNetworkError if there is no iptables.
     """
-    orders = write_orders(network, find_all_tools(network), alone=not others_serve(network.interface))
-    given = os.memfd_create("orders", flags=0)  # to be inherited
+    tools = find_all_tools(network)
+    left_behind = any(map(has_chains, tools)) and not others_serve(network.interface)
+    orders = write_orders(network, tools, left_behind)
+    given = os.memfd_create("orders", flags=0)  # no MFD_CLOEXEC: the watchdog inherits it
     os.write(given, orders)
     os.lseek(given, 0, os.SEEK_SET)
-    # -I -S: without site-packages and their start-up files, which double its memory.
+    # -I -S: without site-packages and their .pth files, which would double its memory.
     os.execv(sys.executable, (sys.executable, "-I", "-S", supervisor.__file__, str(given), *command))
 
 
 def heartbeat_fd() -> int | None:
-    """The descriptor to give the keeper; None where no supervisor listens."""
+    """The keepalive pipe for `HostNetworkKeeper`; None if this process has no watchdog."""
     number = os.environ.get(supervisor.HEARTBEAT_VARIABLE, "")
     return int(number) if number.isdecimal() else None
 
 
-def write_orders(network: HostNetwork, tools: Sequence[Tools], alone: bool) -> bytes:
-    """What the supervisor reads: the position of the switch at its start, then program, on, off for each IP version.
+def write_orders(network: HostNetwork, tools: Sequence[Tools], left_behind: bool) -> bytes:
+    """The watchdog's input, NUL-separated: "unknown" or "off" for the redirect at its start, then for each IP version
+    the path of iptables-restore and its input for on and for off.
 
-    `alone` says that no other instance uses the rules: what a dead one left behind is switched off.
+    `left_behind`: there are rules of a dead instance and no other instance uses them, so they are switched off.
     """
-    fields = ["unknown" if alone else "off"]
+    fields = ["unknown" if left_behind else "off"]
     for each in tools:
         fields += [each.restore, *(switch_text(network, each.version, on) for on in (True, False))]
     return "\0".join(fields).encode()

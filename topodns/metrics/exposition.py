@@ -1,4 +1,4 @@
-"""Prometheus's text format 0.0.4, line by line: what a family is called, and its samples. Pure.
+"""Writes metric families in Prometheus's text format 0.0.4, line by line. Pure.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/
 """
@@ -17,18 +17,16 @@ _ESCAPED_VALUE: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 def gauge(name: str, documentation: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Iterator[str]:
-    """The lines of a family whose values go up and down. A row: the values of `labels`, in their order, and its own."""
+    """The lines of a gauge. A row: the values of `labels`, in their order, and the sample's value."""
     yield from _head(name, documentation, "gauge")
-    for values, value in rows:
-        yield _sample(name, zip(labels, values, strict=True), value)
+    yield from _samples(name, labels, rows)
 
 
 def counter(name: str, documentation: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Iterator[str]:
-    """The same of one that only grows; `name` is without its `_total`."""
+    """The lines of a counter; `name` without `_total`. Rows as of `gauge`."""
     name = f"{name}_total"
     yield from _head(name, documentation, "counter")
-    for values, value in rows:
-        yield _sample(name, zip(labels, values, strict=True), value)
+    yield from _samples(name, labels, rows)
 
 
 def histogram(
@@ -38,16 +36,19 @@ def histogram(
     bounds: Sequence[float],
     rows: Iterable[tuple[Labels, Sequence[float], float]],
 ) -> Iterator[str]:
-    """The same of histograms: label values, the counts per bucket, the last one beyond all `bounds`, and the sum."""
+    """The lines of a histogram. A row: label values, counts per bucket (the last is +Inf; not cumulative), the sum."""
     yield from _head(name, documentation, "histogram")
-    edges = [*(f"{bound:g}" for bound in bounds), "+Inf"]  # as Go prints them: 100, not 100.0
+    edges = [*(f"{bound:g}" for bound in bounds), "+Inf"]  # in Go's format: 100, not 100.0
+    bucket_labels = (*labels, "le")
     for values, slots, total in rows:
-        named = list(zip(labels, values, strict=True))
         counts = list(accumulate(slots))
-        for edge, count in zip(edges, counts, strict=True):
-            yield _sample(f"{name}_bucket", [*named, ("le", edge)], count)
-        yield _sample(f"{name}_count", named, counts[-1])
-        yield _sample(f"{name}_sum", named, total)
+        yield from _samples(
+            f"{name}_bucket",
+            bucket_labels,
+            (((*values, edge), count) for edge, count in zip(edges, counts, strict=True)),
+        )
+        yield from _samples(f"{name}_count", labels, [(values, counts[-1])])
+        yield from _samples(f"{name}_sum", labels, [(values, total)])
 
 
 def _head(name: str, documentation: str, kind: Literal["gauge", "counter", "histogram"]) -> Iterator[str]:
@@ -55,13 +56,18 @@ def _head(name: str, documentation: str, kind: Literal["gauge", "counter", "hist
     yield f"# TYPE {name} {kind}\n"
 
 
-def _sample(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
-    inside = ",".join(f'{label}="{text.translate(_ESCAPED_VALUE)}"' for label, text in sorted(labels))
-    return f"{name}{{{inside}}} {_number(value)}\n" if inside else f"{name} {_number(value)}\n"
+def _samples(name: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Iterator[str]:
+    """Sample lines with labels sorted by name."""
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    for values, value in rows:
+        if len(values) != len(labels):
+            raise ValueError(f"{name} has {len(labels)} labels, found the values {values}")
+        inside = ",".join([f'{labels[at]}="{values[at].translate(_ESCAPED_VALUE)}"' for at in order])
+        yield f"{name}{{{inside}}} {_number(value)}\n" if inside else f"{name} {_number(value)}\n"
 
 
 def _number(value: float) -> str:
-    """As Go reads it."""
+    """A number in Go's syntax."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return "NaN" if math.isnan(value) else repr(float(value))

@@ -1,20 +1,20 @@
-"""What Linux says of this process, under the names that every Prometheus client gives it."""
+"""Process metrics from /proc, under the names of Prometheus's client libraries (`process_*`)."""
 
 import os
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from topodns.edge.exposition import counter, gauge
+from topodns.metrics.exposition import counter, gauge
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-# Fields of /proc/PID/stat behind the command's name (proc_pid_stat(5)), from 0.
+# Indexes of fields in /proc/PID/stat after the command's name (proc_pid_stat(5)).
 _USER, _SYSTEM, _STARTED, _VIRTUAL, _RESIDENT = 11, 12, 19, 20, 21
 
 
 def process_lines() -> Iterator[str]:
-    """Lines of an exposition; none of what /proc does not tell."""
+    """Exposition lines, without the metrics that /proc does not provide."""
     for figures in (_of_stat, _of_files):
         try:
             yield from list(figures())
@@ -43,7 +43,7 @@ def _of_files() -> Iterator[str]:
 
 
 def _booted() -> float:
-    """In seconds since the epoch."""
+    """Boot time of the machine in seconds since the epoch."""
     with open("/proc/stat", "rb") as file:
         return next(float(line.split()[1]) for line in file if line.startswith(b"btime "))
 

@@ -1,4 +1,4 @@
-"""Asks a running server's admin address: the other end of `admin_http`."""
+"""HTTP client for the admin endpoints of a running server (see `http_server`)."""
 
 import http.client
 import urllib.error
@@ -10,7 +10,7 @@ TIMEOUT = 5.0  # seconds
 
 
 class AdminError(Exception):
-    """The server could not be asked, or refused; says why."""
+    """The server could not be reached, or refused the request; the text gives the reason."""
 
 
 def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Time for those who may not know a loop: the `Timers` of `resolve.course` on whatever loop is running."""
+"""The `Timers` of `query.deferred`, on the running event loop, for code that must not import asyncio."""
 
 import asyncio
 import time
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 class LoopTimers:
-    """Made before there is a loop, used when there is one."""
+    """Timers that may be constructed before the loop runs."""
 
-    time = staticmethod(time.monotonic)  # the function itself: it is asked several times for each query
+    time = staticmethod(time.monotonic)  # without a wrapper: it is called several times for each query
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(delay, callback)

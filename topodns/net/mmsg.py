@@ -1,8 +1,8 @@
-"""Datagrams by the batch: recvmmsg and sendmmsg of libc through ctypes, recvmsg and sendmsg where libc lacks them.
+"""Batched UDP I/O: recvmmsg and sendmmsg of libc through ctypes, or recvmsg and sendmsg if libc lacks them.
 
-Knows sockets and memory, nothing of DNS. A batch is a row of slots in one piece of memory: slot i holds a datagram
-that was received and who sent it, and the reply is written over the datagram. So the sender's address, the address
-that was asked and the message id are in place for sending without being touched.
+No DNS in here. A batch is a row of slots in one block of memory: slot i holds a received datagram and its sender's
+address, and the reply overwrites the datagram. So the client's address, the destination address of the query and the
+message id are in place for sending without being copied.
 """
 
 import ctypes
@@ -16,35 +16,35 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-SLOTS: Final = 64  # datagrams per wake-up: more would keep TCP and the watches waiting
-DATAGRAM: Final = 4096  # octets read of a datagram, and room for a reply; what is larger is dropped
+SLOTS: Final = 64  # datagrams per wake-up: more would delay TCP and the watch streams
+DATAGRAM: Final = 4096  # octets of a slot, for a datagram or a reply; larger ones are dropped
 
 # A slot is the peer's sockaddr, the control message, the datagram, and a gap.
 _CONTROL: Final = 32
 _DATA: Final = 128
-# An odd number of cache lines: at a stride of a power of two, all slots would compete for the same few of them.
+# An odd number of cache lines: with a power of two, all slots would map to the same few sets of the CPU cache.
 _STRIDE: Final = 67 * 64
 _PORT: Final = 2  # in sockaddr_in and sockaddr_in6 alike
 
 _IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
-_INTERFACE_V4: Final = 16  # where struct in_pktinfo has its ipi_ifindex, from the start of the control message
-_INTERFACE_V6: Final = 32  # and struct in6_pktinfo its ipi6_ifindex
+_INTERFACE_V4: Final = 16  # offset of ipi_ifindex (struct in_pktinfo) in the control message
+_INTERFACE_V6: Final = 32  # offset of ipi6_ifindex (struct in6_pktinfo)
 _FULL: Final = frozenset({errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM})
 
 
 @dataclass(slots=True)
 class DatagramCounts:
-    """What one socket has seen since it was opened."""
+    """Counters of one socket since it was opened, in datagrams."""
 
-    received: int = 0  # all, also those dropped
+    received: int = 0  # all, dropped ones included
     dropped_oversize: int = 0  # more than DATAGRAM octets
-    dropped_port_zero: int = 0  # from a port that cannot be answered (CVE-2024-2169)
-    dropped_full: int = 0  # replies that found the send buffer full
-    failed_sends: int = 0  # replies that the kernel refused otherwise: no route, a firewall
+    dropped_port_zero: int = 0  # from source port 0, to which no reply can be sent (CVE-2024-2169)
+    dropped_full: int = 0  # replies lost because the send buffer was full
+    failed_sends: int = 0  # replies that the kernel refused for another reason: no route, a firewall
 
 
 class _Slots(ABC):
-    """The memory of a batch and what is where in it, for sockets of one family."""
+    """The memory of a batch and its layout, for a socket of either address family."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -67,14 +67,14 @@ class _Slots(ABC):
 
     @abstractmethod
     def send(self, lengths: Sequence[int]) -> None:
-        """Send the first `lengths[i]` octets of slot i to whom its datagram came from; nothing where that is 0."""
+        """Send the first `lengths[i]` octets of slot i to the sender of its datagram; nothing if the length is 0."""
 
     @abstractmethod
     def peer(self, slot: int) -> object:
-        """Who sent what is in this slot, and which of our addresses was asked: for `send_to`, at any later time."""
+        """The sender and destination address of the datagram in this slot: for `send_to`, at any later time."""
 
     def send_to(self, replies: Sequence[tuple[object, bytes]]) -> None:
-        """Send each reply to its peer; what was in the slots is gone then."""
+        """Send each reply to its peer. Overwrites the slots."""
         for first in range(0, len(replies), SLOTS):
             lengths = []
             for slot, (peer, reply) in enumerate(replies[first : first + SLOTS]):
@@ -86,11 +86,11 @@ class _Slots(ABC):
 
     @abstractmethod
     def _put_peer(self, slot: int, peer: Any) -> None:
-        """The reverse of `peer`."""
+        """Restore the addresses of a slot from a value of `peer`."""
 
 
 class PlainBatch(_Slots):
-    """A batch made with one system call per datagram: what every libc has."""
+    """A batch with one system call per datagram, for a libc without recvmmsg and sendmmsg."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
@@ -100,13 +100,13 @@ class PlainBatch(_Slots):
         self._controls: list[Any] = [()] * SLOTS
 
     def receive(self) -> list[int]:
-        """The sizes of the datagrams now in the first slots; 0 for one to be dropped. Empty: nothing came."""
+        """Receive into the first slots. Returns the datagrams' sizes, 0 for a dropped one; empty if there are none."""
         sizes: list[int] = []
         while len(sizes) < SLOTS:
             try:
                 sizes.append(self._receive_one(len(sizes)))
             except OSError:
-                break  # nothing left, or an ICMP error of an earlier reply, which is nobody's business
+                break  # nothing left, or an ICMP error for an earlier reply, which is ignored
         self.counts.received += len(sizes)
         return sizes
 
@@ -171,7 +171,7 @@ class _Mmsghdr(ctypes.Structure):
 
 
 class _Vector:
-    """A row of mmsghdr, one for each slot, and their iovecs."""
+    """An array of struct mmsghdr, one for each slot, and their iovecs."""
 
     def __init__(self, slots: _Slots, v6: bool, asked: bool) -> None:
         self._iovecs = (_Iovec * SLOTS)()
@@ -187,11 +187,11 @@ class _Vector:
             header.iov, header.iov_count = ctypes.addressof(self._iovecs[slot]), 1
             if asked:
                 header.control, header.control_length = base + _CONTROL, socket.CMSG_SPACE(20 if v6 else 12)
-        self.lengths = memoryview(self._iovecs).cast("B").cast("Q")[1::2]  # what the iovecs say
+        self.lengths = memoryview(self._iovecs).cast("B").cast("Q")[1::2]  # iov_len of each iovec
 
 
 class MmsgBatch(_Slots):
-    """A batch received with one system call and sent with one, which saves a third of the whole cost of a query."""
+    """A batch received and sent with one system call each, which saves a third of the whole cost of a query."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
@@ -210,10 +210,10 @@ class MmsgBatch(_Slots):
         self._any_interface = memoryview(array("I", [0] * SLOTS))
 
     def receive(self) -> list[int]:
-        """The sizes of the datagrams now in the first slots; 0 for one to be dropped. Empty: nothing came."""
+        """Receive into the first slots. Returns the datagrams' sizes, 0 for a dropped one; empty if there are none."""
         count = _recvmmsg(self._fd, self._inbound.address, SLOTS, socket.MSG_DONTWAIT, None)
         if count <= 0:
-            return []  # nothing there, or an ICMP error of an earlier reply, which is nobody's business
+            return []  # no datagram, or an ICMP error for an earlier reply, which is ignored
         self.counts.received += count
         sizes = self._sizes[:count].tolist()
         if any(self._flags[:count].tolist()):
@@ -221,7 +221,7 @@ class MmsgBatch(_Slots):
         if 0 in self._ports[:count].tolist():
             self._drop_port_zero(sizes)
         if self._asked:
-            # The reply leaves from the address that was asked, by whichever interface the route says.
+            # The reply leaves from the query's destination address; index 0 lets routing choose the interface.
             self._interfaces[:count] = self._any_interface[:count]
         used = count * ctypes.sizeof(_Mmsghdr)
         self._headers[:used] = self._pristine[:used]
@@ -266,12 +266,12 @@ Batch = PlainBatch | MmsgBatch
 
 
 def open_batch(sock: socket.socket) -> Batch:
-    """The quickest batch that this machine has for a bound UDP socket, which becomes non-blocking."""
+    """The fastest batch available here for a bound UDP socket, which becomes non-blocking."""
     return MmsgBatch(sock) if MMSG_AVAILABLE else PlainBatch(sock)
 
 
 def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First index and length of each run of slots that have something to send."""
+    """First index and length of each run of slots with a reply to send."""
     if 0 not in lengths:
         yield 0, len(lengths)
         return
@@ -284,7 +284,7 @@ def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _count_refusal(counts: DatagramCounts, error: int | None, waiting: int) -> int:
-    """How many of the waiting replies are done with: all where the buffer is full, else the one that was refused."""
+    """Count a failed send. Returns how many replies to skip: all `waiting` if the send buffer is full, else one."""
     if error in _FULL:
         counts.dropped_full += waiting
         return waiting
@@ -299,13 +299,13 @@ def _tells_address_asked(sock: socket.socket) -> bool:
 
 
 def _any_interface(level: int, data: bytes) -> bytes:
-    """The pktinfo with its interface left open, so that the reply may take any route."""
+    """The pktinfo with interface index 0, so that routing chooses the interface of the reply."""
     return data[:16] + bytes(4) if level == socket.IPPROTO_IPV6 else bytes(4) + data[4:]
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# The layout of the structures above is that of 64-bit Linux.
+# The structures above have the layout of 64-bit Linux.
 MMSG_AVAILABLE: Final = (
     sys.platform == "linux"
     and ctypes.sizeof(_Mmsghdr) == 64

@@ -1,20 +1,22 @@
-"""Ports that instances of the program share (SO_REUSEPORT, socket(7)), and how one of them leaves without a loss.
+"""Ports shared by instances of the program (SO_REUSEPORT, socket(7)), and how an instance leaves without query loss.
 
-The kernel gives each datagram and each connection to one socket of the group. What is queued in a socket that closes
-is lost, whoever else shares its port; so who leaves first sees to it that nothing new comes, and then reads what did.
+The kernel gives each datagram and each connection to one socket of the group. Queries queued in a socket are lost when
+it closes, although other sockets share its port; so an instance that leaves first stops new ones from arriving, and
+then reads its queue.
 """
 
 import ctypes
 import socket
 import struct
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol
 
-from topodns.dns.names import Name
+from topodns.dns.name import Name
 
-SETTLE: Final = 0.05  # seconds for handshakes that began before: they end within one way there and back on this node
+SETTLE: Final = 0.05  # seconds for TCP handshakes that have begun: they end within one round trip on this node
 
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # asm-generic/socket.h
 _RETURN: Final = 0x06  # BPF_RET | BPF_K of linux/filter.h
@@ -25,58 +27,63 @@ _program = struct.Struct("HP")  # struct sock_fprog
 
 
 class Sharing(Enum):
-    """How a socket is bound."""
+    """Whether a socket shares its port."""
 
-    ALONE = auto()  # nobody else can have the port
-    FIRST = auto()  # nobody else may have it yet; others can join later
-    JOINED = auto()  # others may have it
+    ALONE = auto()  # never shared
+    FIRST = auto()  # bind fails if the port is in use; other sockets can join later
+    JOINED = auto()  # other sockets may have the port already
 
 
 class Binding(NamedTuple):
-    """How a socket gets its address."""
+    """Options with which a socket is bound."""
 
     sharing: Sharing = Sharing.ALONE
-    free: bool = False  # also while this machine does not have the address (IP_FREEBIND, ip(7))
+    free: bool = False  # bind even while this machine does not have the address (IP_FREEBIND, ip(7))
 
 
-class Company(Protocol):
-    """The other instances of the program in this network."""
+class OtherInstances(Protocol):
+    """The other instances of the program in this network namespace (`hostnet.instances.Presence`)."""
 
     def others(self) -> bool:
-        """Whether there are any, serving or about to."""
+        """Whether there are any, serving or starting."""
+
+    def opened(self, sockets: Iterable[socket.socket]) -> None:
+        """Add listening sockets of this instance, so that the other instances know them."""
 
     def successor(self) -> int | None:
-        """Which socket of each group stays, counted in the order in which they were bound; None: no other serves."""
+        """Index in bind order of the socket that stays in each group; None if no other instance serves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One of several that share their ports. `name` is the question by which it alone is known: to its own probe."""
+    """One of several instances that share ports. `name`: the query name that only this instance answers, for its own
+    probe.
+    """
 
     name: Name
-    company: Company
-    addresses: frozenset[str]  # that it brings to this machine itself, and brings back
+    company: OtherInstances
+    addresses: frozenset[str]  # that the instance itself adds to this machine, and adds again if removed
 
     def binding(self, host: str) -> Binding:
-        """How to open a port of this address now."""
+        """The binding for a socket at this address, by whether other instances exist now."""
         sharing = Sharing.JOINED if self.company.others() else Sharing.FIRST
         return Binding(sharing, host in self.addresses)
 
 
 def leave_group(sock: socket.socket, stays: int) -> None:
-    """Nothing new comes to this bound socket from now on; what is on its way comes within SETTLE.
+    """Stop new datagrams or connections to this bound socket; those under way arrive within SETTLE.
 
-    Where the kernel refuses, all goes on as it was, and some of what comes last is lost.
+    `stays`: see `OtherInstances.successor`. If the kernel refuses, nothing changes, and the last queries may be lost.
     """
     with suppress(OSError):
         if sock.type == socket.SOCK_DGRAM:
-            # A connected socket only gets what its peer sends; `sendto` still goes anywhere (udp(7)).
+            # A connected socket only receives from its peer; `sendto` still reaches any address (udp(7)).
             sock.connect(_DISCARD[sock.family])
         else:
             _choose(sock, stays)
 
 
 def _choose(sock: socket.socket, place: int) -> None:
-    """All connections to the one that was bound as number `place`, as long as there are so many; else to any."""
+    """Send all connections to the socket with index `place` in bind order; to any if the group has fewer sockets."""
     code = ctypes.create_string_buffer(_instruction.pack(_RETURN, 0, 0, place))
     sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, _program.pack(1, ctypes.addressof(code)))

@@ -1,16 +1,13 @@
-"""Opens the sockets that listeners are given: which options they carry, and what to say when one cannot be had.
-
-Knows addresses and ports, nothing of DNS.
-"""
+"""Opens listening sockets: their options, and the error if one cannot be opened. No DNS in here."""
 
 import errno
 import os
 import socket
 from typing import Final
 
-from topodns.edge.port_sharing import Binding, Sharing
+from topodns.net.reuseport import Binding, Sharing
 
-RECEIVE_BUFFER: Final = 4 << 20  # octets; the kernel gives less where net.core.rmem_max is less
+RECEIVE_BUFFER: Final = 4 << 20  # octets; the kernel allows no more than net.core.rmem_max
 
 _ALONE: Final = Binding()
 _FREEBIND: Final = {  # linux/in.h and in6.h
@@ -22,7 +19,7 @@ _NO_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
 class ListenError(Exception):
-    """A socket could not be opened. Its text names the transport (udp or tcp), address and port, and the reason."""
+    """A socket could not be opened. The text has the transport (udp or tcp), address, port and reason."""
 
     def __init__(self, transport: str, host: str, port: int, reason: OSError) -> None:
         shown = f"[{host}]" if ":" in host else host
@@ -33,16 +30,16 @@ class ListenError(Exception):
 
 
 def open_udp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:
-    """The bound, non-blocking UDP sockets for an address; for "" one per family that the machine has.
+    """The bound, non-blocking UDP sockets for an address; for "" one per address family that the machine has.
 
-    Those of the wildcard addresses tell which address was asked, so that the reply can leave from it. Port 0 is any
-    free port, the same for both families. Raises ListenError, with nothing left open.
+    Wildcard sockets report each datagram's destination address (IP_PKTINFO), so that the reply can leave from it. Port
+    0 is any free port, the same for both families. Raises ListenError, with nothing left open.
     """
     return _open(socket.SOCK_DGRAM, host, port, binding)
 
 
 def open_tcp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:
-    """The same for TCP: bound, not yet listening."""
+    """The same for TCP; the sockets are bound, not yet listening."""
     return _open(socket.SOCK_STREAM, host, port, binding)
 
 
@@ -84,7 +81,7 @@ def _bind(sock: socket.socket, host: str, port: int, binding: Binding) -> None:
     sock.bind((host, port))
     if (
         binding.sharing is Sharing.FIRST
-    ):  # set only now, so that a port that others share among them is in use all the same
+    ):  # set after bind, which must fail if the port is in use, even by sockets with SO_REUSEPORT
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
 
@@ -93,7 +90,7 @@ def _prepare(sock: socket.socket) -> None:
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     if sock.type == socket.SOCK_STREAM:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # past connections in TIME_WAIT
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # despite connections in TIME_WAIT
 
 
 def _prepare_udp(sock: socket.socket, host: str) -> None:

@@ -1,7 +1,7 @@
-"""Queries over UDP: one listener per socket, a batch of datagrams per wake-up of the loop.
+"""DNS over UDP for clients: one listener per socket, a batch of datagrams per wake-up of the loop.
 
-What was asked before is answered here, one dictionary lookup each; the rest is `miss`'s. The socket and its batched
-input and output are handed in, so that they outlive a reload.
+Hits of the packet cache are answered here, with one dictionary lookup, or two if the packet is a variant of another;
+`miss` answers the rest. The socket and its batched I/O are arguments, so that they outlive a reload.
 """
 
 import asyncio
@@ -11,27 +11,33 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from topodns.resolve.course import Outcome
-from topodns.resolve.hot import Entry
-from topodns.resolve.tally import Cell
+from topodns.query.counters import Cell
+from topodns.query.deferred import Outcome
+from topodns.query.packet import Entry
 
-DRAIN_LIMIT: Final = 1.0  # seconds that closing may read on under a load that never stops
+DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a load that never stops
 
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291 section 2.5.5.2
 
-LATE_LIMIT: Final = 5.0  # seconds that closing waits for what upstreams have been asked
+LATE_LIMIT: Final = 5.0  # seconds that closing waits for replies of upstreams
 
 Miss = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
-"""(datagram, packed address, port) -> the reply, None for silence, or the outcome that will be one. Must not raise."""
+"""(datagram, packed client address, port) -> the reply, None for no reply, or a deferred one (`Outcome`). Must not
+raise.
+"""
 
-BatchDone = Callable[[int, float, Cell | None], None]
-"""(hits, seconds they took together, the cell of the last one), after a batch that had hits."""
+BatchDone = Callable[[int, float, Cell | None, Sequence[int], Sequence[int]], None]
+"""Called after a batch with hits: (hits, their seconds together, counter cell of the last hit, sizes of the queries,
+sizes of the replies with 0 for a miss)."""
 
 
-class HotTable(Protocol):
-    """The ready-made answers, by every octet after the id. Both dictionaries may be replaced between two batches.
+class PacketLookup(Protocol):
+    """The packet cache: ready-made replies, keyed by all octets of the query after its id.
 
-    No answer may be longer than the batch's room: the settings keep UDP payloads to 4,096 octets.
+    `common` has the entries for all clients, `views` those for one client address. Both dictionaries may be replaced
+    between two batches. `variant_entry` returns the entry for a query that differs from a key only in octets that do
+    not matter (`query.packet.Variants`), or None. No reply may be longer than the batch's room: the settings limit UDP
+    payloads to 4,096 octets.
     """
 
     @property
@@ -40,9 +46,11 @@ class HotTable(Protocol):
     @property
     def views(self) -> Mapping[bytes, Mapping[bytes, Entry]]: ...
 
+    def variant_entry(self, message: bytes, address: bytes) -> Entry | None: ...
+
 
 class Slice2Bytes(Protocol):
-    """Memory whose slices are bytes."""
+    """Memory whose slices are bytes, such as mmap."""
 
     def __getitem__(self, key: slice, /) -> bytes: ...
 
@@ -50,34 +58,34 @@ class Slice2Bytes(Protocol):
 
 
 class Batch(Protocol):
-    """A row of slots of one socket: received into, overwritten with replies, sent from."""
+    """The slots of one socket: datagrams are received into them, overwritten with replies, and sent."""
 
     @property
     def memory(self) -> Slice2Bytes: ...
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where each slot's datagram starts in `memory`."""
+        """Offset of each slot's datagram in `memory`."""
 
     @property
     def room(self) -> int:
-        """Octets that a reply may have."""
+        """Most octets of a reply."""
 
     @property
     def address_span(self) -> tuple[int, int]:
-        """Where the peer's address is, from the start of the datagram."""
+        """Offsets of the peer's address, relative to the start of the datagram: first, and last plus one."""
 
     @property
     def port_span(self) -> tuple[int, int]: ...
 
     def receive(self) -> list[int]:
-        """The sizes of the datagrams now in the first slots; 0 for one to be dropped. Empty: nothing came."""
+        """Receive into the first slots. Returns the datagrams' sizes, 0 for a dropped one; empty if there are none."""
 
     def send(self, lengths: Sequence[int]) -> None:
-        """Send the first `lengths[i]` octets of slot i back; nothing where that is 0. What does not fit is dropped."""
+        """Send the first `lengths[i]` octets of slot i to its peer (0: nothing). A full send buffer drops the rest."""
 
     def peer(self, slot: int) -> object:
-        """Who sent what is in this slot, and to which of our addresses: for `send_to`, at any later time."""
+        """The sender and destination address of the datagram in this slot: for `send_to`, at any later time."""
 
     def send_to(self, replies: Sequence[tuple[object, bytes]]) -> None:
         """Send each reply to its peer. Overwrites the slots."""
@@ -88,12 +96,12 @@ class Batch(Protocol):
 
 
 class UdpListener:
-    """Answers the datagrams of one socket. `clock` is monotonic, in seconds and fine enough to time a batch."""
+    """Answers the queries of one socket. `clock`: monotonic seconds, with a resolution fine enough to time a batch."""
 
     def __init__(
         self,
         batch: Batch,
-        table: HotTable,
+        table: PacketLookup,
         miss: Miss,
         batch_done: BatchDone,
         clock: Callable[[], float] = time.perf_counter,
@@ -102,24 +110,24 @@ class UdpListener:
         self._table, self._miss, self._batch_done = table, miss, batch_done
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._awaited = 0  # replies
-        self._late: list[tuple[object, bytes]] = []  # replies that go out with the loop's next turn
+        self._awaited = 0  # deferred replies
+        self._late: list[tuple[object, bytes]] = []  # replies to send in the loop's next turn
         self._none_awaited = asyncio.Event()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Read from now on."""
+        """Start reading."""
         self._loop = loop
         loop.add_reader(self._batch.fileno(), self._serve_batch)
 
-    def swap(self, table: HotTable, miss: Miss, batch_done: BatchDone) -> None:
-        """Answer from these from the next batch on: a reload, without a query lost."""
+    def swap(self, table: PacketLookup, miss: Miss, batch_done: BatchDone) -> None:
+        """Use another packet cache and other functions from the next batch on: a reload loses no query."""
         self._table, self._miss, self._batch_done = table, miss, batch_done
 
     async def close(self) -> None:
-        """Answer all that has arrived, and what arrives while upstreams are waited for; then close the socket.
+        """Answer queries that have arrived, or arrive while deferred replies are awaited; then close the socket.
 
-        What is queued in a socket when it closes is lost, also where another process shares the port; so nothing
-        waits between the look that finds it empty and the close.
+        Queries queued in a socket are lost when it closes, even if another process shares the port; so there is no
+        await between finding the queue empty and closing.
         """
         if self._loop is None:
             self._batch.close()
@@ -137,7 +145,7 @@ class UdpListener:
         self._batch.close()
 
     async def _drain(self) -> None:
-        """Answer all that has arrived."""
+        """Answer all queries that have arrived, for at most DRAIN_LIMIT seconds."""
         deadline = self._clock() + DRAIN_LIMIT
         while self._clock() < deadline:
             if not self._serve_batch():
@@ -145,7 +153,7 @@ class UdpListener:
             await asyncio.sleep(0)
 
     def _serve_batch(self) -> bool:
-        """Whether anything had arrived."""
+        """Receive and answer one batch. Returns whether any datagram had arrived."""
         sizes = self._batch.receive()
         if not sizes:
             return False
@@ -155,29 +163,35 @@ class UdpListener:
         hits = len(sizes) - misses
         if hits:
             self._batch.send(lengths)
-            self._batch_done(hits, self._clock() - began, last_cell)
+            self._batch_done(hits, self._clock() - began, last_cell, sizes, lengths)
         if misses:
             self._batch.send(self._answer_misses(sizes, lengths))
         return True
 
     def _answer_hot(self, sizes: list[int]) -> tuple[list[int], Cell | None]:
-        """The lengths of the replies written, 0 for a miss; and the cell of the last entry met, outlived ones too."""
+        """Answer hits of the packet cache. Returns the lengths of the replies, 0 for a miss; and the counter cell of
+        the last entry found, expired ones included.
+        """
         memory = self._batch.memory
-        common, views = self._table.common, self._table.views
+        table = self._table
+        common, views, variant_entry = table.common, table.views, table.variant_entry
         first, last = self._batch.address_span
         lengths: list[int] = []
         cell: Cell | None = None
-        # The busiest lines of the program: everything in locals, one pass, no call that is not a dictionary's.
+        # The busiest lines of the program: only locals, one pass, and for a common key no call but the dictionary's.
         for start, size in zip(self._batch.starts, sizes, strict=False):
             key = memory[start + 2 : start + size]
             entry = common.get(key)
             if entry is None:
-                view = views.get(memory[start + first : start + last])
+                address = memory[start + first : start + last]
+                view = views.get(address)
                 entry = None if view is None else view.get(key)
                 if entry is None:
-                    lengths.append(0)
-                    continue
-            tail, cell, rotate = entry
+                    entry = variant_entry(key, address)
+                    if entry is None:
+                        lengths.append(0)
+                        continue
+            tail, cell, rotate, _ = entry
             if rotate is not None:
                 tail = rotate()
                 if tail is None:
@@ -190,7 +204,7 @@ class UdpListener:
         return lengths, cell
 
     def _answer_misses(self, sizes: list[int], hot: list[int]) -> list[int]:
-        """The lengths of the replies to what was not hot, 0 for silence and for what is answered already."""
+        """Answer the misses. Returns the lengths of the replies, 0 for none, a deferred one, or a hit (see `hot`)."""
         memory, room, miss = self._batch.memory, self._batch.room, self._miss
         (first, last), (port_first, port_last) = self._batch.address_span, self._batch.port_span
         lengths = [0] * len(sizes)
@@ -211,7 +225,7 @@ class UdpListener:
         return lengths
 
     def _take_late(self, peer: object, reply: bytes | None) -> None:
-        """One turn of the loop often brings many replies from one upstream: they leave together at its end."""
+        """Take a deferred reply. One turn of the loop often brings many from one upstream: they leave together."""
         self._awaited -= 1
         if not self._awaited:
             self._none_awaited.set()

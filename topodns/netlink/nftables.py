@@ -1,32 +1,32 @@
-"""What the kernel tells of changes to nftables, which is where the rules of iptables are as well, but for legacy ones.
+"""nfnetlink events of nftables changes, which include rules of iptables except those of its legacy variant.
 
-Bytes in, and one socket (linux/netfilter/nfnetlink.h, nf_tables.h).
+Parsers of messages, and one socket (linux/netfilter/nfnetlink.h, nf_tables.h).
 """
 
 import socket
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from topodns.edge.host_network.rtnetlink import Message, read_attributes
+from topodns.netlink.route import Message, read_attributes
 
 _NETFILTER: Final = 12  # NETLINK_NETFILTER
 _SOL_NETLINK, _ADD_MEMBERSHIP, _TABLES_GROUP = 270, 1, 7  # NFNLGRP_NFTABLES
 _SUBSYSTEM: Final = 10 << 8  # NFNL_SUBSYS_NFTABLES, above the type of each message
 _DELETE_TABLE, _DELETE_CHAIN, _DELETE_RULE = _SUBSYSTEM | 2, _SUBSYSTEM | 5, _SUBSYSTEM | 8
 _HEAD: Final = 4  # octets of struct nfgenmsg
-_TABLE: Final = 1  # attribute of all three
-_CHAINS: Final = {_DELETE_TABLE: 0, _DELETE_CHAIN: 3, _DELETE_RULE: 2}  # attribute; 0: none
+_TABLE: Final = 1  # attribute with the table's name, the same in all three messages
+_CHAINS: Final = {_DELETE_TABLE: 0, _DELETE_CHAIN: 3, _DELETE_RULE: 2}  # attribute with the chain's name; 0: none
 
 
 class Removed(NamedTuple):
-    """Something that is not there any more: a table, a chain or a rule of it."""
+    """A removed table or chain, or the table and chain of a removed rule."""
 
     table: str
-    chain: str  # "" of a table
+    chain: str  # "" if the table itself was removed
 
 
 def read_removed(message: Message) -> Removed | None:
-    """What this event took away; None for all others."""
+    """The table, chain or rule that an event removes; None for other events."""
     chain = _CHAINS.get(message.kind)
     if chain is None:
         return None
@@ -35,15 +35,15 @@ def read_removed(message: Message) -> Removed | None:
 
 
 def may_concern(data: bytes, tables: Iterable[str]) -> bool:
-    """Whether some event of this datagram may be about one of these tables: found out without taking it apart.
+    """Whether a datagram may have an event of one of these tables; a substring search, without parsing.
 
-    Others change theirs by the ten thousand, a kube-proxy for instance.
+    It is cheap because other programs change rules by the ten thousand, for instance kube-proxy.
     """
     return any(table.encode() + b"\0" in data for table in tables)
 
 
 def open_rule_events() -> socket.socket:
-    """A non-blocking socket on which the kernel tells of every change of a table. Raises OSError."""
+    """A non-blocking netlink socket that receives an event for every nftables change. Raises OSError."""
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETFILTER)
     try:
         sock.bind((0, 0))

@@ -1,1 +1,1 @@
-"""node-cache's own configuration: its flags, the template of its Corefile, the kube-dns ConfigMap."""
+"""The command node-cache: its flags, Corefile template, kube-dns ConfigMap, self-probe and network hooks."""

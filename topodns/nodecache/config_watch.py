@@ -1,15 +1,15 @@
-"""Follows the files that node-cache's Corefile is made of, and keeps the last one that can be served.
+"""Watches the files of node-cache's Corefile, and keeps the last Corefile that can be served.
 
-Is given how to read the files and what they mean, and when to look again: knows neither Corefiles nor the file system's
-notifications. That a ConfigMap volume changes by a flipped link is the notifications' matter; what is read is compared.
+Reading, rendering and change notification are passed in: the module knows neither Corefiles nor inotify. A ConfigMap
+volume changes by a symlink swap, which is left to the notifications; here the contents are compared.
 """
 
 import logging
 import time
 from collections.abc import AsyncIterable, Callable, Collection
 
-from topodns.edge.regular_file import write_text
-from topodns.settings.node_cache import NodeConfigTexts, RenderedCorefile
+from topodns.files.regular import write_text
+from topodns.nodecache.settings import NodeConfigTexts, RenderedCorefile
 
 log = logging.getLogger(__name__)
 
@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 class NodeConfigWatch:
     """Holds the Corefile in force: `load` once, then `run`. `changed` is called with each new one after the first.
 
-    What cannot be served leaves it in place, is logged, and counted once for each different set of problems. It is
-    tried again at every look, for what it imports may have been mended.
+    An invalid Corefile leaves it in force, and is logged and counted once for each different set of problems. It is
+    tried again at every look, as an imported file may have been fixed.
     """
 
-    text: str = ""  # the last Corefile that could be served
-    taken_at: float = 0.0  # when that was, in Unix seconds
+    text: str = ""  # of the last valid Corefile
+    taken_at: float = 0.0  # the time of its acceptance, in Unix seconds
     setup_errors: int = 0  # coredns_nodecache_setup_errors_total{errortype="configmap"}
 
     def __init__(
@@ -32,20 +32,20 @@ class NodeConfigWatch:
         changed: Callable[[str], object],
         copy: str = "",
     ) -> None:
-        """`copy` is the file that each Corefile is written to for people to look at, "" none."""
+        """`copy` is the path of a copy of each Corefile, for inspection by people; "" for none."""
         self._read = read
         self._render = render
         self._changed = changed
         self._copy = copy
         self._seen: NodeConfigTexts | None = None
-        self._told: tuple[str, ...] = ()  # what is wrong with the texts that were seen last
-        self._not_written = ""  # why the copy could not be written, as it was logged last
+        self._told: tuple[str, ...] = ()  # the problems of the texts seen last, as logged
+        self._not_written = ""  # the error of writing the copy that was logged last
 
     def load(self) -> RenderedCorefile:
-        """What to start with. With problems there is nothing to serve.
+        """The Corefile to start with. If it has problems, there is nothing to serve.
 
-        A bad kube-dns ConfigMap does not keep a node without DNS (as NodeLocal DNSCache): its stub domains and
-        upstreams are missing until it is mended.
+        An invalid kube-dns ConfigMap does not leave a node without DNS (as NodeLocal DNSCache): its stub domains and
+        upstreams are missing until it is fixed.
         """
         self._seen = self._read()
         rendered = self._render(self._seen)
@@ -61,11 +61,11 @@ class NodeConfigWatch:
 
     @property
     def in_force(self) -> bool:
-        """Whether what the files said at the last look is what `text` was made of."""
+        """Whether `text` is made of the contents of the files at the last look."""
         return not self._told
 
     async def run(self, changes: AsyncIterable[Collection[str]]) -> None:
-        """Look whenever `changes` has an element, whatever it is, for as long as it goes on."""
+        """Read the files again at each element of `changes`, whatever its value, until `changes` ends."""
         async for _ in changes:
             self._look()
 
@@ -100,7 +100,7 @@ class NodeConfigWatch:
             self._write_copy(text)
 
     def _write_copy(self, text: str) -> None:
-        """Nothing is served from it, so that a read-only file system is no fault."""
+        """Write the copy. It is not served, so a read-only file system is no error."""
         try:
             write_text(self._copy, text)
         except OSError as problem:

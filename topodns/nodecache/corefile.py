@@ -1,29 +1,38 @@
-"""The Corefile of a node-cache: its files read, the template filled in, and the outcome tried before it counts."""
+"""The Corefile of a node-cache: reads its files, fills in the template, and validates the result before its use."""
 
 import os
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from topodns.config.errors import ConfigError
-from topodns.config.files import read_text, reason
-from topodns.config.load import settings_from_text
-from topodns.config.node_cache.defaults import NODE_CACHE
-from topodns.config.node_cache.kube_dns import (
+from topodns.app.load import settings_from_text
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.files import read_text, reason
+from topodns.dnsserver.settings import Settings
+from topodns.nodecache.kube_dns import (
     STUB_DOMAINS,
     UPSTREAM_NAMESERVERS,
     parse_stub_domains,
     parse_upstream_nameservers,
     stub_block,
 )
-from topodns.config.node_cache.template import RESOLV_CONF, Filling, fill, find_cluster_dns
-from topodns.settings.node_cache import FileText, NodeCacheFlags, NodeConfigTexts, RenderedCorefile
-from topodns.settings.server import Settings
+from topodns.nodecache.settings import FileText, NodeCacheFlags, NodeConfigTexts, RenderedCorefile
+from topodns.nodecache.template import RESOLV_CONF, Filling, fill, find_cluster_dns
+from topodns.plugins.cache.setup import Cache, ServeStale, Share
+
+_MAX_STALE: Final = 86_400.0  # seconds beyond the TTL, as RFC 8767 section 5 allows: one day to three
+
+NODE_CACHE: Final = Cache(
+    # No TTL of an upstream is raised: names of the cluster DNS have 5 s and less because they change.
+    success=Share(3600, min_ttl=0),
+    denial=Share(1800, min_ttl=0),
+    serve_stale=ServeStale(_MAX_STALE, verify=True),
+)
 
 _EMPTY: Final = "is empty, expected the template of the Corefile"
 
 
 class NodeCorefile:
-    """Makes the Corefile that the files of these flags stand for.
+    """Makes the Corefile from the files of these flags.
 
     `environment` is that of the process; `resolv_conf` has the servers for names outside the cluster.
     """
@@ -35,7 +44,7 @@ class NodeCorefile:
         resolv_conf: str = RESOLV_CONF,
         refuse: Callable[[Settings], None] = lambda settings: None,
     ) -> None:
-        """`refuse` raises ConfigError for settings that can be read and make no sense."""
+        """`refuse` raises ConfigError for settings that are valid in syntax but cannot work."""
         self._flags = flags
         self._refuse = refuse
         self._environment = environment
@@ -44,16 +53,16 @@ class NodeCorefile:
 
     @property
     def cluster_dns(self) -> str:
-        """The address of the cluster DNS; "" where it is not known."""
+        """The address of the cluster DNS; "" unknown."""
         return self._cluster_dns.address
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What to watch: the template, and the directory of the ConfigMap, which need not be there."""
+        """The paths to watch: the template, and the directory of the ConfigMap, which need not exist."""
         return self._flags.base_corefile, self._flags.kube_dns_directory
 
     def read(self) -> NodeConfigTexts:
-        """The files as they are now. Raises nothing: what cannot be read is a problem of the outcome."""
+        """The files as they are now. Raises nothing: a read error becomes a problem of the rendered Corefile."""
         directory = self._flags.kube_dns_directory
         template = _read(self._flags.base_corefile)
         if template.text is None and not template.problem:
@@ -65,7 +74,7 @@ class NodeCorefile:
         )
 
     def render(self, texts: NodeConfigTexts) -> RenderedCorefile:
-        """The Corefile of these texts, parsed to see that it can be. Reads what it imports."""
+        """The Corefile of these texts, parsed for validation. Reads the files that it imports."""
         try:
             text, problems = self._fill(texts)
             if not problems:
@@ -80,7 +89,7 @@ class NodeCorefile:
 
     @property
     def _name(self) -> str:
-        """What the Corefile is called, and so where relative paths in it start: where node-cache would have it."""
+        """The Corefile's name in messages and base of its relative paths, as in NodeLocal DNSCache."""
         return self._flags.conf or self._flags.base_corefile
 
     def _fill(self, texts: NodeConfigTexts) -> tuple[str, tuple[str, ...]]:
@@ -94,7 +103,7 @@ class NodeCorefile:
         return text + "".join(stub_block(stub, flags.local_ips, flags.port) for stub in stubs), problems
 
     def _try(self, text: str, texts: NodeConfigTexts) -> None:
-        """Raise what is wrong with the Corefile, at the place where it can be mended."""
+        """Raise the error of an invalid Corefile, with its position in the source file."""
         try:
             self._refuse(self.settings(text))
         except ConfigError as problem:
@@ -103,7 +112,7 @@ class NodeCorefile:
             raise self._at_its_origin(problem, texts) from None
 
     def _at_its_origin(self, problem: ConfigError, texts: NodeConfigTexts) -> ConfigError:
-        """Each line of the template is one of the Corefile; behind them are the blocks of stub domains."""
+        """Map an error to its source: lines of the template keep their numbers, blocks of stub domains follow them."""
         assert texts.template.text is not None
         said = problem.problem.replace(f"{self._name}:", f"{texts.template.path}:")
         if problem.line > texts.template.text.count("\n") + 1:
@@ -112,7 +121,7 @@ class NodeCorefile:
 
 
 def _read(path: str) -> FileText:
-    """A file that may be missing, as may its directory: an optional ConfigMap, or one key of it."""
+    """A file that may be missing, like its directory: an optional ConfigMap, or one key of it."""
     try:
         return FileText(path, read_text(path))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""node-cache's flags: those of NodeLocal DNSCache with CoreDNS's, and some of our own. Command line in, settings out.
+"""node-cache's flags: those of NodeLocal DNSCache and CoreDNS, and some of topodns. Command line in, settings out.
 
-A value is checked as a directive's is, so that both are refused in the same words.
+Values are checked by the parsers of directives, so that error messages are the same.
 """
 
 import os
@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.errors import ConfigError, shown
-from topodns.config.node_cache.go_flags import SWITCH, Flag, Given, WrongUsage, read_flags, usage_text
-from topodns.config.values import MAX_PORT, choice, duration, listen_address, whole
-from topodns.settings.memory import MemoryLimits
-from topodns.settings.node_cache import Action, Firewall, IPAddress, NodeCacheFlags
-from topodns.settings.server import Address
+from topodns.corefile.arguments import MAX_PORT, Address, choice, duration, listen_address, whole
+from topodns.corefile.errors import ConfigError, shown
+from topodns.corefile.parser import Directive
+from topodns.hostnet.rules import Firewall, NetworkAction
+from topodns.netlink.route import IPAddress
+from topodns.nodecache.go_flags import SWITCH, Given, GoFlag, WrongUsage, read_flags, usage_text
+from topodns.nodecache.settings import NodeCacheFlags
+from topodns.query.memory_budget import MemoryLimits
 
 PROGRAM: Final = "node-cache"
 NODE_NAME: Final = "NODE_NAME"  # the environment variable that the DaemonSet fills from spec.nodeName
@@ -26,52 +27,52 @@ _LONGEST_NODE_NAME: Final = 253
 # A Node's name is a DNS-1123 subdomain.
 _NODE_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _SERVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_MIN_CACHE: Final = 1 << 20  # octets: less holds hardly two thousand names
+_MIN_CACHE: Final = 1 << 20  # octets: fewer hold less than about two thousand names
 _MAX_CACHE: Final = 1 << 30
 
-_UNREAD: Final = 1 << 20  # octets; pods are near, and read at once
-_UNREAD_EACH: Final = 64 << 10  # one message of the longest there are
+_UNREAD: Final = 1 << 20  # octets of unread TCP replies; Pods are near and read at once
+_UNREAD_EACH: Final = 64 << 10  # octets: one DNS message of maximum length
 
 _FIREWALLS: Final = {firewall.value: firewall for firewall in Firewall}
 
 FLAGS: Final = (
-    Flag("localip", "IP,...", "addresses to listen on, of one family or of both; required"),
-    Flag("conf", "FILE", "where a copy of the Corefile made of the template is written"),
-    Flag("corefile", "FILE", "without effect: -conf counts", "/etc/Corefile"),
-    Flag("basecorefile", "FILE", "the template of the Corefile", "/etc/coredns/Corefile.base"),
-    Flag("kubednscm", "DIRECTORY", "where the kube-dns ConfigMap is mounted", "/etc/kube-dns"),
-    Flag("upstreamsvc", "SERVICE", "the Service whose address is the cluster DNS, by its environment", "kube-dns"),
-    Flag("setupinterface", SWITCH, "make the link with the addresses of -localip", "true"),
-    Flag("interfacename", "NAME", "the name of that link", "nodelocaldns"),
-    Flag("setupiptables", SWITCH, "make the rules that keep conntrack away; false is -firewall none", "true"),
-    Flag("firewall", "KIND", "what makes them: auto, nftables, iptables or none", "auto"),
-    Flag("syncinterval", "DURATION", "time between two looks at link and rules; bare numbers are seconds", "60"),
-    Flag("skipteardown", SWITCH, "leave link and rules behind at the end", "false"),
-    Flag("health-port", "PORT", "port of the Corefile's `health`, for the rules", "8080"),
-    Flag("metrics-listen-address", "HOST:PORT", "where node-cache's own metrics are", "0.0.0.0:9353"),
-    Flag("prometheus-listen-address", "HOST:PORT", "what __PROMETHEUS__ENDPOINT__ stands for", ":9253"),
-    Flag("reloadwithsignal", SWITCH, "a changed configuration counts at once; it always does", "false"),
-    Flag("nodename", "NAME", "the Node it runs on, told to the cluster DNS", f"${NODE_NAME}"),
-    Flag("cache-octets", "OCTETS", "memory for all answers that are kept, whatever the Corefile says", "6291456"),
-    Flag("dns.port", "PORT", "port of the addresses of -localip, and of keys without one", "53"),
-    Flag("p", "PORT", "the same", "53"),
-    Flag("pidfile", "FILE", "write the process id here once it serves"),
-    Flag("quiet", SWITCH, "print nothing at start", "false"),
-    Flag("plugins", SWITCH, "list the directives and exit", "false"),
-    Flag("version", SWITCH, "print the version and exit", "false"),
-    Flag("help", SWITCH, "print this and exit", "false"),
+    GoFlag("localip", "IP,...", "addresses to listen on, of one family or of both; required"),
+    GoFlag("conf", "FILE", "where a copy of the Corefile made of the template is written"),
+    GoFlag("corefile", "FILE", "without effect: -conf counts", "/etc/Corefile"),
+    GoFlag("basecorefile", "FILE", "the template of the Corefile", "/etc/coredns/Corefile.base"),
+    GoFlag("kubednscm", "DIRECTORY", "where the kube-dns ConfigMap is mounted", "/etc/kube-dns"),
+    GoFlag("upstreamsvc", "SERVICE", "the Service whose address is the cluster DNS, by its environment", "kube-dns"),
+    GoFlag("setupinterface", SWITCH, "make the link with the addresses of -localip", "true"),
+    GoFlag("interfacename", "NAME", "the name of that link", "nodelocaldns"),
+    GoFlag("setupiptables", SWITCH, "make the rules that keep conntrack away; false is -firewall none", "true"),
+    GoFlag("firewall", "KIND", "what makes them: auto, nftables, iptables or none", "auto"),
+    GoFlag("syncinterval", "DURATION", "time between two looks at link and rules; bare numbers are seconds", "60"),
+    GoFlag("skipteardown", SWITCH, "leave link and rules behind at the end", "false"),
+    GoFlag("health-port", "PORT", "port of the Corefile's `health`, for the rules", "8080"),
+    GoFlag("metrics-listen-address", "HOST:PORT", "where node-cache's own metrics are", "0.0.0.0:9353"),
+    GoFlag("prometheus-listen-address", "HOST:PORT", "what __PROMETHEUS__ENDPOINT__ stands for", ":9253"),
+    GoFlag("reloadwithsignal", SWITCH, "a changed configuration counts at once; it always does", "false"),
+    GoFlag("nodename", "NAME", "the Node it runs on, told to the cluster DNS", f"${NODE_NAME}"),
+    GoFlag("cache-octets", "OCTETS", "memory for all answers that are kept, whatever the Corefile says", "6291456"),
+    GoFlag("dns.port", "PORT", "port of the addresses of -localip, and of keys without one", "53"),
+    GoFlag("p", "PORT", "the same", "53"),
+    GoFlag("pidfile", "FILE", "write the process id here once it serves"),
+    GoFlag("quiet", SWITCH, "print nothing at start", "false"),
+    GoFlag("plugins", SWITCH, "list the directives and exit", "false"),
+    GoFlag("version", SWITCH, "print the version and exit", "false"),
+    GoFlag("help", SWITCH, "print this and exit", "false"),
 )
 _BY_NAME: Final = {flag.name: flag for flag in FLAGS}
-_KNOWN: Final = _BY_NAME | {"h": _BY_NAME["help"], "p": _BY_NAME["dns.port"]}  # the last given counts, as in CoreDNS
+_KNOWN: Final = _BY_NAME | {"h": _BY_NAME["help"], "p": _BY_NAME["dns.port"]}  # the last one wins, as in CoreDNS
 
 
 def usage() -> str:
-    """What -help prints."""
+    """The output of -help."""
     return usage_text(PROGRAM, "A DNS cache for the pods of this node, in place of NodeLocal DNSCache.", FLAGS)
 
 
 def parse_flags(arguments: Sequence[str], environment: Mapping[str, str]) -> NodeCacheFlags:
-    """What this command line means; `environment` is where the Node's name is unless it is given.
+    """The settings of this command line; `environment` has the Node's name unless a flag gives it.
 
     Raises WrongUsage where Go's package flag exits with status 2, ConfigError where node-cache exits with 1.
     """
@@ -80,7 +81,7 @@ def parse_flags(arguments: Sequence[str], environment: Mapping[str, str]) -> Nod
         rest = shown(" ".join(given.rest))
         raise _complaint(f"found {rest} behind the flags, expected none; a switch is -NAME or -NAME=false")
     action = _action(given)
-    local_ips, remarks = _local_ips(_text(given, "localip"), needed=action is Action.SERVE)
+    local_ips, remarks = _local_ips(_text(given, "localip"), needed=action is NetworkAction.SERVE)
     if "corefile" in given.texts:
         remarks += ("-corefile has no effect, as in NodeLocal DNSCache; -conf has",)
     flags = NodeCacheFlags(
@@ -127,20 +128,20 @@ def _switch(given: Given, name: str) -> bool:
 
 
 def _line(given: Given, name: str) -> Directive:
-    """The flag as if it were a directive with one argument."""
+    """The flag as a directive with one argument, for the parsers of directives."""
     return Directive(f"-{name}", (_text(given, name),), (), PROGRAM, 0)
 
 
-def _action(given: Given) -> Action:
-    """As CoreDNS: the version before the plugins."""
-    for action in (Action.HELP, Action.VERSION, Action.PLUGINS):
+def _action(given: Given) -> NetworkAction:
+    """The action; -version goes before -plugins, as in CoreDNS."""
+    for action in (NetworkAction.HELP, NetworkAction.VERSION, NetworkAction.PLUGINS):
         if given.switches.get(action.value):
             return action
-    return Action.SERVE
+    return NetworkAction.SERVE
 
 
 def _local_ips(text: str, needed: bool) -> tuple[tuple[IPAddress, ...], tuple[str, ...]]:
-    """The addresses, once each, and what is to be said of those that stand there twice."""
+    """The distinct addresses, and a remark for the log about duplicates."""
     if not text:
         if needed:
             raise _complaint("'-localip' is missing, expected addresses to listen on, such as 169.254.20.10,10.96.0.10")
@@ -214,7 +215,10 @@ def _firewall(given: Given) -> Firewall:
 
 
 def _interval(given: Given) -> float:
-    """Go reads a duration there and multiplies it by a second, so that only its default works (`60s` never comes)."""
+    """The interval in seconds, at least 1. Raises WrongUsage.
+
+    NodeLocal DNSCache multiplies its duration by a second, so that only its default works (`60s` never elapses).
+    """
     text = _text(given, "syncinterval")
     try:
         bare = text.isascii() and text.isdigit()

@@ -1,17 +1,17 @@
-"""The syntax of Go's package flag, which node-cache's command line is written in. Knows no flag.
+"""The syntax of Go's package flag, which node-cache's command line has. Knows no particular flag.
 
 `-name value`, `-name=value`, both also with two dashes; a switch is `-name` or `-name=true`, never `-name true`. The
-last of several counts. `--`, or the first word without a dash, ends the flags.
+last of several wins. `--`, or the first word without a dash, ends the flags.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from topodns.config.errors import hint, listed, shown
+from topodns.corefile.errors import hint, listed, shown
 
 SWITCH: Final = ""
-"""The `value` of a flag that is true or false."""
+"""The `value` of a boolean flag."""
 
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")
@@ -23,8 +23,8 @@ class WrongUsage(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """A flag that there is. `value` says in a word what it takes; `default` is written as it would be given."""
+class GoFlag:
+    """A known flag. `value` names its argument in a word; `default` is in the syntax of the command line."""
 
     name: str
     value: str
@@ -34,14 +34,14 @@ class Flag:
 
 @dataclass(slots=True)
 class Given:
-    """What a command line gives: the texts and switches by the flag's name, and the words behind all flags."""
+    """A parsed command line: texts and switches by the flag's name, and the words after all flags."""
 
     texts: dict[str, str] = field(default_factory=dict)
     switches: dict[str, bool] = field(default_factory=dict)
     rest: tuple[str, ...] = ()
 
 
-def read_flags(arguments: Sequence[str], known: Mapping[str, Flag]) -> Given:
+def read_flags(arguments: Sequence[str], known: Mapping[str, GoFlag]) -> Given:
     """The flags among the arguments. Raises WrongUsage."""
     given, at = Given(), 0
     while at < len(arguments) and _is_flag(arguments[at]):
@@ -63,8 +63,8 @@ def read_flags(arguments: Sequence[str], known: Mapping[str, Flag]) -> Given:
     return given
 
 
-def usage_text(program: str, opening: str, flags: Iterable[Flag]) -> str:
-    """What `-help` prints: every flag with its meaning and default."""
+def usage_text(program: str, opening: str, flags: Iterable[GoFlag]) -> str:
+    """The output of `-help`: every flag with its meaning and default."""
     lines = [f"Usage of {program}:", opening, ""]
     for flag in flags:
         default = f" (default {flag.default})" if flag.default else ""
@@ -76,8 +76,8 @@ def _is_flag(word: str) -> bool:
     return len(word) > 1 and word.startswith("-")
 
 
-def _split(word: str, known: Mapping[str, Flag]) -> tuple[Flag, str | None]:
-    """The flag of a word, and what stands behind its `=`."""
+def _split(word: str, known: Mapping[str, GoFlag]) -> tuple[GoFlag, str | None]:
+    """The flag of a word, and the text after its `=`; None without `=`."""
     bare = word.lstrip("-")
     name, separator, value = bare.partition("=")
     if len(word) - len(bare) > _LONGEST_MARKER or not name:
@@ -87,7 +87,7 @@ def _split(word: str, known: Mapping[str, Flag]) -> tuple[Flag, str | None]:
     return known[name], value if separator else None
 
 
-def _guess(name: str, known: Mapping[str, Flag]) -> str:
+def _guess(name: str, known: Mapping[str, GoFlag]) -> str:
     guess = hint(name, known)
     return guess if guess.endswith("?") else ", see -help"
 

@@ -1,6 +1,6 @@
 """The kube-dns ConfigMap as node-cache reads it: `stubDomains` and `upstreamNameservers`, each JSON in a file.
 
-Whatever gets through is a word that a Corefile can hold as it is. Its other keys are kube-dns's own and mean nothing.
+Each accepted value is a valid word of a Corefile. Other keys of the ConfigMap belong to kube-dns and are ignored.
 """
 
 import json
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 
-from topodns.config.errors import ConfigError, shown
-from topodns.config.values import MAX_PORT
-from topodns.dns.names import BadName, parse_name
-from topodns.settings.node_cache import FileText
+from topodns.corefile.arguments import MAX_PORT
+from topodns.corefile.errors import ConfigError, shown
+from topodns.dns.name import BadName, parse_name
+from topodns.nodecache.settings import FileText
 
 STUB_DOMAINS: Final = "stubDomains"
 UPSTREAM_NAMESERVERS: Final = "upstreamNameservers"
 MAX_UPSTREAMS: Final = 3  # kube-dns's limit
 
-_STUB_CACHE: Final = 30  # seconds, in node-cache
+_STUB_CACHE: Final = 30  # seconds, as in NodeLocal DNSCache
 _EXPECTED: Final = "expected ADDRESS or ADDRESS:PORT, perhaps behind dns:// or tls://"
 _DOMAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SCHEME: Final = re.compile(r"(?:dns|tls)://")
@@ -33,14 +33,14 @@ _SERVERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class StubDomain:
-    """A domain whose names certain servers are asked about."""
+    """A domain with upstreams of its own."""
 
     domain: str
-    servers: tuple[str, ...]  # at least one, as `forward` takes them
+    servers: tuple[str, ...]  # at least one, in the syntax of `forward`
 
 
 def parse_stub_domains(file: FileText) -> tuple[StubDomain, ...]:
-    """The stub domains of a `{"DOMAIN": ["SERVER", ...]}`, by name; none where there is no file. Raises ConfigError."""
+    """The stub domains of a `{"DOMAIN": ["SERVER", ...]}`, by name; none without a file. Raises ConfigError."""
     found = _decode(file, {}, 'an object such as {"example.org": ["192.0.2.53"]}')
     if not isinstance(found, dict):
         raise _wrong(file, f"found {_kind(found)}, expected an object of lists of servers, by domain")
@@ -48,7 +48,7 @@ def parse_stub_domains(file: FileText) -> tuple[StubDomain, ...]:
 
 
 def parse_upstream_nameservers(file: FileText) -> tuple[str, ...]:
-    """The servers of a `["SERVER", ...]`, at most MAX_UPSTREAMS; none where there is no file. Raises ConfigError."""
+    """The servers of a `["SERVER", ...]`, at most MAX_UPSTREAMS; none without a file. Raises ConfigError."""
     found = _servers(file, _decode(file, [], 'a list such as ["192.0.2.53"]'), "")
     if len(found) > MAX_UPSTREAMS:
         raise _wrong(file, f"found {len(found)} servers, expected at most {MAX_UPSTREAMS}")
@@ -69,7 +69,7 @@ def stub_block(stub: StubDomain, addresses: Sequence[object], port: int) -> str:
 
 
 def _decode(file: FileText, absent: object, expected: str) -> Any:
-    """The JSON value of a file; `absent` for no file, and for null, which Go takes for it."""
+    """The JSON value of a file; `absent` without a file, and for null, as in Go."""
     if file.problem:
         raise _wrong(file, file.problem)
     if file.text is None:

@@ -1,19 +1,19 @@
-"""node-cache's own metrics: the node's network, its configuration, and whether upstreams can be reached."""
+"""node-cache's own metrics: the node's network, its configuration, and the reachability of upstreams."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from topodns.edge.host_network.keeper import MENDED, HostNetworkCounts, HostNetworkKeeper
-from topodns.edge.metrics import Published, Reading
-from topodns.edge.node_config_watch import NodeConfigWatch
-from topodns.resolve.forward import ForwardCounts
+from topodns.hostnet.reconciler import MENDED, HostNetworkCounts, HostNetworkKeeper
+from topodns.metrics.registry import Published, Reading
+from topodns.nodecache.config_watch import NodeConfigWatch
+from topodns.plugins.forward.counts import ForwardCounts
 
-# The values that NodeLocal DNSCache has from the start; ours come when they occur.
+# Label values that NodeLocal DNSCache has from the start; those of topodns alone appear at their first error.
 _ERROR_TYPES: Final = ("configmap", "interface_add", "interface_check", "iptables", "iptables_lock")
 
 
 def node_readings(keeper: HostNetworkKeeper, watch: NodeConfigWatch, forward: ForwardCounts) -> Iterator[Published]:
-    """What is read of the keeper, of the configuration, and of the upstreams of all `forward` directives."""
+    """Metrics of the host network, of the configuration, and of the upstreams of all `forward` directives."""
     counts = keeper.counts
     yield Reading(
         "coredns_nodecache_setup_errors",
@@ -25,6 +25,13 @@ def node_readings(keeper: HostNetworkKeeper, watch: NodeConfigWatch, forward: Fo
     yield _gauge("link_present", "The link was there at the last look.", lambda: counts.link_present)
     yield _gauge("rules_present", "The rules were there at the last look.", lambda: counts.rules_present)
     yield _gauge("switched_on", "Traffic is led here.", keeper.switched_on)
+    yield Reading(
+        "topodns_nodecache_port_sockets",
+        "Sockets of others that take DNS at the listen addresses.",
+        "gauge",
+        ("holder",),
+        lambda: [((holder,), float(number)) for holder, number in (keeper.port_sockets() or {}).items()],
+    )
     yield Reading(
         "topodns_nodecache_repairs",
         "Times that something was added back.",

@@ -1,4 +1,4 @@
-"""Asking ourselves at the addresses that we listen on, as a client would, and telling whether it is us who answers."""
+"""Self-probe: queries to our own listen addresses, as a client sends them, and whether this instance replies."""
 
 import asyncio
 import socket
@@ -8,12 +8,12 @@ from ipaddress import IPv4Address, IPv6Address
 from secrets import token_bytes
 from typing import Final
 
-from topodns.dns.names import Name, name_wire
-from topodns.resolve.handler import PROBE_CLASS
+from topodns.dns.name import Name, name_wire
+from topodns.dnsserver.handler import PROBE_CLASS
 
 Address = IPv4Address | IPv6Address
 
-TRIES: Final = 8  # where another instance shares the port, each goes to one of the two: 1 in 256 rounds none to us
+TRIES: Final = 8  # if another instance shares the port, probes go to either: in 1 of 256 rounds none to this one
 
 _HEADER: Final = b"\1\0\0\1\0\0\0\0\0\0"
 _TXT: Final = b"\0\x10"
@@ -22,7 +22,7 @@ _MAX_REPLY: Final = 512
 
 
 class Heard(Enum):
-    """Who has answered."""
+    """The sender of the reply to a probe."""
 
     NOBODY = auto()
     ANOTHER = auto()
@@ -30,16 +30,16 @@ class Heard(Enum):
 
 
 class SelfProbe:
-    """Questions that only the instance of this name answers with NOERROR."""
+    """Queries that only the instance of this name answers with NOERROR."""
 
     def __init__(self, name: Name, port: int) -> None:
         self._question = _HEADER + name_wire(name) + _TXT + PROBE_CLASS.to_bytes(2, "big")
         self._port = port
 
     async def hear(self, addresses: Sequence[Address], patience: float, tries: int = 1) -> list[frozenset[Heard]]:
-        """Who has answered so many tries at each address, over UDP and within so many seconds.
+        """The senders of the replies to `tries` queries at each address, over UDP, within `patience` seconds each.
 
-        A silence beside answers is another instance that shares the port and hangs.
+        Timeouts together with replies mean that another instance shares the port and hangs.
         """
         heard = await asyncio.gather(*(self._hear(address, patience) for address in [*addresses] * tries))
         return [frozenset(heard[at :: len(addresses)]) for at in range(len(addresses))]

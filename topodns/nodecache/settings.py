@@ -1,43 +1,23 @@
-"""What node-cache is told by its command line and its files. Plain values: nothing here reads or decides."""
+"""node-cache's settings: the values of its command line and the contents of its files. No logic."""
 
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
-from ipaddress import IPv4Address, IPv6Address
 
-from topodns.settings.memory import MemoryLimits
-from topodns.settings.server import Address
-
-IPAddress = IPv4Address | IPv6Address
-
-
-class Firewall(StrEnum):
-    """How packets are kept out of conntrack; the value is what `-firewall` is given."""
-
-    AUTO = "auto"  # nftables where `nft` works, else iptables
-    NFTABLES = "nftables"
-    IPTABLES = "iptables"
-    NONE = "none"  # also what -setupiptables=false means
-
-
-class Action(Enum):
-    """What the command line asks for."""
-
-    SERVE = "serve"
-    HELP = "help"
-    VERSION = "version"
-    PLUGINS = "plugins"
+from topodns.corefile.arguments import Address
+from topodns.hostnet.rules import Firewall, NetworkAction
+from topodns.netlink.route import IPAddress
+from topodns.query.memory_budget import MemoryLimits
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCacheFlags:
-    """The command line. Nothing of it but `action` means anything where that is not SERVE."""
+    """The command line. Unless `action` is SERVE, the other fields have no meaning."""
 
-    local_ips: tuple[IPAddress, ...]  # where it listens: at least one, none twice, of either family or both
+    local_ips: tuple[IPAddress, ...]  # listen addresses: at least one, distinct, of either family or both
     port: int  # 1..65535, of those addresses; for the rules, and for stub domains
-    conf: str  # where a copy of the rendered Corefile is written, and relative paths in it start; "" nowhere
+    conf: str  # path of a copy of the rendered Corefile, and base of its relative paths; "" for none
     base_corefile: str  # the template
-    kube_dns_directory: str  # where the kube-dns ConfigMap is mounted, if there is one
-    upstream_service: str  # whose address __PILLAR__CLUSTER__DNS__ stands for
+    kube_dns_directory: str  # mount point of the optional kube-dns ConfigMap
+    upstream_service: str  # the Service whose address replaces __PILLAR__CLUSTER__DNS__
     setup_interface: bool
     interface_name: str
     firewall: Firewall
@@ -50,14 +30,14 @@ class NodeCacheFlags:
     pid_file: str  # "" none
     quiet: bool
     node_name: str  # of the Node that it runs on; "" unknown
-    memory: MemoryLimits  # for all answers that are kept
-    action: Action = Action.SERVE
-    remarks: tuple[str, ...] = ()  # worth a line in the log each
+    memory: MemoryLimits  # of all cached answers
+    action: NetworkAction = NetworkAction.SERVE
+    remarks: tuple[str, ...] = ()  # lines for the log
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file as it was read. Without `text` it is not there, or cannot be read, and then `problem` says why."""
+    """A file as it was read. Without `text` it is missing, or cannot be read because of `problem`."""
 
     path: str
     text: str | None = None
@@ -66,7 +46,7 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfigTexts:
-    """All files that node-cache's configuration is made of, as they were at one time."""
+    """All files of node-cache's configuration, read at one time."""
 
     template: FileText
     stub_domains: FileText
@@ -80,7 +60,7 @@ class NodeConfigTexts:
 
 @dataclass(frozen=True, slots=True)
 class RenderedCorefile:
-    """The Corefile that the files stand for. With `problems`, a line each, it cannot be served."""
+    """The Corefile made of the files. With `problems`, a line each, it cannot be served."""
 
     text: str
     problems: tuple[str, ...] = ()

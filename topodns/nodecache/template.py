@@ -1,6 +1,6 @@
-"""The template of node-cache's Corefile: its variables, and what they stand for. Text to text; reads nothing.
+"""The template of node-cache's Corefile: its variables and their values. Text to text; reads no files.
 
-Each line stays the line that it was, so that what is wrong with the Corefile is found at its place in the template.
+Line numbers do not change, so that an error in the Corefile has the same line in the template.
 """
 
 import re
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from topodns.config.errors import hint, shown
-from topodns.settings.node_cache import IPAddress
+from topodns.corefile.errors import hint, shown
+from topodns.netlink.route import IPAddress
 
 LOCAL_DNS: Final = "__PILLAR__LOCAL__DNS__"
 DNS_SERVER: Final = "__PILLAR__DNS__SERVER__"
@@ -24,16 +24,16 @@ RESOLV_CONF: Final = "/etc/resolv.conf"
 
 _VARIABLE: Final = re.compile(r"__[A-Z0-9]+(?:__[A-Z0-9]+)+__")
 _COMMENT: Final = re.compile(r"#.*")
-# One address fits before a port. NodeLocal DNSCache writes all of them there, which `health` refuses.
+# Before a port, only the first address is written. NodeLocal DNSCache writes all, which `health` refuses.
 _LOCAL_AND_PORT: Final = re.compile(rf"\[?{LOCAL_DNS}\]?:(?=[0-9])")
-# As the manifests of NodeLocal DNSCache once had it, to the blank: only this text is made UDP by node-cache.
+# The exact text of older manifests of NodeLocal DNSCache, the only text that it changes from TCP to UDP.
 _FORCED_TCP: Final = f"\n    forward . {UPSTREAM_SERVERS} {{\n            force_tcp\n    }}\n"
-_LEFT_TO_KERNEL: Final = f"\n    forward . {UPSTREAM_SERVERS}\n\n\n"  # as many lines
+_LEFT_TO_KERNEL: Final = f"\n    forward . {UPSTREAM_SERVERS}\n\n\n"  # the same number of lines
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterDns:
-    """The address of the cluster DNS; where it is "", `problem` says why it is not known."""
+    """The address of the cluster DNS; if it is "", `problem` has the reason."""
 
     address: str = ""
     problem: str = ""
@@ -41,17 +41,17 @@ class ClusterDns:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What the variables stand for."""
+    """The values of the variables."""
 
     local_ips: tuple[IPAddress, ...]  # at least one
     cluster_dns: ClusterDns
-    upstreams: tuple[str, ...]  # from the kube-dns ConfigMap; none: those of `resolv_conf`
+    upstreams: tuple[str, ...]  # from the kube-dns ConfigMap; if empty, those of `resolv_conf`
     prometheus: str
     resolv_conf: str = RESOLV_CONF
 
 
 def find_cluster_dns(service: str, environment: Mapping[str, str]) -> ClusterDns:
-    """The address that the kubelet's environment has for a Service of the Pod's namespace."""
+    """The address of a Service of the Pod's namespace, from the environment variables set by the kubelet."""
     variable = f"{service.replace('-', '_').upper()}_SERVICE_HOST"
     text = environment.get(variable, "")
     expected = f"expected the address of the Service {shown(service)} of -upstreamsvc"
@@ -65,9 +65,9 @@ def find_cluster_dns(service: str, environment: Mapping[str, str]) -> ClusterDns
 
 
 def fill(template: str, file: str, filling: Filling) -> tuple[str, tuple[str, ...]]:
-    """The template with its variables filled in, and what is wrong with it; `file` is its name in these lines.
+    """The template with its variables filled in, and its problems, a line each; `file` is its name in them.
 
-    The text is no Corefile where anything is wrong: what cannot be filled in stays.
+    With problems the text is no valid Corefile: variables without a value stay in it.
     """
     text = template.replace(_FORCED_TCP, _LEFT_TO_KERNEL) if filling.upstreams else template
     text = _LOCAL_AND_PORT.sub(f"{_before_port(filling.local_ips[0])}:", text)
@@ -87,7 +87,7 @@ def _before_port(address: IPAddress) -> str:
 
 
 def _unfilled(text: str, file: str, filling: Filling) -> Iterator[str]:
-    """A line for each place where a variable is left; comments may say what they like."""
+    """A line for each place outside of comments where a variable is left."""
     for number, line in enumerate(text.split("\n"), 1):
         for match in _VARIABLE.finditer(_COMMENT.sub("", line)):
             yield f"{file}:{number}: found {match[0]}{_why(match[0], filling)}"

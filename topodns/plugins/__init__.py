@@ -1,83 +1,84 @@
-"""Every directive of a server block: how it is parsed, and whether there may be several.
+"""The plugins, one module or folder each, and the table of the directives that configure them.
 
-A new directive is a function `parse_NAME` in the module of its subject, a field of `ServerBlock`, and a line of
-`DIRECTIVES` that names the module.
+A new directive is a module here with a function `parse_NAME`, a field of `ServerBlock`, and a line of `DIRECTIVES`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.values import flag
+from topodns.corefile.arguments import flag
+from topodns.corefile.parser import Directive
 
-__all__ = ["COREDNS_ONLY", "DIRECTIVES", "Context", "Kind"]
+if TYPE_CHECKING:
+    from topodns.plugins.context import Context
 
-Parser = Callable[[Directive, Context], Any]
+Parser = Callable[[Directive, "Context"], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One directive of the language. `room` is the module here with its `parse_NAME`; "" where the name says it all.
+class PluginEntry:
+    """One directive. `room` is the module here with its `parse_NAME`; "" for a directive without arguments and body.
 
-    Several in a block are refused, unless they add up: then values are tuples.
+    A server block may repeat it only with `adds_up`: then values are tuples.
     """
 
     room: str
     adds_up: bool = False
 
-    def parse(self, directive: Directive, context: Context) -> Any:
-        """The value of the `ServerBlock` field of the directive's name. Raises ConfigError."""
+    def parse(self, directive: Directive, context: "Context") -> Any:
+        """The value for the `ServerBlock` field of the directive's name. Raises ConfigError."""
         if not self.room:
             flag(directive)
             return True
-        # By name, so that a Corefile loads only what it has: a node's cache needs no parser of `kubernetes`.
+        # By name, so that a process loads only the plugins in its Corefile: a node cache needs no `kubernetes`.
         parser: Parser = getattr(import_module(f"{__name__}.{self.room}"), f"parse_{directive.name}")
         return parser(directive, context)
 
 
-FLAG: Final = Kind("")
-"""A directive that is only its name."""
+FLAG: Final = PluginEntry("")
+"""A directive without arguments and body."""
 
-DIRECTIVES: Final[Mapping[str, Kind]] = {  # in the order of CoreDNS's plugin.cfg, topology with kubernetes
-    "metadata": Kind("operating"),
-    "cancel": Kind("operating"),
-    "timeouts": Kind("operating"),
-    "multisocket": Kind("operating"),
-    "reload": Kind("serving"),
-    "nsid": Kind("answering"),
-    "bufsize": Kind("answering"),
-    "bind": Kind("serving", adds_up=True),
+DIRECTIVES: Final[
+    Mapping[str, PluginEntry]
+] = {  # in the order of CoreDNS's plugin.cfg; `topology` follows `kubernetes`
+    "metadata": PluginEntry("accepted"),
+    "cancel": PluginEntry("cancel"),
+    "timeouts": PluginEntry("timeouts"),
+    "multisocket": PluginEntry("accepted"),
+    "reload": PluginEntry("reload"),
+    "nsid": PluginEntry("nsid"),
+    "bufsize": PluginEntry("bufsize"),
+    "bind": PluginEntry("bind", adds_up=True),
     "debug": FLAG,
-    "ready": Kind("observing"),
-    "health": Kind("observing"),
-    "pprof": Kind("operating"),
-    "prometheus": Kind("observing"),
-    "errors": Kind("observing"),
-    "log": Kind("observing", adds_up=True),
-    "local": Kind("answering"),
-    "dns64": Kind("around_kubernetes"),
+    "ready": PluginEntry("ready"),
+    "health": PluginEntry("health"),
+    "pprof": PluginEntry("accepted"),
+    "prometheus": PluginEntry("prometheus"),
+    "errors": PluginEntry("errors"),
+    "log": PluginEntry("log", adds_up=True),
+    "local": PluginEntry("local"),
+    "dns64": PluginEntry("dns64"),
     "any": FLAG,
-    "chaos": Kind("answering"),
-    "loadbalance": Kind("answering"),
-    "rewrite": Kind("rewrite", adds_up=True),
-    "autopath": Kind("around_kubernetes"),
-    "acl": Kind("answering", adds_up=True),
-    "cache": Kind("cache"),
-    "header": Kind("answering"),
+    "chaos": PluginEntry("chaos"),
+    "loadbalance": PluginEntry("loadbalance.setup"),
+    "rewrite": PluginEntry("rewrite.setup", adds_up=True),
+    "autopath": PluginEntry("autopath.setup"),
+    "acl": PluginEntry("acl", adds_up=True),
+    "cache": PluginEntry("cache.setup"),
+    "header": PluginEntry("header"),
     "minimal": FLAG,
-    "template": Kind("template", adds_up=True),
-    "hosts": Kind("hosts"),
-    "k8s_external": Kind("around_kubernetes"),
-    "kubernetes": Kind("kubernetes"),
-    "topology": Kind("topology"),
-    "file": Kind("zone_file", adds_up=True),
+    "template": PluginEntry("template.setup", adds_up=True),
+    "hosts": PluginEntry("hosts.setup"),
+    "k8s_external": PluginEntry("k8s_external"),
+    "kubernetes": PluginEntry("kubernetes.setup"),
+    "topology": PluginEntry("topology"),
+    "file": PluginEntry("file.setup", adds_up=True),
     "loop": FLAG,
-    "forward": Kind("forward", adds_up=True),
+    "forward": PluginEntry("forward.setup", adds_up=True),
     "whoami": FLAG,
-    "view": Kind("view"),
+    "view": PluginEntry("view.setup"),
 }
 
 _COREDNS_ONLY: Final = """

@@ -1,13 +1,103 @@
-"""The `acl` directive: who may ask what, decided by source address and query type."""
+"""The `acl` plugin: allows, blocks, filters or drops queries by source address and query type."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response
-from topodns.dns.names import is_subdomain
-from topodns.resolve.address_match import NetworkList
-from topodns.resolve.step import Client, Dropped, Resolution, Scope
-from topodns.settings.steps import Acl, AclAction, AclRule
+from topodns.corefile.arguments import network, no_body
+from topodns.corefile.errors import hint, nearest, shown, shown_word
+from topodns.corefile.parser import Directive
+from topodns.dns.message import Ede, EdeCode, Query, Response
+from topodns.dns.name import Name, is_subdomain
+from topodns.dns.rrtype import QTYPES, Rcode, parse_qtype
+from topodns.plugins.context import Context
+from topodns.query.networks import NetworkList
+from topodns.query.plugin import Client, Dropped, Resolution, Scope
+
+
+class AclAction(Enum):
+    ALLOW = "allow"
+    BLOCK = "block"  # REFUSED with EDE Blocked
+    FILTER = "filter"  # NOERROR without records, with EDE Filtered
+    DROP = "drop"  # no reply
+
+
+@dataclass(frozen=True, slots=True)
+class AclRule:
+    """One line of an `acl`. The first rule that matches decides; a query that matches none is allowed."""
+
+    action: AclAction
+    qtypes: frozenset[int] = frozenset()  # empty: every type
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()  # empty: every source
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """One `acl` directive; a server block may have several, in order, each for its own origins."""
+
+    origins: tuple[Name, ...]
+    rules: tuple[AclRule, ...]
+
+
+_ANY_WORD: Final = "*"
+_ACL_ACTIONS: Final = {action.value: action for action in AclAction}
+
+
+def parse_acl(directive: Directive, context: Context) -> tuple[Acl, ...]:
+    """`acl [ZONES...] { ACTION [type QTYPE...] [net SOURCE...] }`; the keywords in any case."""
+    rules = tuple(_acl_rule(line) for line in directive.body)
+    return (Acl(context.origins_of(directive), rules),)
+
+
+def _acl_rule(line: Directive) -> AclRule:
+    no_body(line)
+    action = _ACL_ACTIONS.get(line.name.lower())
+    if action is None:
+        raise line.error(f"unknown action {shown_word(line.name)} of 'acl'{hint(line.name, _ACL_ACTIONS)}")
+    sections = _acl_sections(line)
+    qtypes, sources = sections["type"], sections["net"]
+    return AclRule(
+        action,
+        frozenset() if _ANY_WORD in qtypes else frozenset(_qtype(line, word) for word in qtypes),
+        () if _ANY_WORD in sources else tuple(network(line, word) for word in sources),
+    )
+
+
+def _acl_sections(line: Directive) -> dict[str, list[str]]:
+    """The words after each `type` and each `net`."""
+    sections: dict[str, list[str]] = {"type": [], "net": []}
+    section, words = "", 0
+    for word in line.args:
+        if word.lower() in sections:
+            _refuse_empty_section(line, section, words)
+            section, words = word.lower(), 0
+        elif not section:
+            raise line.error(f"'{line.name}' has {shown(word)}, expected type or net")
+        else:
+            sections[section].append(word)
+            words += 1
+    _refuse_empty_section(line, section, words)
+    return sections
+
+
+def _refuse_empty_section(line: Directive, section: str, words: int) -> None:
+    if section and not words:
+        raise line.error(f"'{section}' of '{line.name}' has nothing after it, expected at least one word")
+
+
+def _qtype(line: Directive, word: str) -> int:
+    qtype = parse_qtype(word)
+    if qtype is None:
+        raise line.error(f"unknown record type {shown(word)}{_qtype_hint(word)}")
+    return qtype
+
+
+def _qtype_hint(word: str) -> str:
+    near = nearest(word, [name.lower() for name in QTYPES])
+    return f", did you mean '{near.upper()}'?" if near else ", expected a name such as AAAA or a number such as TYPE65"
+
 
 _REFUSALS: Final = {
     AclAction.BLOCK: (Rcode.REFUSED, Ede(EdeCode.BLOCKED, "")),
@@ -16,9 +106,9 @@ _REFUSALS: Final = {
 
 
 class AccessControl:
-    """All `acl` directives of one server block, in order; one step, because an `allow` ends the search in all of them.
+    """All `acl` directives of one server block, in order; one plugin, since an `allow` ends the search in all of them.
 
-    `client_dependent`: some rule looks at the source, so that no answer below this step is the same for everyone.
+    `client_dependent`: some rule has a `net`, so that clients can share no answer of the plugins below.
     """
 
     def __init__(self, directives: Sequence[Acl]) -> None:

@@ -1,9 +1,10 @@
-"""The `any` directive: a query for type ANY gets one short made-up HINFO (RFC 8482 section 4.2), whatever the name."""
+"""The `any` plugin: a query of type ANY for any name gets one synthetic HINFO record (RFC 8482 section 4.2)."""
 
 from typing import Final
 
-from topodns.dns.message import Query, Response, RRClass, RRset, RRType
-from topodns.resolve.step import Client, Resolution
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.query.plugin import Client, Resolution
 
 _TTL: Final = 8482  # CoreDNS's
 _CPU: Final = b"ANY obsoleted"
@@ -12,7 +13,7 @@ _HINFO: Final = bytes((len(_CPU),)) + _CPU + bytes((len(_OS),)) + _OS
 
 
 def answer_any(query: Query, client: Client) -> Resolution | None:
-    """A step: the HINFO, without AA as in CoreDNS."""
+    """The HINFO record, without AA as in CoreDNS; None for other types and classes."""
     if query.qtype != RRType.ANY or query.qclass != RRClass.IN:
         return None
     return Resolution(Response(answer=(RRset(b"", RRType.HINFO, _TTL, (_HINFO,)),), flags=0), "any")

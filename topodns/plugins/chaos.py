@@ -1,22 +1,49 @@
-"""The `chaos` directive: who this server is, as TXT records of class CH (RFC 4892 and BIND's custom)."""
+"""The `chaos` plugin: this server's version, host name and authors as TXT records of class CH (RFC 4892 and BIND)."""
 
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from topodns.dns.message import Query, Response, RRClass, RRset, RRType
-from topodns.dns.names import Name
-from topodns.resolve.step import Client, Resolution, Scope
-from topodns.settings.steps import Chaos
+from topodns.corefile.arguments import no_body
+from topodns.corefile.parser import Directive
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import Name
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.plugins.context import Context
+from topodns.query.plugin import Client, Resolution, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Chaos:
+    version: str = ""  # "": topodns's own
+    authors: tuple[str, ...] = ()
+
+
+_MAX_STRING: Final = 255  # octets of a TXT record's string, RFC 1035 section 3.3
+
+
+def parse_chaos(directive: Directive, _: Context) -> Chaos:
+    """`chaos [VERSION] [AUTHORS...]`, each cut to 255 octets; authors sorted, without repeats, as in CoreDNS."""
+    no_body(directive)
+    if not directive.args:
+        return Chaos()
+    version, *authors = map(_text_string, directive.args)
+    return Chaos(version, tuple(sorted(set(authors))))
+
+
+def _text_string(text: str) -> str:
+    return text.encode("utf-8", "replace")[:_MAX_STRING].decode("utf-8", "ignore")
+
 
 DEFAULT_AUTHORS: Final = ("The topodns authors",)
 _VERSION_NAMES: Final[tuple[Name, ...]] = (("version", "bind"), ("version", "server"))
 _HOST_NAMES: Final[tuple[Name, ...]] = (("hostname", "bind"), ("id", "server"))
 _AUTHORS_NAME: Final[Name] = ("authors", "bind")
-_MAX_STRING: Final = 255  # RFC 1035 section 3.3: a character-string's length is one octet
+_MAX_TXT_STRING: Final = 255  # RFC 1035 section 3.3: a character-string's length is one octet
 
 
 class ChaosText:
-    """`version` is what the directive's empty one stands for, `hostname` this host's name. Authors come shuffled."""
+    """`version` replaces an empty one in `settings`; `hostname` is this host's name. Authors come in random order."""
 
     def __init__(self, settings: Chaos, version: str, hostname: str, rng: Random) -> None:
         self._texts = dict.fromkeys(_VERSION_NAMES, _character_string(settings.version or version))
@@ -25,7 +52,7 @@ class ChaosText:
         self._rng = rng
 
     def __call__(self, query: Query, client: Client) -> Resolution | None:
-        """The TXT asked for, TTL 0 and without AA; None for any other class, type or name."""
+        """The TXT records of the name, with TTL 0 and without AA; None for any other class, type or name."""
         if query.qclass != RRClass.CH or query.qtype != RRType.TXT:
             return None
         if query.qname == _AUTHORS_NAME:
@@ -40,5 +67,5 @@ def _txt(*rdatas: bytes) -> Response:
 
 
 def _character_string(text: str) -> bytes:
-    octets = text.encode()[:_MAX_STRING]
+    octets = text.encode()[:_MAX_TXT_STRING]
     return bytes((len(octets),)) + octets

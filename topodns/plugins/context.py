@@ -1,31 +1,35 @@
-"""What a directive's parser may know beside its own lines."""
+"""The parse context of a directive: its server block, the Corefile's directory and the host's interfaces."""
 
 import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from topodns.config.corefile import Directive
-from topodns.config.errors import shown
-from topodns.config.files import unreadable
-from topodns.config.interfaces import addresses_of
-from topodns.config.keys import parse_origins
-from topodns.dns.names import Name
-from topodns.settings.cache import AS_COREDNS, Cache
+from topodns.corefile.errors import shown
+from topodns.corefile.files import unreadable
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dns.name import Name
+from topodns.netlink.route import addresses_of
+
+if TYPE_CHECKING:
+    from topodns.plugins.cache.setup import Cache
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The server block and the machine around a directive."""
+    """The server block and the host around a directive."""
 
-    origins: tuple[Name, ...]  # of the block's keys
-    directory: str = ""  # the Corefile's; relative paths start there
+    origins: tuple[Name, ...]  # the zones of the block's keys
+    directory: str = ""  # the Corefile's; relative paths are resolved against it
     interface_addresses: Callable[[str], tuple[str, ...] | None] = addresses_of  # None: no such interface
-    cache: Cache = AS_COREDNS  # what a `cache` without options means to the command that reads the Corefile
+    cache: "Cache | None" = None  # the settings of a `cache` without options; None: CoreDNS's
 
     def path(self, directive: Directive, text: str) -> str:
-        """`text` seen from the Corefile's directory. Raises ConfigError for an empty word, as an unset variable leaves
-        one: it would stand for that directory.
+        """`text` resolved against the Corefile's directory.
+
+        Raises ConfigError for an empty word, which an unset variable leaves and which would mean that directory.
         """
         if not text:
             raise directive.error(f"'{directive.name}' has '', expected a path")
@@ -46,5 +50,5 @@ class Context:
         return path
 
     def origins_of(self, directive: Directive) -> tuple[Name, ...]:
-        """The zones among the arguments; the block's own where there are none."""
+        """The zones among the arguments; without any, the server block's."""
         return parse_origins(directive, directive.args) or self.origins

@@ -1,6 +1,6 @@
-"""What becomes here of each directive of CoreDNS 1.14.7, one row each: data for whoever moves a Corefile, no logic.
+"""Compatibility of each directive of CoreDNS 1.14.7, for reports about a Corefile: data, no logic.
 
-`docs/differences-from-coredns.md` says more, about answers too. A sentence ends without a full stop: it goes on a line.
+`docs/differences-from-coredns.md` says more, about answers too. Texts have no full stop: reports print them in a line.
 """
 
 from collections.abc import Mapping
@@ -9,39 +9,39 @@ from enum import Enum
 from typing import Final
 
 
-class Verdict(Enum):
-    """The value is how reports say it."""
+class DirectiveVerdict(Enum):
+    """The verdict on a directive, an option or a Corefile; its value is the word in reports."""
 
     SAME = "same"
     DIFFERS = "differs"
     UNSUPPORTED = "not supported"
-    REFUSED = "refused"  # topodns has the directive, and does not take this line
+    REFUSED = "refused"  # topodns has the directive, and rejects this line
     UNCHECKED = "not looked at"
-    WARNING = "warning"  # nothing is wrong, but not everything was there to be looked at
+    WARNING = "warning"  # nothing is wrong, but part of the input was missing and not checked
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One directive or option. `text`: how it differs, or what to do instead.
+    """The verdict on one directive or option. `text`: the difference, or the replacement.
 
-    Options without a row are the same, as far as the directive's parser takes them.
+    Options without a row are the same, as far as the directive's parser accepts them.
     """
 
-    verdict: Verdict
+    verdict: DirectiveVerdict
     text: str = ""
     options: Mapping[str, "Row"] = field(default_factory=dict)
 
 
 def _differs(text: str, **options: Row) -> Row:
-    return Row(Verdict.DIFFERS, text, options)
+    return Row(DirectiveVerdict.DIFFERS, text, options)
 
 
 def _same(**options: Row) -> Row:
-    return Row(Verdict.SAME, "", options)
+    return Row(DirectiveVerdict.SAME, "", options)
 
 
 def _unsupported(instead: str) -> Row:
-    return Row(Verdict.UNSUPPORTED, instead)
+    return Row(DirectiveVerdict.UNSUPPORTED, instead)
 
 
 _OURS: Final = "topodns's own: CoreDNS refuses it, so take it out before going back"
@@ -68,7 +68,9 @@ DIRECTIVES: Final[Mapping[str, Row]] = {  # in the order of CoreDNS's plugin.cfg
     "nsid": _same(),
     "bufsize": _same(),
     "bind": _same(),
-    "debug": _differs("nothing is switched on: a bug in one query never ends the process"),
+    "debug": _differs(
+        "the log says more, and extended errors name upstreams; a bug in one query never ends the process"
+    ),
     "trace": _unsupported("take it out; `log` has the duration of each query, and metrics have their distribution"),
     "ready": _same(),
     "health": _same(),
@@ -160,7 +162,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "records": "write the records into `hosts` or `file`",
     "unbound": "`forward` to a resolver that runs beside this server",
 }
-"""External plugins that clusters have, and directives of old: what to do instead."""
+"""External plugins in use in clusters, and directives of old CoreDNS versions: the replacement for each."""
 
 TRANSPORTS: Final[Mapping[str, str]] = dict.fromkeys(("tls", "https", "https3", "quic", "grpc"), _ENCRYPTED)
-"""Schemes of server blocks that only CoreDNS has: what to do instead."""
+"""Schemes of server blocks that only CoreDNS has: the replacement for each."""

@@ -1,29 +1,80 @@
-"""The `dns64` directive: AAAA records made from A records, for clients that reach IPv4 through a NAT64 (RFC 6147).
+"""The `dns64` plugin: AAAA records synthesised from A records, for clients that reach IPv4 through a NAT64 (RFC 6147).
 
-As CoreDNS does it, which is the synthesis alone: no PTR records for the prefix, one prefix for all of IPv4, no regard
-for DO and CD. What differs: where there is no A record either, AAAA records that are there stay (CoreDNS's
-`translate_all` loses them), and an error stays an error (CoreDNS makes it an empty answer).
+Like CoreDNS it synthesises only: no PTR records for the prefix, one prefix for all of IPv4, DO and CD are ignored.
+Differences: where there is no A record either, existing AAAA records stay (CoreDNS's `translate_all` loses them), and
+an error stays an error (CoreDNS makes it an empty answer).
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import IPv6Network
 from typing import Final
 
-from topodns.dns.message import Flag, Query, Rcode, RRClass, RRset, RRType
-from topodns.resolve.course import Course
-from topodns.resolve.grounds import rest_on
-from topodns.resolve.part_counts import Dns64Counts
-from topodns.resolve.step import Answered, Below, Client, Resolution, settled
-from topodns.settings.dns64 import Dns64
+from topodns.corefile.arguments import flag, fold_options, once_each, only_arg, parse_network
+from topodns.corefile.errors import shown
+from topodns.corefile.parser import Directive
+from topodns.dns.message import Flag, Query, RRset
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.context import Context
+from topodns.query.deferred import Deferred
+from topodns.query.plugin import Answered, Below, Client, Resolution, rest_on, settled
+from topodns.query.plugin_counts import Dns64Counts
+
+WELL_KNOWN_PREFIX: Final = bytes.fromhex("0064ff9b") + bytes(8)  # 64:ff9b::/96, RFC 6052 section 2.1
+
+
+@dataclass(frozen=True, slots=True)
+class Dns64:
+    prefix: bytes = WELL_KNOWN_PREFIX  # the octets before the IPv4 address: 4, 5, 6, 7, 8 or 12
+    translate_all: bool = False  # also for names that have AAAA records
+    allow_ipv4: bool = False  # also for clients over IPv4
+
+
+_PREFIX_LENGTHS: Final = (32, 40, 48, 56, 64, 96)  # RFC 6052 section 2.2
+
+
+def parse_dns64(directive: Directive, context: Context) -> Dns64:
+    once_each(directive)
+    settings = Dns64()
+    if directive.args:
+        settings = _prefix(replace(directive, body=()), settings)
+    return fold_options(directive, settings, _DNS64_READERS)
+
+
+def _prefix(option: Directive, settings: Dns64) -> Dns64:
+    text = only_arg(option, "one IPv6 prefix")
+    network = parse_network(text)
+    if not isinstance(network, IPv6Network) or network.prefixlen not in _PREFIX_LENGTHS or "/" not in text:
+        raise option.error(f"'dns64' has the prefix {shown(text)}, expected an IPv6 one: /32, 40, 48, 56, 64 or 96")
+    return replace(settings, prefix=network.network_address.packed[: network.prefixlen // 8])
+
+
+def _translate_all(option: Directive, settings: Dns64) -> Dns64:
+    flag(option)
+    return replace(settings, translate_all=True)
+
+
+def _allow_ipv4(option: Directive, settings: Dns64) -> Dns64:
+    flag(option)
+    return replace(settings, allow_ipv4=True)
+
+
+_DNS64_READERS: Final[Mapping[str, Callable[[Directive, Dns64], Dns64]]] = {
+    "prefix": _prefix,
+    "translate_all": _translate_all,
+    "allow_ipv4": _allow_ipv4,
+}
 
 _A, _AAAA, _SOA = int(RRType.A), int(RRType.AAAA), int(RRType.SOA)
 _IN: Final = int(RRClass.IN)
 _NXDOMAIN: Final = int(Rcode.NXDOMAIN)
-_MAX_TTL: Final = 600  # seconds, where no SOA says how long the name has no AAAA record (RFC 6147 section 5.1.7)
-_RESERVED: Final = 8  # the octet of an address that stays zero (RFC 6052 section 2.2)
+_MAX_TTL: Final = 600  # seconds; the limit where no SOA gives the TTL of NODATA (RFC 6147 section 5.1.7)
+_RESERVED: Final = 8  # the octet of an IPv6 address that stays zero (RFC 6052 section 2.2)
 _IPV6_OCTETS: Final = 16
 
 
 class Translator:
-    """The around of a `dns64` directive."""
+    """The plugin of a `dns64` directive: queries the plugins below for AAAA and, where needed, for A."""
 
     def __init__(self, settings: Dns64, counts: Dns64Counts | None = None) -> None:
         self.counts = counts or Dns64Counts()
@@ -32,7 +83,7 @@ class Translator:
         self._allow_ipv4 = settings.allow_ipv4
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """What is below, translated where it has no AAAA record and the client is one of those that need it."""
+        """The answer of the plugins below, translated where it has no AAAA record and the client needs one."""
         answered = below(query, client)
         if query.qtype != _AAAA or query.qclass != _IN:
             return answered
@@ -43,12 +94,12 @@ class Translator:
         return self._translated_later(answered, query, client, below)
 
     async def _translated_later(
-        self, course: Course[Resolution], query: Query, client: Client, below: Below
+        self, course: Deferred[Resolution], query: Query, client: Client, below: Below
     ) -> Resolution:
         return await settled(self._translated(await course, query, client, below))
 
     def _translated(self, native: Resolution, query: Query, client: Client, below: Below) -> Answered:
-        """An error other than NXDOMAIN counts as no AAAA record, as some servers mean it (RFC 6147 section 5.1.2)."""
+        """Errors but NXDOMAIN count as NODATA for AAAA, which some servers mean by them (RFC 6147 section 5.1.2)."""
         if native.response.rcode == _NXDOMAIN or (_has(native, _AAAA) and not self._translate_all):
             return native
         answered = below(query._replace(qtype=_A), client)
@@ -56,11 +107,11 @@ class Translator:
             return self._merge(native, answered)
         return self._merge_later(native, answered)
 
-    async def _merge_later(self, native: Resolution, course: Course[Resolution]) -> Resolution:
+    async def _merge_later(self, native: Resolution, course: Deferred[Resolution]) -> Resolution:
         return self._merge(native, await course)
 
     def _merge(self, native: Resolution, legacy: Resolution) -> Resolution:
-        """The answer about A records, with those translated. `native` is the one about AAAA records."""
+        """`legacy`, the answer for A, with its records translated; `native`, that for AAAA, if only it has records."""
         if not _has(legacy, _A) and _has(native, _AAAA):
             rest_on(native, legacy.facts, legacy.scope, legacy.valid_until)
             return native
@@ -68,7 +119,7 @@ class Translator:
         if _has(legacy, _A):
             self.counts.translated += 1
         response = legacy.response
-        response.flags &= ~Flag.AD  # nobody has signed what is made here
+        response.flags &= ~Flag.AD  # synthesised records are not signed
         most = _ttl_of_absence(native)
         response.answer = tuple(
             self._translate(rrset, most) if rrset.rtype == _A else rrset for rrset in response.answer
@@ -81,10 +132,7 @@ class Translator:
 
 
 def embed(prefix: bytes, address: bytes) -> bytes:
-    """The packed IPv6 address that stands for this packed IPv4 address under a prefix of 4..8 or 12 octets.
-
-    (RFC 6052 section 2.2.)
-    """
+    """The packed IPv6 address for a packed IPv4 address under a prefix of 4..8 or 12 octets (RFC 6052 section 2.2)."""
     octets = prefix + address
     if len(prefix) <= _RESERVED:
         octets = octets[:_RESERVED] + b"\0" + octets[_RESERVED:]

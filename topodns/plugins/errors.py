@@ -1,17 +1,74 @@
-"""The `errors` directive: one log line for each query that failed, or, where consolidated, one for many."""
+"""The `errors` plugin: logs each SERVFAIL with its reason, or counts those of a pattern and logs one line a period."""
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
+from topodns.corefile.arguments import duration, flag, fold_options, no_body, wrong
+from topodns.corefile.errors import listed, shown
+from topodns.corefile.parser import Directive
 from topodns.dns.message import Query
-from topodns.dns.names import name_text
-from topodns.resolve.course import Timer, Timers
-from topodns.resolve.query_log import type_text
-from topodns.settings.errors import Consolidation, Errors
-from topodns.settings.pattern import compile_pattern
+from topodns.dns.name import name_text
+from topodns.plugins.context import Context
+from topodns.plugins.log import type_text
+from topodns.query.deferred import Timer, Timers
+from topodns.query.regex import BadPattern, compile_pattern
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """One `consolidate`: errors that match are counted for a period and logged as one line."""
+
+    period: float  # seconds from the first error
+    period_text: str  # as written
+    pattern: str  # RE2 syntax, checked
+    level: str = "error"  # of: debug, info, warning, error
+    show_first: bool = False  # log the first error at once
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The first consolidation that matches applies. Tracebacks are always logged, also without `stacktrace`."""
+
+    consolidations: tuple[Consolidation, ...] = ()
+
+
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_SHOW_FIRST: Final = "show_first"
+
+
+def parse_errors(directive: Directive, _: Context) -> Errors:
+    """`errors { stacktrace; consolidate DURATION REGEXP [LEVEL] [show_first] }`; `errors stdout` is an old spelling."""
+    if directive.args not in ((), ("stdout",)):
+        raise wrong(directive, "none")
+
+    def stacktrace(option: Directive, errors: Errors) -> Errors:
+        flag(option)
+        return errors
+
+    def consolidate(option: Directive, errors: Errors) -> Errors:
+        return Errors((*errors.consolidations, _consolidation(option)))
+
+    return fold_options(directive, Errors(), {"stacktrace": stacktrace, "consolidate": consolidate})
+
+
+def _consolidation(option: Directive) -> Consolidation:
+    no_body(option)
+    if len(option.args) < 2:
+        raise wrong(option, "a duration and a regular expression")
+    period, text, *rest = option.args
+    try:
+        compile_pattern(text)
+    except BadPattern as problem:
+        raise option.error(f"'consolidate' has the regular expression {shown(text)}: {problem}") from None
+    level = rest.pop(0) if rest and rest[0] in _LEVELS else "error"
+    if rest not in ([], [_SHOW_FIRST]):
+        raise option.error(f"'consolidate' has {shown(' '.join(rest))}, expected {listed(_LEVELS)}, then show_first")
+    return Consolidation(duration(option, period), period, text, level, bool(rest))
+
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -21,7 +78,7 @@ LEVELS: Final = {
 }
 
 Write = Callable[[int, str], None]
-"""(level, line)"""
+"""Logs a line: (level, line)."""
 
 
 def _write(level: int, line: str) -> None:
@@ -29,14 +86,14 @@ def _write(level: int, line: str) -> None:
 
 
 class ErrorLog:
-    """The errors of one server block."""
+    """The error log of one server block."""
 
     def __init__(self, settings: Errors, timers: Timers, write: Write = _write) -> None:
         self._write = write
         self._crowds = [_Crowd(each, timers, write) for each in settings.consolidations]
 
     def __call__(self, query: Query, problem: str) -> None:
-        """A query ended in SERVFAIL because of this."""
+        """Log or count a query that ended in SERVFAIL because of `problem`."""
         level = logging.ERROR
         for crowd in self._crowds:
             if crowd.matches(problem):
@@ -47,13 +104,13 @@ class ErrorLog:
         self._write(level, f"2 {name_text(query.qname)} {type_text(query.qtype)}: {problem}")
 
     def close(self) -> None:
-        """Say what was not said yet."""
+        """Log the counts of the periods under way."""
         for crowd in self._crowds:
             crowd.close()
 
 
 class _Crowd:
-    """The errors that one consolidation has taken in and not told of yet."""
+    """The errors of one consolidation that are counted but not logged yet."""
 
     def __init__(self, settings: Consolidation, timers: Timers, write: Write) -> None:
         self.level = LEVELS[settings.level]
@@ -68,7 +125,7 @@ class _Crowd:
         return self._pattern.search(problem) is not None
 
     def take(self) -> bool:
-        """Whether the error needs no line of its own."""
+        """Count an error. False: it needs a line of its own, as the first of a period with `show_first`."""
         self._count += 1
         if self._count > 1:
             return True

@@ -1,23 +1,48 @@
-"""Asks this process's own /health every second, as CoreDNS does: a loop that is too busy shows in the time it takes."""
+"""The `health` plugin, and its probe of this process's own /health every second, as in CoreDNS.
+
+The probe's duration shows an event loop that is too busy.
+"""
 
 import asyncio
 import logging
 import time
 from bisect import bisect_left
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final
+
+from topodns.corefile.arguments import Address, duration, fold_options, listen_address, only_arg
+from topodns.corefile.parser import Directive
+from topodns.plugins.context import Context
 
 log = logging.getLogger(__name__)
 
+
+DEFAULT_LISTEN: Final = Address("", 8080)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    listen: Address = DEFAULT_LISTEN
+    lameduck: float = 0.0  # seconds
+
+
+def parse_health(directive: Directive, _: Context) -> Health:
+    def lameduck(option: Directive, health: Health) -> Health:
+        return replace(health, lameduck=duration(option, only_arg(option, "a duration")))
+
+    return fold_options(directive, Health(listen_address(directive, Health().listen)), {"lameduck": lameduck})
+
+
 INTERVAL: Final = 1.0  # seconds
-SLOW: Final = 1.0  # seconds beyond which the log says so
-BUCKETS: Final = tuple(0.00025 * 10**k for k in range(5))  # seconds, CoreDNS's
+SLOW: Final = 1.0  # seconds; a probe that takes longer is logged
+BUCKETS: Final = tuple(0.00025 * 10**k for k in range(5))  # seconds; CoreDNS's
 
 _WILDCARDS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class HealthProbe:
-    """What the probes found: `slots` counts by bucket and beyond, `seconds` is their sum."""
+    """Results of the probes: `slots` has the counts by bucket, then of longer ones; `seconds` is the sum."""
 
     def __init__(self) -> None:
         self.slots = [0] * (len(BUCKETS) + 1)
@@ -25,7 +50,7 @@ class HealthProbe:
         self.failures = 0
 
     async def run(self, host: str, port: int) -> None:
-        """Probe for ever."""
+        """Probe until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL)
             began = time.monotonic()

@@ -1,32 +1,111 @@
-"""The `k8s_external` directive: `<service>.<namespace>.<origin>` for the world outside of the cluster.
+"""The `k8s_external` plugin: names `<service>.<namespace>.<origin>` for clients outside the cluster.
 
-The addresses are those at which the outside reaches the Service: spec.externalIPs and its load balancer's; with
-`headless`, endpoints. Topology has no part in it, since who asks from outside is on no node.
+Their addresses are spec.externalIPs and those of the load balancer; with `headless`, those of endpoints. Topology does
+not apply: a client outside the cluster is on no Node.
 
-As CoreDNS's plugin, to which one label in front of a Service with external addresses means nothing. What differs: where
-a load balancer has only a hostname, that is one CNAME for A, AAAA and CNAME questions (CoreDNS writes several where
-there are several, and none for CNAME); SRV answers with such a hostname come without its addresses; names of Services
-are SERVFAIL instead of NXDOMAIN while the watches are incomplete.
+As in CoreDNS, one label in front of a Service with external addresses is ignored. Differences: a load balancer with
+only a hostname is one CNAME for queries of type A, AAAA and CNAME (CoreDNS writes several where there are several, and
+none for CNAME); SRV answers with such a hostname come without its addresses; names of Services are SERVFAIL instead of
+NXDOMAIN while the watches are incomplete.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple
 
-from topodns.cluster.backends import endpoint_label
-from topodns.cluster.facts import Fact, address_fact, namespace_fact, service_fact
+from topodns.cluster.endpoints import EMPTY_GROUP, Backends
 from topodns.cluster.model import ObjectKey, Service
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Query, RRset, RRType
-from topodns.dns.names import Name, is_subdomain, label_wire, name_wire, reverse_address
-from topodns.resolve.chase import Chase, follow
-from topodns.resolve.exposure import Exposure
-from topodns.resolve.external_names import target_of
-from topodns.resolve.srv import Offer, address_records, address_type, glue, srv_records
-from topodns.resolve.step import Answered, Client, FellThrough, Resolution, Scope
-from topodns.resolve.verdict import NXDOMAIN, Facts, found, name_error, no_data, not_ready
-from topodns.settings.k8s_external import K8sExternal
-from topodns.settings.kubernetes import KubernetesSettings
+from topodns.corefile.arguments import flag, fold_options, no_body, once_each, only_arg, whole, wrong
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dependency import Fact, address_fact, namespace_fact, service_fact
+from topodns.dns.message import Query, RRset
+from topodns.dns.name import (
+    ROOT,
+    BadName,
+    Name,
+    is_part_of_reverse,
+    is_subdomain,
+    label_wire,
+    name_wire,
+    parse_name,
+    reverse_address,
+)
+from topodns.dns.rrtype import RRType
+from topodns.plugins.context import Context
+from topodns.plugins.kubernetes.external_name import target_of
+from topodns.plugins.kubernetes.label_cache import KeptLabels
+from topodns.plugins.kubernetes.namespaces import Exposure
+from topodns.plugins.kubernetes.records import (
+    NXDOMAIN,
+    Facts,
+    GroupOffer,
+    address_records,
+    address_type,
+    endpoint_srv_records,
+    found,
+    glue,
+    name_error,
+    no_data,
+    not_ready,
+    service_srv_records,
+)
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.query.cname import Chase, follow
+from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class K8sExternal:
+    origins: tuple[Name, ...]
+    apex: str = "dns"  # the label under the origin, lower-case: the name servers are `ns1.<apex>.<origin>`
+    ttl: int = 5  # seconds, 0..3600
+    headless: bool = False  # headless Services without external addresses are answered with their endpoints
+    fallthrough: tuple[Name, ...] = ()  # origins below which an unknown name goes to the next plugin; root: all
+
+
+_MAX_TTL: Final = 3600  # seconds; CoreDNS's limit
+
+
+def parse_k8s_external(directive: Directive, context: Context) -> K8sExternal:
+    once_each(directive)
+    return fold_options(directive, K8sExternal(context.origins_of(directive)), _EXTERNAL_READERS)
+
+
+def _apex(option: Directive, settings: K8sExternal) -> K8sExternal:
+    text = only_arg(option, "one label")
+    try:
+        label = parse_name(text)
+    except BadName as problem:
+        raise option.error(f"'apex' has no label: {problem}") from None
+    if len(label) != 1:
+        raise wrong(option, "one label, without dots")
+    return replace(settings, apex=label[0])
+
+
+def _ttl(option: Directive, settings: K8sExternal) -> K8sExternal:
+    return replace(settings, ttl=whole(option, only_arg(option, "seconds"), 0, _MAX_TTL))
+
+
+def _headless(option: Directive, settings: K8sExternal) -> K8sExternal:
+    flag(option)
+    return replace(settings, headless=True)
+
+
+def _fallthrough(option: Directive, settings: K8sExternal) -> K8sExternal:
+    no_body(option)
+    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+
+
+_EXTERNAL_READERS: Final[Mapping[str, Callable[[Directive, K8sExternal], K8sExternal]]] = {
+    "apex": _apex,
+    "ttl": _ttl,
+    "headless": _headless,
+    "fallthrough": _fallthrough,
+}
 
 PLUGIN: Final = "k8s_external"
 
@@ -43,28 +122,29 @@ _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 
 class _Question(NamedTuple):
     query: Query
-    labels: Name  # in front of the origin
+    labels: Name  # before the origin
     origin: Name
-    origin_wire: bytes  # as the query spells it
+    origin_wire: bytes  # in the query's spelling
+    limit: int  # octets of the reply
 
 
 class _Part(NamedTuple):
-    """The part of a Service that a name asks for; "" is any."""
+    """The endpoint, or port and protocol, of a Service that a name selects; "" is any."""
 
     endpoint: str = ""
     port: str = ""
     protocol: str = ""
 
     def means(self, port: str, protocol: str) -> bool:
-        """Ignoring case, since the name has lost its own."""
+        """Whether a port matches; case is ignored, because the labels of the qname are lower-case."""
         return self.port in ("", port.lower()) and self.protocol in ("", protocol.lower())
 
 
 class ExternalZone:
-    """The step of a `k8s_external` directive, over the state of the block's `kubernetes`.
+    """The plugin of a `k8s_external` directive, over the cluster state of the block's `kubernetes`.
 
-    `own_addresses` (packed) are those that the server is bound to, without loopback ones. `chase` finds what is behind
-    the hostname of a load balancer.
+    `own_addresses` (packed) are those that the server is bound to, without loopback ones. `chase` resolves the hostname
+    of a load balancer.
     """
 
     def __init__(
@@ -77,9 +157,9 @@ class ExternalZone:
     ) -> None:
         self._settings = settings
         self._origins = tuple(sorted(settings.origins, key=len, reverse=True))
-        self._servers = label_wire(_SERVER) + label_wire(settings.apex)  # the name of all servers together
+        self._servers = label_wire(_SERVER) + label_wire(settings.apex)  # one name for all name servers
         self._exposure = Exposure(kubernetes, state)
-        self._pod_names = kubernetes.endpoint_pod_names
+        self._labels = KeptLabels(kubernetes.endpoint_pod_names)
         self._state = state
         self._own = tuple(own_addresses)
         self._chase = chase
@@ -91,18 +171,25 @@ class ExternalZone:
         if origin is None:
             return None
         question = _Question(
-            query, qname[: len(qname) - len(origin)], origin, query.spelling[-len(name_wire(origin)) :]
+            query,
+            qname[: len(qname) - len(origin)],
+            origin,
+            query.spelling[-len(name_wire(origin)) :],
+            client.limit,
         )
         resolution = self._look_up(question)
         resolution.plugin = PLUGIN
         response = resolution.response
-        if response.rcode == NXDOMAIN and any(is_subdomain(qname, each) for each in self._settings.fallthrough):
+        if response.rcode == NXDOMAIN and self._falls_through(qname):
             return FellThrough(resolution.facts)
         if not response.answer:
             response.authority = (self._soa(question),)
         if resolution.chase is not None:
             return follow(resolution.chase, resolution, query, client, self._chase)
         return resolution
+
+    def _falls_through(self, qname: Name) -> bool:
+        return any(is_subdomain(qname, each) for each in self._settings.fallthrough)
 
     def _look_up(self, question: _Question) -> Resolution:
         labels = question.labels
@@ -116,7 +203,7 @@ class ExternalZone:
         return resolution
 
     def _apex(self, question: _Question) -> Resolution:
-        """The SOA is never kept, since its serial tells of the last change to anything."""
+        """SOA, NS or NODATA. An answer with the SOA is never cached: its serial is the time of the last change."""
         ttl = self._settings.ttl
         if question.query.qtype == _SOA:
             resolution = found((), (self._soa(question),))
@@ -139,7 +226,7 @@ class ExternalZone:
         return found(facts, address_records(qtype, self._settings.ttl, of_type))
 
     def _server_addresses(self) -> tuple[tuple[bytes, ...], Facts]:
-        """Where the outside reaches the Services that have this server behind them; without any, its own addresses."""
+        """The external addresses of the Services with this server as a ready endpoint; without such, its own."""
         facts: list[Fact] = [address_fact(each) for each in self._own]
         found_at: dict[bytes, None] = {}
         behind = False
@@ -160,8 +247,10 @@ class ExternalZone:
 
     def _respond(self, question: _Question) -> Resolution:
         query, labels = question.query, question.labels
-        if query.qtype == _PTR and (address := reverse_address(query.qname)) is not None:
-            return self._pointers(address)
+        if (address := reverse_address(query.qname)) is not None:
+            return self._pointers(address, query.qtype)
+        if is_part_of_reverse(query.qname) and not self._falls_through(query.qname):
+            return no_data()  # reverse names of addresses may be below it (RFC 8020)
         namespace = labels[-1]
         facts: Facts = (namespace_fact(namespace),)
         if not self._exposure.exposes(namespace):
@@ -175,16 +264,16 @@ class ExternalZone:
             return name_error(facts)
         name = label_wire(service.name) + label_wire(service.namespace) + question.origin_wire
         if self._is_headless(service, part):
-            return self._of_endpoints(service, part, name, query.qtype, facts)
-        return self._of_service(service, part, name, query.qtype, facts)
+            return self._of_endpoints(service, part, name, question, facts)
+        return self._of_service(service, part, name, question, facts)
 
     def _is_headless(self, service: Service, part: _Part) -> bool:
-        """Whether endpoints are what is asked for, and may be."""
+        """Whether the answer is made of endpoints, as it may be with `headless`."""
         if not self._settings.headless or service.external_ips or service.external_hostnames:
             return False
         return service.headless or bool(part.endpoint)
 
-    def _pointers(self, address: bytes) -> Resolution:
+    def _pointers(self, address: bytes, qtype: int) -> Resolution:
         facts: list[Fact] = [address_fact(address)]
         targets = []
         for key in self._state.external.at(address):
@@ -193,16 +282,20 @@ class ExternalZone:
                 targets.append(name_wire((key.name, key.namespace, *self._settings.origins[0])))
         if not targets:
             return name_error(tuple(facts))
+        if qtype != _PTR:
+            return no_data(tuple(facts))
         return found(tuple(facts), (RRset(b"", _PTR, self._settings.ttl, tuple(targets)),))
 
-    def _of_service(self, service: Service, part: _Part, name: bytes, qtype: int, facts: Facts) -> Resolution:
+    def _of_service(self, service: Service, part: _Part, name: bytes, question: _Question, facts: Facts) -> Resolution:
+        qtype = question.query.qtype
         ports = [port.number for port in service.ports if part.means(port.name, port.protocol)]
         hosts = [target for text in service.external_hostnames if (target := target_of(text)) is not None]
         if not ports or not (service.external_ips or hosts):
-            return name_error(facts)
+            return no_data(facts) if self._is_above_endpoints(service, part) else name_error(facts)
         ttl = self._settings.ttl
         if qtype == _SRV:
-            return found(facts, *_service_srv(service.external_ips, hosts, ports, name, ttl))
+            targets = [name_wire(host) for host in hosts]
+            return found(facts, *service_srv_records(name, service.external_ips, targets, ports, ttl, question.limit))
         if hosts and not service.external_ips and qtype in _ALIASED:
             resolution = found(facts, (RRset(b"", _CNAME, ttl, (name_wire(hosts[0]),)),))
             resolution.chase = hosts[0] if qtype != _CNAME else None
@@ -210,30 +303,27 @@ class ExternalZone:
         addresses = tuple(dict.fromkeys(each for each in service.external_ips if address_type(each) == qtype))
         return found(facts, address_records(qtype, ttl, addresses))
 
-    def _of_endpoints(self, service: Service, part: _Part, name: bytes, qtype: int, facts: Facts) -> Resolution:
-        offers = self._offers(service, part, name)
-        if not offers:
-            return name_error(facts)
-        if qtype == _SRV:
-            return found(facts, *srv_records(offers, self._settings.ttl))
-        addresses = tuple(dict.fromkeys(offer.address for offer in offers if address_type(offer.address) == qtype))
-        return found(facts, address_records(qtype, self._settings.ttl, addresses))
+    def _is_above_endpoints(self, service: Service, part: _Part) -> bool:
+        """Whether this is a Service without external addresses, whose endpoints' names are below it (RFC 8020)."""
+        if part != _Part() or not self._is_headless(service, _Part(endpoint="*")):
+            return False
+        return any(offer.group.endpoints for offer in _offers(self._state.backends(service.key), part, b""))
 
-    def _offers(self, service: Service, part: _Part, name: bytes) -> list[Offer]:
-        """Each ready endpoint that the name means, once for each port that it means."""
+    def _of_endpoints(
+        self, service: Service, part: _Part, name: bytes, question: _Question, facts: Facts
+    ) -> Resolution:
+        qtype, limit = question.query.qtype, question.limit
         backends = self._state.backends(service.key)
-        meant = [port for port in backends.ports if part.means(port.name, port.protocol)]
-        labelled = (
-            (endpoint_label(endpoint, self._pod_names), endpoint.address, port.number)
-            for port in meant
-            for family in _FAMILIES
-            for endpoint in backends.pool_for_port(family, port).everyone.endpoints
-        )
-        return [
-            Offer(label_wire(label) + name, address, port)
-            for label, address, port in labelled
-            if part.endpoint in ("", label.lower())
-        ]
+        offers = (offer for offer in _offers(backends, part, name) if offer.group.endpoints)
+        first = next(offers, None)
+        if first is None:
+            return no_data(facts) if part.endpoint and _is_protocol(backends, part.endpoint) else name_error(facts)
+        ttl, offers_left = self._settings.ttl, chain((first,), offers)
+        if qtype == _SRV:
+            return found(facts, *endpoint_srv_records(offers_left, self._labels, ttl, limit))
+        groups = (offer.group for offer in offers_left)
+        of_type = (group for group in groups if address_type(group.addresses[0]) == qtype)
+        return found(facts, address_records(qtype, ttl, backends.joined_addresses(of_type)))
 
     def _soa(self, question: _Question) -> RRset:
         origin, apex, ttl = question.origin_wire, label_wire(self._settings.apex), self._settings.ttl
@@ -242,8 +332,27 @@ class ExternalZone:
         return RRset(origin, _SOA, ttl, (rdata,))
 
 
+def _offers(backends: Backends, part: _Part, name: bytes) -> Iterator[GroupOffer]:
+    """The ready endpoints that the name selects, once for each port that it selects."""
+    named = backends.named(part.endpoint) if part.endpoint else None
+    for port in backends.ports:
+        if not part.means(port.name, port.protocol):
+            continue
+        for family in _FAMILIES:
+            if named is None:
+                group = backends.pool_for_port(family, port).everyone
+            else:
+                group = backends.exposing(family, port, named.get(family, EMPTY_GROUP))
+            yield GroupOffer(group, port.number, name)
+
+
+def _is_protocol(backends: Backends, label: str) -> bool:
+    """Whether the label is a protocol (`_tcp`) above the names of ports that endpoints expose (RFC 8020)."""
+    return any(offer.group.endpoints for offer in _offers(backends, _Part(protocol=label), b""))
+
+
 def _part(labels: Name) -> _Part | None:
-    """What labels in front of a Service's name ask for; None for too many."""
+    """The part that the labels in front of a Service's name select; None for too many labels."""
     match labels:
         case ():
             return _Part()
@@ -253,13 +362,3 @@ def _part(labels: Name) -> _Part | None:
             return _Part(port=port.removeprefix("_"), protocol=protocol.removeprefix("_"))
         case _:
             return None
-
-
-def _service_srv(
-    addresses: Sequence[bytes], hosts: Sequence[Name], ports: Sequence[int], name: bytes, ttl: int
-) -> tuple[tuple[RRset, ...], tuple[RRset, ...]]:
-    """The SRV records of a Service: of its own name where it has addresses, and of each host; and those addresses."""
-    offers = [Offer(name, address, port) for address in addresses for port in ports]
-    offers += [Offer(name_wire(host), b"", port) for host in hosts for port in ports]
-    answer, _ = srv_records(offers, ttl)
-    return answer, glue(((name, address) for address in addresses), ttl)

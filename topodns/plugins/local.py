@@ -1,15 +1,29 @@
-"""The `local` directive: localhost and its reverse names, which must not leave the machine (RFC 6303, RFC 6761).
-
-As CoreDNS's plugin answers, which also means that AA stays clear.
-"""
+"""The `local` plugin: answers localhost, and the zones 0, 127 and 255.in-addr.arpa, itself."""
 
 import struct
 from collections.abc import Mapping
 from typing import Final
 
-from topodns.dns.message import Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.dns.names import IN_ADDR_ARPA, Name, is_subdomain, name_wire
-from topodns.resolve.step import Client, Resolution
+from topodns.corefile.arguments import fold_options, no_args, only_choice
+from topodns.corefile.parser import Directive
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import IN_ADDR_ARPA, Name, is_subdomain, name_wire
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.context import Context
+from topodns.query.plugin import Client, Resolution
+
+
+def parse_local(directive: Directive, _: Context) -> bool:
+    """`local { localhost_prefix on }`: CoreDNS's default; its `off` is refused."""
+
+    def localhost_prefix(option: Directive, _: bool) -> bool:
+        if only_choice(option, {"on": True, "off": False}):
+            return True
+        raise option.error("CoreDNS has 'localhost_prefix off', topodns does not")
+
+    no_args(directive)
+    return fold_options(directive, True, {"localhost_prefix": localhost_prefix})
+
 
 _TTL: Final = 604800
 _LOCALHOST: Final[Name] = ("localhost",)
@@ -21,14 +35,13 @@ _SOA: Final = _LOCALHOST_WIRE + name_wire(("root", "localhost")) + struct.pack("
 _ADDRESSES: Final[Mapping[int, bytes]] = {RRType.A: bytes((127, 0, 0, 1)), RRType.AAAA: bytes(15) + b"\1"}
 _APEX: Final[Mapping[int, bytes]] = {RRType.SOA: _SOA, RRType.NS: _LOCALHOST_WIRE}
 
-
-LOCALHOST_NOTE: Final = "localhost"  # of answers to localhost.<anything>, which CoreDNS counts apart
+LOCALHOST_NOTE: Final = "localhost"  # the note of answers for localhost.<anything>, which CoreDNS counts apart
 
 
 def answer_local(query: Query, client: Client) -> Resolution | None:
-    """A step: the loopback addresses and pointer, the apexes' SOA and NS; NODATA or NXDOMAIN elsewhere below them.
+    """The loopback addresses and PTR, and SOA and NS of the apexes; NODATA or NXDOMAIN elsewhere below these.
 
-    Names that begin with the label localhost, whatever follows, are taken too: search paths make such.
+    Every name that begins with the label localhost is answered too: search lists produce such names.
     """
     if query.qclass != RRClass.IN:
         return None

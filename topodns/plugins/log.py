@@ -1,19 +1,61 @@
-"""The `log` directive: which exchanges are logged, and as what line in CoreDNS's format language.
+"""The `log` plugin: logs queries and their replies as lines in CoreDNS's format language.
 
-Of a query only its name is free text, and `name_text` escapes it: no query can forge or break a line.
-Writing lines is the edge's business.
+The only free text of a query is its name, and `name_text` escapes it: no query can forge or break a line.
+The caller writes the lines.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from topodns.dns.message import RCODE_NAMES, TYPE_NAMES, Flag, Query, RRClass
-from topodns.dns.names import Name, is_subdomain, name_text
-from topodns.resolve.response_type import ResponseType, response_class, response_type
-from topodns.resolve.step import Client, Resolution
-from topodns.settings.steps import LogRule
+from topodns.corefile.arguments import choice, fold_options, some_args
+from topodns.corefile.errors import shown
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dns.message import Flag, Query
+from topodns.dns.name import ROOT, Name, is_subdomain, name_text
+from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, RRClass
+from topodns.plugins.context import Context
+from topodns.query.plugin import Client, Resolution
+from topodns.query.response_type import ResponseType, response_class, response_type
+
+
+@dataclass(frozen=True, slots=True)
+class LogRule:
+    """One `log` directive: queries for names under `origins`, in `format`, with a reply of one of `classes`."""
+
+    origins: tuple[Name, ...]
+    format: str
+    classes: frozenset[str]  # of: success, denial, error, all
+
+
+COMMON_FORMAT: Final = (
+    '{remote}:{port} - {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" '
+    "{rcode} {>rflags} {rsize} {duration}"
+)
+COMBINED_FORMAT: Final = f'{COMMON_FORMAT} "{{>opcode}}"'
+_CLASSES: Final = {name: name for name in ("success", "denial", "error", "all")}
+
+
+def parse_log(directive: Directive, _: Context) -> tuple[LogRule, ...]:
+    """`log [NAMES...] [FORMAT]`: of two or more arguments, a last one with a brace is the format, as in CoreDNS."""
+    names, form = directive.args, COMMON_FORMAT
+    if len(names) > 1 and "{" in names[-1]:
+        names, form = names[:-1], names[-1]
+    for name in names:
+        if "{" in name:
+            raise directive.error(f"'log' has {shown(name)}, expected names and then one format: log . {shown(name)}")
+    form = form.replace("{common}", COMMON_FORMAT).replace("{combined}", COMBINED_FORMAT)
+    classes = fold_options(directive, frozenset[str](), {"class": _classes}) or frozenset({"all"})
+    return (LogRule(parse_origins(directive, names) or (ROOT,), form, classes),)
+
+
+def _classes(option: Directive, classes: frozenset[str]) -> frozenset[str]:
+    words = some_args(option, "success, denial, error or all")
+    return classes | {choice(option, word, _CLASSES) for word in words}
+
 
 EMPTY: Final = "-"
 
@@ -25,15 +67,15 @@ _PLACEHOLDER: Final = re.compile(r"(\{[^{}]*\})")
 
 
 class Exchange(NamedTuple):
-    """A query and what became of it."""
+    """A query and its reply."""
 
     query: Query
     client: Client
-    rcode: int | None  # None: nothing was sent
-    flags: int  # the second header word of what was sent
-    rsize: int  # octets sent; 0 for nothing
+    rcode: int | None  # None: no reply
+    flags: int  # the second header word of the reply
+    rsize: int  # octets of the reply; 0: none
     duration: float  # seconds from the query's arrival to its reply
-    kind: ResponseType  # OTHER_ERROR where nothing was sent
+    kind: ResponseType  # OTHER_ERROR: no reply
     local: str  # the address listened on, as text
 
 
@@ -42,7 +84,7 @@ _Rule = tuple[tuple[Name, ...], frozenset[str], Formatter]
 
 
 class QueryLog:
-    """The `log` directives of a server block that listens on `local` ("" is every address); `write` takes the lines."""
+    """The `log` directives of a server block that listens on `local` ("": every address); `write` takes the lines."""
 
     def __init__(self, rules: Sequence[LogRule], write: Callable[[str], object], local: str = "") -> None:
         self._rules: list[_Rule] = [(rule.origins, rule.classes, compile_format(rule.format)) for rule in rules]
@@ -52,7 +94,7 @@ class QueryLog:
     def __call__(
         self, query: Query, client: Client, resolution: Resolution | None, reply: bytes | None, seconds: float
     ) -> bool:
-        """Log this exchange if a rule asks for it, and say whether one did. No resolution and no reply: dropped."""
+        """Log the query if a rule applies; returns whether one did. No resolution and no reply: it was dropped."""
         rule = self._rule_for(query.qname)
         if rule is None:
             return False
@@ -64,7 +106,7 @@ class QueryLog:
         return True
 
     def _rule_for(self, qname: Name) -> _Rule | None:
-        """The first rule that covers the name, also when its classes will say no (as CoreDNS)."""
+        """The first rule that covers the name, even if its classes exclude the reply (as CoreDNS)."""
         return next((rule for rule in self._rules if any(is_subdomain(qname, origin) for origin in rule[0])), None)
 
     def _exchange(
@@ -78,7 +120,7 @@ class QueryLog:
 
 
 def compile_format(text: str) -> Formatter:
-    """A function that fills this format's placeholders in, as CoreDNS does.
+    """A function that replaces this format's placeholders, as CoreDNS does.
 
     An unknown placeholder is literal text; {/LABEL} of unknown metadata is "-".
     """
@@ -99,12 +141,12 @@ def _bracketed(address: str) -> str:
 
 
 def type_text(qtype: int) -> str:
-    """The mnemonic of a type, or TYPE and its number (RFC 3597 section 5): what lines of the log call it."""
+    """The mnemonic of a type in log lines, or TYPE and its number (RFC 3597 section 5)."""
     return TYPE_NAMES.get(qtype) or _rare_type(qtype) or f"TYPE{qtype}"
 
 
 def _rare_type(qtype: int) -> str | None:
-    from topodns.dns.presentation import type_name  # here, because dnslib takes memory that most need not spend
+    from topodns.dns.dnslib_text import type_name  # imported here: most processes do not need dnslib's memory
 
     return type_name(qtype)
 
@@ -142,7 +184,7 @@ def _response_flags(exchange: Exchange) -> str:
 
 
 def _duration(exchange: Exchange) -> str:
-    # Nanoseconds are all that CoreDNS prints, and it never prints an exponent.
+    # CoreDNS prints nanoseconds at most, and never an exponent.
     return f"{exchange.duration:.9f}".rstrip("0").rstrip(".") + "s"
 
 

@@ -1,8 +1,8 @@
-"""The `loop` directive: notices that what is forwarded comes back to us, and breaks the circle.
+"""The `loop` plugin: detects that an upstream sends forwarded queries back to this server, and stops forwarding.
 
-As in CoreDNS a name that nobody can guess is sent to the upstreams; where it is asked of us again, there is a loop.
-CoreDNS then ends the process. Nothing that a packet says may do that here (CVE-2026-26018): nothing more is forwarded,
-with SERVFAIL and a log line that say why, until a probe has gone its way without coming back.
+As in CoreDNS, a probe with a random name goes to the upstreams; a query for that name from outside means a loop.
+CoreDNS then ends the process. Here no packet may do that (CVE-2026-26018): every query to be forwarded gets SERVFAIL,
+and a log line gives the reason, until a probe does not come back.
 """
 
 import logging
@@ -10,29 +10,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Flag, Query, Rcode, Response, RRClass, RRType
-from topodns.dns.names import Name, name_text, name_wire
-from topodns.resolve.course import Course, Timer, Timers, pursue
-from topodns.resolve.step import Client, Dropped, Resolution, Scope, Step, Stepped
+from topodns.dns.message import Ede, EdeCode, Flag, Query, Response
+from topodns.dns.name import Name, name_text, name_wire
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.query.deferred import Deferred, Timer, Timers, pursue
+from topodns.query.plugin import Client, Dropped, Resolution, Scope, Step, Stepped
 
 log = logging.getLogger(__name__)
 
+
 FIRST_PROBE: Final = 1.0  # seconds after the start: the sockets have to be open
-RECHECK: Final = 5.0  # seconds between probes while there is a loop: nothing is forwarded for as long after it is gone
+RECHECK: Final = 5.0  # seconds between probes during a loop; once it is gone, forwarding resumes within this time
 
 _HINFO: Final = int(RRType.HINFO)
-_PROBER: Final = Client(b"", 0, "udp")  # nobody else has no address
+_PROBER: Final = Client(b"", 0, "udp")  # no other client has the empty address
 _LOOPING: Final = Ede(EdeCode.OTHER, "forwarding would go round in a circle: an upstream sends queries back to us")
 
 
 @dataclass(slots=True)
 class LoopCounts:
     detected: int = 0  # probes that came back
-    refused: int = 0  # queries that were not forwarded because of that
+    refused: int = 0  # queries that were not forwarded because of a loop
 
 
 class LoopGuard:
-    """The step before the forwards of a block. `secret` gives a new label at each call, not to be guessed."""
+    """The plugin before the `forward`s of a server block. `secret` returns a new label, not to be guessed, per call."""
 
     def __init__(
         self, origin: Name, forwards: Sequence[Step], timers: Timers, secret: Callable[[], str], counts: LoopCounts
@@ -42,22 +44,22 @@ class LoopGuard:
         self._forwards = forwards
         self._timers = timers
         self._secret = secret
-        self._probe: Name | None = None  # the one that is under way
+        self._probe: Name | None = None  # the name of the probe under way
         self._came_back = False
-        self.looping = False  # nothing is forwarded now
+        self.looping = False  # forwarding is stopped
         self._next: Timer | None = None
 
     def start(self) -> None:
-        """Send the first probe soon."""
+        """Schedule the first probe."""
         self._next = self._timers.call_later(FIRST_PROBE, self._send_probe)
 
     def close(self) -> None:
-        """Send no more probes."""
+        """Stop probing."""
         if self._next is not None:
             self._next.cancel()
 
     def __call__(self, query: Query, client: Client) -> Resolution | None:
-        """SERVFAIL for a probe that came back, and for whatever would be forwarded while there is a loop."""
+        """SERVFAIL for a probe that came back and, during a loop, for every query that would be forwarded."""
         if query.qname == self._probe and query.qtype == _HINFO:
             self._came_back = True
             self.counts.detected += 1
@@ -71,7 +73,7 @@ class LoopGuard:
         pursue(self._ask(self._probe), self._judge)
 
     async def _ask(self, name: Name) -> None:
-        """Ask the forwards, not ourselves: it is by coming back that it is seen."""
+        """Send the probe to the `forward`s directly: this plugin must see it only if it comes back."""
         query = Query(0, Flag.RD, name, name_wire(name), _HINFO, RRClass.IN, None, 0)
         for step in self._forwards:
             try:
@@ -98,5 +100,5 @@ class LoopGuard:
             log.warning("plugin/loop: No loop any more for %s: forwarding goes on", where)
 
 
-async def _result(stepped: Stepped | Course[Stepped]) -> Stepped:
+async def _result(stepped: Stepped | Deferred[Stepped]) -> Stepped:
     return stepped if stepped is None or isinstance(stepped, tuple | Resolution) else await stepped

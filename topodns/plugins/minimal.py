@@ -1,12 +1,12 @@
-"""The `minimal` directive: a positive answer goes out without its authority and additional sections."""
+"""The `minimal` plugin: removes the authority and additional sections of positive answers."""
 
 from topodns.dns.message import Query
-from topodns.resolve.response_type import ResponseType, response_type
-from topodns.resolve.step import Client, Resolution
+from topodns.query.plugin import Client, Resolution
+from topodns.query.response_type import ResponseType, response_type
 
 
 def minimize(query: Query, client: Client, resolution: Resolution) -> Resolution:
-    """A wrapper. Negatives keep their SOA (RFC 2308), delegations their NS, errors stay as they are."""
+    """Negative answers keep their SOA (RFC 2308), referrals their NS records; errors stay as they are."""
     response = resolution.response
     if response_type(query, response) is ResponseType.NOERROR:
         response.authority = response.additional = ()

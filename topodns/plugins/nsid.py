@@ -1,17 +1,33 @@
-"""The `nsid` directive: tells clients that ask which server answered (RFC 5001)."""
+"""The `nsid` plugin: adds the server's identifier to replies for clients that request it (RFC 5001)."""
 
+from typing import Final
+
+from topodns.corefile.arguments import no_body
+from topodns.corefile.parser import Directive
 from topodns.dns.message import Option, Query
-from topodns.resolve.step import Client, Resolution
+from topodns.plugins.context import Context
+from topodns.query.plugin import Client, Resolution
+
+_MAX_NSID: Final = 255  # octets
+
+
+def parse_nsid(directive: Directive, _: Context) -> str:
+    """All the arguments, at most 255 octets: a longer text would silently be left out of most UDP replies."""
+    no_body(directive)
+    text = " ".join(directive.args)
+    if len(text.encode()) > _MAX_NSID:
+        raise directive.error(f"'nsid' has {len(text.encode())} octets, expected at most {_MAX_NSID}")
+    return text
 
 
 class Nsid:
-    """A wrapper. `identifier` is the directive's text; the empty one means `hostname`."""
+    """`identifier` is the directive's text; the empty one means `hostname`."""
 
     def __init__(self, identifier: str, hostname: str) -> None:
         self._option = (int(Option.NSID), (identifier or hostname).encode())
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """The option on every response to a query that carries one, in place of any that is there already."""
+        """The option on every response to a query that carries one, in place of one from below."""
         if query.edns is None or query.edns.option(Option.NSID) is None:
             return resolution
         response = resolution.response

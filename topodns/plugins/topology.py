@@ -1,17 +1,14 @@
-"""The `topology` directive: docs/topology.md has what each option means. An option may stand there once."""
+"""The `topology` directive: settings and parser. docs/topology.md describes the options; each may be given once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final, TypeVar
 
-from topodns.cluster.locate import Method
-from topodns.cluster.policy import KeySource
-from topodns.cluster.topology import OnInvalid, UnknownClient
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.errors import listed
-from topodns.config.values import (
+from topodns.cluster.model import Kind
+from topodns.cluster.topology_keys import KeySource
+from topodns.corefile.arguments import (
     choice,
     flag,
     fold_options,
@@ -23,7 +20,29 @@ from topodns.config.values import (
     some_args,
     whole,
 )
-from topodns.settings.topology import TopologySettings
+from topodns.corefile.errors import listed
+from topodns.corefile.parser import Directive
+from topodns.plugins.context import Context
+from topodns.topology.client_locator import Method
+from topodns.topology.select import OnInvalid, UnknownClient
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySettings:
+    keys: tuple[KeySource, ...] = (KeySource.ANNOTATION, KeySource.FIELD, KeySource.OPENYURT)
+    locate: tuple[Method, ...] = (Method.NODES, Method.PODCIDR, Method.PODS, Method.SLICES)
+    trust: tuple[IPv4Network | IPv6Network, ...] = ()  # sources whose node identity and ECS are trusted
+    unknown_client: UnknownClient = UnknownClient.STRICT
+    on_invalid: OnInvalid = OnInvalid.IGNORE
+    ttl: int | None = None  # seconds, 0..3600; None: min(5, ttl of kubernetes)
+    filter_hostnames: bool = False
+    terminating_fallback: bool = False
+
+    @property
+    def placing_kinds(self) -> frozenset[Kind]:
+        """The kinds needed to locate clients: Nodes for the values of keys, Pods where `locate` has them."""
+        return frozenset({"Node", "Pod"}) if Method.PODS in self.locate else frozenset({"Node"})
+
 
 MAX_TTL: Final = 3600  # seconds; as in `kubernetes`
 
@@ -41,7 +60,7 @@ def _spellings(values: type[E]) -> dict[str, E]:
 
 
 def _ordered(option: Directive, values: type[E]) -> tuple[E, ...]:
-    """The arguments in their order; at least one, none twice."""
+    """The arguments in order; at least one, without repeats."""
     known = _spellings(values)
     chosen = tuple(choice(option, text, known) for text in some_args(option, f"some of {listed(known)}"))
     if len(set(chosen)) < len(chosen):

@@ -1,16 +1,17 @@
-"""The `whoami` directive: tells each client its own address, port and transport, in the additional section."""
+"""The `whoami` plugin: returns the client's own address, port and transport in the additional section."""
 
 import struct
 
-from topodns.dns.message import Query, Response, RRClass, RRset, RRType
-from topodns.dns.names import MAX_WIRE, ROOT, label_wire, name_wire
-from topodns.resolve.step import Client, Resolution, Scope
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import MAX_WIRE, ROOT, label_wire, name_wire
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.query.plugin import Client, Resolution, Scope
 
 
 def whoami(query: Query, client: Client) -> Resolution | None:
-    """A step for any name and type of class IN: A or AAAA of the client, SRV `_udp` or `_tcp` with its port, all TTL 0.
+    """For any name and type of class IN: A or AAAA of the client, SRV `_udp` or `_tcp` with its port, all with TTL 0.
 
-    A name too long to bear that SRV's label goes without the SRV.
+    The SRV record is left out where its label would make the name too long.
     """
     if query.qclass != RRClass.IN:
         return None

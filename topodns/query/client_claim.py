@@ -1,30 +1,30 @@
-"""What a query's EDNS options claim about its client: our node identity and EDNS Client Subnet (RFC 7871).
+"""Client location in a query's EDNS options: topodns's node identity and EDNS Client Subnet (ECS, RFC 7871).
 
-Reads claims and echoes the subnet; whether a claim is believed is `cluster.locate`'s decision.
+Reads the claims and echoes the subnet; `topology.client_locator` decides whether to trust a claim.
 """
 
 import re
 from typing import Final
 
-from topodns.cluster.locate import Claim
 from topodns.dns.message import Edns, Option
-from topodns.resolve.step import BadOption
+from topodns.query.plugin import BadOption
+from topodns.topology.client_locator import Claim
 
 NO_CLAIM: Final = Claim()
 
 _MAX_NODE_NAME: Final = 253
 _NODE_NAME: Final = re.compile(rb"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
-_ADDRESS_BITS: Final = {1: 32, 2: 128}  # by FAMILY, an address family number of IANA
-_NO_FAMILY: Final = 0  # with nothing behind it: how `dig +subnet=0` says that it tells nothing
+_ADDRESS_BITS: Final = {1: 32, 2: 128}  # by FAMILY, the IANA address family number
+_NO_FAMILY: Final = 0  # with no address: `dig +subnet=0` sends it to disclose no subnet
 _HEADER_SIZE: Final = 4  # octets of FAMILY, SOURCE PREFIX-LENGTH and SCOPE PREFIX-LENGTH
 _SCOPE_AT: Final = 3
 
 
 def read_claim(edns: Edns, subnet_enabled: bool = True) -> Claim:
-    """What the client claims. Raises BadOption on a malformed ECS, which is not even looked at unless enabled.
+    """The claim in the query. Raises BadOption on a malformed ECS.
 
-    Enabled means for this source: `Locator.trusts`. A node identity that is no node name is no claim.
+    ECS is read only with `subnet_enabled`, if `Locator.trusts` the source. An invalid node name is ignored.
     """
     if not edns.options:
         return NO_CLAIM
@@ -36,10 +36,10 @@ def read_claim(edns: Edns, subnet_enabled: bool = True) -> Claim:
 
 
 def ecs_reply(edns: Edns, scope_prefix: int) -> tuple[int, bytes] | None:
-    """The ECS option of the reply to a query whose ECS `read_claim` took; None where it has none.
+    """The ECS option (code, data) of the reply to a query whose ECS `read_claim` accepted; None without ECS.
 
-    `scope_prefix` is the prefix length that the answer depends on (Location.prefix_length), 0 where the answer is the
-    same for everyone. FAMILY, SOURCE PREFIX-LENGTH and ADDRESS come back as they were sent (RFC 7871 section 7.2.1).
+    `scope_prefix` is the prefix length that the answer depends on (Location.prefix_length), 0 if the answer is the same
+    for all clients. FAMILY, SOURCE PREFIX-LENGTH and ADDRESS are echoed unchanged (RFC 7871 section 7.2.1).
     """
     data = edns.option(Option.CLIENT_SUBNET)
     if data is None:
@@ -48,9 +48,9 @@ def ecs_reply(edns: Edns, scope_prefix: int) -> tuple[int, bytes] | None:
 
 
 def _node_name(edns: Edns) -> str | None:
-    """The node name in the node identity option; None without one, or where it is not a DNS-1123 subdomain.
+    """The node name in the node identity option; None without one, or if it is not a DNS-1123 subdomain.
 
-    Of several that differ, all but one are forged or stale, and nobody can say which: no claim.
+    Several options with different names give None: all but one are forged or stale, and which one is unknowable.
     """
     claimed = {data for code, data in edns.options if code == Option.NODE_IDENTITY}
     if len(claimed) != 1:
@@ -62,7 +62,7 @@ def _node_name(edns: Edns) -> str | None:
 
 
 def _subnet(data: bytes) -> tuple[bytes, int] | None:
-    """The subnet in an ECS option of a query (RFC 7871 section 6); None for one of length 0, which tells nothing."""
+    """The (address, prefix length) in an ECS option (RFC 7871 section 6); None for prefix length 0: no location."""
     if len(data) < _HEADER_SIZE:
         raise BadOption(f"ECS of {len(data)} octets, at least {_HEADER_SIZE} expected")
     family, prefix_length, scope, address = int.from_bytes(data[:2], "big"), data[2], data[3], data[_HEADER_SIZE:]
@@ -78,7 +78,7 @@ def _subnet(data: bytes) -> tuple[bytes, int] | None:
 
 
 def _check_address(address: bytes, prefix_length: int) -> None:
-    """Raise BadOption unless ADDRESS has just the octets that the prefix needs, and zeros behind the prefix."""
+    """Raise BadOption unless ADDRESS has exactly the octets that the prefix needs, and zero bits after the prefix."""
     size = (prefix_length + 7) // 8
     if len(address) != size:
         raise BadOption(f"ECS with {len(address)} address octets for a prefix of {prefix_length}, {size} expected")

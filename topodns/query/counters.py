@@ -1,24 +1,31 @@
-"""Counting without cost: a cell per distinct kind of answer, a list slot per count, read only at scrape time.
+"""Query counters: a cell (a list of counts) per distinct label set, aggregated into metrics only at scrape time.
 
-A hot answer carries its cell, so a hit costs one list increment. No metric library here: `edge.metrics` publishes.
+A packet cache entry carries its cell, so a hit costs one list increment. No metric library: `metrics.registry`
+publishes.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from topodns.dns.message import RRType
-from topodns.resolve.rosters import OTHERS
+from topodns.dns.rrtype import RRType
+from topodns.query.label_limiter import OTHERS
 
 # CoreDNS's buckets: 0.25 ms doubling to 8.192 s, and sizes in octets.
 DURATION_BUCKETS: Final = tuple(0.00025 * 2**k for k in range(16))
 SIZE_BUCKETS: Final = (0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16000, 32000, 48000, 64000)
 
-MAX_CELLS: Final = 8192  # of one socket; beyond it sizes are rounded and nobody is named, so a flood cannot grow this
+BEYOND: Final = len(SIZE_BUCKETS)  # the index of the bucket +Inf
+
+# Limits on the cells of one socket. The label values that a client can cause (types, sizes, names of missed Services)
+# multiply, so without these limits a flood would make every later scrape expensive.
+NAMED_CELLS: Final = 512  # from here on, a new cell has OTHERS as topology key, Service and prefix
+MAX_CELLS: Final = 768  # from here on, a new cell is one per server block, rcode, plugin and outcome, which are few
 
 _MAX_SIZE: Final = 65535
+BUCKET_OF_SIZE: Final = bytes(bisect_left(SIZE_BUCKETS, size) for size in range(_MAX_SIZE + 1))
 
-# CoreDNS names these types in its label `type`, every other one is "other".
+# The values of CoreDNS's label `type`; every other query type is "other".
 _NAMED_TYPES: Final = {
     int(rtype): rtype.name
     for rtype in (
@@ -28,27 +35,36 @@ _NAMED_TYPES: Final = {
     )
 }
 
-# [times seen, the durations of its origin]. A plain list: incrementing a slot is the cheapest count there is.
+# [count, durations and octets of its (origin, view)]. A plain list: incrementing a slot is the cheapest count.
 Cell = list[object]
-# [sum of seconds, then one count per bucket, then the count beyond the last bucket]
+# [sum of seconds, one count per bucket..., the count above the last bucket]
 Durations = list[float]
+# [octets of queries, octets of responses]
+Octets = list[int]
 
 
-class Kind(NamedTuple):
-    """What is counted apart. Sizes are exact while there is room."""
+class ReplyKind(NamedTuple):
+    """The label values of a cell: replies that differ in one of them are counted separately."""
 
-    origin: str  # of the server block, with final dot; "dropped" where no block was asked
+    origin: str  # of the server block, with final dot; "dropped" if no server block was asked
     qtype: str
     rcode: str
     plugin: str
     dnssec_ok: bool
-    outcome: str  # why topology chose what it chose, or a step's note; "" mostly
+    outcome: str  # the reason of the topology decision, or a plugin's note; "" mostly
     topology_key: str
-    query_size: int
-    response_size: int
+    query_bucket: int  # a result of `size_bucket`
+    response_bucket: int  # likewise; 0: no reply was sent
     view: str = ""  # of the server block
-    missed: str = ""  # the Service whose endpoints topology kept from the client, by its name in `rosters`
-    prefix: str = ""  # the source of a client that nobody could locate, likewise
+    missed: str = (
+        ""  # the Service whose endpoints topology withheld from the client, as `LabelLimiters.service` names it
+    )
+    prefix: str = ""  # the source prefix of a client without a location, as `LabelLimiters.prefix` names it
+
+
+def size_bucket(size: int) -> int:
+    """The index of the first of SIZE_BUCKETS that is not below this size (0 to 65,535 octets); BEYOND if none is."""
+    return BUCKET_OF_SIZE[size]
 
 
 def type_label(qtype: int) -> str:
@@ -57,59 +73,72 @@ def type_label(qtype: int) -> str:
 
 
 def server_label(at: tuple[str, int]) -> str:
-    """CoreDNS's label value for what listens at (host, port); host "" is every address."""
+    """CoreDNS's label `server` for a listener at (host, port); host "" is all addresses."""
     host, port = at
     return f"dns://[{host}]:{port}" if ":" in host else f"dns://{host}:{port}"
 
 
-class Tally:
-    """The counts of one socket: `server` as CoreDNS labels it, `transport` udp or tcp, `family` "1" or "2"."""
+class QueryCounters:
+    """The counters of one socket: `server` as CoreDNS labels it, `transport` "udp" or "tcp", `family` "1" or "2"."""
 
     def __init__(self, server: str, transport: str, family: str) -> None:
         self.server = server
         self.transport = transport
         self.family = family
         self.durations: dict[tuple[str, str], Durations] = {}  # by (origin, view) of the kinds
+        self.octets: dict[tuple[str, str], Octets] = {}  # likewise
         self.panics = 0
-        self._cells: dict[Kind, Cell] = {}
+        self._cells: dict[ReplyKind, Cell] = {}
 
-    def cell(self, kind: Kind) -> Cell:
-        """The cell that counts this kind of answer, new where it was never seen."""
+    def cell(self, kind: ReplyKind) -> Cell:
+        """The cell of these label values, created at first use; with coarser labels from NAMED_CELLS on."""
         found = self._cells.get(kind)
         if found is not None:
             return found
-        if len(self._cells) >= MAX_CELLS:
-            rounded = kind._replace(
-                query_size=_round_up(kind.query_size),
-                response_size=_round_up(kind.response_size),
-                missed=OTHERS if kind.missed else "",
-                prefix=OTHERS if kind.prefix else "",
-            )
-            return self._cells.setdefault(rounded, [0, self._durations_of(kind)])
-        return self._cells.setdefault(kind, [0, self._durations_of(kind)])
+        if len(self._cells) >= NAMED_CELLS:
+            kind = _unnamed(kind)
+        if len(self._cells) >= MAX_CELLS and kind not in self._cells:
+            kind = _coarse(kind)
+        place = (kind.origin, kind.view)
+        durations = self.durations.setdefault(place, [0.0] * (len(DURATION_BUCKETS) + 2))
+        return self._cells.setdefault(kind, [0, durations, self.octets.setdefault(place, [0, 0])])
 
-    def count(self, cell: Cell, seconds: float) -> None:
-        """One answer of this kind took so long to make."""
+    def count(self, cell: Cell, seconds: float, query_size: int, response_size: int) -> None:
+        """Count one reply in `cell`. `seconds`: time to make it. Sizes in octets; `response_size` 0: none was sent."""
+        _, durations, octets = cell
         cell[0] += 1  # type: ignore[operator]
-        durations: Durations = cell[1]  # type: ignore[assignment]
-        durations[0] += seconds
-        durations[1 + bisect_left(DURATION_BUCKETS, seconds)] += 1
+        durations[0] += seconds  # type: ignore[index]
+        durations[1 + bisect_left(DURATION_BUCKETS, seconds)] += 1  # type: ignore[index]
+        octets[0] += query_size  # type: ignore[index]
+        octets[1] += response_size  # type: ignore[index]
 
-    def batch_done(self, hits: int, seconds: float, last_cell: Cell | None) -> None:
-        """`hits` hot answers, counted in their cells already, took `seconds` together.
+    def batch_done(
+        self,
+        hits: int,
+        seconds: float,
+        last_cell: Cell | None,
+        query_sizes: Sequence[int],
+        response_sizes: Sequence[int],
+    ) -> None:
+        """Add the durations and octets of a batch's `hits` in the packet cache, already counted in their cells.
 
-        Their mean is booked on the origin of the last one: two clock reads a batch, not two a query.
+        `seconds` is the time of all hits together; `response_sizes` has 0 for each miss. The mean time and all octets
+        are attributed to the origin of the last hit: two clock reads and two sums per batch, not per query.
         """
-        if last_cell is not None:
-            _book(last_cell[1], hits, seconds)  # type: ignore[arg-type]
+        if last_cell is None or not hits:
+            return
+        _, durations, octets = last_cell
+        _book(durations, hits, seconds)  # type: ignore[arg-type]
+        asked = sum(query_sizes)
+        if hits < len(query_sizes):
+            asked -= sum(size for size, sent in zip(query_sizes, response_sizes, strict=True) if not sent)
+        octets[0] += asked  # type: ignore[index]
+        octets[1] += sum(response_sizes)  # type: ignore[index]
 
-    def kinds(self) -> Iterator[tuple[Kind, int]]:
-        """What was counted, and how often."""
+    def kinds(self) -> Iterator[tuple[ReplyKind, int]]:
+        """Label values and their counts."""
         for kind, cell in self._cells.items():
             yield kind, cell[0]  # type: ignore[misc]
-
-    def _durations_of(self, kind: Kind) -> Durations:
-        return self.durations.setdefault((kind.origin, kind.view), [0.0] * (len(DURATION_BUCKETS) + 2))
 
 
 def _book(durations: Durations, count: int, seconds: float) -> None:
@@ -117,6 +146,18 @@ def _book(durations: Durations, count: int, seconds: float) -> None:
     durations[1 + bisect_left(DURATION_BUCKETS, seconds / count)] += count
 
 
-def _round_up(size: int) -> int:
-    at = bisect_left(SIZE_BUCKETS, size)
-    return SIZE_BUCKETS[at] if at < len(SIZE_BUCKETS) else _MAX_SIZE
+def _unnamed(kind: ReplyKind) -> ReplyKind:
+    """The label values of a new cell from NAMED_CELLS on: OTHERS in place of names."""
+    if not (kind.missed or kind.prefix or kind.topology_key):
+        return kind
+    return kind._replace(
+        topology_key=OTHERS if kind.topology_key else "",
+        missed=OTHERS if kind.missed else "",
+        prefix=OTHERS if kind.prefix else "",
+    )
+
+
+def _coarse(kind: ReplyKind) -> ReplyKind:
+    """The label values of a new cell from MAX_CELLS on: no type and no DO, and sizes only in the bucket +Inf."""
+    sent = BEYOND if kind.response_bucket else 0
+    return kind._replace(qtype="other", dnssec_ok=False, query_bucket=BEYOND, response_bucket=sent)

@@ -1,8 +1,8 @@
-"""Waiting without a loop: what a step returns when its answer must come from elsewhere, and who goes on with it.
+"""Deferred answers: the coroutine that a plugin returns while its answer must come from elsewhere, such as an upstream.
 
-A course is a coroutine that waits for nothing but `Outcome`s. It is no asyncio task: `pursue` runs it, and whoever
-settles the outcome it waits for runs it on, in the same turn. That costs a tenth of a task and a future, and needs no
-loop in tests. Time is a `Timers`: the event loop's, or a test's.
+A `Deferred` is a coroutine that awaits only `Outcome`s. It is no asyncio task: `pursue` runs it up to its first pending
+outcome, and `Outcome.settle` resumes it in the same turn of the loop. That costs a tenth of a task and a future, and
+needs no loop in tests. Time comes from a `Timers`: the event loop, or a test's fake.
 """
 
 import logging
@@ -11,9 +11,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 log = logging.getLogger(__name__)
 
+
 T = TypeVar("T")
 
-Course = Coroutine["Outcome[Any]", None, T]
+Deferred = Coroutine["Outcome[Any]", None, T]
 
 
 class Timer(Protocol):
@@ -21,7 +22,7 @@ class Timer(Protocol):
 
 
 class Timers(Protocol):
-    """An event loop, as far as steps may know it."""
+    """The part of an event loop that plugins may use."""
 
     def time(self) -> float:
         """Monotonic seconds."""
@@ -30,16 +31,16 @@ class Timers(Protocol):
 
 
 class Outcome(Generic[T]):
-    """A value that may not be there yet, settled once. Any number of courses may wait for it."""
+    """A value that may be pending, settled once (a future without a loop). Any number of courses may await it."""
 
     __slots__ = ("_settled", "_value", "_waiting")
 
-    _value: T  # where it is settled
+    _value: T  # only once settled
 
     def __init__(self, waiting: Callable[[T], object] | None = None) -> None:
-        """`waiting` waits from the start."""
+        """`waiting` is the first callback, as of `then`."""
         self._settled = False
-        # Mostly one waits, and two outcomes are made for each forwarded query: no list for one.
+        # Mostly there is one callback, and a forwarded query makes two outcomes: no list for a single callback.
         self._waiting: Callable[[T], object] | list[Callable[[T], object]] | None = waiting
 
     @property
@@ -47,7 +48,7 @@ class Outcome(Generic[T]):
         return self._settled
 
     def settle(self, value: T) -> None:
-        """The value is here; those that wait go on before this returns. Later values are ignored."""
+        """Set the value and call all callbacks before returning. Later values are ignored."""
         if self._settled:
             return
         self._settled, self._value = True, value
@@ -59,7 +60,7 @@ class Outcome(Generic[T]):
             waiting(value)
 
     def then(self, go_on: Callable[[T], object]) -> None:
-        """Call `go_on` with the value: at once where it is there. It must not raise."""
+        """Call `go_on` with the value, at once if already settled. It must not raise."""
         if self._settled:
             go_on(self._value)
         elif self._waiting is None:
@@ -75,10 +76,10 @@ class Outcome(Generic[T]):
         return self._value
 
 
-def pursue(course: Course[T], then: Callable[[T], object]) -> None:
-    """Run a course to its end, now as far as it goes; `then` gets what it returns.
+def pursue(course: Deferred[T], then: Callable[[T], object]) -> None:
+    """Run a course up to its first pending outcome, and on as outcomes settle; `then` receives its return value.
 
-    A course that raises is a bug: logged, and `then` is never called; so the outermost one catches all.
+    A course that raises is a bug: it is logged and `then` is never called, so the outermost course catches everything.
     """
 
     def go_on(_: object = None) -> None:
@@ -95,7 +96,7 @@ def pursue(course: Course[T], then: Callable[[T], object]) -> None:
 
 
 async def at_most(outcome: Outcome[T], seconds: float, timers: Timers) -> T | None:
-    """The value of `outcome`, or None once so many seconds have passed without it; it may still be settled later."""
+    """The value of `outcome`, or None after so many seconds; the outcome may still be settled later."""
     first: Outcome[T | None] = Outcome()
     timer = timers.call_later(seconds, lambda: first.settle(None))
     outcome.then(first.settle)

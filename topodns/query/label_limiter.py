@@ -1,7 +1,8 @@
-"""Who is named in metrics: the first so many, and the others together, so that no label grows without bound.
+"""Caps label cardinality: the first MAX_NAMED values keep their name, all later ones are "others".
 
-Neither a client's address nor a query's name is ever a label (reliability.md section 5.4): a Service is an object of
-the cluster, and of a source only the prefix is told.
+A label value is for people and is no identifier: `OTHERS` covers many values, and a Node may have that name, too.
+No label is a client's address or a query's name (reliability.md section 5.4): a Service is an object of the cluster,
+and a source is only shown as its prefix.
 """
 
 from collections.abc import Callable
@@ -11,20 +12,21 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from topodns.cluster.model import ObjectKey
 
+
 MAX_NAMED: Final = 100
 OTHERS: Final = "others"
 
 _IPV4_OCTETS: Final = 4
-_IPV4_PREFIX, _IPV6_PREFIX = 3, 7  # octets that a node's Pods, or a site's machines, mostly share
+_IPV4_PREFIX, _IPV6_PREFIX = 3, 7  # octets that the Pods of a node, or the machines of a site, mostly share
 
 K = TypeVar("K")
 
 
-class Roster(Generic[K]):
-    """The names of the first `MAX_NAMED` that were asked about; every later one is `OTHERS`."""
+class LabelLimiter(Generic[K]):
+    """A label limiter: the first MAX_NAMED keys get a name of their own, every later one is `OTHERS`."""
 
     def __init__(self, write: Callable[[K], str]) -> None:
-        self._write = write  # takes several microseconds, so once for each
+        self._write = write  # key to name; takes several microseconds, so its result is kept
         self._named: dict[K, str] = {}
 
     def name(self, key: K) -> str:
@@ -35,13 +37,18 @@ class Roster(Generic[K]):
             return OTHERS
         return self._named.setdefault(key, self._write(key))
 
+    def named(self, key: K) -> K | None:
+        """The key if it has a name of its own; None if its name is `OTHERS`."""
+        self.name(key)
+        return key if key in self._named else None
 
-class Rosters:
-    """Those of the whole process: counters go on over a reload."""
+
+class LabelLimiters:
+    """The label limiters of the process. They outlive a reload, because the counters do."""
 
     def __init__(self) -> None:
-        self._services: Roster[ObjectKey] = Roster("/".join)
-        self._prefixes: Roster[bytes] = Roster(_prefix_text)
+        self._services: LabelLimiter[ObjectKey] = LabelLimiter("/".join)
+        self._prefixes: LabelLimiter[bytes] = LabelLimiter(_prefix_text)
 
     def service(self, key: "ObjectKey") -> str:
         """`namespace/name`."""
@@ -49,7 +56,15 @@ class Rosters:
 
     def prefix(self, address: bytes) -> str:
         """The /24 or /56 of a packed address."""
-        return self._prefixes.name(address[: _IPV4_PREFIX if len(address) == _IPV4_OCTETS else _IPV6_PREFIX])
+        return self._prefixes.name(_prefix_of(address))
+
+    def named_prefix(self, address: bytes) -> bytes | None:
+        """The first octets of a packed address, its /24 or /56; None if `prefix` gives `OTHERS`."""
+        return self._prefixes.named(_prefix_of(address))
+
+
+def _prefix_of(address: bytes) -> bytes:
+    return address[: _IPV4_PREFIX if len(address) == _IPV4_OCTETS else _IPV6_PREFIX]
 
 
 def _prefix_text(prefix: bytes) -> str:

@@ -1,31 +1,32 @@
-"""Memory that several tables share: what one of them does not need, another may use.
+"""A memory budget that several caches share: a table may use the octets that another one does not need.
 
-A table has a limit of its own and asks for more when it is reached, a portion at a time, so that being in company
-costs an insertion nothing.
+A table compares its size with a limit of its own, and asks for another portion only at that limit, so sharing adds no
+cost to an insertion.
 """
 
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, Protocol
 from weakref import WeakSet
 
-_PORTIONS: Final = 128  # and four for each table at least
+_PORTIONS: Final = 128  # of a budget; at least four per table
 
 
 class Holder(Protocol):
-    """A table that has a part of a budget: it keeps to `limit`, in octets, which starts at 0 and is the budget's.
+    """A table with a share of a budget.
 
-    `octets` are what it has used of it.
+    `limit`, in octets, starts at 0, and the budget sets it; the table keeps to it. `octets`: used so far.
     """
 
     limit: int
     octets: int
 
     def lower(self, octets: int) -> None:
-        """Give up so many octets of the limit, with what is in them."""
+        """Reduce the limit by so many octets, and evict at least whatever no longer fits."""
 
 
 class Budget:
-    """At most `octets`, whoever holds them. Tables that are gone hold nothing."""
+    """At most `octets` over all tables. A table that has been garbage-collected holds none."""
 
     def __init__(self, octets: int) -> None:
         self.octets = octets
@@ -36,17 +37,17 @@ class Budget:
 
     @property
     def given(self) -> int:
-        """The limits of all tables together."""
+        """The sum of the limits of all tables."""
         return sum(holder.limit for holder in self._holders)
 
     def enrol(self, holder: Holder) -> None:
-        """One more table, with a limit of 0."""
+        """Add a table, whose limit is 0."""
         self._holders.add(holder)
 
     def grant(self, asker: Holder) -> bool:
-        """Raise the asker's limit, if need be at the cost of a table that does not use its own, or that has the most.
+        """Raise the asker's limit by a portion, taken from a table with unused octets or the largest limit if need be.
 
-        False where it has the most itself: then it has to make do with what it has.
+        False if the asker has the largest limit itself: it must evict.
         """
         portion = max(1, self.octets // max(_PORTIONS, 4 * len(self._holders)))
         if self.given + portion > self.octets:
@@ -59,12 +60,31 @@ class Budget:
 
     def _giver(self, asker: Holder, portion: int) -> Holder | None:
         idlest = max(self._holders, key=_unused)
-        if idlest is not asker and _unused(idlest) >= 2 * portion:  # it may need some again soon
+        if idlest is not asker and _unused(idlest) >= 2 * portion:  # keep one portion for its own next insertions
             return idlest
         richest = max(self._holders, key=attrgetter("limit"))
-        # Or the two would take it from each other for ever.
+        # A smaller difference would let two tables take the portion from each other for ever.
         return richest if richest.limit >= asker.limit + 2 * portion else None
 
 
 def _unused(holder: Holder) -> int:
     return holder.limit - holder.octets
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimits:
+    """Memory limits in octets: all `cache` directives together (answers, denials), and the packet caches.
+
+    `unread`: replies that TCP clients have not read yet, per listener, kernel buffers included; `unread_each`: per
+    connection, without kernel buffers.
+    """
+
+    answers: int
+    denials: int  # apart from answers, because a flood of random names causes denials
+    ready_made: int  # packet caches of all sockets together
+    unread: int = 16 << 20
+    unread_each: int = 256 << 10
+
+
+SERVER: Final = MemoryLimits(24 << 20, 8 << 20, 32 << 20)
+"""The limits of a server: large, because it may serve a whole cluster."""

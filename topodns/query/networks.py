@@ -1,18 +1,41 @@
-"""The function `incidr`: whether an address, as text or as a client's, is in a network.
+"""IP networks of `acl`, `loadbalance` and the expression function `incidr`: parsing, and tests of packed addresses.
 
-Texts mean what Go's net.ParseIP and net.ParseCIDR take them for.
+Text has the meaning that Go's net.ParseIP and net.ParseCIDR give it.
 """
 
 import re
-from ipaddress import IPv6Address, ip_address, ip_network
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final, NamedTuple
+
+
+class NetworkList:
+    """An ordered list of networks. An empty list contains no address."""
+
+    def __init__(self, networks: Iterable[IPv4Network | IPv6Network]) -> None:
+        self._by_length: dict[int, list[tuple[int, int, int]]] = {4: [], 16: []}
+        for index, network in enumerate(networks):
+            entry = (int(network.netmask), int(network.network_address), index)
+            self._by_length[network.max_prefixlen // 8].append(entry)
+
+    def first_with(self, address: bytes) -> int | None:
+        """The index of the first network that contains this packed address (4 or 16 octets), or None."""
+        number = int.from_bytes(address, "big")
+        for mask, prefix, index in self._by_length[len(address)]:
+            if number & mask == prefix:
+                return index
+        return None
+
+    def __contains__(self, address: bytes) -> bool:
+        return self.first_with(address) is not None
+
 
 _CIDR: Final = re.compile(r"[0-9A-Fa-f:.]+/[0-9]{1,3}")  # no netmask and no scope
 _ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.]+")
 
 
 class BadAddress(ValueError):
-    """Text that is no address, or no network."""
+    """Text that is no IP address, or no network."""
 
 
 class Network(NamedTuple):
@@ -21,7 +44,7 @@ class Network(NamedTuple):
     prefix: int
 
     def holds(self, address: bytes) -> bool:
-        """Whether the packed address is in it."""
+        """Whether the network contains the packed address."""
         return len(address) == self.size and int.from_bytes(address, "big") & self.mask == self.prefix
 
 
@@ -37,7 +60,7 @@ def parse_cidr(text: str) -> Network:
 
 
 def parse_address(text: str) -> bytes:
-    """The packed address that `text` is, an IPv4-mapped one as 4 octets. Raises BadAddress."""
+    """The packed address in `text`, an IPv4-mapped one as 4 octets. Raises BadAddress."""
     if not _ADDRESS.fullmatch(text):
         raise BadAddress(text)
     try:

@@ -1,100 +1,108 @@
-"""The contract of a server block's steps: who asks, what a step returns, how far its answer may be shared.
+"""The plugin contract: the client, the resolution that a plugin returns, and for which clients it may be cached.
 
-A step is a callable that answers or returns None for "not mine"; a wrapper changes the answers of the steps below it;
-an around decides itself what the steps below it are asked, how often, and what becomes of their answers. What must
-wait is a course (see `course`). `chain` puts all of them in CoreDNS's order.
+A plugin takes one of three forms. A step answers, or returns None to pass the query on. A wrapper changes the answers
+of the plugins below it, as a ResponseWriter does in CoreDNS. An around calls the plugins below it itself, any number of
+times, with any query, and decides about their answers. An answer that must wait is a course (`deferred`). `chain` puts
+plugins in CoreDNS's order.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from topodns.cluster.facts import Fact
+from topodns.dependency import Fact
 from topodns.dns.message import Query, Response
-from topodns.dns.names import Name
-from topodns.resolve.course import Course
+from topodns.dns.name import Name
+from topodns.query.deferred import Deferred
 
 if TYPE_CHECKING:
-    from topodns.cluster.topology import Location, Selection
+    from topodns.topology.select import Location, Selection
 
 
 class Scope(IntEnum):
-    """For whom an answer would come out the same; what `hot` may keep it for."""
+    """The clients that get the same answer, for which the packet cache may keep it."""
 
     EVERYONE = 0
-    NODE = 1  # every client located, by its source address alone, on the same node
+    NODE = 1  # the clients whose source addresses are on the same node and, for `autopath`, in the same namespace
     CLIENT = 2  # this query only: never kept
 
 
+ANY_SIZE: Final = 1 << 30  # octets: larger than any reply
+
+
 class Client(NamedTuple):
-    """Who asks. Addresses are packed: 4 or 16 octets, IPv4-mapped ones as 4."""
+    """The client of a query. Addresses are packed: 4 or 16 octets, IPv4-mapped ones as 4."""
 
     address: bytes
     port: int
     transport: str  # "udp" or "tcp"
     local_port: int = 53
-    asked: float = 0.0  # when it did, in monotonic seconds; 0.0 is now
-    depth: int = 0  # how many CNAMEs, each out of one step into another, led to this question
+    asked: float = 0.0  # time of the query, in monotonic seconds; 0.0 is now
+    depth: int = 0  # CNAMEs chased from one plugin to another that led to this question
+    limit: int = ANY_SIZE  # maximum octets of the reply; a plugin may stop adding records once they exceed it
 
 
 @dataclass(slots=True)
 class Resolution:
-    """A response and all that is worth knowing about how it came to be. `facts`: a change to one makes it outdated."""
+    """A response with its origin and cacheability, for the packet cache, metrics and logs."""
 
     response: Response
-    plugin: str  # the CoreDNS plugin name of who answered, for coredns_dns_responses_total
+    plugin: str  # the CoreDNS name of the plugin that answered, for coredns_dns_responses_total
     scope: Scope = Scope.EVERYONE
-    facts: tuple[Fact, ...] = ()
-    selection: "Selection | None" = None  # the topology decision, where one was made
+    facts: tuple[Fact, ...] = ()  # dependencies: a change to one makes the response outdated
+    selection: "Selection | None" = None  # the topology decision, if one was made
     location: "Location | None" = None
-    note: str = ""  # what else is counted apart
-    missed: str = ""  # of a miss, which Service it was about: a name of `rosters`
-    prefix: str = ""  # of a client that nobody could locate, where it is: a name of `rosters`
-    upstream: str = ""  # of what came from upstreams just now: who gave it, or who all gave nothing; only it is cached
-    chase: Name | None = None  # the answer ends in a CNAME to this name, which is for another step: see `chase`
-    valid_until: float | None = None  # of an answer that ages: when it must be asked for anew, in monotonic seconds
+    note: str = ""  # any other distinction that metrics count separately
+    missed: str = (
+        ""  # the Service whose endpoints topology withheld from the client, as `LabelLimiters.service` names it
+    )
+    prefix: str = ""  # the source prefix of a client without a location, as `LabelLimiters.prefix` names it
+    upstream: str = ""  # the upstreams that gave this answer, or all failed, just now; `cache` keeps no other answers
+    problem: str = ""  # reason for the failure, for the log; "": the text of the extended DNS error
+    chase: Name | None = None  # the answer ends in a CNAME to this name, which another plugin resolves: see `cname`
+    valid_until: float | None = None  # of an answer with decreasing TTLs: its expiry, in monotonic seconds
 
 
-Answered = Resolution | Course[Resolution]
-"""What a whole chain gives: a resolution, or the course to one."""
+Answered = Resolution | Deferred[Resolution]
+"""The result of a chain: a resolution, or a course (deferred answer) that returns one."""
 
 Below = Callable[[Query, Client], Answered]
-"""The steps below an around, as one; always answers."""
+"""The plugins below an around, as one function; always answers."""
 
 
 class FellThrough(NamedTuple):
-    """Mine, but the next step is to answer (`fallthrough`). `facts`: a change to one may mean that it is not to."""
+    """The name is the plugin's, but the next plugin answers (`fallthrough`). `facts`: a change to one may end that."""
 
     facts: tuple[Fact, ...]
 
 
 Stepped = Resolution | FellThrough | None
-"""What a step gives: None is "not mine", ask the next step."""
+"""The result of a step; None passes the query on to the next one."""
 
 
 class Step(Protocol):
-    def __call__(self, query: Query, client: Client) -> Stepped | Course[Stepped]:
-        """The resolution, or whether the next step is to be asked. Or the course to that."""
+    def __call__(self, query: Query, client: Client) -> Stepped | Deferred[Stepped]:
+        """The resolution, or FellThrough or None to pass the query on; or a course that returns one of these."""
 
 
 class Wrapper(Protocol):
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """The resolution as it leaves this wrapper."""
+        """The resolution, changed by this wrapper."""
 
 
 class Around(Protocol):
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The resolution, made with or without asking below. May be an `async def`."""
+        """The resolution, made with or without `below`. May be an `async def`."""
 
 
 async def settled(answered: Answered) -> Resolution:
-    """The resolution, waited for where need be."""
+    """The resolution, awaited if it is deferred."""
     return answered if isinstance(answered, Resolution) else await answered
 
 
 class Dropped(Exception):
-    """Raised by a step that wants no reply to be sent. `plugin`: the directive, as of a Resolution."""
+    """Raised by a plugin to send no reply. `plugin`: its CoreDNS name, as in a Resolution."""
 
     def __init__(self, plugin: str) -> None:
         super().__init__(plugin)
@@ -102,4 +110,18 @@ class Dropped(Exception):
 
 
 class BadOption(ValueError):
-    """Raised for an option that breaks the rules of its format; the query deserves FORMERR (RFC 7871 section 7.2.1)."""
+    """An EDNS option with a malformed value; the reply is FORMERR (RFC 7871 section 7.2.1)."""
+
+
+def rest_on(
+    resolution: Resolution, facts: tuple[Fact, ...], scope: Scope = Scope.EVERYONE, valid_until: float | None = None
+) -> None:
+    """Add the dependencies, scope and expiry of an intermediate result to `resolution`, which was derived from it.
+
+    The scope becomes the narrower one, the expiry the earlier one.
+    """
+    resolution.facts = (*resolution.facts, *facts)
+    resolution.scope = max(resolution.scope, scope)
+    if valid_until is not None:
+        own = resolution.valid_until
+        resolution.valid_until = valid_until if own is None else min(own, valid_until)

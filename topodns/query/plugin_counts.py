@@ -1,4 +1,4 @@
-"""What some steps and arounds count beside the tally. Apart from them, so that keeping count loads none of them."""
+"""Counters of single plugins, beside `counters`. In their own module, so that importing them loads no plugin."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,29 +7,29 @@ from typing import NamedTuple
 
 @dataclass(slots=True)
 class AutopathCounts:
-    successes: int = 0  # names found further on in a list; copies given out by `hot` are not counted again
+    successes: int = 0  # names found through a later search domain; packet cache hits are not counted again
 
 
 @dataclass(slots=True)
 class Dns64Counts:
-    translated: int = 0  # answers; copies given out by `hot` are not counted again
+    translated: int = 0  # answers; packet cache hits are not counted again
 
 
 class FailureKey(NamedTuple):
-    """CoreDNS's labels of a template that failed, beside `server` and `view`."""
+    """CoreDNS's labels of template failures, beside `server` and `view`."""
 
     origin: str
     qclass: str
     qtype: str
     section: str  # answer, additional or authority
-    template: str  # its text
+    template: str  # the text of the template
 
 
 @dataclass(slots=True)
 class TemplateCounts:
-    """Answers that could not be given. Matches are counted with the answers: see `Resolution.note`.
+    """Template failures. Matches are counted with the answers: see `Resolution.note`.
 
-    May be handed to steps that come one after the other, so that a reload keeps the counts.
+    A reload hands the object on to the new generation's plugins, which keeps the counts.
     """
 
     render_failures: Counter[FailureKey] = field(default_factory=Counter)

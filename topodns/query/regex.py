@@ -1,10 +1,10 @@
-"""Regular expressions of Corefiles: Go's syntax, matched in linear time. The one importer of google-re2."""
+"""Regular expressions in Corefiles: Go's syntax, linear-time matching. The only importer of google-re2."""
 
 from typing import Protocol
 
 
 class BadPattern(ValueError):
-    """Text that is no regular expression of RE2's syntax; says where it goes wrong."""
+    """Text that is no regular expression in RE2 syntax; the message is RE2's."""
 
 
 class Match(Protocol):
@@ -25,18 +25,18 @@ class Pattern(Protocol):
 
     @property
     def groups(self) -> int:
-        """How many groups it has."""
+        """The number of groups."""
 
     def search(self, text: str, /) -> Match | None: ...
 
     def fullmatch(self, text: str, /) -> Match | None: ...
 
 
-MAX_PATTERN = 10_000  # characters, as in CoreDNS: memory grows with the expression
+MAX_PATTERN = 10_000  # characters, as in CoreDNS: memory grows with the length
 
 
 def compile_pattern(text: str) -> Pattern:
-    """The pattern, matched as Go's regexp does: anywhere in the text unless it is anchored. Raises BadPattern."""
+    """The compiled pattern; as in Go's regexp, `search` matches anywhere unless it is anchored. Raises BadPattern."""
     import re2  # type: ignore[import-untyped]  # here, because it takes 3 MB that most Corefiles do not need
 
     if len(text) > MAX_PATTERN:

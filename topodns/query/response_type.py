@@ -1,13 +1,14 @@
-"""What kind of response a message is, by CoreDNS's rules, for `minimal` and the query log."""
+"""Response types (CoreDNS's `response.Type` and `response.Class`), for `minimal` and the query log."""
 
 from enum import Enum
 from typing import Final
 
-from topodns.dns.message import Query, Rcode, Response, RRType
+from topodns.dns.message import Query, Response
+from topodns.dns.rrtype import Rcode, RRType
 
 
 class ResponseType(Enum):
-    """CoreDNS's response types under the names its log gives them (`{/log/type}`)."""
+    """CoreDNS's response types; the values are those of its log (`{/log/type}`)."""
 
     NOERROR = "NOERROR"
     NXDOMAIN = "NXDOMAIN"
@@ -15,11 +16,11 @@ class ResponseType(Enum):
     NODATA = "NODATA"
     DELEGATION = "DELEGATION"
     META = "META"  # transfers
-    OTHER_ERROR = "OTHERERROR"  # also: nothing was sent
+    OTHER_ERROR = "OTHERERROR"  # also: no reply was sent
 
 
 class ResponseClass(Enum):
-    """What a `class` of the `log` directive may name, beside `all`."""
+    """The values of `class` in the `log` directive, beside `all`."""
 
     SUCCESS = "success"
     DENIAL = "denial"
@@ -36,12 +37,12 @@ _CLASSES: Final = {
 
 
 def response_class(kind: ResponseType) -> ResponseClass:
-    """Success, denial, and everything else is an error."""
+    """The class of a response type: success, denial, or else error."""
     return _CLASSES.get(kind, ResponseClass.ERROR)
 
 
 def response_type(query: Query, response: Response) -> ResponseType:
-    """The type of this response to this query, whose opcode is QUERY."""
+    """The type of this response to a query with opcode QUERY."""
     if query.qtype in _TRANSFERS:
         return ResponseType.META
     if response.rcode == Rcode.NOERROR:

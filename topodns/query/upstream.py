@@ -1,4 +1,4 @@
-"""The contract between who decides what an upstream is asked (`forward`) and who carries it there (`edge.upstream`)."""
+"""The contract between `forward`, which chooses an upstream for a query, and `net.upstream`, which exchanges it."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -10,40 +10,51 @@ class Transport(Enum):
     TCP = "tcp"
     TLS = "tcp-tls"  # CoreDNS's label value
 
-    __hash__ = object.__hash__  # Enum's is a function of Python, and each query looks one up
+    __hash__ = object.__hash__  # Enum's is a Python function, and each query looks one up
 
 
 class Failure(NamedTuple):
-    """Why there is no reply. `timed_out`: nothing came in time; else the network or the upstream said no."""
+    """The reason for a missing reply. `timed_out`: no reply in time; else a network error or a refusal."""
 
     problem: str  # for people: "i/o timeout", "connection refused"
     timed_out: bool
 
 
 Came = Callable[[bytes | Failure], object]
-"""Who gets what came of a query, once: the reply, or why there is none. Must not raise.
+"""Callback for the result of an exchange, called once with the reply or the Failure. Must not raise.
 
-A function and not an outcome, because one more object and two more calls for each query are a tenth of its cost.
+A function and not an Outcome: one more object and two more calls per query are a tenth of its cost.
 """
 
 
+class Sent(Protocol):
+    """A query in flight to an upstream."""
+
+    def cancel(self) -> None:
+        """Stop waiting for the reply and release its resources: `came` is not called if it has not been."""
+
+
 class Upstream(Protocol):
-    """One server that can be asked, over the transports that its settings allow."""
+    """One upstream server, over the transports that its settings allow."""
 
     @property
     def name(self) -> str:
         """Its address as metrics show it: "10.0.0.10:53", "[2001:db8::1]:853"."""
 
-    def exchange(self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came) -> None:
-        """Send a query and wait so many seconds for the reply to it: the whole message, its question the query's.
+    def exchange(
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+    ) -> Sent | None:
+        """Send a query and wait at most `timeout` seconds for its reply, a whole message with the query's question.
 
-        `question` is the question section of `message`, which has the id 0; on the wire it gets one of its own, and the
-        reply comes back with whatever id. A reply with another id, question, source or with QR clear is not there: the
-        wait goes on (RFC 5452 section 9.1). The question is compared without case; an error may come without one, as a
-        bare header. Over TCP and TLS, a query whose connection was closed while it waited is sent again over the other
-        one, then over a new one, within the same time. Never raises; `came` is always called, perhaps before this
-        returns.
+        `question` is the question section of `message`, whose id is 0; each query gets its own id on the wire, and the
+        id of the reply passed on is arbitrary. A reply with another id, question or source, or with QR clear, is
+        ignored and the wait goes on (RFC 5452 section 9.1). The question is compared case-insensitively; an error reply
+        may lack it (a bare header). Over TCP and TLS, a query whose connection closes is sent again over the other
+        connection, then over a new one, within the same timeout. A slow query may be hedged: over UDP from another
+        port, over TCP and TLS over another connection if its own has gone silent; the first reply counts. Never raises.
+        `came` is always called, perhaps before this returns, unless the returned Sent is cancelled first; None: there
+        is nothing to cancel.
         """
 
     def close(self) -> None:
-        """Ask nothing more; connections go when what is in flight is settled."""
+        """Send no more queries; connections close once the queries in flight are done."""

@@ -1,12 +1,12 @@
-"""What is wrong with a cluster's topology wishes: invalid, misplaced, or splitting a StatefulSet."""
+"""Audit of the topology policies of a cluster's Services, for the log and `check`: invalid, without effect, harmful."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from topodns.cluster.model import ObjectKey
-from topodns.cluster.policy import InvalidPolicy
 from topodns.cluster.state import ClusterState
+from topodns.cluster.topology_keys import InvalidPolicy
 
 _GOVERNING: Final = (
     "topology keys on the governing Service of a StatefulSet hide its members from each other when they look up the "
@@ -16,7 +16,12 @@ _GOVERNING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One Service and what its owner should know. `kind`: invalid, mended, governing, misplaced."""
+    """One problem of one Service's policy. `kind` is one of
+
+    invalid: the key list breaks a rule. mended: parts of the list are ignored. governing: the Service is a
+    StatefulSet's governing one, so its members may not find each other. misplaced: the Service is not headless.
+    overridden: two annotations are set, one of them wins.
+    """
 
     service: ObjectKey
     kind: str
@@ -27,7 +32,10 @@ class Finding:
 
 
 def audit(state: ClusterState, ignored: bool) -> Iterator[Finding]:
-    """Every finding, in no order. `ignored`: an invalid policy leaves its Service unfiltered, else it is emptied."""
+    """All findings, in no particular order.
+
+    `ignored` is on_invalid: True (ignore) leaves a Service with an invalid policy unfiltered, False (deny) empties it.
+    """
     governing = state.governing_services()
     for key, policy in state.policies().items():
         if isinstance(policy, InvalidPolicy):
@@ -38,5 +46,6 @@ def audit(state: ClusterState, ignored: bool) -> Iterator[Finding]:
             yield Finding(key, "mended", f"topology {policy.source.value}: {warning}")
         if key in governing and not policy.asks_nothing:
             yield Finding(key, "governing", _GOVERNING)
-    for key, problem in state.misplaced_policies().items():
-        yield Finding(key, "misplaced", problem)
+    for key, notice in state.policy_notices().items():
+        service = state.service(key)
+        yield Finding(key, "overridden" if service is not None and service.headless else "misplaced", notice)

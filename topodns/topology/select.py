@@ -1,59 +1,64 @@
-"""Which endpoints a client should be told about.
+"""Endpoint selection: the endpoints of a Service that the answer to one client contains.
 
-Pure: works on model values only. The rule is chosen first, applied second; every fallback is in the choosing.
-The law is docs/topology.md (KEP-536, kube-proxy's FilterTopologyEndpoint of 1.17-1.21).
+Pure: works on model values only. `select` first chooses the rule, with every fallback, then one function applies it.
+Specification: docs/topology.md (KEP-536, kube-proxy's FilterTopologyEndpoint of 1.17-1.21).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
+from itertools import takewhile
 from typing import Final, NamedTuple
 
-from topodns.cluster.backends import EMPTY_GROUP, Group, Pool
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Node
-from topodns.cluster.policy import ANY_KEY, InvalidPolicy, KeySource, Policy
+from topodns.cluster.topology_keys import ANY_KEY, InvalidPolicy, KeySource, Policy
 
 
 class UnknownClient(Enum):
-    """What a client that nobody can locate is told, where the policy does not end in `*`."""
+    """The option `unknown_client`: the answer to a client without a location, if the policy does not end in `*`."""
 
-    STRICT = "strict"  # nothing: NODATA, as kube-proxy's empty label map
-    ALL = "all"
-    REFUSE = "refuse"  # the query is REFUSED
+    STRICT = "strict"  # no endpoint: NODATA, as kube-proxy's empty label map
+    ALL = "all"  # all endpoints
+    REFUSE = "refuse"  # RCODE REFUSED
 
 
 class OnInvalid(Enum):
-    IGNORE = "ignore"  # unfiltered
-    DENY = "deny"  # nothing: NODATA
+    IGNORE = "ignore"  # all endpoints
+    DENY = "deny"  # no endpoint: NODATA
 
 
 class Reason(StrEnum):
-    """Why a selection is what it is; the label `outcome` of topodns_selections_total."""
+    """Outcome of a selection; the label `outcome` of topodns_selections_total."""
 
-    UNFILTERED = "unfiltered"  # no policy
-    MATCHED = "matched"  # `key` won
-    ANY = "any"  # `*` won
-    NO_MATCH = "no_match"
-    NO_ENDPOINTS = "no_endpoints"  # the pool was empty (the other family's may not be): no key was looked at
-    UNKNOWN_CLIENT = "unknown_client"  # and so nothing
-    UNKNOWN_CLIENT_ALL = "unknown_client_all"  # `*` last, hints, or unknown_client all
-    INVALID = "invalid"  # policy invalid, and ignored
-    DENIED = "denied"  # policy invalid, and on_invalid deny
-    HINTED = "hinted"  # hints were followed; they may have left everyone
+    UNFILTERED = "unfiltered"  # no policy: all endpoints
+    MATCHED = "matched"  # a label key won: its matches
+    ANY = "any"  # `*` won: all endpoints
+    NO_MATCH = "no_match"  # no key matched: no endpoint
+    NO_ENDPOINTS = "no_endpoints"  # the pool of this family is empty (the other's may not be): no key was tried
+    UNKNOWN_CLIENT = "unknown_client"  # client not located, or its Node has no labels: no endpoint
+    UNKNOWN_CLIENT_ALL = "unknown_client_all"  # the same, but `*` last, hints, or unknown_client all
+    INVALID = "invalid"  # policy invalid, on_invalid ignore: all endpoints
+    DENIED = "denied"  # policy invalid, on_invalid deny: no endpoint
+    NOT_PERMITTED = "not_permitted"  # RBAC denies the objects that would locate the client: all endpoints
+    HINTED = "hinted"  # by the hints of the slices, which may select all endpoints
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The node a client is on, and how we know. `node_name` "" is unknown; `node` is None where there is no object."""
+    """The Node of a client, and the method that found it.
+
+    `node_name` "": unknown. `node` None: the state has no Node object of that name.
+    """
 
     node_name: str = ""
     node: Node | None = None
     method: str = "unknown"  # identity, ecs, nodes, podcidr, slices, pods, own, unknown
-    prefix_length: int = 0  # of the ECS that was used, for SCOPE PREFIX-LENGTH (RFC 7871 7.2.1)
+    prefix_length: int = 0  # SOURCE PREFIX-LENGTH of the ECS used, for SCOPE PREFIX-LENGTH (RFC 7871 7.2.1)
 
 
 class Selection(NamedTuple):
-    """What `select` chose and why. `tried` has each key that was looked at, in order, with its number of matches."""
+    """The selected endpoints and the reason. `tried`: each key compared, in order, with its number of matches."""
 
     group: Group
     reason: Reason
@@ -61,7 +66,7 @@ class Selection(NamedTuple):
     tried: tuple[tuple[str, int], ...] = ()
 
 
-_ANY, _MATCHED = Reason.ANY, Reason.MATCHED  # reading an Enum's member costs 0.1 us
+_ANY, _MATCHED = Reason.ANY, Reason.MATCHED  # read once: access to a member of an Enum costs 0.1 us
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -72,10 +77,12 @@ def select(
     unknown_client: UnknownClient = UnknownClient.STRICT,
     on_invalid: OnInvalid = OnInvalid.IGNORE,
 ) -> Selection:
-    """The endpoints of `pool` for a client at `location`. REFUSE selects like STRICT; refusing is the caller's part.
+    """Select the endpoints of `pool` for a client at `location`.
 
-    The first key with at least one match wins and returns all its matches; keys are never mixed. A node without any
-    label (or without a Node object) is an unknown client, except that kubernetes.io/hostname knows it by its name.
+    Keys are tried in order. The first key with at least one match wins and gives all its matches; matches of several
+    keys are never merged. A client whose Node has no labels (or no Node object) counts as unknown, except that
+    kubernetes.io/hostname has the Node's name as its value. UnknownClient.REFUSE selects as STRICT does; the caller
+    sends REFUSED.
     """
     if isinstance(policy, InvalidPolicy):
         return _select_invalid(pool, on_invalid)
@@ -90,6 +97,37 @@ def select(
     return _select_by_keys(pool, policy, location, unknown_client)
 
 
+def select_while_denied(
+    pool: Pool,
+    policy: Policy | InvalidPolicy | None,
+    location: Location,
+    nodes_denied: bool,
+    unknown_client: UnknownClient = UnknownClient.STRICT,
+    on_invalid: OnInvalid = OnInvalid.IGNORE,
+) -> Selection:
+    """As `select`, while RBAC denies Nodes (`nodes_denied`) or Pods that the policy needs.
+
+    All endpoints go to a client that cannot be located without them, and, while Nodes are denied, to a client for which
+    the keys before the first that needs Node labels have no match: the missing permission is the operator's mistake and
+    must not cost clients their answers. All other clients get the same as with the permission. kubernetes.io/hostname
+    needs no labels: the Node's name is its value.
+    """
+    if not isinstance(policy, Policy) or policy.asks_nothing:
+        return select(pool, policy, location, unknown_client, on_invalid)
+    if not location.node_name:
+        return Selection(pool.everyone, Reason.NOT_PERMITTED)
+    readable = tuple(takewhile(lambda key: key in (HOSTNAME_LABEL, ANY_KEY), policy.keys))
+    if not nodes_denied or readable == policy.keys:
+        return select(pool, policy, location, unknown_client, on_invalid)
+    tried: tuple[tuple[str, int], ...] = ()
+    if readable:
+        selection = select(pool, replace(policy, keys=readable, keys_if_unlabelled=None), location)
+        if selection.reason is not Reason.NO_MATCH:
+            return selection
+        tried = selection.tried
+    return Selection(pool.everyone, Reason.NOT_PERMITTED, tried=tried)
+
+
 def _select_invalid(pool: Pool, on_invalid: OnInvalid) -> Selection:
     if on_invalid is OnInvalid.DENY:
         return Selection(EMPTY_GROUP, Reason.DENIED)
@@ -97,7 +135,7 @@ def _select_invalid(pool: Pool, on_invalid: OnInvalid) -> Selection:
 
 
 def _select_unlocated(pool: Pool, policy: Policy, unknown_client: UnknownClient) -> Selection:
-    """Everyone where nothing was demanded (hints only prefer), or where the operator says so; else nobody."""
+    """All endpoints if the policy is a preference only (hints, `*` last) or `unknown_client` is all; else none."""
     if policy.source is KeySource.HINTS or policy.keys[-1] == ANY_KEY or unknown_client is UnknownClient.ALL:
         return Selection(pool.everyone, Reason.UNKNOWN_CLIENT_ALL)
     return Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT)
@@ -129,7 +167,10 @@ def _select_by_keys(pool: Pool, policy: Policy, location: Location, unknown_clie
 
 
 def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """OpenYurt's node topology stands in for a pool that the client's node has not; an empty name is no pool there."""
+    """The keys for a client's Node with these labels.
+
+    OpenYurt's keys fall back to the hostname if the Node is in no node pool; an empty pool name counts as none.
+    """
     if policy.keys_if_unlabelled is None or labels.get(policy.keys[0]):
         return policy.keys
     return policy.keys_if_unlabelled

@@ -13,13 +13,28 @@
 {{- join " " $keys }} {
 {{- range .plugins }}
     {{ .name }}{{ if ne (toString (default "" .parameters)) "" }} {{ include "topodns.parameters" .parameters }}{{ end }}
-    {{- with .configBlock }} {
+    {{- with include "topodns.configBlock" (list $ .) }} {
 {{ trim . | indent 8 }}
     }
     {{- end }}
 {{- end }}
 }
 {{- end }}
+{{- end -}}
+
+{{/* The options of a plugin. Argument: [root, plugin]. */}}
+{{- define "topodns.configBlock" -}}
+{{- $plugin := index . 1 -}}
+{{- $block := default "" $plugin.configBlock -}}
+{{- if and (eq $plugin.name "topology") (not (index . 0).Values.locatePods) (not (include "topodns.locate" $block)) -}}
+{{- $block = printf "%s\nlocate nodes podcidr slices" $block -}}
+{{- end -}}
+{{- trim $block -}}
+{{- end -}}
+
+{{/* The line `locate` in the options of `topology`; "" where it has none. Argument: the options. */}}
+{{- define "topodns.locate" -}}
+{{- regexFind "\n[ \t]*locate[ \t][^#\n]*" (printf "\n%s\n" .) -}}
 {{- end -}}
 
 {{/* Each number of a file of values is a float to helm, which prints a million as 1e+06. */}}
@@ -91,7 +106,8 @@
     {{- $block := printf "\n%s\n" (default "" .configBlock) -}}
     {{- if eq .name "topology" -}}
       {{- $kinds = append $kinds "nodes" -}}
-      {{- if regexMatch "\n[ \t]*locate[ \t][^#\n]*\\bpods\\b" $block -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
+      {{- $locate := include "topodns.locate" $block -}}
+      {{- if $locate | empty | ternary $.Values.locatePods (regexMatch "\\bpods\\b" $locate) -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
     {{- else if eq .name "kubernetes" -}}
       {{- if regexMatch "\n[ \t]*pods[ \t]+verified\\b" $block -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
       {{- if regexMatch "\n[ \t]*multicluster\\b" $block -}}{{- $kinds = append $kinds "serviceimports" -}}{{- end -}}

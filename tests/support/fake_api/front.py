@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol
@@ -29,9 +30,12 @@ class Front(Protocol):
 
 
 class HttpFront:
-    """A listening socket."""
+    """A listening socket, over TLS where it is given a certificate and its key."""
 
-    def __init__(self, answer: Answer, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, answer: Answer, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self._host = host
         self._port = port  # 0 until it is listening for the first time, then the one it got
         self._answer = answer
@@ -40,13 +44,13 @@ class HttpFront:
 
     @property
     def url(self) -> str:
-        return f"http://{self._host}:{self._port}"
+        return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
 
     async def open(self) -> None:
         if self._server is None:
             sock = socket.create_server((self._host, self._port), backlog=1024)
             self._port = sock.getsockname()[1]
-            self._server = await asyncio.start_server(self._serve, sock=sock)
+            self._server = await asyncio.start_server(self._serve, sock=sock, ssl=self._tls)
 
     async def close(self) -> None:
         if self._server is not None:

@@ -8,9 +8,10 @@ from typing import Final
 
 from tests.support.fake_api.exchange import Request
 from tests.support.fake_api.front import Answer
-from topodns.edge.kube_api.contract import ApiError, Deadlines
+from topodns.kube.client.contract import RequestDeadlines
+from topodns.kube.errors import ApiError
 
-_DEADLINES: Final = Deadlines()
+_DEADLINES: Final = RequestDeadlines()
 
 
 class MemoryFront:

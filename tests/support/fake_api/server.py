@@ -5,6 +5,7 @@ objects. It validates what asks it, and writes down every request.
 """
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -290,10 +291,14 @@ class FakeApi:
 
 @contextmanager
 def running(
-    objects: Iterable[Object] = (), host: str = "127.0.0.1", port: int = 0, up: bool = True
+    objects: Iterable[Object] = (),
+    host: str = "127.0.0.1",
+    port: int = 0,
+    up: bool = True,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[FakeApi]:
     """A stand-in in a thread of its own, for tests that wait for a program. Without `up` it does not listen yet."""
-    front = partial(HttpFront, host=host, port=port)
+    front = partial(HttpFront, host=host, port=port, tls=tls)
     api, ready, stop = FakeApi(objects, front), threading.Event(), asyncio.Event()
 
     async def serve() -> None:

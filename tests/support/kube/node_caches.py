@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
 from itertools import product
 from pathlib import Path
@@ -15,8 +16,9 @@ from tests.kubelab.machine import LabError, Machine
 from tests.support.kube.cluster import Cluster, PodView, view
 from tests.support.kube.image import ROOT, TOPODNS_IMAGE
 from tests.support.kube.operators import Operator
-from tests.support.kube.servers import NAMESPACE, samples
-from tests.support.kube.waiting import PATIENCE, eventually
+from tests.support.kube.servers import NAMESPACE, exposition
+from tests.support.kube.waiting import PATIENCE, becomes, eventually
+from tests.support.scrapes import fresh
 
 NAME: Final = "node-local-dns"
 LINK: Final = "nodelocaldns"
@@ -80,9 +82,7 @@ class NodeCaches:
 
     def metric(self, node: str, sample_name: str) -> float:
         """The sum of the samples with this name."""
-        answer = self.cluster.http(NAMESPACE, self.pod(node).name, METRICS, "/metrics")
-        assert answer.ok, answer
-        return samples(answer.body, sample_name)
+        return fresh(lambda: exposition(self.cluster, self.pod(node).name, METRICS)).sum(sample_name)
 
     def logs(self) -> str:
         """What all of them say, for a failure."""
@@ -135,9 +135,19 @@ def tracked(machine: Machine, addresses: Iterable[str]) -> list[str]:
 
 
 def forget_tracked(machine: Machine, addresses: Iterable[str]) -> None:
+    """Delete the entries of conntrack for questions to these addresses.
+
+    `conntrack -D` lists the entries and deletes them one by one, and gives up at the first that ran out of time in
+    between (ENOENT): it is run until none is left.
+    """
     for address in addresses:
-        with suppress(LabError):  # there was nothing to forget
-            machine.run("conntrack", "-D", "-f", _family(address), "-d", address)
+        becomes(partial(_delete_tracked, machine, address), [])
+
+
+def _delete_tracked(machine: Machine, address: str) -> list[str]:
+    with suppress(LabError):  # none matched, or one was gone when its turn came
+        machine.run("conntrack", "-D", "-f", _family(address), "-d", address)
+    return tracked(machine, [address])
 
 
 def _family(address: str) -> str:

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Final
 
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.kubelab.api import Answer
 from tests.support.kube.cluster import Cluster, PodView, view
 from tests.support.kube.image import ROOT, TOPODNS_IMAGE
 from tests.support.kube.objects import Object, metadata, pod_spec
 from tests.support.kube.waiting import eventually
+from tests.support.scrapes import Scrape, fresh
 
 # REMOTE:PORT - ID "TYPE IN NAME. ...
 _LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. ")
@@ -61,23 +61,23 @@ class Server:
 
     def metric(self, sample_name: str, /, **labels: str) -> float:
         """The sum of the samples with this name and these labels; 0.0 where there are none."""
-        answer = self.cluster.http(NAMESPACE, self.name, METRICS, "/metrics")
-        assert answer.ok, answer
-        return samples(answer.body, sample_name, **labels)
+        return fresh(lambda: exposition(self.cluster, self.name, METRICS)).sum(sample_name, **labels)
 
     def remotes(self) -> dict[str, str]:
         """By name asked for: the source address of the last such query, as `log` has it."""
         return remotes(self.logs())
 
 
+def exposition(cluster: Cluster, pod: str, port: int) -> str:
+    """What /metrics of a Pod says."""
+    answer = cluster.http(NAMESPACE, pod, port, "/metrics")
+    assert answer.ok, answer
+    return str(answer.body)
+
+
 def samples(text: str, sample_name: str, /, **labels: str) -> float:
     """The sum of the samples with this name and these labels in what /metrics says; 0.0 where there are none."""
-    return sum(
-        sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name == sample_name and labels.items() <= sample.labels.items()
-    )
+    return Scrape(text).sum(sample_name, **labels)
 
 
 def remotes(logs: str) -> dict[str, str]:

@@ -13,11 +13,12 @@ from tests.support.fake_api.front import Answer
 from tests.support.fake_api.memory import MemoryClient, MemoryFront
 from tests.support.fake_api.server import FakeApi
 from tests.support.virtual_time import run_virtually
-from topodns.cluster_sources import Feeding, await_sync
-from topodns.clusters import Cluster, Feed, feed_settings
-from topodns.dns.names import parse_name
-from topodns.edge.kube_api import ApiError
-from topodns.settings.kubernetes import ApiSettings, KubernetesSettings
+from topodns.app.cluster_lifecycle import Feeding, await_sync
+from topodns.app.clusters import Cluster, Feed, feed_settings
+from topodns.dns.name import parse_name
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.errors import ApiError
+from topodns.plugins.kubernetes.settings import KubernetesSettings
 
 SETTINGS: Final = KubernetesSettings((parse_name("cluster.local."),), api=ApiSettings())
 OBJECTS: Final[tuple[Object, ...]] = (namespace("default"), service("web", cluster_ip="10.96.0.1"))

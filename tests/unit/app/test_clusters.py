@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.building import read_whole
 from tests.support.corefiles import settings
-from tests.support.objects import packed
-from topodns.assembly import Assembly, Generation, Machine
-from topodns.cluster.facts import Fact, address_fact, service_fact
-from topodns.cluster.model import ObjectKey
-from topodns.edge.manifests import ManifestSource
-from topodns.resolve.chain import Host
+from tests.support.objects import packed, pod
+from topodns.app.generation import Assembly, Generation, Machine
+from topodns.cluster.model import ObjectKey, Replaced
+from topodns.dependency import Fact, address_fact, service_fact
+from topodns.dnsserver.chain import Host
+from topodns.kube.manifests.source import ManifestSource
 
 API, TOPOLOGY = "endpoint http://127.0.0.1:9", "keys annotation field"
 SERVICE = """
@@ -57,7 +57,8 @@ KEPT = [
     ("how long a start waits", corefile(f"{API}\nstartup_timeout 9s")),
     ("the origins", BEFORE.replace("cluster.local", "cluster.local example.org")),
     ("the TTL under topology", corefile(API, f"{TOPOLOGY}\nttl 1")),
-    ("how clients are found", corefile(API, f"{TOPOLOGY}\nlocate nodes podcidr-unverified")),
+    ("how clients are found", corefile(API, f"{TOPOLOGY}\nlocate nodes podcidr-unverified pods")),
+    ("Pods for their names", corefile(f"{API}\npods verified")),
     ("who is believed", corefile(API, f"{TOPOLOGY}\ntrust 10.0.0.0/8")),
     ("what an unknown client gets", corefile(API, f"{TOPOLOGY}\nunknown_client all")),
     ("what becomes of invalid keys", corefile(API, f"{TOPOLOGY}\non_invalid deny")),
@@ -68,8 +69,7 @@ ANEW = [
     ("another server", corefile("endpoint http://127.0.0.1:10")),
     ("manifests instead", corefile("manifests cluster.yaml")),
     ("labels", corefile(f"{API}\nlabels app=web")),
-    ("Pods for their names", corefile(f"{API}\npods verified")),
-    ("Pods for their places", corefile(API, f"{TOPOLOGY}\nlocate nodes pods")),
+    ("no Pods", corefile(API, f"{TOPOLOGY}\nlocate nodes podcidr slices")),
     ("ServiceImports", corefile(f"{API}\nmulticluster cluster.local")),
     ("endpoints named otherwise", corefile(f"{API}\nendpoint_pod_names")),
     ("no topology", corefile(API, None)),
@@ -163,3 +163,17 @@ def test_an_edit_after_a_reload_is_told_to_whoever_is_in_charge_then(assembly: A
 async def only(path: str) -> AsyncIterator[frozenset[str]]:
     """One change of this file."""
     yield frozenset({path})
+
+
+@pytest.mark.parametrize(("autopath", "apart"), [("autopath @kubernetes", True), ("", False)])
+def test_ready_made_answers_are_shared_by_namespace_where_autopath_goes_by_pods(
+    assembly: Assembly, directory: Path, autopath: str, apart: bool
+) -> None:
+    wanted = corefile("manifests cluster.yaml\npods verified", "locate nodes", more=autopath)
+    generation = assembly.build(settings(wanted, str(directory)))
+    (cluster,) = generation.clusters
+    pods = (pod("one", ["10.0.0.1"], "shop"), pod("other", ["10.0.0.2"], "shop"), pod("two", ["10.0.0.3"], "prod"))
+    cluster.state.apply(Replaced("Pod", pods), 0)
+    views = [generation.view_key(packed(address)) for address in ("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")]
+    assert views[0] == views[1]
+    assert len(set(views)) == (3 if apart else 1)

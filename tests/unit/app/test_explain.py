@@ -6,12 +6,13 @@ from random import Random
 import pytest
 
 from tests.support.corefiles import settings
-from topodns.assembly import Assembly, Machine
-from topodns.edge.api_source import ApiSource, Progress, resources
-from topodns.edge.api_source.progress import Trouble
-from topodns.explain import Explanation, Unexplained, explain_offline, explain_request, explanation_text
-from topodns.resolve.chain import Host
-from topodns.settings.server import Settings
+from topodns.app.explain import Explanation, Unexplained, explain_offline, explain_request, explanation_text
+from topodns.app.generation import Assembly, Machine
+from topodns.dnsserver.chain import Host
+from topodns.dnsserver.settings import Settings
+from topodns.kube.informer.informer import ApiSource
+from topodns.kube.informer.sync_state import Progress, Trouble
+from topodns.plugins.kubernetes.watched_kinds import resources
 
 MANIFEST = """
 apiVersion: v1
@@ -131,7 +132,7 @@ def test_a_client_in_a_pod_cidr_that_is_not_believed_is_told_of(served: Settings
     explanation = explained(served, "hard", client="10.3.1.1")
     assert explanation.node == ""
     assert explanation.hint == (
-        "the address is in the podCIDR of far, which 200 endpoints have not verified yet; "
+        "the address is in the podCIDR of far, but nothing has proven that the network plugin goes by podCIDRs; "
         "`locate` can have podcidr-unverified or pods"
     )
     assert f"hint     {explanation.hint}" in explanation_text(explanation.as_dict())
@@ -139,9 +140,10 @@ def test_a_client_in_a_pod_cidr_that_is_not_believed_is_told_of(served: Settings
 
 
 def test_of_pod_cidrs_that_are_proven_it_is_told_that_they_could_be_asked(directory: Path, served: Settings) -> None:
-    """All but the two that the other Services have on a node without a podCIDR: 99.9 %."""
     hosts = (f"10.3.{i // 250 + 2}.{i % 250 + 1}" for i in range(2000))
-    endpoints = ", ".join(f"{{addresses: [{host}], nodeName: far}}" for host in hosts)
+    endpoints = ", ".join(
+        f"{{addresses: [{host}], nodeName: far, targetRef: {{kind: Pod, name: p}}}}" for host in hosts
+    )
     with open(directory / "cluster.yaml", "a") as manifest:
         manifest.write(PROVEN % endpoints)
     hint = explained(served, "hard", client="10.3.1.1").hint
@@ -206,7 +208,8 @@ def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
     why = "Node (cannot list nodes: 403: forbidden)"
     assert str(told.value) == f"Nodes cannot be read, so that no node is known: {why}"
     explanation = explain_request([cluster], {**question, "node": "", "client": "10.0.0.1"})
-    assert explanation.hint == f"Nodes cannot be read, so that no client has a node: {why}"
+    grant = 'apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]'
+    assert explanation.hint == f"topology lacks {why}; the ClusterRole needs {grant}"
 
 
 VIEWED = """cluster.local {

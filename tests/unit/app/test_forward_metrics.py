@@ -1,13 +1,23 @@
 """What a scrape shows of forwarding."""
 
+from dataclasses import dataclass
+
 from tests.support.scraping import only, scraped
-from topodns.counted import Counted
-from topodns.dns.message import Rcode
-from topodns.published_forward import forward_readings
-from topodns.resolve.exchange import Transport
-from topodns.resolve.forward import InFlight
+from topodns.app.counters import Counted
+from topodns.app.forward_metrics import forward_readings
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.forward.limits import InFlight
+from topodns.query.upstream import Transport
 
 ONE, OTHER = "10.0.0.10:53", "[2001:db8::1]:853"
+
+
+@dataclass(eq=False)
+class Waits:
+    address: bytes
+
+    def preempt(self) -> None:
+        """There is nothing to do."""
 
 
 def shown(counted: Counted, name: str) -> dict[str, float]:
@@ -80,14 +90,17 @@ def test_connections_are_counted_by_upstream_and_transport() -> None:
 
 
 def test_what_waits_and_what_was_not_asked_is_counted() -> None:
-    counted = Counted(in_flight=InFlight(max_total=2, max_per_client=1))
-    for address, admitted in ((b"a", True), (b"a", False), (b"b", True), (b"c", False), (b"d", False)):
-        assert counted.in_flight.enter(address) is admitted
+    in_flight = InFlight(max_total=3, max_per_client=1)
+    counted = Counted(in_flight=in_flight)
+    for address, admitted in ((b"a", True), (b"a", False), (b"b", True), (b"c", True), (b"d", False), (b"e", False)):
+        assert in_flight.enter(Waits(address)) is admitted
         if not admitted:
-            counted.in_flight.note_drop(address)
+            in_flight.note_drop(address)
+    in_flight.preempted = 5
     counted.forward.max_concurrent_rejects = 7
-    assert shown(counted, "topodns_forward_in_flight") == {"": 2}
-    assert shown(counted, "topodns_forward_dropped_total") == {'{reason="client"}': 1, '{reason="total"}': 2}
+    assert shown(counted, "topodns_forward_in_flight") == {"": 3}
+    dropped = {'{reason="client"}': 1, '{reason="total"}': 2, '{reason="preempted"}': 5}
+    assert shown(counted, "topodns_forward_dropped_total") == dropped
     assert shown(counted, "coredns_forward_max_concurrent_rejects_total") == {"": 7}
 
 

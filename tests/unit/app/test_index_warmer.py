@@ -5,10 +5,10 @@ from itertools import count
 
 from tests.support.objects import endpoint, endpoint_slice, service
 from tests.support.virtual_time import run_virtually
+from topodns.app.index_warmer import PAUSE, Warmer
 from topodns.cluster.model import Upserted
-from topodns.cluster.policy import KeySource
 from topodns.cluster.state import ClusterState
-from topodns.edge.warmer import PAUSE, Warmer
+from topodns.cluster.topology_keys import KeySource
 
 
 def cold_state(services: int) -> ClusterState:

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.corefiles import block_problem, only_block, problem, settings
-from topodns.config.directives import COREDNS_ONLY, DIRECTIVES
-from topodns.config.errors import ConfigError
-from topodns.config.load import load_settings
-from topodns.dns.names import parse_name
-from topodns.settings.server import BlockKey, ServerBlock
+from topodns.app.load import load_settings
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.zones import BlockKey
+from topodns.dns.name import parse_name
+from topodns.dnsserver.settings import ServerBlock
+from topodns.plugins import COREDNS_ONLY, DIRECTIVES
 
 CLUSTER = """\
 .:53 {

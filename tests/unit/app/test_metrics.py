@@ -7,7 +7,7 @@ import pytest
 from tests.support.building import assembly, read_whole
 from tests.support.corefiles import settings
 from tests.support.scraping import only, scraped
-from topodns.published_clusters import cluster_readings
+from topodns.app.cluster_metrics import cluster_readings
 
 MANIFEST = """
 apiVersion: v1
@@ -31,7 +31,7 @@ ALWAYS = {"Namespace": 0.0, "Service": 1.0, "EndpointSlice": 0.0}
     ("directives", "more"),
     [
         ("kubernetes {\n manifests .\n}", {}),
-        ("kubernetes {\n manifests .\n}\ntopology", {"Node": 1.0}),
+        ("kubernetes {\n manifests .\n}\ntopology", {"Node": 1.0, "Pod": 1.0}),
         ("kubernetes {\n manifests .\n pods verified\n}", {"Pod": 1.0}),
     ],
 )

@@ -11,16 +11,16 @@ from tests.support.caching import denied, positive, question
 from tests.support.scraping import counted as tallied
 from tests.support.scraping import only, scraped
 from tests.support.virtual_timers import VirtualTimers
-from topodns.config.load import settings_from_text
-from topodns.counted import CacheLabels, Counted, ServerLabels
-from topodns.published_resolver import resolver_readings
-from topodns.resolve.cache.entry import key_of
-from topodns.resolve.part_counts import FailureKey
-from topodns.resolve.tally import Kind, Tally
-from topodns.workings import Workings, Workshop
+from topodns.app.counters import CacheLabels, Counted, ServerLabels
+from topodns.app.load import settings_from_text
+from topodns.app.plugin_metrics import resolver_readings
+from topodns.app.server_block import Workings, Workshop
+from topodns.plugins.cache.entry import key_of
+from topodns.query.counters import QueryCounters, ReplyKind
+from topodns.query.plugin_counts import FailureKey
 
 HERE = CacheLabels("dns://:53", ".", "")
-HIT = Kind(".", "A", "NOERROR", "cache", False, "success .", "", 45, 61)
+HIT = ReplyKind(".", "A", "NOERROR", "cache", False, "success .", "", 1, 1)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def made(workshop: Workshop, corefile: str, directory: Path) -> list[Workings]:
 
 
 def shown(
-    name: str, counted: Counted | None = None, workings: Iterable[Workings] = (), tallies: Iterable[Tally] = ()
+    name: str, counted: Counted | None = None, workings: Iterable[Workings] = (), tallies: Iterable[QueryCounters] = ()
 ) -> dict[str, float]:
     readings = resolver_readings(counted or Counted(), lambda: workings, lambda: tallies)
     return only(scraped(readings=readings), name)
@@ -43,7 +43,7 @@ def shown(
 
 def test_hits_are_those_of_the_tallies_and_a_stale_one_is_of_what_it_was() -> None:
     hits = [(HIT, 5), (HIT._replace(outcome="stale success ."), 2), (HIT._replace(outcome="denial .", qtype="AAAA"), 3)]
-    other = Tally("dns://10.96.0.10:53", "tcp", "1")
+    other = QueryCounters("dns://10.96.0.10:53", "tcp", "1")
     tallied([(HIT._replace(outcome="stale denial a.,b.", view="inside"), 1)], into=other)
     missed = HIT._replace(plugin="forward", outcome="")
     assert shown("coredns_cache_hits_total", tallies=[tallied([*hits, (missed, 9)]), other]) == {
@@ -57,7 +57,7 @@ def test_requests_are_hits_and_misses() -> None:
     counted = Counted()
     counted.caches[HERE].misses = 4
     counted.caches[HERE._replace(server="dns://:5353")].misses = 1
-    tallies = [tallied([(HIT, 5)]), tallied([(HIT, 2)], into=Tally("dns://:53", "tcp", "1"))]
+    tallies = [tallied([(HIT, 5)]), tallied([(HIT, 2)], into=QueryCounters("dns://:53", "tcp", "1"))]
     assert shown("coredns_cache_requests_total", counted, tallies=tallies) == {
         '{server="dns://:53",view="",zones="."}': 11,
         '{server="dns://:5353",view="",zones="."}': 1,

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.corefiles import settings
 from tests.support.objects import packed
-from topodns.circles import refuse_circles
-from topodns.config.errors import ConfigError
+from topodns.app.self_forwarding import refuse_circles
+from topodns.corefile.errors import ConfigError
 
 OWN = {packed("10.1.2.3"), packed("fd00::3")}
 
@@ -63,7 +63,7 @@ def test_each_block_is_looked_at_once_however_many_there_are(monkeypatch: pytest
         looked.append(text)
         return ip_address(text)
 
-    monkeypatch.setattr("topodns.circles.ip_address", look)
+    monkeypatch.setattr("topodns.app.self_forwarding.ip_address", look)
     blocks = [f"d{number}.test:53 {{\nbind 192.0.2.9\nforward . 192.0.2.1\n}}" for number in range(100)]
     refuse_circles(settings("\n".join(blocks)), OWN)
     assert len(looked) <= 2 * len(blocks)

@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from tests.support.corefiles import settings
-from topodns.app import STOP_ERRORS, Announcement, Server
-from topodns.starting import print_nothing
-from topodns.surroundings import Options
+from topodns.app.banner import print_nothing
+from topodns.app.hooks import Options
+from topodns.app.server import STOP_ERRORS, Announcement, Server
 
 
 def test_a_bug_met_in_building_a_corefile_refuses_it_and_ends_nothing(

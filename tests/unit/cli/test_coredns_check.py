@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.support.corefiles import block_problem
 from tests.support.distributions import COREFILES, RESOLV_CONF, ROOT, corefile
-from topodns.config.coredns_directives import DIRECTIVES as ROWS
-from topodns.config.coredns_directives import ELSEWHERE, Verdict
-from topodns.config.directives import COREDNS_ONLY, DIRECTIVES
-from topodns.config.migration import Migration, examine
+from topodns.cli.coredns_check import Migration, examine
+from topodns.plugins import COREDNS_ONLY, DIRECTIVES
+from topodns.plugins.coredns import DIRECTIVES as ROWS
+from topodns.plugins.coredns import ELSEWHERE, DirectiveVerdict
 
 # CoreDNS 1.14.7's, in its order.
 PLUGIN_CFG = """
@@ -39,11 +39,11 @@ def test_every_directive_of_coredns_has_a_row_in_its_order() -> None:
 
 
 def test_every_directive_of_topodns_has_a_row_and_is_supported() -> None:
-    assert {name for name, row in ROWS.items() if row.verdict is not Verdict.UNSUPPORTED} == set(DIRECTIVES)
+    assert {name for name, row in ROWS.items() if row.verdict is not DirectiveVerdict.UNSUPPORTED} == set(DIRECTIVES)
 
 
 def test_every_directive_that_only_coredns_has_says_what_to_do_instead() -> None:
-    unsupported = {name for name, row in ROWS.items() if row.verdict is Verdict.UNSUPPORTED}
+    unsupported = {name for name, row in ROWS.items() if row.verdict is DirectiveVerdict.UNSUPPORTED}
     assert unsupported == COREDNS_ONLY
     for name in unsupported:
         assert block_problem(f"    {name}") == (
@@ -59,7 +59,7 @@ def test_a_plugin_that_is_not_coredns_s_own_says_it_too() -> None:
 
 def test_no_row_says_that_it_differs_without_saying_how() -> None:
     rows = [row for directive in ROWS.values() for row in (directive, *directive.options.values())]
-    assert [row for row in rows if (row.verdict is Verdict.SAME) is bool(row.text)] == []
+    assert [row for row in rows if (row.verdict is DirectiveVerdict.SAME) is bool(row.text)] == []
     assert not ELSEWHERE.keys() & ROWS.keys()
 
 
@@ -216,14 +216,14 @@ def test_an_import_that_finds_nothing_is_told_of_and_does_not_stand_in_the_way(t
 @pytest.mark.parametrize("text", [". {\n    whoami\n", ". {\n    }\n}\n", '. {\n    nsid "x\n}\n'])
 def test_a_fault_of_the_language_is_the_only_finding(text: str) -> None:
     (found,) = examined(text).findings
-    assert found.verdict is Verdict.REFUSED
+    assert found.verdict is DirectiveVerdict.REFUSED
 
 
 def test_an_empty_corefile_and_two_blocks_for_the_same_names_are_refused() -> None:
     for text in ("", ". {\n    whoami\n}\n. {\n    whoami\n}\n"):
         found = examined(text)
         assert not found.possible
-        assert found.findings[-1].verdict is Verdict.REFUSED
+        assert found.findings[-1].verdict is DirectiveVerdict.REFUSED
 
 
 WORDS = st.sampled_from(

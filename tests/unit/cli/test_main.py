@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from topodns import __version__, cli
-from topodns.config.directives import DIRECTIVES
-from topodns.edge.admin_client import AdminError
+from topodns import __version__
+from topodns.cli import main as cli
+from topodns.net.http_client import AdminError
+from topodns.plugins import DIRECTIVES
 
-DEMO = str(Path(__file__).parents[2] / "config" / "demo" / "Corefile")
+DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
 CACHE = "cache.shop.svc.cluster.local"
 
 Captured = pytest.CaptureFixture[str]
@@ -241,7 +242,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             raise exchange["body"]
         return bytes(exchange["body"])
 
-    monkeypatch.setattr("topodns.edge.admin_client.fetch", fetch)
+    monkeypatch.setattr("topodns.net.http_client.fetch", fetch)
     return exchange
 
 

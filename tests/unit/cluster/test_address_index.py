@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.objects import packed, service
-from topodns.cluster.facts import address_fact
 from topodns.cluster.model import ObjectKey, Service, Upserted
 from topodns.cluster.state import ClusterState
+from topodns.dependency import address_fact
 
 WEB = service("web", cluster_ips=["10.96.0.7"], ports=["http:80"], external_ips=["192.0.2.1"])
 ADDRESS = packed("192.0.2.1")

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed
-from topodns.cluster.backends import EMPTY_GROUP, Backends, Group, endpoint_label
+from topodns.cluster.endpoint_names import endpoint_label
+from topodns.cluster.endpoints import EMPTY_GROUP, Backends, Group
 from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice, Node
 
 HOST = "kubernetes.io/hostname"
@@ -366,3 +367,71 @@ def test_a_name_can_be_chosen_from_by_topology_among_those_who_share_it() -> Non
     assert merged.pool_for_name(4, "db") is pool
     assert merged.pool_for_name(6, "other").everyone is EMPTY_GROUP
     assert merged.pool_for_name(4, "nobody").everyone is EMPTY_GROUP
+
+
+# What is derived from groups
+
+
+def test_of_chosen_endpoints_those_that_expose_a_port_are_found() -> None:
+    some = ported()
+    everyone = some.pool(4).everyone
+    assert some.exposing(4, UNNAMED, everyone) is everyone, "the port of all"
+    assert some.exposing(4, HTTP, everyone).endpoints == some.pool_for_port(4, HTTP).everyone.endpoints
+    one = some.named("10-0-0-3")[4]
+    assert some.exposing(4, HTTP, one) is EMPTY_GROUP
+    assert some.exposing(4, HTTP_ALT, one).addresses == addresses("10.0.0.3")
+    assert some.exposing(4, EndpointPort("other", "TCP", 1), one) is EMPTY_GROUP
+
+
+def test_what_thousands_expose_is_looked_for_once() -> None:
+    slices = [
+        endpoint_slice(
+            "db",
+            *(endpoint(f"10.0.{part}.{at}") for at in range(100)),
+            name=f"db-{part}",
+            ports=["http:80"] * (part % 2),
+        )
+        for part in range(10)
+    ]
+    some = backends(*slices)
+    [port] = some.ports
+    everyone, exposing = some.pool(4).everyone, some.pool_for_port(4, port).everyone
+    assert some.exposing(4, port, everyone) is some.exposing(4, port, everyone)
+    assert len(some.exposing(4, port, everyone).endpoints) == 500
+    joined = some.joined_addresses([exposing, everyone, exposing])
+    assert joined is some.joined_addresses([exposing, everyone, exposing])
+    assert joined == (*exposing.addresses, *(each for each in everyone.addresses if each not in exposing.addresses))
+    assert some.joined_addresses([everyone, everyone]) is everyone.addresses
+    assert some.joined_addresses([EMPTY_GROUP]) == ()
+
+
+def test_slices_with_ports_of_their_own_have_one_pool_for_all_of_these_and_a_thousand_ports_count() -> None:
+    made = backends(
+        *(
+            endpoint_slice(
+                "db", endpoint(f"10.0.0.{at}"), name=f"db-{at}", ports=[f"p{at}-{n}:{n}" for n in range(100)]
+            )
+            for at in range(11)
+        )
+    )
+    assert len(made.ports) == 1000
+    for at, port in enumerate(made.ports):
+        pool = made.pool_for_port(4, port)
+        assert pool.everyone.addresses == addresses(f"10.0.0.{at // 100}")
+        assert pool is made.pool_for_port(4, made.ports[at // 100 * 100])
+    assert made.pool_for_port(4, EndpointPort("p10-0", "TCP", 0)).everyone is EMPTY_GROUP
+
+
+def test_what_is_derived_from_groups_is_kept_in_bounded_number() -> None:
+    slices = [
+        endpoint_slice(
+            "db", *(endpoint(f"10.0.{at}.{n}") for n in range(60)), name=f"db-{at}", ports=[f"p{at}:{at + 1}"]
+        )
+        for at in range(20)
+    ]
+    made = backends(*slices)
+    for one in made.pool(4).everyone.endpoints:
+        named = made.named(endpoint_label(one, pod_names=False))[4]
+        exposing = [made.exposing(4, port, named).addresses for port in made.ports]
+        assert sum(map(len, exposing)) == 1
+    assert len(made._derived) <= 1000

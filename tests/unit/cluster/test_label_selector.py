@@ -2,7 +2,7 @@
 
 import pytest
 
-from topodns.cluster.selector import BadSelector, Selector, parse_selector
+from topodns.cluster.label_selector import BadSelector, Selector, parse_selector
 
 WEB = {"app": "web", "tier": "front", "topology.kubernetes.io/zone": "a", "empty": ""}
 

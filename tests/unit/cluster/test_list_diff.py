@@ -5,19 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, service
-from topodns.cluster.facts import EVERYTHING, service_fact
-from topodns.cluster.model import (
-    Change,
-    ClusterObject,
-    Deleted,
-    EndpointSlice,
-    Kind,
-    ObjectKey,
-    Replaced,
-    Upserted,
-)
-from topodns.cluster.replacement import COMPARED_AT_ONCE, IDLE, Step
+from topodns.cluster.list_diff import COMPARED_AT_ONCE, IDLE, DiffStep
+from topodns.cluster.model import Change, ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
+from topodns.dependency import EVERYTHING, service_fact
 
 WEB = ObjectKey("default", "web")
 
@@ -29,7 +20,7 @@ def state_of(*changes: Change, needed: frozenset[Kind] = frozenset()) -> Cluster
     return state
 
 
-def steps(state: ClusterState, kind: Kind, *objects: ClusterObject) -> list[Step]:
+def steps(state: ClusterState, kind: Kind, *objects: ClusterObject) -> list[DiffStep]:
     """Those in which anything happens."""
     return [step for step in state.replace(Replaced(kind, objects), 0) if step != IDLE]
 

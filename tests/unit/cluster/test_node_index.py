@@ -31,10 +31,18 @@ def pod_addresses(cidr: str, count: int, first: int = 2) -> Iterable[bytes]:
     return ((start + offset).to_bytes(len(network), "big") for offset in range(count))
 
 
-def observe(index: NodeIndex, cidr: str, node_name: str, endpoints: int, first: int = 2, count: int = 1) -> None:
+def observe(
+    index: NodeIndex,
+    cidr: str,
+    node_name: str,
+    endpoints: int,
+    first: int = 2,
+    count: int = 1,
+    namespace: str = "default",
+) -> None:
     """Endpoints with the first addresses of a CIDR appear on a node, or go away."""
     for address in pod_addresses(cidr, endpoints, first):
-        index.observe(address, node_name, count)
+        index.observe(address, node_name, namespace, count)
 
 
 # With the address of a node
@@ -236,7 +244,7 @@ def test_ipv6_endpoints_verify_like_ipv4_ones() -> None:
 
 
 def test_the_same_address_in_several_slices_is_one_sample() -> None:
-    index = index_of(A)
+    index = index_of(A, B)
     observe(index, "10.1.0.0/16", "a", 150)
     observe(index, "10.1.0.0/16", "a", 150)
     assert not index.pod_cidrs_verified
@@ -255,8 +263,8 @@ def test_host_network_endpoints_are_no_samples(asked_before: bool) -> None:
         assert not index.pod_cidrs_verified
     observe(index, "10.1.0.0/16", "a", 199)
     for address in ("10.0.0.1", "10.0.9.1"):
-        index.observe(packed(address), "a", 1)
-    index.observe(packed("10.0.0.2"), "b", 1)
+        index.observe(packed(address), "a", "default", 1)
+    index.observe(packed("10.0.0.2"), "b", "default", 1)
     assert not index.pod_cidrs_verified
     observe(index, "10.1.0.0/16", "a", 1, first=201)
     assert index.pod_cidrs_verified
@@ -265,7 +273,7 @@ def test_host_network_endpoints_are_no_samples(asked_before: bool) -> None:
 def test_an_endpoint_becomes_a_host_network_one_when_its_node_says_the_address_is_its_own() -> None:
     index = index_of(A)
     observe(index, "10.1.0.0/16", "a", 200)
-    index.observe(packed("10.0.0.8"), "a", 1)
+    index.observe(packed("10.0.0.8"), "a", "default", 1)
     assert not index.pod_cidrs_verified
     index.replace(A, node("a", addresses=["10.0.0.1", "10.0.0.8"], pod_cidrs=["10.1.0.0/16"]))
     assert index.pod_cidrs_verified
@@ -353,7 +361,7 @@ def lawful(nodes: dict[str, Node], observed: Sequence[tuple[str, str]]) -> bool:
     """Whether a fresh index that sees the same nodes and endpoints, all of them at once, is verified."""
     index = NodeIndex()
     for node_name, cidr in observed:
-        observe(index, cidr, node_name, 100)
+        observe(index, cidr, node_name, 100, namespace=cidr)
     for present in nodes.values():
         index.replace(None, present)
     return index.pod_cidrs_verified
@@ -371,7 +379,7 @@ def test_after_any_changes_the_verdict_is_that_of_a_fresh_index(
                 if not appears and (node_name, cidr) not in observed:
                     continue
                 (observed.append if appears else observed.remove)((node_name, cidr))
-                observe(index, cidr, node_name, 100, count=1 if appears else -1)
+                observe(index, cidr, node_name, 100, count=1 if appears else -1, namespace=cidr)
             case (str(node_name), cidrs):
                 new = None if cidrs is None else node(node_name, pod_cidrs=cidrs)  # type: ignore[arg-type]
                 index.replace(nodes.pop(node_name, None), new)

@@ -1,6 +1,7 @@
 """ClusterState: what it answers after changes, and which facts each change touches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,6 @@ from tests.support.objects import (
     service,
     stateful_set,
 )
-from topodns.cluster.facts import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -29,8 +29,9 @@ from topodns.cluster.model import (
     Upserted,
     kind_of,
 )
-from topodns.cluster.policy import InvalidPolicy, KeySource, Policy
 from topodns.cluster.state import ClusterState
+from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy
+from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
 
 RACK = "example.com/rack"
 DB = ObjectKey("default", "db")
@@ -75,6 +76,7 @@ DB_BY_RACK = service("db", annotation=RACK)
 DB_SLICE = endpoint_slice("db", endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.2", node="n2"))
 N1 = node("n1", {RACK: "7"}, ["192.168.0.11"], tunnels=["10.244.1.0"])
 N1_WITH_CIDR = node("n1", {RACK: "7"}, ["192.168.0.11"], pod_cidrs=["10.244.1.0/24"])
+N2_WITH_CIDR = node("n2", {RACK: "8"}, ["192.168.0.12"], pod_cidrs=["10.244.2.0/24"])
 
 SERVICE_FACTS: dict[str, tuple[list[ClusterObject], Change, set[Fact]]] = {
     "a Service comes": ([], Upserted(WEB), {service_fact("default", "web"), at("10.96.0.7"), at("fd00:96::7")}),
@@ -260,7 +262,7 @@ def test_pod_cidrs_that_become_verified_touch_everything() -> None:
     def slice_of(count: int) -> EndpointSlice:
         return endpoint_slice("db", *(endpoint(f"10.244.1.{number}", node="n1") for number in range(1, count + 1)))
 
-    state = state_of(N1_WITH_CIDR, slice_of(199))
+    state = state_of(N1_WITH_CIDR, N2_WITH_CIDR, slice_of(199))
     assert not state.nodes.pod_cidrs_verified
     assert state.apply(Upserted(slice_of(200)), 1) == EVERYTHING_ALONE
     assert state.nodes.pod_cidrs_verified
@@ -413,6 +415,34 @@ def test_of_the_copies_of_an_endpoint_in_a_service_the_best_has_the_address(
     )
     ((key, found),) = state_of(*slices).endpoints_with_address(packed("10.0.0.1"))
     assert (key, found.node_name) == (DB, "new")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_an_endpoint_of_a_large_slice_is_found_as_one_of_a_small_slice(several: bool) -> None:
+    endpoints = [endpoint(f"10.0.{at >> 8}.{at & 255}", node=f"n{at}") for at in range(300)]
+    if several:
+        endpoints.append(endpoint("10.0.0.7", node="other", hostname="h"))
+    state = state_of(endpoint_slice("db", *endpoints))
+    for address, node_name in (("10.0.0.7", "n7"), ("10.0.1.43", "n299")):
+        ((key, found),) = state.endpoints_with_address(packed(address))
+        assert (key, found.node_name) == (DB, node_name)
+    assert state.endpoints_with_address(packed("10.0.9.9")) == ()
+    state.apply(Upserted(endpoint_slice("db", *(replace(each, node_name="moved") for each in endpoints))), 0)
+    ((_, found),) = state.endpoints_with_address(packed("10.0.0.7"))
+    assert found.node_name == "moved"
+
+
+def test_of_a_namespace_that_lists_an_address_very_often_a_hundred_slices_are_looked_into() -> None:
+    forgeries = [
+        endpoint_slice(f"x{at:03}", endpoint("10.0.0.1"), name=f"x{at:03}", namespace="evil") for at in range(150)
+    ]
+    state = state_of(*forgeries, endpoint_slice("db", endpoint("10.0.0.1")), *forgeries[::-1])
+    services = [key for key, _ in state.endpoints_with_address(packed("10.0.0.1"))]
+    assert services == [DB, *(ObjectKey("evil", f"x{at:03}") for at in range(100))]
+    assert [key for key, _ in state.endpoints_with_address(packed("10.0.0.1"), besides="evil")] == [DB]
+    for forgery in forgeries:
+        state.apply(Deleted("EndpointSlice", forgery.key), 0)
+    assert [key for key, _ in state.endpoints_with_address(packed("10.0.0.1"))] == [DB]
 
 
 def test_a_cluster_ip_belongs_to_the_first_service_by_name() -> None:

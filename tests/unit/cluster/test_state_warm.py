@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed, service
-from topodns.cluster.facts import service_fact
 from topodns.cluster.model import ClusterObject, ObjectKey, Upserted
-from topodns.cluster.policy import KeySource
 from topodns.cluster.state import ClusterState
+from topodns.cluster.topology_keys import KeySource
+from topodns.dependency import service_fact
 
 RACK = "example.com/rack"
 NODES = [node(f"n{number}", {RACK: f"r{number % 2}"}) for number in range(4)]

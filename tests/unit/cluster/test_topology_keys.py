@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.objects import service
 from topodns.cluster.model import Service, TopologyInputs
-from topodns.cluster.policy import InvalidPolicy, KeySource, Policy, misplaced, policy_of
+from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy, misplaced, overridden, policy_of
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -289,6 +289,36 @@ def test_the_warning_says_why_and_is_silent_where_annotations_are_not_read() -> 
     web = saying_with_cluster_ip(TopologyInputs(annotation=ZONE))
     assert "not headless" in (misplaced(web, EVERY_SOURCE) or "")
     assert misplaced(web, [KeySource.FIELD]) is None
+
+
+OVERRIDDEN = {
+    "both": (TopologyInputs(annotation=ZONE, openyurt=HOST), EVERY_SOURCE, "annotation"),
+    "ours asks for nothing": (TopologyInputs(annotation="none", openyurt=HOST), EVERY_SOURCE, "annotation"),
+    "ours is invalid": (TopologyInputs(annotation="not valid", openyurt=HOST), EVERY_SOURCE, "annotation"),
+    "OpenYurt's first": (
+        TopologyInputs(annotation=ZONE, openyurt=HOST),
+        [KeySource.OPENYURT, KeySource.ANNOTATION],
+        "openyurt",
+    ),
+    "another source before both": (
+        TopologyInputs(annotation=ZONE, openyurt=HOST, field=(ZONE,)),
+        [KeySource.FIELD, KeySource.ANNOTATION, KeySource.OPENYURT],
+        "field",
+    ),
+    "ours alone": (TopologyInputs(annotation=ZONE), EVERY_SOURCE, ""),
+    "OpenYurt's alone": (TopologyInputs(openyurt=HOST), EVERY_SOURCE, ""),
+    "a value that is none of OpenYurt's": (TopologyInputs(annotation=ZONE, openyurt="x"), EVERY_SOURCE, ""),
+    "OpenYurt's is not asked": (TopologyInputs(annotation=ZONE, openyurt=HOST), [KeySource.ANNOTATION], ""),
+}
+
+
+@pytest.mark.parametrize(("said", "sources", "winner"), OVERRIDDEN.values(), ids=OVERRIDDEN)
+def test_a_service_with_our_annotation_and_openyurt_s_is_told_which_one_counts(
+    said: TopologyInputs, sources: list[KeySource], winner: str
+) -> None:
+    notice = overridden(saying(said), sources)
+    assert (f"`{winner}` is first in `keys`, and wins" in (notice or "")) if winner else notice is None
+    assert overridden(saying_with_cluster_ip(said), sources) is None
 
 
 TTLS = {

@@ -2,11 +2,10 @@
 
 import pytest
 
-from topodns.config.corefile import Directive
-from topodns.config.errors import ConfigError, hint, listed, nearest
-from topodns.config.qtypes import QTYPES, parse_qtype
-from topodns.config.values import duration, parse_network
-from topodns.dns.message import RRType
+from topodns.corefile.arguments import duration, parse_network
+from topodns.corefile.errors import ConfigError, hint, listed, nearest
+from topodns.corefile.parser import Directive
+from topodns.dns.rrtype import QTYPES, RRType, parse_qtype
 
 LINE = Directive("lameduck", (), (), "Corefile", 7)
 

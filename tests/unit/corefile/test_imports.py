@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefiles import problem, settings
-from topodns.config.load import settings_from_text
-from topodns.settings.steps import Chaos
+from topodns.app.load import settings_from_text
+from topodns.plugins.chaos import Chaos
 
 
 def directives(text: str, directory: str = "") -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from topodns.config.errors import ConfigError
-from topodns.config.lexer import expand_environment, tokenize
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import expand_environment, tokenize
 
 
 def texts(text: str) -> list[str]:

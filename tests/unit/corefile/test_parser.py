@@ -3,11 +3,11 @@
 import pytest
 
 from tests.support.corefiles import problem
-from topodns.config.corefile import Block, Directive, parse_blocks
-from topodns.config.lexer import tokenize
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> list[CorefileBlock]:
     return parse_blocks(tokenize(text, "Corefile"))
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from topodns.config.errors import ConfigError
-from topodns.config.resolv_conf import load_nameservers, load_search_list
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.resolv_conf import load_nameservers, load_search_list
 
 CASES = {
     "a node's": (

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.corefiles import problem, settings
-from topodns.dns.names import name_text
+from topodns.dns.name import name_text
 
 
 def keys(text: str) -> list[str]:

@@ -1,9 +1,10 @@
 import pytest
 
 from tests.support.objects import packed
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import name_wire, parse_name
-from topodns.dns.presentation import record_lines
+from topodns.dns.dnslib_text import record_lines
+from topodns.dns.message import RRset
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.rrtype import RRType
 
 EXAMPLE = name_wire(parse_name("example."))
 SVC1 = name_wire(parse_name("svc1.example."))

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import packed
-from topodns.dns.names import (
+from topodns.dns.name import (
     MAX_WIRE,
     ROOT,
     BadName,
     Name,
+    is_part_of_reverse,
     is_subdomain,
     label_wire,
     name_text,
@@ -194,6 +195,19 @@ NO_REVERSE = [
     REVERSE[3][1].replace("b", "g"),
     "00." + REVERSE[3][1].removeprefix("0."),
 ]
+
+
+@pytest.mark.parametrize("text", ["arpa.", "in-addr.arpa.", "0.96.10.in-addr.arpa.", "ip6.arpa.", "d.f.ip6.arpa."])
+def test_a_name_above_reverse_names_of_addresses(text: str) -> None:
+    assert is_part_of_reverse(parse_name(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".", "org.", "10.0.96.10.in-addr.arpa.", "256.10.in-addr.arpa.", "g.ip6.arpa.", "10.example.", REVERSE[3][1]],
+)
+def test_any_other_name_is_above_none(text: str) -> None:
+    assert not is_part_of_reverse(parse_name(text))
 
 
 @pytest.mark.parametrize("text", NO_REVERSE)

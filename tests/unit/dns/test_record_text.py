@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import RRset
-from topodns.dns.names import name_wire, parse_name
-from topodns.dns.presentation import record_lines
+from topodns.dns.name import name_wire, parse_name
 from topodns.dns.record_text import BadRecord, parse_record
 
 FIVE = "1 7200 1800 86400 5"

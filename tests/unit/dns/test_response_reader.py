@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.dns.message import Edns, RRset, RRType
-from topodns.dns.names import name_wire, parse_name
-from topodns.dns.reply import Reply, read_reply
-from topodns.dns.wire import WireError
+from topodns.dns.message import Edns, RRset
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.response_reader import UpstreamReply, read_reply
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import WireError
 
 QUESTION = name_wire(parse_name("www.example.com")) + b"\0\1\0\1"
 HEADER = struct.Struct("!HHHHHH")
@@ -131,5 +132,5 @@ def test_any_octets_are_read_or_refused(records: bytes, ancount: int, nscount: i
         reply = read_reply(message(records, ancount, nscount, arcount))
     except WireError:
         return
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, UpstreamReply)
     assert all(rrset.rdatas for rrset in (*reply.answer, *reply.authority, *reply.additional))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from topodns.config.rcodes import parse_rcode
+from topodns.dns.rrtype import parse_rcode
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.dns.framing import MAX_MESSAGE, MessageReader, frame
+from topodns.dns.tcp_framing import MAX_MESSAGE, MessageReader, frame
 
 
 def test_a_frame_is_the_length_in_two_octets_and_the_message() -> None:

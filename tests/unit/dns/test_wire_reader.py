@@ -8,9 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.messages import DO, RD, Opt, query, subnet
-from topodns.dns.message import Edns, Query, Rcode, RRClass, RRType
-from topodns.dns.names import name_wire, parse_name
-from topodns.dns.wire import HEADER_SIZE, MAX_OPTIONS, WireError, read_query
+from topodns.dns.message import Edns, Query
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.dns.wire_reader import HEADER_SIZE, MAX_OPTIONS, WireError, read_query
 
 IDENT = 0x1234
 UNKNOWN = (100, b"")  # an option that nobody knows

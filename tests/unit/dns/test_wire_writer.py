@@ -6,21 +6,11 @@ from tests.support.asking import ask
 from tests.support.messages import Reply
 from tests.support.objects import packed
 from tests.support.records import lines
-from topodns.dns.message import (
-    Ede,
-    EdeCode,
-    Edns,
-    Flag,
-    Option,
-    Query,
-    Rcode,
-    Response,
-    RRset,
-    RRType,
-)
-from topodns.dns.names import name_wire, parse_name
-from topodns.dns.wire import HEADER_SIZE
-from topodns.dns.wire_write import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
+from topodns.dns.message import Ede, EdeCode, Edns, Flag, Option, Query, Response, RRset
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
 
 PLAIN_EDNS = Edns(1232, 0, False)
 LONGEST = ".".join(["a" * 63] * 3 + ["b" * 61])

@@ -8,9 +8,10 @@ from dnslib import DNSRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.dns.message import Ede, Edns, Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import label_wire
-from topodns.dns.wire_write import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_response
+from topodns.dns.message import Ede, Edns, Query, Response, RRset
+from topodns.dns.name import label_wire
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_response
 
 # dnslib reads labels as UTF-8.
 label_wires = st.text(st.characters(codec="ascii"), min_size=1, max_size=12).map(label_wire)

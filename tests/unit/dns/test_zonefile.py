@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.cluster_dig import expected
-from topodns.dns.names import parse_name
-from topodns.dns.presentation import record_lines
-from topodns.dns.zone_text import BadZone, parse_zone
+from topodns.dns.dnslib_text import record_lines
+from topodns.dns.name import parse_name
+from topodns.dns.zonefile import BadZone, parse_zone
 
 SOA = "@ 300 IN SOA ns host 1 7200 1800 86400 30\n"
 

@@ -11,13 +11,14 @@ from tests.support.corefiles import only_block
 from tests.support.courses import at_once
 from tests.support.messages import RD
 from tests.support.objects import packed
-from topodns.cluster.facts import service_fact
-from topodns.dns.message import Edns, Flag, Option, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.resolve.chain import Chain, Host, Link, Parts, build_chain
-from topodns.resolve.course import Outcome, pursue
-from topodns.resolve.loadbalance import LoadBalancer
-from topodns.resolve.step import Answered, Below, Client, FellThrough, Resolution, Scope, Step, settled
-from topodns.resolve.whoami import whoami
+from topodns.dependency import service_fact
+from topodns.dns.message import Edns, Flag, Option, Query, Response, RRset
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.dnsserver.chain import Chain, ChainLink, Host, Parts, build_chain
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.whoami import whoami
+from topodns.query.deferred import Outcome, pursue
+from topodns.query.plugin import Answered, Below, Client, FellThrough, Resolution, Scope, Step, settled
 
 ALL = (
     "nsid host-1",
@@ -137,7 +138,7 @@ def test_the_innermost_wrapper_is_the_first() -> None:
 
         return wrapper
 
-    chain = Chain((Link(whoami, (mark("inner "), mark("outer")), None),))  # type: ignore[arg-type]  # they are wrappers
+    chain = Chain((ChainLink(whoami, (mark("inner "), mark("outer")), None),))  # type: ignore[arg-type]  # they are wrappers
     assert at_once(chain.resolve(ask("example."), client())).note == "inner outer"
 
 

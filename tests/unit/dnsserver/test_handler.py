@@ -9,13 +9,13 @@ import pytest
 from tests.support.messages import DO, EDE, KEEPALIVE, Opt
 from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
 from tests.support.virtual_timers import VirtualTimers
-from topodns.dns.message import Ede, Query, Rcode, Response
-from topodns.resolve.error_log import ErrorLog
-from topodns.resolve.hot import HotTable
-from topodns.resolve.step import Client, Dropped, Resolution, Scope, Step
-from topodns.resolve.tally import DURATION_BUCKETS, Kind
-from topodns.resolve.whoami import whoami
-from topodns.settings.errors import Errors
+from topodns.dns.message import Ede, Query, Response
+from topodns.dns.rrtype import Rcode
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.plugins.errors import ErrorLog, Errors
+from topodns.plugins.whoami import whoami
+from topodns.query.counters import DURATION_BUCKETS, ReplyKind, size_bucket
+from topodns.query.plugin import Client, Dropped, Resolution, Scope, Step
 
 
 def fails(query: Query, client: Client) -> Resolution:
@@ -77,18 +77,25 @@ def test_keepalive_is_told_over_tcp_to_those_who_ask(
     assert reply.options == told
 
 
+def sizes_in(question: bytes, more: int) -> tuple[int, int]:
+    """The buckets of a query, and of a reply with so many octets more."""
+    return size_bucket(len(question)), size_bucket(len(question) + more)
+
+
 def test_every_answer_is_counted_by_kind_with_its_duration() -> None:
     answering = handler(block("cluster.local.", Addresses()), block(".", whoami))
     plain, secure = dig("a.cluster.local. A"), dig("a.cluster.local. TYPE1000", Opt(flags=DO))
     for data in (plain, plain, secure, dig("example. AAAA")):
         send(answering, data)
     assert counted(answering) == {
-        Kind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", len(plain), len(plain) + 16): 2,
-        Kind("cluster.local.", "other", "NOERROR", "kubernetes", True, "", "", len(secure), len(secure) + 16): 1,
-        Kind(".", "AAAA", "NOERROR", "whoami", False, "", "", 25, 25 + 16 + 24): 1,
+        ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", *sizes_in(plain, 16)): 2,
+        ReplyKind("cluster.local.", "other", "NOERROR", "kubernetes", True, "", "", *sizes_in(secure, 16)): 1,
+        ReplyKind(".", "AAAA", "NOERROR", "whoami", False, "", "", size_bucket(25), size_bucket(25 + 16 + 24)): 1,
     }
     # The clock goes on by a second between start and end of each.
     bucket = 1 + next(at for at, bound in enumerate(DURATION_BUCKETS) if bound >= 1.0)
+    asked, answered = (2 * len(plain) + len(secure), 2 * len(plain) + len(secure) + 3 * 16)
+    assert answering.tally.octets == {("cluster.local.", ""): [asked, answered], (".", ""): [25, 25 + 16 + 24]}
     durations = answering.tally.durations
     assert (durations[("cluster.local.", "")][0], durations[("cluster.local.", "")][bucket]) == (3.0, 3)
     assert (durations[(".", "")][0], durations[(".", "")][bucket]) == (1.0, 1)
@@ -162,7 +169,7 @@ def test_a_query_log_is_told_the_exchange_as_it_went_out() -> None:
     wire = answering.answer(dig("a. A"), CLIENT, PORT)
     answering.answer(dig("b.example. A"), CLIENT, PORT)
     asked, asking, resolution, reply, seconds = seen[0]
-    assert (asked.qname, asking, reply, seconds) == (("a",), Client(CLIENT, PORT, "udp", 53), wire, 1.0)
+    assert (asked.qname, asking, reply, seconds) == (("a",), Client(CLIENT, PORT, "udp", 53, limit=512), wire, 1.0)
     assert resolution is not None
     assert resolution.plugin == "whoami"
     assert seen[1][2:4] == (None, None)
@@ -203,7 +210,7 @@ def test_answers_and_silence_are_counted_under_the_view_of_their_block() -> None
 def test_a_reload_keeps_the_socket_and_its_counts() -> None:
     old = handler(block(".", whoami), transport="tcp")
     send(old, dig("example. A"))
-    table = HotTable(lambda address: "", Random(1), lambda: 0.0)
+    table = PacketCache(lambda address: "", Random(1), lambda: 0.0)
     new = old.succeeded_by(handler(block("cluster.local.", whoami)).blocks, table)
     assert send(new, dig("example. A")).rcode == "REFUSED"
     assert (new.tally, new.local_port) == (old.tally, old.local_port)

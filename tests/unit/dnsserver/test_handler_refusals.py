@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from tests.support.courses import at_once
 from tests.support.messages import DO, RD, Opt
 from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
-from topodns.dns.message import Flag, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.resolve.course import Course
-from topodns.resolve.step import BadOption, Client, Dropped, Resolution, Step, Stepped
-from topodns.resolve.tally import Kind
-from topodns.resolve.whoami import whoami
+from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.whoami import whoami
+from topodns.query.counters import ReplyKind, size_bucket
+from topodns.query.deferred import Deferred
+from topodns.query.plugin import BadOption, Client, Dropped, Resolution, Step, Stepped
 
 
 def fails(query: Query, client: Client) -> Resolution:
@@ -76,7 +77,9 @@ def test_what_cannot_be_read_is_formerr_with_a_bare_header(data: bytes) -> None:
     reply = send(answering, data)
     assert reply.flags == Flag.QR | RD | Rcode.FORMERR
     assert reply.wire[4:] == bytes(8)
-    assert counted(answering) == {Kind("dropped", "other", "FORMERR", "", False, "", "", len(data), 12): 1}
+    assert counted(answering) == {
+        ReplyKind("dropped", "other", "FORMERR", "", False, "", "", size_bucket(len(data)), 1): 1
+    }
 
 
 # The servers' part of RFC 8906 section 8. `whoami` is authoritative for all there is, and has nothing for SOA.
@@ -205,7 +208,7 @@ def test_a_malformed_claim_is_formerr_and_no_bug() -> None:
     assert answering.tally.panics == 0
 
 
-def drops_later(query: Query, client: Client) -> Course[Stepped]:
+def drops_later(query: Query, client: Client) -> Deferred[Stepped]:
     async def give_up() -> Stepped:
         raise Dropped("forward")
 
@@ -217,7 +220,7 @@ def test_a_dropped_query_meets_silence_and_is_counted_without_rcode(step: Step, 
     answering = handler(block("example.", step))
     data = dig("www.example. A", Opt(flags=DO))
     assert at_once(answering.answer(data, CLIENT, PORT)) is None
-    assert counted(answering) == {Kind("example.", "A", "", plugin, True, "", "", len(data), 0): 1}
+    assert counted(answering) == {ReplyKind("example.", "A", "", plugin, True, "", "", size_bucket(len(data)), 0): 1}
 
 
 @given(st.binary(max_size=300), st.booleans())

@@ -6,13 +6,14 @@ from tests.support.forward_scene import ForwardScene
 from tests.support.objects import packed
 from tests.support.scripted_upstream import silent
 from tests.support.server import block, dig
-from topodns.dns.names import Name, name_wire, parse_name
-from topodns.dns.wire import read_query
-from topodns.resolve.blocks import Block, BlockTable
-from topodns.resolve.road import Road
-from topodns.resolve.step import Client
-from topodns.resolve.view.filter import ViewFilter
-from topodns.settings.view import View
+from topodns.dns.name import Name, name_wire, parse_name
+from topodns.dns.wire_reader import read_query
+from topodns.dnsserver.fast_forward.eligibility import Road
+from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
+from topodns.dnsserver.router import Block, BlockTable
+from topodns.plugins.view.handler import ViewFilter
+from topodns.plugins.view.setup import View
+from topodns.query.plugin import Client
 
 ALL = (".", "local.", "cluster.local.", "east.cluster.local.", "10.in-addr.arpa.")
 NO_ROOT = ("local.", "cluster.local.")
@@ -183,6 +184,17 @@ def test_the_longest_origin_above_a_name_says_which_road_it_takes(name: str, fou
     root, example = road(".", ("cluster", "local")), road("example.")
     table = BlockTable([on_road(".", root), on_road("example.", example), block("closed.example.")])
     assert table.roads.find(name_wire(parse_name(name))) is {".": root, "example.": example, None: None}[found]
+
+
+def test_no_answer_is_for_variants_of_a_question_where_somebody_has_a_view() -> None:
+    plain = block("org.", variants=OF_SPELLINGS)
+    table = BlockTable([viewed("example.", "big", "size() > 60"), plain])
+    found = find(table, "a.org. A")
+    assert found is not None
+    assert found.variants is None
+    alone = find(BlockTable([plain]), "a.org. A")
+    assert alone is not None
+    assert alone.variants == OF_SPELLINGS
 
 
 def test_no_name_has_a_road_where_somebody_has_a_view() -> None:

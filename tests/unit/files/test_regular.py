@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from topodns.edge.regular_file import read_regular, write_text
+from topodns.files.regular import read_regular, write_text
 
 
 def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:

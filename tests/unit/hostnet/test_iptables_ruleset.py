@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.host_networks import host_network
-from topodns.edge.host_network.iptables_text import is_open, parse_save, removal_text, repair_text, switch_text
-from topodns.edge.host_network.plan import SKIP_CONNTRACK, Table
+from topodns.hostnet.iptables_ruleset import is_open, parse_save, removal_text, repair_text, switch_text
+from topodns.hostnet.rules import SKIP_CONNTRACK, IptablesTable
 
 BOTH = host_network("169.254.20.10,fd00::10")
 JUMPS = (
@@ -26,7 +26,7 @@ def saved(*rules: str, chains: bool = True) -> str:
 
 
 def repair(text: str, on: bool = True) -> list[str]:
-    return repair_text(BOTH, 4, parse_save(text).get("raw"), Table.RAW, on).splitlines()
+    return repair_text(BOTH, 4, parse_save(text).get("raw"), IptablesTable.RAW, on).splitlines()
 
 
 def test_the_switch_is_thrown_in_one_transaction_that_needs_nothing_to_be_there() -> None:
@@ -117,7 +117,7 @@ def test_what_is_somebody_elses_stays(rule: str) -> None:
 def test_a_removal_takes_all_of_ours_and_nothing_else() -> None:
     somebody = "-A PREROUTING -d 192.0.2.1/32 -j DROP"
     found = parse_save(saved(*JUMPS, JUMPS[0], NODELOCAL, somebody, *contents()))["raw"]
-    assert removal_text(BOTH, found, Table.RAW).splitlines() == [
+    assert removal_text(BOTH, found, IptablesTable.RAW).splitlines() == [
         "*raw",
         *(f"-D{rule[2:]}" for rule in (*JUMPS, JUMPS[0], NODELOCAL)),
         "-F TOPODNS-PREROUTING",
@@ -129,8 +129,8 @@ def test_a_removal_takes_all_of_ours_and_nothing_else() -> None:
 
 
 def test_where_nothing_of_ours_is_there_is_nothing_to_remove() -> None:
-    assert removal_text(BOTH, None, Table.RAW) == ""
-    assert removal_text(BOTH, parse_save(saved(chains=False))["raw"], Table.RAW) == ""
+    assert removal_text(BOTH, None, IptablesTable.RAW) == ""
+    assert removal_text(BOTH, parse_save(saved(chains=False))["raw"], IptablesTable.RAW) == ""
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,6 @@ def test_dns_is_accepted_only_where_something_may_drop_it(lines: str, expected: 
 
 
 def test_the_filter_table_has_four_rules_for_each_address() -> None:
-    lines = repair_text(BOTH, 4, None, Table.FILTER, on=True).splitlines()
+    lines = repair_text(BOTH, 4, None, IptablesTable.FILTER, on=True).splitlines()
     allowed = [line for line in lines if "NodeLocal DNS Cache: allow DNS traffic" in line and line.endswith("ACCEPT")]
     assert [line.split()[1] for line in allowed] == ["TOPODNS-INPUT"] * 2 + ["TOPODNS-OUTPUT"] * 2

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.host_networks import host_network
-from topodns.edge.host_network.nftables_text import (
+from topodns.hostnet.nftables_ruleset import (
     Order,
     parse_table,
     payload,
@@ -15,7 +15,7 @@ from topodns.edge.host_network.nftables_text import (
     trial_text,
     wished_rules,
 )
-from topodns.edge.host_network.plan import HostNetwork
+from topodns.hostnet.rules import HostNetwork
 
 KEY = bytes.fromhex("00112233445566")
 OTHER_KEY = bytes.fromhex("ffeeddccbbaa99")

@@ -2,7 +2,7 @@
 
 import json
 
-from topodns.edge.host_network.notices import dropping_chains, notices
+from topodns.hostnet.node_checks import dropping_chains, notices
 
 
 def test_n19_an_ordinary_node_is_not_worth_a_word() -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.host_networks import host_network
-from topodns.edge.host_network import iptables, programs
-from topodns.edge.host_network.errors import ErrorKind, HostNetworkError
-from topodns.edge.host_network.nftables import read_table
-from topodns.edge.host_network.supervisor import LEAVE
-from topodns.edge.host_network.switch import IptablesSwitch, choose_firewall
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet import commands as programs
+from topodns.hostnet import iptables
+from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.nftables import read_table
+from topodns.hostnet.redirect import IptablesSwitch, choose_firewall
+from topodns.hostnet.rules import Firewall
+from topodns.hostnet.watchdog import LEAVE
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 from ipaddress import ip_address
 
-from topodns.edge.host_network.errors import ErrorKind
-from topodns.edge.host_network.plan import HostNetwork, Rule, Table, rules
+from topodns.hostnet.commands import ErrorKind
+from topodns.hostnet.rules import FirewallRule, HostNetwork, IptablesTable, rules
 
 IPV4, IPV6 = ip_address("169.254.20.10"), ip_address("fd00::10")
 
 
-def shown(rule: Rule) -> str:
+def shown(rule: FirewallRule) -> str:
     end = "to" if rule.to else "from"
     return f"{rule.table} {rule.hook} {rule.protocol} {end} {rule.address} {rule.port}"
 
@@ -35,7 +35,7 @@ def test_both_families_stand_side_by_side_and_ports_follow_the_flags() -> None:
     assert len(found) == 24
     assert {rule.address.version for rule in found} == {4, 6}
     assert {rule.port for rule in found} == {5353, 8081}
-    assert all(rule.table is Table.RAW for rule in found if rule.port == 8081)
+    assert all(rule.table is IptablesTable.RAW for rule in found if rule.port == 8081)
 
 
 def test_kinds_of_errors_hold_the_values_that_node_cache_publishes() -> None:

@@ -1,9 +1,9 @@
 """The supervisor's decisions: what it hears, when, and where the switch has to be."""
 
 from tests.support.host_networks import host_network
-from topodns.edge.host_network.iptables import Tools
-from topodns.edge.host_network.supervised import write_orders
-from topodns.edge.host_network.supervisor import EXPIRE, LEAVE, RENEW, SILENCE, Supervision
+from topodns.hostnet.iptables import Tools
+from topodns.hostnet.watchdog import EXPIRE, LEAVE, RENEW, SILENCE, Supervision
+from topodns.hostnet.watchdog_launch import write_orders
 
 
 def switched_on() -> Supervision:
@@ -87,9 +87,9 @@ def test_it_sleeps_until_the_silence_would_be_too_long_and_for_ever_when_off() -
 def test_its_orders_name_every_program_with_its_input_for_on_and_off() -> None:
     network = host_network("169.254.20.10,fd00::10")
     tools = [Tools(4, "/sbin/iptables-save", "/sbin/iptables-restore"), Tools(6, "/sbin/s", "/sbin/ip6tables-restore")]
-    first, *fields = write_orders(network, tools, alone=True).split(b"\0")
+    first, *fields = write_orders(network, tools, left_behind=True).split(b"\0")
     assert first == b"unknown"
     assert fields[::3] == [b"/sbin/iptables-restore", b"/sbin/ip6tables-restore"]
     assert [text.count(b"NOTRACK") for text in fields[1::3]] == [8, 8]
     assert [text.count(b"NOTRACK") for text in fields[2::3]] == [3, 3]  # for answers
-    assert write_orders(network, tools, alone=False).startswith(b"off\0")
+    assert write_orders(network, tools, left_behind=False).startswith(b"off\0")

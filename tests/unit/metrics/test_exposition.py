@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from topodns.edge.exposition import counter, gauge, histogram
+from topodns.metrics.exposition import counter, gauge, histogram
 
 
 def test_a_gauge_has_its_help_its_type_and_a_line_for_each_row() -> None:

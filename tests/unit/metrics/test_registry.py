@@ -6,21 +6,23 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.scraping import counted, only, scraped
-from topodns.edge.metrics import Distribution, Metrics, Reading
-from topodns.resolve.tally import DURATION_BUCKETS, SIZE_BUCKETS, Kind, Tally
+from topodns.app.exposition import Metrics
+from topodns.metrics.registry import Distribution, Reading
+from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind, size_bucket
 
-CLUSTER = Kind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 45, 61)
+CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
 PLACE = 'server="dns://:53",view="",zone="cluster.local."'
 
 
-def tally(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> Tally:
-    return Tally(server, transport, family)
+def tally(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> QueryCounters:
+    return QueryCounters(server, transport, family)
 
 
 def test_every_family_has_coredns_s_name_and_type() -> None:
     text = Metrics(lambda: [counted([(CLUSTER, 1)])], []).exposition().decode()
     types = dict(line.split()[2:4] for line in text.splitlines() if line.startswith("# TYPE"))
     assert {name: kind for name, kind in types.items() if not name.startswith("process_")} == {
+        "topodns_exposition_timestamp_seconds": "gauge",
         "coredns_dns_requests_total": "counter",
         "coredns_dns_responses_total": "counter",
         "coredns_dns_do_requests_total": "counter",
@@ -49,7 +51,7 @@ def test_the_process_is_described_as_dashboards_expect() -> None:
 def test_requests_and_responses_carry_coredns_s_labels() -> None:
     samples = scraped(
         counted([(CLUSTER, 3), (CLUSTER._replace(rcode="NXDOMAIN", qtype="AAAA"), 1)]),
-        counted([(CLUSTER._replace(query_size=50), 2)], into=tally("tcp", "2")),
+        counted([(CLUSTER._replace(query_bucket=2), 2)], into=tally("tcp", "2")),
     )
     assert only(samples, "coredns_dns_requests_total") == {
         '{family="1",proto="udp",server="dns://:53",type="A",view="",zone="cluster.local."}': 3,
@@ -63,7 +65,7 @@ def test_requests_and_responses_carry_coredns_s_labels() -> None:
 
 
 def test_kinds_that_differ_in_what_no_label_shows_are_one_sample() -> None:
-    samples = scraped(counted([(CLUSTER, 2), (CLUSTER._replace(response_size=77), 5)]))
+    samples = scraped(counted([(CLUSTER, 2), (CLUSTER._replace(response_bucket=3), 5)]))
     assert list(only(samples, "coredns_dns_responses_total").values()) == [7]
 
 
@@ -106,13 +108,18 @@ def test_durations_are_a_histogram_over_both_transports() -> None:
 @pytest.mark.parametrize(
     ("name", "sized"),
     [
-        ("request", lambda size: CLUSTER._replace(query_size=size)),
-        ("response", lambda size: CLUSTER._replace(response_size=size)),
+        ("request", lambda size: (size, 61)),
+        ("response", lambda size: (45, size)),
     ],
 )
-def test_sizes_are_histograms_by_transport(name: str, sized: Callable[[int], Kind]) -> None:
+def test_sizes_are_histograms_by_transport(name: str, sized: Callable[[int], tuple[int, int]]) -> None:
     sizes = {100: 1, 101: 2, 511: 3, 512: 4, 65535: 5}
-    samples = scraped(counted([(sized(size), times) for size, times in sizes.items()]))
+    counts = tally()
+    for size, times in sizes.items():
+        buckets_of = [size_bucket(each) for each in sized(size)]
+        kind = CLUSTER._replace(query_bucket=buckets_of[0], response_bucket=buckets_of[1])
+        counted([(kind, times)], into=counts, sizes=sized(size))
+    samples = scraped(counts)
     found = buckets(samples, f"coredns_dns_{name}_size_bytes")
     assert list(found) == [*map(str, SIZE_BUCKETS), "+Inf"]
     assert found == {
@@ -131,7 +138,7 @@ def test_sizes_are_histograms_by_transport(name: str, sized: Callable[[int], Kin
 
 
 def test_a_dropped_query_is_a_request_without_response() -> None:
-    samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="acl", response_size=0), 4)]))
+    samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="acl", response_bucket=0), 4)]))
     assert list(only(samples, "coredns_dns_requests_total").values()) == [4]
     assert only(samples, "coredns_dns_responses_total") == {}
     assert only(samples, "coredns_dns_response_size_bytes_count") == {}
@@ -139,7 +146,7 @@ def test_a_dropped_query_is_a_request_without_response() -> None:
 
 
 def test_what_forward_dropped_is_not_acl_s() -> None:
-    samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="forward", response_size=0), 4)]))
+    samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="forward", response_bucket=0), 4)]))
     assert list(only(samples, "coredns_dns_requests_total").values()) == [4]
     assert only(samples, "coredns_acl_dropped_requests_total") == {}
 
@@ -234,6 +241,18 @@ def test_each_scrape_shows_the_counts_of_its_moment() -> None:
         if sample.name == "coredns_dns_responses_total"
     ]
     assert values == [2, 1]
+
+
+def test_a_scrape_says_when_it_was_begun() -> None:
+    text = Metrics(list, [], lambda: 1_790_000_000.25).exposition()
+    assert b"\ntopodns_exposition_timestamp_seconds 1790000000.25\n" in text
+
+
+def test_the_lines_come_with_empty_ones_where_their_reader_may_pause() -> None:
+    kinds = [(CLUSTER._replace(outcome=str(number)), 1) for number in range(1000)]
+    lines = list(Metrics(lambda: [counted(kinds)], []).lines())
+    assert lines.count("") >= 3 * 512 // 64
+    assert all(line.endswith("\n") for line in lines if line)
 
 
 def test_readings_are_read_at_each_scrape() -> None:

@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from topodns.edge.host_network.nfnetlink import Removed, may_concern, read_removed
-from topodns.edge.host_network.rtnetlink import Message, read_messages
-from topodns.edge.host_network.watch import takes_rule
-from topodns.settings.node_cache import Firewall
+from topodns.hostnet.monitor import takes_rule
+from topodns.hostnet.rules import Firewall
+from topodns.netlink.nftables import Removed, may_concern, read_removed
+from topodns.netlink.route import Message, read_messages
 
 NEW_RULE, DELETE_TABLE, DELETE_CHAIN, DELETE_RULE = 0xA06, 0xA02, 0xA05, 0xA08
 

@@ -5,12 +5,14 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.edge.host_network.plan import HostNetwork
-from topodns.edge.host_network.rtnetlink import (
+from topodns.hostnet.monitor import concerns
+from topodns.hostnet.rules import HostNetwork
+from topodns.netlink.route import (
     DELETE_ADDRESS,
     DELETE_LINK,
     NEW_ADDRESS,
     NEW_LINK,
+    IPAddress,
     Link,
     LinkAddress,
     Message,
@@ -20,8 +22,6 @@ from topodns.edge.host_network.rtnetlink import (
     write_address,
     write_link,
 )
-from topodns.edge.host_network.watch import concerns
-from topodns.settings.node_cache import IPAddress
 
 IPV4, IPV6, OTHER = ip_address("169.254.20.10"), ip_address("fd00::10"), ip_address("192.0.2.1")
 OURS = HostNetwork((IPV4, IPV6))

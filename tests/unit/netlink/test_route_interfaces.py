@@ -5,7 +5,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.config.interfaces import read_address, read_messages
+from topodns.netlink.route import read_interface_address as read_address
+from topodns.netlink.route import read_interface_messages as read_messages
 
 ADDRESS, LOCAL, LABEL = 1, 2, 3
 

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.node_template import CLUSTER_DNS, ENVIRONMENT, node_flags, node_template
-from topodns.config.node_cache.corefile import NodeCorefile
-from topodns.settings.forward import UpstreamAddress
-from topodns.settings.node_cache import FileText, NodeConfigTexts
-from topodns.settings.server import Address, Health, Prometheus, Reload, ServerBlock
+from topodns.corefile.arguments import Address
+from topodns.dnsserver.settings import ServerBlock
+from topodns.nodecache.corefile import NodeCorefile
+from topodns.nodecache.settings import FileText, NodeConfigTexts
+from topodns.plugins.forward.settings import UpstreamAddress
+from topodns.plugins.health import Health
+from topodns.plugins.prometheus import Prometheus
+from topodns.plugins.reload import Reload
 
 TEMPLATE = node_template()
 LOCAL = "169.254.20.10,10.96.0.10"

@@ -6,16 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.node_template import ENVIRONMENT, node_flags
-from topodns.config.errors import ConfigError
-from topodns.config.load import settings_from_text
-from topodns.config.node_cache.corefile import NodeCorefile
-from topodns.config.node_cache.defaults import NODE_CACHE
-from topodns.settings.cache import Cache, Prefetch, ServeStale, Share
-from topodns.settings.server import ServerBlock
+from topodns.app.load import settings_from_text
+from topodns.corefile.errors import ConfigError
+from topodns.dnsserver.settings import ServerBlock
+from topodns.nodecache.corefile import NODE_CACHE, NodeCorefile
+from topodns.plugins.cache.setup import Cache, Prefetch, ServeStale, Share
 
 BLOCK = "example.org {{\n cache {}\n forward . 192.0.2.1\n}}"
 ORIGINS = (("example", "org"),)
-FOR_A_DAY = ServeStale(86_400.0, verify=True, verify_timeout=1.8, ttl=30, recheck=30.0, doubt=10.0)
+FOR_A_DAY = ServeStale(86_400.0, verify=True, verify_timeout=1.8, ttl=30, recheck=30.0)
 
 
 def blocks(directory: Path, text: str) -> tuple[ServerBlock, ...]:

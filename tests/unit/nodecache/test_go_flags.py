@@ -2,10 +2,11 @@
 
 import pytest
 
-from topodns.config.node_cache.go_flags import SWITCH, Flag, Given, WrongUsage, read_flags, usage_text
+from topodns.nodecache.go_flags import SWITCH, Given, GoFlag, WrongUsage, read_flags, usage_text
 
 KNOWN = {
-    flag.name: flag for flag in (Flag("conf", "FILE", "a file", "/etc/x"), Flag("quiet", SWITCH, "say less", "false"))
+    flag.name: flag
+    for flag in (GoFlag("conf", "FILE", "a file", "/etc/x"), GoFlag("quiet", SWITCH, "say less", "false"))
 }
 
 

@@ -7,15 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodns.config.errors import ConfigError
-from topodns.config.lexer import expand_environment, tokenize
-from topodns.config.node_cache.kube_dns import (
-    StubDomain,
-    parse_stub_domains,
-    parse_upstream_nameservers,
-    stub_block,
-)
-from topodns.settings.node_cache import FileText
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import expand_environment, tokenize
+from topodns.nodecache.kube_dns import StubDomain, parse_stub_domains, parse_upstream_nameservers, stub_block
+from topodns.nodecache.settings import FileText
 
 
 def stubs(text: str | None) -> tuple[StubDomain, ...]:

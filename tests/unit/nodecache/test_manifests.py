@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from tests.support.node_template import ENVIRONMENT
-from topodns.config.node_cache.corefile import NodeCorefile
-from topodns.config.node_cache.flags import parse_flags
-from topodns.settings.node_cache import NodeCacheFlags
-from topodns.settings.server import Address
+from topodns.corefile.arguments import Address
+from topodns.nodecache.corefile import NodeCorefile
+from topodns.nodecache.flags import parse_flags
+from topodns.nodecache.settings import NodeCacheFlags
 
-FOLDER = Path(__file__).parents[4] / "config/kubernetes/node-cache"
+FOLDER = Path(__file__).parents[3] / "config/kubernetes/node-cache"
 
 
 def objects() -> dict[tuple[str, str], dict[str, Any]]:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.node_template import ENVIRONMENT, node_flags
-from topodns.config.node_cache.corefile import NodeCorefile
-from topodns.config.node_cache.flags import FLAGS
-from topodns.config.node_cache.template import VARIABLES
-from topodns.settings.node_cache import FileText, NodeConfigTexts
+from topodns.nodecache.corefile import NodeCorefile
+from topodns.nodecache.flags import FLAGS
+from topodns.nodecache.settings import FileText, NodeConfigTexts
+from topodns.nodecache.template import VARIABLES
 
-MANUAL = (Path(__file__).parents[4] / "docs" / "node-cache.md").read_text(encoding="utf-8")
+MANUAL = (Path(__file__).parents[3] / "docs" / "node-cache.md").read_text(encoding="utf-8")
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
 VARIABLE_ROW = re.compile(r"^\| `(__[A-Z_]+__)` \|", re.MULTILINE)
 TEMPLATES = re.findall(r"^```corefile\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)

@@ -9,16 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.node_template import ENVIRONMENT, node_flags
-from topodns.config.node_cache.corefile import NodeCorefile
-from topodns.counted import Counted
-from topodns.edge.host_network.keeper import HostNetworkCounts
-from topodns.edge.host_network.plan import HostNetwork
-from topodns.edge.metrics import Reading
-from topodns.edge.self_probe import Heard
-from topodns.node_cache import NodeNetwork
-from topodns.settings.node_cache import Firewall
+from topodns.app.counters import Counted
+from topodns.hostnet.reconciler import HostNetworkCounts
+from topodns.hostnet.rules import Firewall, HostNetwork
+from topodns.metrics.registry import Reading
+from topodns.nodecache.corefile import NodeCorefile
+from topodns.nodecache.network import NodeNetwork
+from topodns.nodecache.self_probe import Heard
 
-MANUAL = (Path(__file__).parents[2] / "docs" / "node-cache.md").read_text(encoding="utf-8")
+MANUAL = (Path(__file__).parents[3] / "docs" / "node-cache.md").read_text(encoding="utf-8")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 
 
@@ -36,7 +35,7 @@ class Keeper(SimpleNamespace):
     """A switch that is on for `left` more questions."""
 
     def __init__(self, successor: int | None = None) -> None:
-        super().__init__(counts=HostNetworkCounts(), left=0, turned_on=0, succeeded=None)
+        super().__init__(counts=HostNetworkCounts(), has_begun=True, left=0, turned_on=0, succeeded=None)
         self.presence = SimpleNamespace(others=lambda: True, successor=lambda: successor, announce=lambda: None)
 
     def switched_on(self) -> bool:
@@ -51,7 +50,7 @@ class Keeper(SimpleNamespace):
 
 
 def network(directory: Path, monkeypatch: pytest.MonkeyPatch, keeper: SimpleNamespace, *arguments: str) -> NodeNetwork:
-    monkeypatch.setattr("topodns.node_cache.HostNetworkKeeper", lambda *_: keeper)
+    monkeypatch.setattr("topodns.nodecache.network.HostNetworkKeeper", lambda *_: keeper)
     flags = node_flags(directory, *arguments)
     made = NodeNetwork(flags, NodeCorefile(flags, ENVIRONMENT))
     made.keep(HostNetwork(flags.local_ips, 53, 8080, "nodelocaldns", True, Firewall.NONE))
@@ -113,7 +112,7 @@ def test_dns_is_led_here_while_it_hears_itself_and_nobody_beside_it_is_silent(
 ) -> None:
     """Five looks, with the switch off before each. Where it can never be heard while it is off, one try is due."""
     keeper = Keeper()
-    monkeypatch.setattr("topodns.node_cache.SelfProbe", lambda *_: Probe(*heard))
+    monkeypatch.setattr("topodns.nodecache.network.SelfProbe", lambda *_: Probe(*heard))
     around = network(tmp_path, monkeypatch, keeper, ADDRESSES[len(heard) - 1])
 
     async def look() -> None:
@@ -142,6 +141,6 @@ def test_everything_is_left_to_an_instance_that_answers_beside_it_and_to_no_othe
     succeeded: bool,
 ) -> None:
     keeper = Keeper(successor)
-    monkeypatch.setattr("topodns.node_cache.SelfProbe", lambda *_: Probe(*heard))
+    monkeypatch.setattr("topodns.nodecache.network.SelfProbe", lambda *_: Probe(*heard))
     asyncio.run(network(tmp_path, monkeypatch, keeper, ADDRESSES[len(heard) - 1]).before_drain())
     assert keeper.succeeded is succeeded

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from tests.support.node_template import node_template
-from topodns.config.node_cache.template import ClusterDns, Filling, fill, find_cluster_dns
+from topodns.nodecache.template import ClusterDns, Filling, fill, find_cluster_dns
 
 
 def filling(

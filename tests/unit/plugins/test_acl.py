@@ -5,11 +5,11 @@ from ipaddress import ip_network
 import pytest
 
 from tests.support.asking import ask, client
-from topodns.dns.message import Ede, EdeCode, Rcode, Response, RRType
-from topodns.dns.names import parse_name
-from topodns.resolve.acl import AccessControl
-from topodns.resolve.step import Dropped, Resolution, Scope
-from topodns.settings.steps import Acl, AclAction, AclRule
+from topodns.dns.message import Ede, EdeCode, Response
+from topodns.dns.name import parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.acl import AccessControl, Acl, AclAction, AclRule
+from topodns.query.plugin import Dropped, Resolution, Scope
 
 
 def directive(text: str) -> Acl:

@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefiles import block_problem, only_block, settings
-from topodns.dns.message import Flag, RRType
-from topodns.settings.steps import Acl, AclAction, AclRule, Chaos, Header, Loadbalance, LoadbalancePolicy
+from topodns.dns.message import Flag
+from topodns.dns.rrtype import RRType
+from topodns.plugins.acl import Acl, AclAction, AclRule
+from topodns.plugins.chaos import Chaos
+from topodns.plugins.header import Header
+from topodns.plugins.loadbalance.setup import Loadbalance, LoadbalancePolicy
 
 
 @pytest.mark.parametrize("name", ["any", "whoami", "local", "minimal"])

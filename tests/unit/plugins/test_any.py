@@ -1,7 +1,8 @@
 from tests.support.asking import ask, client
-from topodns.dns.message import Response, RRClass, RRset, RRType
-from topodns.resolve.any_query import answer_any
-from topodns.resolve.step import Resolution
+from topodns.dns.message import Response, RRset
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.plugins.any import answer_any
+from topodns.query.plugin import Resolution
 
 
 def test_any_is_answered_by_one_hinfo_that_points_to_rfc_8482() -> None:

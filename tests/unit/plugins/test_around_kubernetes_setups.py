@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from topodns.config.corefile import Directive, parse_blocks
-from topodns.config.directives.around_kubernetes import parse_autopath, parse_dns64, parse_k8s_external
-from topodns.config.directives.context import Context
-from topodns.config.errors import ConfigError
-from topodns.config.lexer import tokenize
-from topodns.config.resolv_conf import load_search_list
-from topodns.settings.autopath import Autopath
-from topodns.settings.dns64 import WELL_KNOWN_PREFIX, Dns64
-from topodns.settings.k8s_external import K8sExternal
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import Directive, parse_blocks
+from topodns.corefile.resolv_conf import load_search_list
+from topodns.plugins.autopath.settings import Autopath
+from topodns.plugins.autopath.setup import parse_autopath
+from topodns.plugins.context import Context
+from topodns.plugins.dns64 import WELL_KNOWN_PREFIX, Dns64, parse_dns64
+from topodns.plugins.k8s_external import K8sExternal, parse_k8s_external
 
 ORG, NET = ("example", "org"), ("example", "net")
 

@@ -3,10 +3,10 @@ from random import Random
 import pytest
 
 from tests.support.asking import ask, client
-from topodns.dns.message import Response, RRClass, RRset, RRType
-from topodns.resolve.chaos import DEFAULT_AUTHORS, ChaosText
-from topodns.resolve.step import Scope
-from topodns.settings.steps import Chaos
+from topodns.dns.message import Response, RRset
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.plugins.chaos import DEFAULT_AUTHORS, Chaos, ChaosText
+from topodns.query.plugin import Scope
 
 
 def texts(settings: Chaos, name: str) -> tuple[bytes, ...]:

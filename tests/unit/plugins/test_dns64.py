@@ -9,14 +9,14 @@ from tests.support.asking import client
 from tests.support.cluster_dig import expected, query_of
 from tests.support.courses import at_once
 from tests.support.records import lines
-from topodns.cluster.facts import service_fact
-from topodns.dns.message import Flag, Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import name_wire, parse_name
+from topodns.dependency import service_fact
+from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.name import name_wire, parse_name
 from topodns.dns.record_text import parse_record
-from topodns.resolve.course import Outcome
-from topodns.resolve.dns64 import Translator, embed
-from topodns.resolve.step import Client, Resolution, Scope
-from topodns.settings.dns64 import Dns64
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.dns64 import Dns64, Translator, embed
+from topodns.query.deferred import Outcome
+from topodns.query.plugin import Client, Resolution, Scope
 
 ASKED = "example.com."
 IPV6, IPV4 = "2001:db8::1", "10.0.0.1"

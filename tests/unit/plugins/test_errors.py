@@ -5,9 +5,8 @@ import pytest
 from tests.support.asking import ask
 from tests.support.corefiles import only_block
 from tests.support.virtual_timers import VirtualTimers
-from topodns.resolve.error_log import ErrorLog
-from topodns.resolve.query_log import type_text
-from topodns.settings.errors import Errors
+from topodns.plugins.errors import ErrorLog, Errors
+from topodns.plugins.log import type_text
 
 TIMEOUT = "read udp 10.0.0.1:53: i/o timeout"
 

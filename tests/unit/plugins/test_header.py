@@ -2,9 +2,8 @@ import pytest
 
 from tests.support.asking import ask, client
 from topodns.dns.message import Flag, Response
-from topodns.resolve.header import HeaderFlags
-from topodns.resolve.step import Resolution
-from topodns.settings.steps import Header
+from topodns.plugins.header import Header, HeaderFlags
+from topodns.query.plugin import Resolution
 
 AA, RA, RD = Flag.AA, Flag.RA, Flag.RD
 

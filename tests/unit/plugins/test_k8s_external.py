@@ -8,13 +8,13 @@ from tests.support.asking import client
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, query_of, settings, transcript
 from tests.support.courses import at_once
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
-from topodns.cluster.facts import service_fact
 from topodns.cluster.model import ClusterObject
-from topodns.dns.message import Response, RRset, RRType
-from topodns.dns.names import Name, parse_name
-from topodns.resolve.k8s_external import ExternalZone
-from topodns.resolve.step import Answered, Client, FellThrough, Resolution, Scope, Stepped
-from topodns.settings.k8s_external import K8sExternal
+from topodns.dependency import service_fact
+from topodns.dns.message import Response, RRset
+from topodns.dns.name import Name, parse_name
+from topodns.dns.rrtype import RRType
+from topodns.plugins.k8s_external import ExternalZone, K8sExternal
+from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
 
 OBJECTS = (
     namespace("testns"),
@@ -24,6 +24,7 @@ OBJECTS = (
     service("two", "testns", ["10.0.0.4"], ["http:80", "https:443"], external_ips=["1.2.3.6", "1.2.3.7", "1.2.3.6"]),
     service("balanced", "testns", ["10.0.0.5"], ["http:80"], external_hostnames=["LB.example.net"]),
     service("inside", "testns", ["10.0.0.6"], ["http:80"]),
+    service("empty", "testns", ["10.0.0.8"], ["http:80"]),
     service("secret", "hidden", ["10.0.0.7"], ["http:80"], external_ips=["1.2.3.9"]),
     service("headless", "testns", ports=["http:80"]),
     endpoint_slice(
@@ -155,7 +156,9 @@ HEADLESS = {
         "ep.inside.testns.example.com. A",
         "ep.inside.testns.example.com. 5 IN A 1.2.3.3",
     ),
-    "a Service with a ClusterIP": ("inside.testns.example.com. A", f"NXDOMAIN {SOA}"),
+    "a Service with a ClusterIP, above its endpoints": ("inside.testns.example.com. A", f"NODATA {SOA}"),
+    "a port of a Service with a ClusterIP": ("_http._tcp.inside.testns.example.com. A", f"NXDOMAIN {SOA}"),
+    "a Service with a ClusterIP and no endpoint": ("empty.testns.example.com. A", f"NXDOMAIN {SOA}"),
     "a Service with external addresses": ("svc1.testns.example.com. A", "svc1.testns.example.com. 5 IN A 1.2.3.4"),
 }
 APEX = {

@@ -4,10 +4,11 @@ from ipaddress import ip_address
 import pytest
 
 from tests.support.asking import ask, client
-from topodns.dns.message import Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.dns.names import name_wire, parse_name
-from topodns.resolve.local import answer_local
-from topodns.resolve.step import Scope
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.local import answer_local
+from topodns.query.plugin import Scope
 
 WEEK = 604800
 LOCALHOST = name_wire(("localhost",))

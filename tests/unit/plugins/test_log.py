@@ -3,12 +3,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.asking import ask, client
-from topodns.dns.message import Edns, Flag, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.dns.names import label_wire, parse_name
-from topodns.resolve.query_log import Exchange, QueryLog, compile_format
-from topodns.resolve.response_type import ResponseType
-from topodns.resolve.step import Client, Resolution
-from topodns.settings.steps import LogRule
+from topodns.dns.message import Edns, Flag, Query, Response, RRset
+from topodns.dns.name import label_wire, parse_name
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.log import Exchange, LogRule, QueryLog, compile_format
+from topodns.query.plugin import Client, Resolution
+from topodns.query.response_type import ResponseType
 
 QR, AA, RD = Flag.QR, Flag.AA, Flag.RD
 ALL = frozenset({"all"})

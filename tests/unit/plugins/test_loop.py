@@ -9,11 +9,12 @@ from tests.support.asking import ask
 from tests.support.asking import client as client_at
 from tests.support.courses import at_once
 from tests.support.virtual_timers import VirtualTimers
-from topodns.dns.message import Query, Rcode, Response, RRType
-from topodns.dns.names import name_text, parse_name
-from topodns.resolve.course import Outcome
-from topodns.resolve.loop import RECHECK, LoopCounts, LoopGuard
-from topodns.resolve.step import Client, Dropped, Resolution
+from topodns.dns.message import Query, Response
+from topodns.dns.name import name_text, parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.loop import RECHECK, LoopCounts, LoopGuard
+from topodns.query.deferred import Outcome
+from topodns.query.plugin import Client, Dropped, Resolution
 
 
 class Upstream:

@@ -1,9 +1,10 @@
 import pytest
 
 from tests.support.asking import ask, client
-from topodns.dns.message import Rcode, Response, RRset, RRType
-from topodns.resolve.minimal import minimize
-from topodns.resolve.step import Resolution
+from topodns.dns.message import Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.minimal import minimize
+from topodns.query.plugin import Resolution
 
 A = (RRset(b"", RRType.A, 5, (b"\x0a\0\0\1",)),)
 GLUE = (RRset(b"\2ns\0", RRType.A, 5, (b"\x0a\0\0\2",)),)

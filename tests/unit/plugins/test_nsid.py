@@ -2,8 +2,8 @@ import pytest
 
 from tests.support.asking import ask, client
 from topodns.dns.message import Edns, Option, Response
-from topodns.resolve.nsid import Nsid
-from topodns.resolve.step import Resolution
+from topodns.plugins.nsid import Nsid
+from topodns.query.plugin import Resolution
 
 ASKS_NSID = Edns(1232, 0, False, ((Option.COOKIE, b"12345678"), (Option.NSID, b"")))
 COOKIE = (int(Option.COOKIE), b"x" * 16)

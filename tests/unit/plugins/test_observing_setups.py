@@ -3,9 +3,12 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.settings.errors import Consolidation, Errors
-from topodns.settings.server import Address, Health, Prometheus, Ready
-from topodns.settings.steps import LogRule
+from topodns.corefile.arguments import Address
+from topodns.plugins.errors import Consolidation, Errors
+from topodns.plugins.health import Health
+from topodns.plugins.log import LogRule
+from topodns.plugins.prometheus import Prometheus
+from topodns.plugins.ready import Ready
 
 COMMON = (
     '{remote}:{port} - {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" '

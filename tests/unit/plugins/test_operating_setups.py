@@ -3,7 +3,8 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.settings.server import Address, Timeouts
+from topodns.corefile.arguments import Address
+from topodns.plugins.timeouts import Timeouts
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.config.corefile import Directive
-from topodns.config.directives import Context
-from topodns.config.directives.serving import parse_bind
-from topodns.config.errors import ConfigError
-from topodns.settings.server import Reload
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.parser import Directive
+from topodns.plugins.bind import parse_bind
+from topodns.plugins.context import Context
+from topodns.plugins.reload import Reload
 
 INTERFACES = {"eth0": ("10.0.0.5", "fd00::5", "fe80::5%eth0"), "lo": ("127.0.0.1", "::1"), "down0": ()}
 MACHINE = Context(((),), interface_addresses=INTERFACES.get)

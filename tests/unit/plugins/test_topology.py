@@ -5,11 +5,11 @@ from ipaddress import ip_network
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.cluster.locate import Method
-from topodns.cluster.policy import KeySource
-from topodns.cluster.topology import OnInvalid, UnknownClient
-from topodns.config.errors import listed
-from topodns.settings.topology import TopologySettings
+from topodns.cluster.topology_keys import KeySource
+from topodns.corefile.errors import listed
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.client_locator import Method
+from topodns.topology.select import OnInvalid, UnknownClient
 
 SOURCES = listed([source.value for source in KeySource])
 METHODS = listed([method.value for method in Method])
@@ -17,7 +17,7 @@ KUBERNETES = "kubernetes cluster.local {\n manifests .\n}"
 DEFAULTS_WRITTEN_OUT = """\
 topology {
     keys annotation field openyurt            # sources in order
-    locate nodes podcidr slices               # methods in order
+    locate nodes podcidr pods slices          # methods in order
     unknown_client strict
     on_invalid ignore
 }"""

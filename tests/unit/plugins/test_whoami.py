@@ -3,9 +3,10 @@ from ipaddress import ip_address
 import pytest
 
 from tests.support.asking import ask, client
-from topodns.dns.message import Query, Response, RRClass, RRset, RRType
-from topodns.resolve.step import Client, Resolution, Scope
-from topodns.resolve.whoami import whoami
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.plugins.whoami import whoami
+from topodns.query.plugin import Client, Resolution, Scope
 
 SRV_40212 = b"\0\0\0\0\x9d\x14\0"  # priority 0, weight 0, port, and the root as target
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import packed, packed_cidr
-from topodns.cluster.locate import Claim
 from topodns.dns.message import Edns, Option
-from topodns.resolve.identity import NO_CLAIM, ecs_reply, read_claim
-from topodns.resolve.step import BadOption
+from topodns.query.client_claim import NO_CLAIM, ecs_reply, read_claim
+from topodns.query.plugin import BadOption
+from topodns.topology.client_locator import Claim
 
 ECS, NODE = int(Option.CLIENT_SUBNET), int(Option.NODE_IDENTITY)
 

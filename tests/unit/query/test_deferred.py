@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.support.virtual_timers import VirtualTimers
-from topodns.resolve.course import Outcome, at_most, pursue
+from topodns.query.deferred import Outcome, at_most, pursue
 
 
 async def _sum_of(*outcomes: Outcome[int]) -> int:

@@ -4,11 +4,11 @@ import pytest
 
 from tests.support.objects import packed
 from topodns.cluster.model import ObjectKey
-from topodns.resolve.rosters import MAX_NAMED, OTHERS, Roster, Rosters
+from topodns.query.label_limiter import MAX_NAMED, OTHERS, LabelLimiter, LabelLimiters
 
 
 def test_the_first_hundred_are_named_and_the_others_are_others() -> None:
-    roster: Roster[str] = Roster(str)
+    roster: LabelLimiter[str] = LabelLimiter(str)
     names = [roster.name(f"shop/{number}") for number in range(MAX_NAMED + 2)]
     assert names == [*(f"shop/{number}" for number in range(100)), OTHERS, OTHERS]
     assert roster.name("shop/7") == "shop/7"
@@ -24,12 +24,22 @@ def test_the_first_hundred_are_named_and_the_others_are_others() -> None:
     ],
 )
 def test_of_a_source_only_the_prefix_is_told(address: str, prefix: str) -> None:
-    assert Rosters().prefix(packed(address)) == prefix
+    assert LabelLimiters().prefix(packed(address)) == prefix
 
 
 def test_services_and_prefixes_do_not_take_each_other_s_places() -> None:
-    rosters = Rosters()
+    rosters = LabelLimiters()
     for number in range(MAX_NAMED + 1):
         rosters.prefix(bytes((10, 0, number, 1)))
     assert rosters.prefix(packed("10.9.9.9")) == OTHERS
     assert rosters.service(ObjectKey("shop", "cache")) == "shop/cache"
+
+
+def test_what_tells_prefixes_apart_is_no_text() -> None:
+    rosters = LabelLimiters()
+    assert rosters.named_prefix(packed("10.240.3.77")) == bytes((10, 240, 3))
+    assert rosters.named_prefix(packed("fd00::1")) == packed("fd00::")[:7]
+    for number in range(MAX_NAMED):
+        rosters.prefix(bytes((10, 0, number, 1)))
+    assert rosters.named_prefix(packed("10.9.9.9")) is None
+    assert rosters.named_prefix(packed("10.240.3.1")) == bytes((10, 240, 3))

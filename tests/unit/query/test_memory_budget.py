@@ -4,28 +4,28 @@ from random import Random
 
 import pytest
 
-from topodns.resolve.budget import Budget
-from topodns.resolve.cache.entry import Entry, Sort
-from topodns.resolve.cache.table import Table
+from topodns.plugins.cache.entry import CacheEntry, Sort
+from topodns.plugins.cache.segmented_lru import SegmentedLru
+from topodns.query.memory_budget import Budget
 
 KIB = 1 << 10
 
 
-def fill(table: Table, number: int, octets: int = 200) -> None:
+def fill(table: SegmentedLru, number: int, octets: int = 200) -> None:
     for each in range(number):
-        table.insert(b"%d" % each, Entry(bytes(octets), Sort.SUCCESS, 60, 0.0))
+        table.insert(b"%d" % each, CacheEntry(bytes(octets), Sort.SUCCESS, 60, 0.0))
 
 
 def test_a_table_alone_has_all_of_it() -> None:
     budget = Budget(512 * KIB)
-    table = Table(1 << 20, budget)
+    table = SegmentedLru(1 << 20, budget)
     fill(table, 10_000)
     assert 0.9 < table.octets / budget.octets <= 1
 
 
 def test_however_many_there_are_they_keep_to_it_together() -> None:
     budget, rng = Budget(512 * KIB), Random(1)
-    tables = [Table(1 << 20, budget) for _ in range(30)]
+    tables = [SegmentedLru(1 << 20, budget) for _ in range(30)]
     for _ in range(400):
         fill(rng.choice(tables), rng.randrange(200), rng.randrange(1000))
         assert budget.given <= budget.octets
@@ -34,7 +34,7 @@ def test_however_many_there_are_they_keep_to_it_together() -> None:
 
 def test_the_one_that_has_the_most_makes_room_for_one_that_comes_late() -> None:
     budget = Budget(512 * KIB)
-    first, late = Table(1 << 20, budget), Table(1 << 20, budget)
+    first, late = SegmentedLru(1 << 20, budget), SegmentedLru(1 << 20, budget)
     fill(first, 10_000)
     fill(late, 100)
     assert len(late) == 100
@@ -44,7 +44,7 @@ def test_the_one_that_has_the_most_makes_room_for_one_that_comes_late() -> None:
 @pytest.mark.parametrize("tables", [2, 5, 40])
 def test_those_that_all_want_more_get_about_the_same(tables: int) -> None:
     budget = Budget(2048 * KIB)
-    several = [Table(1 << 20, budget) for _ in range(tables)]
+    several = [SegmentedLru(1 << 20, budget) for _ in range(tables)]
     for table in several:
         fill(table, 20_000 // tables)
     for table in several:
@@ -54,7 +54,7 @@ def test_those_that_all_want_more_get_about_the_same(tables: int) -> None:
 
 def test_a_small_table_is_left_alone_by_a_large_one() -> None:
     budget = Budget(512 * KIB)
-    small, large = Table(1 << 20, budget), Table(1 << 20, budget)
+    small, large = SegmentedLru(1 << 20, budget), SegmentedLru(1 << 20, budget)
     fill(small, 100)
     fill(large, 10_000)
     assert len(small) == 100
@@ -62,7 +62,7 @@ def test_a_small_table_is_left_alone_by_a_large_one() -> None:
 
 def test_what_a_table_had_that_is_gone_is_free_again() -> None:
     budget = Budget(512 * KIB)
-    table = Table(1 << 20, budget)
+    table = SegmentedLru(1 << 20, budget)
     fill(table, 10_000)
     del table
     assert budget.given == 0
@@ -70,7 +70,7 @@ def test_what_a_table_had_that_is_gone_is_free_again() -> None:
 
 def test_what_a_table_does_not_use_any_more_another_gets() -> None:
     budget = Budget(512 * KIB)
-    emptied, other = Table(1 << 20, budget), Table(1 << 20, budget)
+    emptied, other = SegmentedLru(1 << 20, budget), SegmentedLru(1 << 20, budget)
     fill(emptied, 10_000)
     for number in range(10_000):
         emptied.remove(b"%d" % number)

@@ -2,7 +2,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from topodns.resolve.address_match import NetworkList
+from topodns.query.networks import NetworkList
 
 LIST = NetworkList(map(ip_network, ("10.1.0.0/16", "2001:db8::/32", "10.0.0.0/8", "192.0.2.7/32", "fd00::1/128")))
 

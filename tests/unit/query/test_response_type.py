@@ -1,8 +1,9 @@
 import pytest
 
 from tests.support.asking import ask
-from topodns.dns.message import Rcode, Response, RRset, RRType
-from topodns.resolve.response_type import ResponseType, response_class, response_type
+from topodns.dns.message import Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.query.response_type import ResponseType, response_class, response_type
 
 A = (RRset(b"", RRType.A, 5, (b"\x0a\0\0\1",)),)
 NS = (RRset(b"", RRType.NS, 5, (b"\2ns\0",)),)

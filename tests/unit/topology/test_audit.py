@@ -4,9 +4,9 @@ import pytest
 
 from tests.support.objects import service, stateful_set
 from topodns.cluster.model import Service, StatefulSet, Upserted
-from topodns.cluster.policy import KeySource
 from topodns.cluster.state import ClusterState
-from topodns.resolve.audit import audit
+from topodns.cluster.topology_keys import KeySource
+from topodns.topology.audit import audit
 
 SOURCES = (KeySource.ANNOTATION, KeySource.FIELD, KeySource.OPENYURT)
 GOVERNING = (
@@ -87,6 +87,16 @@ def test_a_wish_on_a_governing_service_is_told() -> None:
 def test_a_wish_where_it_has_no_effect_is_told() -> None:
     web = service("web", cluster_ips=["10.96.0.1"], annotation="kubernetes.io/hostname")
     assert findings(web) == [("misplaced", MISPLACED)]
+
+
+def test_two_annotations_with_keys_are_told_with_the_one_that_wins() -> None:
+    both = service("db", annotation="none", openyurt="kubernetes.io/hostname")
+    [(kind, line)] = findings(both)
+    assert kind == "overridden"
+    assert line == (
+        "Service default/db: both topodns.io/topology-keys and openyurt.io/topologyKeys are set; "
+        "`annotation` is first in `keys`, and wins"
+    )
 
 
 def test_everything_is_told_at_once() -> None:

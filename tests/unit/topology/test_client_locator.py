@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed, packed_cidr, pod
-from topodns.cluster.locate import Claim, Locator, Method
 from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology import Location
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.client_locator import Claim, Locator, Method
+from topodns.topology.select import Location
 
-DEFAULT_METHODS = (Method.NODES, Method.PODCIDR, Method.SLICES)
-ALL_METHODS = (Method.NODES, Method.PODCIDR, Method.SLICES, Method.PODS, Method.PODCIDR_UNVERIFIED)
+DEFAULT_METHODS = TopologySettings().locate
+ALL_METHODS = (*DEFAULT_METHODS, Method.PODCIDR_UNVERIFIED)
 
 N1 = node("n1", {"rack": "1"}, ["192.0.2.1", "2001:db8::1"], ["10.9.1.1"], ["10.1.0.0/16", "fd00:1::/64"])
 N2 = node("n2", {"rack": "2"}, ["192.0.2.2", "2001:db8::2"], ["10.9.2.1"], ["10.2.0.0/16", "fd00:2::/64"])
@@ -58,11 +59,11 @@ def locator(
     return Locator(state_of(*objects), methods, networks, own_node, frozenset(map(packed, own_addresses)))
 
 
+UNKNOWN = ("", "unknown")
+
+
 def found(location: Location) -> tuple[str, str]:
     return location.node_name, location.method
-
-
-UNKNOWN = ("", "unknown")
 
 
 # By source address
@@ -107,9 +108,10 @@ def test_methods_that_are_switched_off_find_nothing() -> None:
 @pytest.mark.parametrize(
     ("methods", "expected"),
     [
-        (ALL_METHODS, ("n1", "podcidr")),
-        ((Method.SLICES, Method.PODCIDR), ("n2", "slices")),
+        (ALL_METHODS, ("n3", "pods")),  # a Pod goes before a podCIDR, however well proven
+        ((Method.PODCIDR_UNVERIFIED, Method.PODS), ("n1", "podcidr-unverified")),
         ((Method.PODS, Method.SLICES), ("n3", "pods")),
+        ((Method.SLICES, Method.NODES), UNKNOWN),
     ],
 )
 def test_the_first_method_that_knows_decides(methods: Sequence[Method], expected: tuple[str, str]) -> None:
@@ -144,8 +146,8 @@ def test_labels_come_live_from_the_node_object() -> None:
 
 def test_pod_cidrs_locate_from_the_200th_agreeing_endpoint_on() -> None:
     client = packed("10.1.3.4")
-    assert found(locator(N1, many_endpoints(199)).locate(client)) == UNKNOWN
-    assert found(locator(N1, many_endpoints(200)).locate(client)) == ("n1", "podcidr")
+    assert found(locator(N1, N2, many_endpoints(199)).locate(client)) == UNKNOWN
+    assert found(locator(N1, N2, many_endpoints(200)).locate(client)) == ("n1", "podcidr")
 
 
 def test_pod_cidrs_are_dropped_while_endpoints_contradict_them() -> None:
@@ -246,9 +248,9 @@ def test_pods_are_found_by_each_of_their_addresses() -> None:
     assert [found(dual.locate(packed(ip))) for ip in ("172.16.0.5", "fd99::5")] == [("n1", "pods")] * 2
 
 
-def test_where_slices_contradict_each_other_a_pod_may_still_know() -> None:
-    asked = locator(*slices("n1", "n2"), claiming("a", "n2"), methods=(Method.SLICES, Method.PODS))
-    assert found(asked.locate(packed(ADDRESS))) == ("n2", "pods")
+def test_of_slices_that_contradict_each_other_a_pod_says_which_is_right() -> None:
+    asked = locator(*slices("n1", "n2"), claiming("a", "n2"), methods=(Method.SLICES,))
+    assert found(asked.locate(packed(ADDRESS))) == ("n2", "slices")
 
 
 # Our own node
@@ -286,7 +288,7 @@ class Claimed(NamedTuple):
         pytest.param(Claimed("2001:db8:1::9", "n2", ("n2", "identity")), id="from a trusted IPv6 prefix"),
         pytest.param(Claimed("203.0.114.9", "n2", UNKNOWN), id="from beside the trusted prefix"),
         pytest.param(Claimed("192.0.2.1", "n1", ("n1", "identity")), id="from the node itself"),
-        pytest.param(Claimed("192.0.2.1", "n2", ("n2", "identity")), id="from another node's address"),
+        pytest.param(Claimed("192.0.2.1", "n2", ("n1", "nodes")), id="from another node's address"),
         pytest.param(Claimed("10.9.1.1", "n1", ("n1", "identity")), id="from a tunnel address"),
         pytest.param(Claimed("10.1.0.1", "n1", ("n1", "identity")), id="from the gateway of its pod CIDR"),
         pytest.param(Claimed("10.1.0.0", "n1", ("n1", "identity")), id="from the .0 of its pod CIDR"),
@@ -435,7 +437,7 @@ def test_where_a_client_is_follows_every_change() -> None:
 
 
 def test_more_clients_than_are_remembered_are_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topodns.cluster.locate.MAX_KNOWN", 2)
+    monkeypatch.setattr("topodns.topology.client_locator.MAX_KNOWN", 2)
     asked = locator(N1, N2)
     sources = ["192.0.2.1", "192.0.2.2", "10.9.1.1", "198.51.100.1", "192.0.2.1"]
     assert [asked.locate(packed(source)).node_name for source in sources] == ["n1", "n2", "n1", "", "n1"]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.topology_key_cases import CASES, Case
 from topodns.cluster.model import Service, TopologyInputs
-from topodns.cluster.policy import InvalidPolicy, KeySource, policy_of
+from topodns.cluster.topology_keys import InvalidPolicy, KeySource, policy_of
 
 
 @pytest.mark.parametrize("case", CASES, ids=[ascii(case.annotation)[:60] for case in CASES])

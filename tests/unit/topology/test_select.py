@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed, service
-from topodns.cluster.backends import Backends, Group, Pool
+from topodns.cluster.endpoints import Backends, Group, Pool
 from topodns.cluster.model import Endpoint
-from topodns.cluster.policy import InvalidPolicy, KeySource, Policy, policy_of
-from topodns.cluster.topology import Location, OnInvalid, Reason, Selection, UnknownClient, select
+from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy, policy_of
+from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select, select_while_denied
 
 H = "kubernetes.io/hostname"
 Z = "topology.kubernetes.io/zone"
@@ -245,6 +245,40 @@ def test_unknown_client(keys: list[str], client: str, setting: UnknownClient, to
     selection = select(pool_of(FIVE), policy(*keys), at(client), unknown_client=setting)
     assert octets(selection.group) == told
     assert selection.reason is reason
+
+
+DENIED: Mapping[str, tuple[list[str], str, bool, list[int], Reason]] = {
+    "no method finds the client: everyone": ([Z], NOWHERE, False, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
+    "not even its own node's": ([H], NOWHERE, True, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
+    "a client that is found is told the same as ever": ([Z], "n1", False, [1, 2], Reason.MATCHED),
+    "also nothing": ([Z], "far", False, [], Reason.NO_MATCH),
+    "a node's labels are not known: everyone": ([Z], "n1", True, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
+    "its name is": ([H, Z], "n1", True, [1], Reason.MATCHED),
+    "and then the labels are asked for": ([H, Z], "far", True, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
+    "keys behind an unknown label are not looked at": ([Z, H], "n1", True, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
+    "keys that need no label decide alone": ([H], "far", True, [], Reason.NO_MATCH),
+    "also for *": ([H, "*"], "far", True, [1, 2, 3, 4, 5], Reason.ANY),
+    "no keys": ([], NOWHERE, True, [1, 2, 3, 4, 5], Reason.UNFILTERED),
+}
+
+
+@pytest.mark.parametrize("unknown_client", UnknownClient)
+@pytest.mark.parametrize(("keys", "client", "nodes_denied", "told", "reason"), DENIED.values(), ids=DENIED)
+def test_what_rbac_hides_is_no_client_s_fault(
+    keys: list[str], client: str, nodes_denied: bool, told: list[int], reason: Reason, unknown_client: UnknownClient
+) -> None:
+    location = Location(client, None if nodes_denied else NODES.get(client), "slices") if client else Location()
+    pool = Backends([endpoint_slice("db", *FIVE)], (lambda _: None) if nodes_denied else NODES.get, False).pool(4)
+    selection = select_while_denied(pool, policy(*keys), location, nodes_denied, unknown_client)
+    assert (octets(selection.group), selection.reason) == (told, reason)
+
+
+def test_while_nodes_are_denied_nobody_knows_who_is_in_no_node_pool() -> None:
+    """OpenYurt's keys for nodes without a pool would leave such a client with nothing."""
+    pooled = policy_of(service("db", openyurt="openyurt.io/nodepool"), [KeySource.OPENYURT])
+    pool = Backends([endpoint_slice("db", *FIVE)], lambda _: None, False).pool(4)
+    selection = select_while_denied(pool, pooled, Location("far", None, "slices"), nodes_denied=True)
+    assert selection == Selection(pool.everyone, Reason.NOT_PERMITTED)
 
 
 def test_an_invalid_policy_is_ignored_or_denied_for_every_client() -> None:

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, node, service
-from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import Backends
 from topodns.cluster.model import Endpoint, Node
-from topodns.cluster.policy import KeySource, Policy, policy_of
-from topodns.cluster.topology import Location, Reason, select
+from topodns.cluster.topology_keys import KeySource, Policy, policy_of
+from topodns.topology.select import Location, Reason, select
 
 H = "kubernetes.io/hostname"
 Z = "topology.kubernetes.io/zone"

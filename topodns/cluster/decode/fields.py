@@ -1,4 +1,4 @@
-"""Fields that several kinds of API object share, to their form in `model`: addresses packed, strings interned."""
+"""Decoders of fields that several kinds of API object share: addresses to packed bytes, strings interned."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
@@ -6,7 +6,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from topodns.cluster.api_objects import ApiMetadata, ApiPort
+from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 
 T = TypeVar("T")
 
@@ -22,8 +22,8 @@ _MAPPED: Final = bytes(10) + b"\xff\xff"  # the first octets of an IPv4-mapped I
 def parse_address(text: str) -> bytes:
     """The 4 or 16 octets of an address. Raises ValueError.
 
-    An IPv4-mapped IPv6 address is the IPv4 address, as to Go's net.ParseIP and so to every other reader of the API.
-    A scope (`fe80::1%eth0`) is an error: no API field may carry one.
+    An IPv4-mapped IPv6 address gives the IPv4 address, as in Go's net.ParseIP and so in every other API client.
+    A scope (`fe80::1%eth0`) is an error: no API field may have one.
     """
     try:
         first, second, third, fourth = text.split(".")
@@ -40,13 +40,13 @@ def _parse_address_slowly(text: str) -> bytes:
 
 
 def parse_prefix(text: str) -> tuple[bytes, int]:
-    """(packed network address, prefix length) of a CIDR; bits beyond the prefix are cleared. Raises ValueError."""
+    """(packed network address, prefix length) of a CIDR; host bits are cleared. Raises ValueError."""
     network = ip_network(text, strict=False)
     return network.network_address.packed, network.prefixlen
 
 
 def parse_each(parse: Callable[[str], T], texts: Sequence[str], field: str) -> tuple[T, ...]:
-    """All of a field's texts, parsed. Raises ValueError with the field and the position of the bad one."""
+    """All items of a field, parsed. Raises ValueError with the field and the index of the first invalid item."""
     parsed = []
     for at, text in enumerate(texts):
         try:
@@ -57,29 +57,32 @@ def parse_each(parse: Callable[[str], T], texts: Sequence[str], field: str) -> t
 
 
 def namespace_of(metadata: ApiMetadata) -> str:
-    """As kubectl places a manifest without a namespace; the API server always names one."""
-    return intern(metadata.namespace or "default")
+    """The namespace of an object, `default` if missing, as with kubectl; objects of the API server always have one.
+
+    Raises ValueError as `checked_label`.
+    """
+    return checked_label(metadata.namespace or "default", "metadata.namespace")
 
 
 def version_of(metadata: ApiMetadata) -> int:
-    """The resourceVersion where it is a decimal number, as every Kubernetes since 1.35 promises (KEP-5504), else 0."""
+    """The resourceVersion if it is a decimal number, as Kubernetes guarantees since 1.35 (KEP-5504), else 0."""
     return parse_version(metadata.resource_version or "")
 
 
 def parse_version(text: str) -> int:
-    """The number that a resourceVersion is, 0 where it is none: then it is opaque and has no order."""
+    """A resourceVersion as a number; 0 if it is not decimal: then it is opaque and has no order."""
     return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else 0
 
 
 def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
-    """These labels, sharing their strings with all other objects."""
+    """The labels with interned keys and values, which all objects share."""
     return {intern(key): intern(value) for key, value in labels.items()} if labels else NO_LABELS
 
 
 def numbered_ports(ports: Sequence[ApiPort] | None, field: str) -> Iterator[tuple[str, str, int]]:
-    """(name, protocol, number) of the ports that have a number; TCP is the API's own default.
+    """(name, protocol, number) of the ports that have a number; the default protocol is the API's, TCP.
 
-    Raises ValueError with the field and the position of a number that no SRV record can carry (RFC 2782).
+    Raises ValueError with the field and the index of a number outside 0..65535, the range of SRV (RFC 2782).
     """
     for at, port in enumerate(ports or ()):
         if port.port is None:
@@ -89,8 +92,10 @@ def numbered_ports(ports: Sequence[ApiPort] | None, field: str) -> Iterator[tupl
         yield intern(port.name or ""), intern(port.protocol or "TCP"), port.port
 
 
-def checked_hostname(text: str | None, field: str) -> str:
-    """An endpoint's hostname, "" for none. Raises ValueError with the field where it is too long for a label."""
+def checked_label(text: str | None, field: str) -> str:
+    """A text for a DNS label; None gives "". Raises ValueError with the field if over 63 octets or not ASCII."""
     if text and len(text.encode()) > _MAX_LABEL:
         raise ValueError(f"{field}: longer than {_MAX_LABEL} octets")
-    return text or ""
+    if text and not text.isascii():
+        raise ValueError(f"{field}: not ASCII")
+    return intern(text or "")

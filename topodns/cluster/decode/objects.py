@@ -1,14 +1,25 @@
-"""Kubernetes API objects, as JSON bytes or as parsed manifests, to the values of `model`: what their fields mean.
+"""Decoders of Kubernetes API objects, from JSON bytes or parsed manifests, to the values of `cluster.model`.
 
-Fields that nobody asked for are never built (see `api_objects`), so an object costs microseconds and keeps nothing.
-Strings that repeat over objects (nodes, namespaces, labels) are interned, for there may be 150,000 of them.
+Unused fields are never built (see `structs`), so an object costs microseconds and leaves no other data in memory.
+Strings that repeat over objects (Nodes, namespaces, labels) are interned, since there may be 150,000 objects.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from sys import intern
 from typing import Any, Final, NamedTuple
 
-from topodns.cluster.api_objects import (
+from topodns.cluster.decode.fields import (
+    checked_label,
+    interned,
+    namespace_of,
+    numbered_ports,
+    parse_address,
+    parse_each,
+    parse_prefix,
+    version_of,
+)
+from topodns.cluster.decode.slices import decode_endpoints, decode_slice
+from topodns.cluster.decode.structs import (
     UNREADABLE,
     ApiEndpoints,
     ApiEndpointSlice,
@@ -28,33 +39,14 @@ from topodns.cluster.api_objects import (
     ApiServiceSpec,
     ApiStatefulSet,
     ApiStatefulSetSpec,
-    Reader,
     Source,
+    StructReader,
     read_identity,
 )
-from topodns.cluster.decode_fields import (
-    interned,
-    namespace_of,
-    numbered_ports,
-    parse_address,
-    parse_each,
-    parse_prefix,
-    version_of,
-)
-from topodns.cluster.decode_slices import decode_endpoints, decode_slice
-from topodns.cluster.model import (
-    ClusterObject,
-    Namespace,
-    Node,
-    Pod,
-    Service,
-    ServicePort,
-    StatefulSet,
-    TopologyInputs,
-)
-from topodns.cluster.selector import Selector
+from topodns.cluster.label_selector import Selector
+from topodns.cluster.model import ClusterObject, Namespace, Node, Pod, Service, ServicePort, StatefulSet, TopologyInputs
 
-# Where CNIs write the host's own address on the pod network: it is the source of what the host sends to pods.
+# Annotations in which CNIs write the Node's address on the pod network, the source of its packets to Pods.
 _TUNNEL_ANNOTATIONS: Final = (
     "flannel.alpha.coreos.com/public-ip",
     "flannel.alpha.coreos.com/public-ipv6",
@@ -68,11 +60,12 @@ _TUNNEL_ANNOTATIONS: Final = (
     "io.cilium.network.ipv4-cilium-host",
     "io.cilium.network.ipv6-cilium-host",
 )
+MAX_EXTERNAL: Final = 1000  # external addresses of one Service; more are ignored
 _NODE_IPS: Final = frozenset(("InternalIP", "ExternalIP"))  # the other types of address are names
 
 
 class DecodeError(ValueError):
-    """An object of our kinds that cannot be read. `name` is `namespace/name` as far as it is legible, else ""."""
+    """An object of a supported kind that cannot be decoded. `name` is `namespace/name` as far as readable, else ""."""
 
     def __init__(self, kind: str, name: str, problem: str) -> None:
         super().__init__(f"{kind} {name or '(unnamed)'}: {problem}")
@@ -82,25 +75,25 @@ class DecodeError(ValueError):
 
 
 class Decoded(NamedTuple):
-    """What one API object says: its metadata, and the values it stands for."""
+    """A decoded API object: its metadata, and its values of `cluster.model`."""
 
     metadata: ApiMetadata
     objects: tuple[ClusterObject, ...]
 
 
 def decode_object(kind: str, source: Source, selector: Selector | None = None) -> tuple[ClusterObject, ...]:
-    """The values that one API object stands for: one, except that a v1 Endpoints gives a slice per subset and family.
+    """The values of one API object: one, except that a v1 Endpoints gives a slice per subset and family.
 
-    `source` is JSON as the API server sends it, or the mapping that a YAML or JSON document was parsed to (timestamps
-    left as text). Empty for what is not there: a kind or API group that is not ours, an object whose labels `selector`
-    does not match, a Pod that is over (Succeeded, Failed, Unknown) or has no address yet. Raises DecodeError.
+    `source` is JSON as the API server sends it, or a parsed YAML or JSON document (timestamps left as text). The result
+    is empty for an unsupported kind or API group, an object whose labels `selector` does not match, and a Pod that has
+    ended (Succeeded, Failed, Unknown) or has no address yet. Raises DecodeError.
     """
     decoded = decode_whole(kind, source, selector)
     return decoded.objects if decoded is not None else ()
 
 
 def decode_whole(kind: str, source: Source, selector: Selector | None = None) -> Decoded | None:
-    """As `decode_object`, with the metadata; None for a kind or API group that is not ours. Raises DecodeError."""
+    """As `decode_object`, with the metadata; None for an unsupported kind or API group. Raises DecodeError."""
     rule = _RULES.get(kind)
     if rule is None:
         return None
@@ -141,7 +134,10 @@ def _decode_node(source: ApiNode) -> Iterator[Node]:
 
 
 def _legible(texts: Iterable[str | None]) -> tuple[bytes, ...]:
-    """The addresses among texts that the API server does not check: a CNI's slip must not cost the Node its labels."""
+    """The distinct valid addresses of texts that the API server does not validate; others are skipped.
+
+    An invalid address from a CNI or a cloud must not make the whole object unreadable.
+    """
     found: dict[bytes, None] = {}
     for text in texts:
         try:
@@ -159,26 +155,26 @@ def _decode_service(source: ApiService) -> Iterator[Service]:
     headless = ips[:1] == ["None"]
     yield Service(
         namespace=namespace_of(source.metadata),
-        name=intern(source.metadata.name),
+        name=checked_label(source.metadata.name, "metadata.name"),
         cluster_ips=() if headless else parse_each(parse_address, ips, "spec.clusterIPs"),
         headless=headless,
         external_name=(spec.external_name or "") if external else None,
         ports=_service_ports(spec.ports),
         topology=_topology_inputs(spec, source.metadata.annotations or {}),
-        external_ips=_legible((*(spec.external_ips or ()), *(each.ip for each in ingress))),
+        external_ips=_legible((*(spec.external_ips or ()), *(each.ip for each in ingress))[:MAX_EXTERNAL]),
         external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip),
         version=version_of(source.metadata),
     )
 
 
 def _ingress(source: ApiService) -> Sequence[ApiIngress]:
-    """Where the Service's load balancer takes traffic."""
+    """status.loadBalancer.ingress, () if absent."""
     balancer = source.status.load_balancer if source.status is not None else None
     return (balancer.ingress if balancer is not None else None) or ()
 
 
 def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, str]) -> TopologyInputs:
-    """An empty topologyKeys says nothing, as in the API, where it cannot be told from an absent one."""
+    """The topology fields as written. An empty topologyKeys counts as absent: the API does not distinguish the two."""
     return TopologyInputs(
         annotation=annotations.get("topodns.io/topology-keys"),
         field=tuple(spec.topology_keys) if spec.topology_keys else None,
@@ -194,7 +190,7 @@ def _decode_service_import(source: ApiServiceImport) -> Iterator[Service]:
     spec = source.spec or ApiServiceImportSpec()
     yield Service(
         namespace=namespace_of(source.metadata),
-        name=intern(source.metadata.name),
+        name=checked_label(source.metadata.name, "metadata.name"),
         cluster_ips=parse_each(parse_address, spec.ips or (), "spec.ips"),
         headless=spec.type == "Headless",
         ports=_service_ports(spec.ports),
@@ -204,7 +200,7 @@ def _decode_service_import(source: ApiServiceImport) -> Iterator[Service]:
 
 
 def _decode_pod(source: ApiPod) -> Iterator[Pod]:
-    """Nothing for a phase that CoreDNS's field selector leaves out, and for a Pod whose address is not known yet."""
+    """No value for a phase that CoreDNS's field selector excludes, and for a Pod without an address."""
     spec, status = source.spec or ApiPodSpec(), source.status or ApiPodStatus()
     if status.phase in ("Succeeded", "Failed", "Unknown"):
         return
@@ -233,25 +229,25 @@ def _service_ports(ports: Sequence[ApiPort] | None) -> tuple[ServicePort, ...]:
 
 
 class _Rule(NamedTuple):
-    """How one kind is read: `decode` yields the values that its `reader`'s struct stands for."""
+    """The decoder of one kind: `decode` yields the values of a struct that `reader` has read."""
 
-    reader: Reader[Any]
+    reader: StructReader[Any]
     decode: Callable[[Any], Iterator[ClusterObject]]
     api_versions: frozenset[str] = frozenset(("v1",))
 
 
 _RULES: Final[Mapping[str, _Rule]] = {
-    "Namespace": _Rule(Reader(ApiObject), _decode_namespace),
-    "Node": _Rule(Reader(ApiNode), _decode_node),
-    "Service": _Rule(Reader(ApiService), _decode_service),
-    "Endpoints": _Rule(Reader(ApiEndpoints), decode_endpoints),
-    "Pod": _Rule(Reader(ApiPod), _decode_pod),
-    # Clusters that have spec.topologyKeys (1.17-1.21) serve slices as v1beta1; the two differ in names only.
+    "Namespace": _Rule(StructReader(ApiObject), _decode_namespace),
+    "Node": _Rule(StructReader(ApiNode), _decode_node),
+    "Service": _Rule(StructReader(ApiService), _decode_service),
+    "Endpoints": _Rule(StructReader(ApiEndpoints), decode_endpoints),
+    "Pod": _Rule(StructReader(ApiPod), _decode_pod),
+    # Clusters with spec.topologyKeys (1.17-1.21) serve slices as v1beta1; the two versions differ in names only.
     "EndpointSlice": _Rule(
-        Reader(ApiEndpointSlice), decode_slice, frozenset(("discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"))
+        StructReader(ApiEndpointSlice), decode_slice, frozenset(("discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"))
     ),
     "ServiceImport": _Rule(
-        Reader(ApiServiceImport), _decode_service_import, frozenset(("multicluster.x-k8s.io/v1alpha1",))
+        StructReader(ApiServiceImport), _decode_service_import, frozenset(("multicluster.x-k8s.io/v1alpha1",))
     ),
-    "StatefulSet": _Rule(Reader(ApiStatefulSet), _decode_stateful_set, frozenset(("apps/v1",))),
+    "StatefulSet": _Rule(StructReader(ApiStatefulSet), _decode_stateful_set, frozenset(("apps/v1",))),
 }

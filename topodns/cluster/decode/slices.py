@@ -1,10 +1,20 @@
-"""EndpointSlices, and v1 Endpoints as the slices that would mirror them."""
+"""Decoders of EndpointSlices, and of v1 Endpoints to the slices that the control plane would mirror them to."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import Final
 
-from topodns.cluster.api_objects import (
+from topodns.cluster.decode.fields import (
+    NO_LABELS,
+    checked_label,
+    interned,
+    namespace_of,
+    numbered_ports,
+    parse_address,
+    parse_each,
+    version_of,
+)
+from topodns.cluster.decode.structs import (
     ApiConditions,
     ApiEndpoint,
     ApiEndpointAddress,
@@ -15,17 +25,9 @@ from topodns.cluster.api_objects import (
     ApiPort,
     ApiTarget,
 )
-from topodns.cluster.decode_fields import (
-    NO_LABELS,
-    checked_hostname,
-    interned,
-    namespace_of,
-    numbered_ports,
-    parse_address,
-    parse_each,
-    version_of,
-)
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, EndpointPort, EndpointSlice
+
+MAX_ADDRESSES: Final = 2000  # addresses of one slice
 
 _SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
 _IMPORT_NAME_LABEL: Final = "multicluster.kubernetes.io/service-name"
@@ -33,31 +35,42 @@ _CLUSTER_ID_LABEL: Final = "multicluster.kubernetes.io/source-cluster"
 
 
 def decode_slice(source: ApiEndpointSlice) -> Iterator[EndpointSlice]:
-    """One slice. With the label of a ServiceImport (KEP-1645) it is that import's, whatever other label it has."""
+    """One slice. With the label of a ServiceImport (KEP-1645) it belongs to that, whatever other label it has.
+
+    Raises ValueError above 2,000 addresses: the API accepts 1,000 endpoints of 100 addresses each, though only the
+    first of each has a meaning, and decoding so many would delay queries for seconds.
+    """
     labels = source.metadata.labels or {}
     imported = _IMPORT_NAME_LABEL in labels
+    owner_label = _IMPORT_NAME_LABEL if imported else _SERVICE_NAME_LABEL
     endpoints = () if source.address_type == "FQDN" else source.endpoints or ()
+    addresses = sum([len(endpoint.addresses or ()) for endpoint in endpoints])
+    if addresses > MAX_ADDRESSES:
+        raise ValueError(f"endpoints: expected at most {MAX_ADDRESSES} addresses, found {addresses}")
+    namespace = namespace_of(source.metadata)
     yield EndpointSlice(
-        namespace=namespace_of(source.metadata),
+        namespace=namespace,
         name=source.metadata.name,
-        service_name=intern(labels.get(_IMPORT_NAME_LABEL if imported else _SERVICE_NAME_LABEL, "")),
+        service_name=checked_label(labels.get(owner_label), f"the label {owner_label}"),
         address_type=intern(source.address_type or "IPv4"),
         ports=_endpoint_ports(source.ports, "ports"),
-        endpoints=tuple(made for at, endpoint in enumerate(endpoints) for made in _slice_endpoints(endpoint, at)),
+        endpoints=tuple(
+            made for at, endpoint in enumerate(endpoints) for made in _slice_endpoints(endpoint, at, namespace)
+        ),
         generation=source.metadata.generation or 0,
         imported=imported,
-        cluster_id=intern(labels.get(_CLUSTER_ID_LABEL, "")) if imported else "",
+        cluster_id=checked_label(labels.get(_CLUSTER_ID_LABEL), f"the label {_CLUSTER_ID_LABEL}") if imported else "",
         version=version_of(source.metadata),
     )
 
 
-def _slice_endpoints(source: ApiEndpoint, at: int) -> Iterator[Endpoint]:
-    """One value per address, as CoreDNS serves all of them. Unset conditions as discovery.k8s.io/v1 defines them."""
+def _slice_endpoints(source: ApiEndpoint, at: int, namespace: str) -> Iterator[Endpoint]:
+    """One value per address, since CoreDNS serves all of them. Unset conditions as discovery.k8s.io/v1 defines them."""
     conditions = source.conditions or ApiConditions()
     ready = conditions.ready is not False
     topology = interned(source.deprecated_topology or source.topology)
     hints = source.hints or ApiHints()
-    hostname = checked_hostname(source.hostname, f"endpoints[{at}].hostname")
+    hostname = checked_label(source.hostname, f"endpoints[{at}].hostname")
     for address in parse_each(parse_address, source.addresses or (), f"endpoints[{at}].addresses"):
         yield Endpoint(
             address=address,
@@ -68,7 +81,7 @@ def _slice_endpoints(source: ApiEndpoint, at: int) -> Iterator[Endpoint]:
             ready=ready,
             serving=ready if conditions.serving is None else conditions.serving,
             terminating=bool(conditions.terminating),
-            pod_name=_pod_name(source.target_ref),
+            pod_name=_pod_name(source.target_ref, namespace),
             zone_hints=_names(hints.for_zones),
             node_hints=_names(hints.for_nodes),
         )
@@ -80,18 +93,24 @@ def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None
 
 
 def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
-    """A slice per subset and family, as the EndpointSlice mirroring controller makes; no object can have its name."""
-    service_name = intern(source.metadata.name)
+    """A slice per subset and family, as the EndpointSlice mirroring controller makes them.
+
+    Their names contain "/", which no API object's name can.
+    """
+    service_name = checked_label(source.metadata.name, "metadata.name")
+    namespace = namespace_of(source.metadata)
     for at, subset in enumerate(source.subsets or ()):
         endpoints = (
-            *_subset_endpoints(subset.addresses or (), f"subsets[{at}].addresses", ready=True),
-            *_subset_endpoints(subset.not_ready_addresses or (), f"subsets[{at}].notReadyAddresses", ready=False),
+            *_subset_endpoints(subset.addresses or (), f"subsets[{at}].addresses", namespace, ready=True),
+            *_subset_endpoints(
+                subset.not_ready_addresses or (), f"subsets[{at}].notReadyAddresses", namespace, ready=False
+            ),
         )
         for address_type, length in (("IPv4", 4), ("IPv6", 16)):
             of_type = tuple(endpoint for endpoint in endpoints if len(endpoint.address) == length)
             if of_type:
                 yield EndpointSlice(
-                    namespace=namespace_of(source.metadata),
+                    namespace=namespace,
                     name=f"{service_name}/{at}/{address_type}",
                     service_name=service_name,
                     address_type=address_type,
@@ -101,27 +120,36 @@ def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
                 )
 
 
-def _subset_endpoints(sources: Sequence[ApiEndpointAddress], field: str, ready: bool) -> Iterator[Endpoint]:
+def _subset_endpoints(
+    sources: Sequence[ApiEndpointAddress], field: str, namespace: str, ready: bool
+) -> Iterator[Endpoint]:
     addresses = parse_each(parse_address, [source.ip or "" for source in sources], field)
     for at, (source, address) in enumerate(zip(sources, addresses, strict=True)):
         yield Endpoint(
             address=address,
-            hostname=checked_hostname(source.hostname, f"{field}[{at}].hostname"),
+            hostname=checked_label(source.hostname, f"{field}[{at}].hostname"),
             node_name=intern(source.node_name or ""),
             topology=NO_LABELS,
             ready=ready,
             serving=ready,
-            pod_name=_pod_name(source.target_ref),
+            pod_name=_pod_name(source.target_ref, namespace),
         )
 
 
 def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str) -> tuple[EndpointPort, ...]:
-    """A port without a number stands for all ports and is left out: like CoreDNS, no SRV record is made of it."""
+    """The ports of a slice. A port without a number means all ports; it is left out and has no SRV, as in CoreDNS."""
     return tuple(EndpointPort(*port) for port in numbered_ports(ports, field))
 
 
-def _pod_name(target: ApiTarget | None) -> str:
-    return (target.name or "") if target is not None and target.kind == "Pod" else ""
+def _pod_name(target: ApiTarget | None, namespace: str) -> str:
+    """The name of an endpoint's target if that is a Pod of the slice's namespace, else "".
+
+    Write permission for slices in one namespace must not affect the Pods of another. The API server does not validate
+    the name; one that is not ASCII cannot be a Pod's.
+    """
+    if target is None or target.kind != "Pod" or (target.namespace and target.namespace != namespace):
+        return ""
+    return target.name if target.name and target.name.isascii() else ""
 
 
 def _names(entries: Sequence[ApiNamed] | None) -> tuple[str, ...]:

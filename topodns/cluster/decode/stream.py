@@ -1,6 +1,6 @@
-"""What an API server says in a list and in a watch, read from its bytes: objects, deletions, bookmarks, errors.
+"""Decoders of an API server's list and watch responses: objects, deletions, bookmarks, errors.
 
-Pure: no connection and no clock. One object at a time is decoded, by `decode`; a page keeps its objects unread.
+Pure: no connection, no clock. Objects are decoded one at a time, by `objects`; a Page keeps its items undecoded.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from topodns.cluster.api_objects import (
+from topodns.cluster.decode.fields import version_of
+from topodns.cluster.decode.objects import DecodeError, decode_whole
+from topodns.cluster.decode.structs import (
     UNREADABLE,
     ApiBookmark,
     ApiList,
@@ -19,11 +21,9 @@ from topodns.cluster.api_objects import (
     ApiStatusDetails,
     ApiWatchEvent,
     Json,
-    Reader,
+    StructReader,
     read_identity,
 )
-from topodns.cluster.decode import DecodeError, decode_whole
-from topodns.cluster.decode_fields import version_of
 from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upserted
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"  # KEP-3157
@@ -32,15 +32,15 @@ _CLUSTER_SCOPED: Final[frozenset[Kind]] = frozenset(("Namespace", "Node"))
 
 
 class UnreadableReply(ValueError):
-    """Bytes that no API server should send: not the JSON of a watch event, or of a list."""
+    """A response that is not the JSON of a watch event or of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One object changed. `version` is its resourceVersion, opaque; "" where it has none.
+    """A change of one object. `version` is its resourceVersion, opaque; "" if it has none.
 
-    `triggered` is when the Pod or Service changed that made the control plane write this EndpointSlice, in Unix
-    seconds; None where it does not say.
+    `triggered`: Unix seconds of the change of the Pod or Service for which the control plane wrote this EndpointSlice
+    (annotation endpoints.kubernetes.io/last-change-trigger-time); None if absent.
     """
 
     change: Upserted | Deleted
@@ -50,7 +50,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """All events up to this resourceVersion have been sent; `initial_events_end`: and so have all objects there are."""
+    """All events up to this resourceVersion were sent; with `initial_events_end` also all objects (KEP-3157)."""
 
     version: str
     initial_events_end: bool = False
@@ -58,7 +58,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The server ends the watch: `status` is an HTTP status, 410 where what was asked for is too old."""
+    """An ERROR event, which ends the watch. `status` is an HTTP status; 410: the resourceVersion is too old."""
 
     status: int
     problem: str
@@ -67,7 +67,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """One object that cannot be read, which says nothing about the others. `key` is None where it is illegible."""
+    """One object that cannot be decoded; others are not affected. `key` is None if namespace or name is unreadable."""
 
     key: ObjectKey | None
     problem: str
@@ -75,24 +75,24 @@ class Undecodable:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list. `next_token` asks for the part after it, "" where there is none."""
+    """A page of a list. `next_token` is the `continue` token for the next page, "" on the last."""
 
     items: tuple[Json, ...]
     version: str
     next_token: str
 
 
-_EVENT: Final = Reader(ApiWatchEvent)
-_BOOKMARK: Final = Reader(ApiBookmark)
-_STATUS: Final = Reader(ApiStatus)
-_LIST: Final = Reader(ApiList)
-_METADATA: Final = Reader(ApiObject)
+_EVENT: Final = StructReader(ApiWatchEvent)
+_BOOKMARK: Final = StructReader(ApiBookmark)
+_STATUS: Final = StructReader(ApiStatus)
+_LIST: Final = StructReader(ApiList)
+_METADATA: Final = StructReader(ApiObject)
 
 
 def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Undecodable:
-    """One line of a watch of this kind. Raises UnreadableReply.
+    """Decode one line of a watch of this kind. Raises UnreadableReply.
 
-    An object that stands for nothing (a Pod that is over or has no address yet) is as good as deleted.
+    An object without a value (a Pod that has ended or has no address yet) gives a deletion.
     """
     try:
         event = _EVENT.read(line)
@@ -112,9 +112,9 @@ def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Und
 
 
 def read_page(kind: Kind, body: bytes) -> Page:
-    """One page of a list of this kind, or a whole one. Raises UnreadableReply.
+    """Decode one page of a list of this kind, or a whole list. Raises UnreadableReply.
 
-    A reply of something else (a proxy's own, a Status) must not pass for a list without objects.
+    Any other body (from a proxy, a Status) must not pass for a list without objects.
     """
     try:
         read = _LIST.read(body)
@@ -129,7 +129,7 @@ def read_page(kind: Kind, body: bytes) -> Page:
 
 
 def read_listed(kind: Kind, item: Json) -> ClusterObject | Undecodable | None:
-    """One object of a page; None where it stands for nothing."""
+    """Decode one object of a page; None if it has no value (as in `read_watch_line`)."""
     try:
         decoded = decode_whole(kind, item)
     except DecodeError as error:
@@ -151,7 +151,7 @@ def _upsert(kind: Kind, source: Json) -> Event | Undecodable:
 
 
 def _deletion(kind: Kind, source: Json) -> Event | Undecodable:
-    """Whatever else is wrong with an object, its name is enough to delete it by."""
+    """Only the metadata is decoded: an object with any other error can still be deleted."""
     try:
         metadata = _METADATA.read(source).metadata
     except UNREADABLE as error:
@@ -183,7 +183,7 @@ def _refusal(status: ApiStatus) -> Refusal:
 
 
 def _trigger_time(annotations: Mapping[str, str] | None) -> float | None:
-    """Unix seconds; None for what is no RFC 3339 time, as in CoreDNS."""
+    """The trigger time in Unix seconds; None if absent or not an RFC 3339 time, as in CoreDNS."""
     text = (annotations or {}).get(_TRIGGER_TIME)
     try:
         moment = datetime.fromisoformat(text) if text else None

@@ -1,7 +1,7 @@
-"""What is read of each kind of Kubernetes API object, and how: the one door to msgspec.
+"""The used fields of each kind of Kubernetes API object, as msgspec structs; the only importer of msgspec.
 
-Typed structs name the fields that are needed; all others are skipped without being built. Every field may be null or
-missing, as for Go's decoder, except an object's name. What the fields mean is `decode`'s business.
+All other fields are skipped without being built. Every field may be null or missing, as in Go's decoder, except an
+object's name. `objects` and `slices` interpret the fields.
 """
 
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-# What Reader.read raises: msgspec leaves octets that are no UTF-8, and too many levels, to the errors of Python.
+# The errors of Reader.read: for invalid UTF-8 and for too deep nesting msgspec raises Python's own.
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ApiStruct(msgspec.Struct, gc=False, rename="camel"):
-    """Lives only within one decoding, and never in a cycle: no need to freeze it or to let the collector see it."""
+    """Base of all structs. They live during one decoding and never in a cycle: neither frozen nor tracked by gc."""
 
 
 class ApiMetadata(ApiStruct):
@@ -63,7 +63,7 @@ class ApiNode(ApiObject):
 
 
 class ApiPort(ApiStruct):
-    """A port of a Service, a ServiceImport, a slice or an Endpoints subset: all spell it the same way."""
+    """A port of a Service, a ServiceImport, a slice or an Endpoints subset, which have the same fields."""
 
     port: int | None = None
     name: str | None = None
@@ -123,6 +123,7 @@ class ApiHints(ApiStruct):
 
 class ApiTarget(ApiStruct):
     kind: str | None = None
+    namespace: str | None = None
     name: str | None = None
 
 
@@ -191,14 +192,14 @@ class ApiStatefulSet(ApiObject):
 
 
 class ApiWatchEvent(ApiStruct):
-    """A line of a watch. Its object is read by its type and kind, in place: no copy is made."""
+    """A line of a watch. Its object is decoded later, by type and kind, without a copy."""
 
     type: str
     object: msgspec.Raw
 
 
 class ApiMark(ApiStruct):
-    """The metadata of a bookmark and of a list: neither has a name."""
+    """The metadata of a bookmark or a list, which have no name."""
 
     resource_version: str | None = None
     continue_token: str | None = msgspec.field(name="continue", default=None)
@@ -210,7 +211,7 @@ class ApiBookmark(ApiStruct):
 
 
 class ApiList(ApiStruct):
-    """A page of a list, its objects yet unread."""
+    """A page of a list, its objects not yet decoded."""
 
     kind: str | None = None
     metadata: ApiMark | None = None
@@ -232,20 +233,20 @@ Json = bytes | msgspec.Raw
 """JSON text, or a part of one."""
 
 Source = Json | Mapping[str, Any]
-"""One API object: JSON as the API server sends it, or the mapping that a YAML or JSON document was parsed to."""
+"""One API object: JSON as the API server sends it, or a parsed YAML or JSON document."""
 
 T = TypeVar("T", bound=ApiStruct)
 
 
-class Reader(Generic[T]):
-    """Reads one type of struct. Built once per type: the decoder's tables are worth keeping."""
+class StructReader(Generic[T]):
+    """Decoder of one type of struct, built once per type because msgspec's decoder tables are costly to build."""
 
     def __init__(self, struct: type[T]) -> None:
         self._struct = struct
         self._json = msgspec.json.Decoder(struct)
 
     def read(self, source: Source) -> T:
-        """Raises one of UNREADABLE."""
+        """Decode one object. Raises one of UNREADABLE."""
         if isinstance(source, (bytes, msgspec.Raw)):
             return self._json.decode(source)
         return msgspec.convert(source, self._struct)
@@ -264,14 +265,14 @@ class ApiVersionOnly(ApiStruct):
     api_version: Any = None
 
 
-_NAMES: Final = Reader(ApiNamesOnly)
-_VERSION: Final = Reader(ApiVersionOnly)
+_NAMES: Final = StructReader(ApiNamesOnly)
+_VERSION: Final = StructReader(ApiVersionOnly)
 
 
 def read_identity(source: Source) -> tuple[str, str]:
-    """(apiVersion, `namespace/name`) of an object that may be broken; "" for what cannot be read.
+    """(apiVersion, `namespace/name`) of an object that may be invalid; "" for unreadable parts.
 
-    Nothing else is looked at, so that an annotation that is no UTF-8 does not hide the name.
+    No other field is decoded, so that an annotation with invalid UTF-8 does not hide the name.
     """
     return _read_api_version(source), _read_name(source)
 

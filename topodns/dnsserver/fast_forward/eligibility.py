@@ -1,17 +1,18 @@
-"""Which server blocks have a short way for plain questions to their `forward`, and which of them a name is for."""
+"""Eligibility for the fast path to `forward`: the server blocks that have one, and the one that serves a name."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Query
-from topodns.dns.names import Name, is_subdomain, name_wire
-from topodns.resolve.cache import ResponseCache
-from topodns.resolve.forward import Answer, Forwarding
-from topodns.resolve.loadbalance import LoadBalancer
-from topodns.resolve.loop import LoopGuard
-from topodns.resolve.step import Client, Resolution
-from topodns.settings.server import ServerBlock
+from topodns.dns.name import Name, is_subdomain, name_wire
+from topodns.dnsserver.settings import ServerBlock
+from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.forward.flight import Answer
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.loop import LoopGuard
+from topodns.query.plugin import Client, Resolution
 
 _BYSTANDERS: Final = {
     *("bind", "bufsize", "cancel", "debug", "errors", "health", "metadata", "multisocket", "pprof", "prometheus"),
@@ -22,18 +23,18 @@ _PASSED: Final = {"cache", "forward", "kubernetes", "loadbalance", "loop", "topo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Road:
-    """What a plain question passes in one server block, under one of its origins."""
+    """A fast path: the plugins that a plain question passes in one server block, under one of its origins."""
 
     forwarding: Forwarding
     cache: ResponseCache | None
     guard: LoopGuard | None
     balancer: LoadBalancer | None
-    elsewhere: tuple[Name, ...]  # origins in the block whose names are not for the `forward`
+    elsewhere: tuple[Name, ...]  # origins in the block whose names another plugin answers, not `forward`
     label: str  # of the origin, for metrics
     payload_size: int
 
     def resolution(self, answer: Answer, query: Query, client: Client) -> Resolution:
-        """What the chain would have made of this answer."""
+        """The resolution that the chain would have made from this answer."""
         resolution = self.forwarding.resolution(answer)
         if self.cache is not None:
             resolution = self.cache.arrived(query, client, resolution)
@@ -41,9 +42,9 @@ class Road:
 
 
 def is_road(block: ServerBlock, origin: Name) -> bool:
-    """Whether names under this origin of the block meet nothing in it that a `Road` does not have.
+    """Whether names under this origin of the block pass no plugin but those of a `Road`.
 
-    But for those under the origins of its `kubernetes`.
+    Names under the origins of its `kubernetes` are excepted.
     """
     if len(block.forward) != 1 or not set(block.directives) <= _BYSTANDERS | _PASSED:
         return False
@@ -59,10 +60,10 @@ def _covered(origin: Name, by: Iterable[Name]) -> bool:
 
 
 class RoadMap:
-    """The roads of one listener: the longest origin that a name is at or below says which one it takes, if any."""
+    """The fast paths (roads) of one listener, by origin; the longest origin at or above a name decides."""
 
     def __init__(self, roads: Mapping[Name, Road | None]) -> None:
-        """`roads` by origin, None where there is none; those that a road has `elsewhere` have none either."""
+        """`roads` by origin, None without a fast path. The `elsewhere` origins of a road have none either."""
         everywhere = {name: None for road in roads.values() if road is not None for name in road.elsewhere} | {
             origin: road for origin, road in roads.items() if road is None or origin not in road.elsewhere
         }
@@ -73,7 +74,7 @@ class RoadMap:
         return any(self._roads.values())
 
     def find(self, name: bytes) -> Road | None:
-        """The road of a name in wire form and lower case."""
+        """The road for a name in wire form and lower case; None without a fast path."""
         at = 0
         while (origin := name[at:]) not in self._roads:
             if not name[at]:
@@ -82,5 +83,5 @@ class RoadMap:
         return self._roads[origin]
 
     def is_parent(self, name: bytes) -> bool:
-        """Whether the name with one label more before it may take another road than with another label."""
+        """Whether an origin is one label below `name`, so that the road of names below `name` depends on that label."""
         return name in self._parents

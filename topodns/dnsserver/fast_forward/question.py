@@ -1,16 +1,17 @@
-"""What a plain question is, and all that is known of one before its first label is looked at.
+"""Parses plain questions for the fast path: A or AAAA, class IN, in lower case, EDNS without options or none.
 
-Nearly all questions of a cluster differ in their first label only: the rest of the name, the type and the OPT record
-come again and again. So these octets, the tail, are taken apart once, and looked up from then on.
+Nearly all questions of a cluster differ only in their first label; the rest of the name, the type and the OPT record
+(the tail of the message) repeat. So a tail is parsed once, and found by its octets from then on.
 """
 
 import struct
 from typing import Final
 
-from topodns.dns.message import Flag, RRClass, RRType
-from topodns.dns.wire import HEADER_SIZE
-from topodns.resolve.road import Road, RoadMap
-from topodns.resolve.tally import Cell
+from topodns.dns.message import Flag
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
+from topodns.query.counters import Cell
 
 _RD, _AD, _CD = int(Flag.RD), int(Flag.AD), int(Flag.CD)
 _FLAGS: Final = [rd | ad | cd for rd in (0, _RD) for ad in (0, _AD) for cd in (0, _CD)]
@@ -20,23 +21,23 @@ _MIN_UDP: Final = 512
 _MAX_TCP: Final = 0xFFFF
 _MAX_NAME: Final = 255
 MAX_LABEL: Final = 63
-_MAX_KNOWN: Final = 512  # tails, of some 500 octets each
+_MAX_KNOWN: Final = 512  # tails kept, of some 500 octets each
 
 _header = struct.Struct("!HHHHH")  # without the id
 _opt_record = struct.Struct("!BHHIH")
 
 HEADS: Final = {_header.pack(flags, 1, 0, 0, opt): (flags, opt) for flags in _FLAGS for opt in (0, 1)}
-"""All that a plain question has between its id and its name -> its flags, and whether an OPT record follows."""
+"""The rest of a plain question's header after its id -> its flags, and the number of OPT records that follow."""
 
-# Address records: all of one size, and no names in them. Other types are rarer than that they were worth it.
+# Address records: all of one size, without names in them. Other types are too rare to be worth it.
 _TYPES: Final = {struct.pack("!HH", rtype, RRClass.IN): int(rtype) for rtype in (RRType.A, RRType.AAAA)}
 _OPT_BEGIN: Final = b"\0\0\x29"
-# An OPT record behind its payload size: no extended rcode, version 0, no options -> DO.
+# An OPT record after its payload size: no extended rcode, version 0, no options -> the DO bit.
 _OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": _DO}
 
 
 class Tail:
-    """What follows the first label of a plain question, and what that means: who is asked, what the reply may be."""
+    """A parsed tail: the octets after the first label of a plain question, with its fast path and reply limits."""
 
     __slots__ = (
         *("cache", "cells", "dnssec_ok", "edns", "headers", "key_ends", "opt", "qtype", "question_end", "reply_opt"),
@@ -44,7 +45,7 @@ class Tail:
     )
 
     def __init__(self, road: Road, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]) -> None:
-        """`opt` is the client's OPT record or b"", `limit` how many octets the reply may have."""
+        """`opt`: the client's OPT record or b""; `limit`: maximum octets of the reply."""
         outgoing = road.forwarding.outgoing
         bits = _OPT_ENDS[opt[5:]] if opt else 0
         self.road = road
@@ -52,20 +53,20 @@ class Tail:
         self.qtype = qtype
         self.edns = 1 if opt else 0
         self.dnssec_ok = bool(bits)
-        self.question_end = -len(opt) or None  # of the question section in the message, as a slice has it
-        # What is kept may be for somebody who wants to see AD, as on the long way.
+        self.question_end = -len(opt) or None  # end of the question section in the message, for a slice
+        # A cached answer may serve a later client that wants AD, so ask for it, as `cache` does off the fast path.
         seen = 0 if self.cache is None else _AD
         self.headers = {flags: outgoing.header(flags | seen, bool(opt)) for flags in _FLAGS}  # to the upstream
         self.opt = outgoing.opt(bool(opt), self.dnssec_ok)  # likewise
-        # As `cache.entry.key_of` makes it.
+        # The end of the keys that `plugins.cache.entry.key_of` makes.
         self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, _CD)}
         self.room = limit - HEADER_SIZE - len(opt)  # octets for question and answer
         self.reply_opt = _opt_record.pack(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
-        self.cells = cells  # of the replies, by the sizes of question and reply
+        self.cells = cells  # counter cells of the replies, by the size buckets of question and reply
 
 
 class Tails:
-    """The tails of the questions of one socket."""
+    """Parses and keeps the tails of one socket's questions."""
 
     def __init__(self, roads: RoadMap, udp: bool) -> None:
         self._roads = roads
@@ -74,7 +75,7 @@ class Tails:
         self.known: dict[bytes, Tail] = {}
 
     def read(self, data: bytes) -> Tail | None:
-        """The tail of this message; None where it is no plain question, or one for which there is no road."""
+        """The tail of this message; None if it is no plain question or has no fast path."""
         at, size = HEADER_SIZE, len(data)
         while at < size and (octet := data[at]):
             if octet > MAX_LABEL:
@@ -96,7 +97,7 @@ class Tails:
         return Tail(road, qtype, opt, limit, cells)
 
     def _keep(self, data: bytes, name: bytes, tail: Tail) -> Tail:
-        """It may be looked up where any first label before it leads to the same, and to a name that is not too long."""
+        """Keep the tail for lookups, if any first label before it leads to the same road and a name of legal length."""
         rest = name[1 + name[0] :]
         if rest and len(rest) < _MAX_NAME - MAX_LABEL and not self._roads.is_parent(rest):
             if len(self.known) >= _MAX_KNOWN:

@@ -1,9 +1,9 @@
-"""The short way of a plain question to a `forward` and back: octets in, octets out, with no `Query` made of them.
+"""The fast path of a plain question to `forward` and back: octets in, octets out, without a `Query`.
 
-Most of what is forwarded is plain: an address, in lower case, with EDNS without options or none. In a server block
-where nothing but `cache`, `loop`, `loadbalance` and the origins of `kubernetes` stand before the `forward`, such a
-question means the same to all steps, and they need not be asked one by one. Whatever is not plain, on the way there or
-back, goes the long way, with the same result: tests hold both ways equal.
+Most forwarded questions are plain: for an address, in lower case, with EDNS without options or none. In a server block
+with nothing but `cache`, `loop`, `loadbalance` and the origins of `kubernetes` before `forward`, the plugins treat all
+such questions alike and need not be called one by one. A query or answer that is not plain takes the chain, with the
+same result: tests compare both.
 """
 
 import logging
@@ -12,29 +12,31 @@ from collections.abc import Callable
 from typing import Final
 
 from topodns.dns.message import Flag
-from topodns.dns.wire import HEADER_SIZE
-from topodns.resolve.course import Outcome
-from topodns.resolve.forward import Answer
-from topodns.resolve.plain_question import HEADS, MAX_LABEL, Tail, Tails
-from topodns.resolve.road import RoadMap
-from topodns.resolve.tally import Cell, Kind, Tally, type_label
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dnsserver.fast_forward.eligibility import RoadMap
+from topodns.dnsserver.fast_forward.question import HEADS, MAX_LABEL, Tail, Tails
+from topodns.plugins.forward.flight import Answer, Flight
+from topodns.query.counters import Cell, QueryCounters, ReplyKind, size_bucket, type_label
+from topodns.query.deferred import Outcome
 
 log = logging.getLogger(__name__)
 
+
 _RD, _AD, _CD = int(Flag.RD), int(Flag.AD), int(Flag.CD)
 _QR: Final = int(Flag.QR)
-_ANSWERED: Final = _RD | _CD  # flags of a question that its answer repeats
+_ANSWERED: Final = _RD | _CD  # flags that the reply copies from the question
 _RECORD: Final = 12  # octets before the RDATA
-_MAX_CELLS: Final = 4096
 
 _header = struct.Struct("!HHHHH")  # without the id
 _record_head = struct.Struct("!HHHIH")
 
 
 class Crossing(Outcome[bytes | None]):
-    """A plain question on its way, and the reply that it will have."""
+    """A plain question in flight and the outcome of its reply; the `FlightWaiter` of its flight."""
 
-    __slots__ = ("_relay", "address", "data", "flags", "key", "port", "question", "started", "tail")
+    __slots__ = ("_relay", "address", "data", "flags", "flight", "key", "port", "question", "started", "tail")
+
+    flight: Flight
 
     def __init__(
         self,
@@ -48,20 +50,20 @@ class Crossing(Outcome[bytes | None]):
         port: int,
         started: float,
     ) -> None:
-        self._settled = False  # as in Outcome.__init__: a call of it is 2 % of a forwarded query
+        self._settled = False  # as in Outcome.__init__, a call of which is 2 % of a forwarded query
         self._waiting = None
         self._relay = relay
         self.tail = tail
         self.data = data
         self.flags = flags  # RD, AD and CD
-        self.question = question  # the section
-        self.key = key  # in a cache
+        self.question = question  # the question section
+        self.key = key  # of the entry in `cache`
         self.address = address
         self.port = port
         self.started = started
 
     def land(self, answer: Answer) -> None:
-        """Settle with what is made of this answer."""
+        """Settle with the reply made from this answer of an upstream."""
         relay, reply = self._relay, None
         try:
             if answer.plain:
@@ -70,16 +72,24 @@ class Crossing(Outcome[bytes | None]):
             relay.note_bug(self)
         self.settle(relay.slowly(self, answer) if reply is None else reply)
 
+    def preempt(self) -> None:
+        """As `Waiter.preempt`: settle without a reply."""
+        self.flight.drop(self)
+        self.settle(self._relay.slowly(self, None))
+
 
 class Relay:
-    """The short way through one socket. `slowly` concludes what came back for a question and is not plain."""
+    """The fast path of one socket.
+
+    `slowly` makes the reply from an answer that is not plain; with None it concludes a dropped question.
+    """
 
     def __init__(
         self,
         roads: RoadMap,
-        tally: Tally,
+        tally: QueryCounters,
         clock: Callable[[], float],
-        slowly: Callable[[Crossing, Answer], bytes | None],
+        slowly: Callable[[Crossing, Answer | None], bytes | None],
     ) -> None:
         self._udp = tally.transport == "udp"
         self._tails = Tails(roads, self._udp)
@@ -89,15 +99,15 @@ class Relay:
         self.slowly = slowly
 
     def __call__(self, data: bytes, address: bytes, port: int, started: float) -> Outcome[bytes | None] | None:
-        """The outcome of a plain question that came at `started`; None for whatever is to go the long way.
+        """The outcome of a plain question received at `started`; None: the query must take the chain.
 
-        `data` has a whole header.
+        `data` contains a complete header.
         """
         head = HEADS.get(data[2:HEADER_SIZE])
         if head is None or len(data) == HEADER_SIZE:
             return None
         flags, edns = head
-        label = data[HEADER_SIZE]  # the octets of the first one
+        label = data[HEADER_SIZE]  # length of the first label
         if not 0 < label <= MAX_LABEL:
             return None
         tail = self._known_tails.get(data[HEADER_SIZE + 1 + label :]) or self._tails.read(data)
@@ -105,7 +115,7 @@ class Relay:
             return None
         question = data[HEADER_SIZE : tail.question_end]
         road = tail.road
-        # Octets of type and class are below the letters here, and so are those of lengths.
+        # The octets of type, class and label lengths are below the letters, so `lower` leaves them.
         if question != question.lower() or (road.guard is not None and road.guard.looping):
             return None
         key = question + tail.key_ends[flags & _CD]
@@ -113,19 +123,18 @@ class Relay:
             return None
         message = tail.headers[flags] + question + tail.opt
         crossing = Crossing(self, tail, data, flags, question, key, address, port, started)
-        board = road.forwarding.board
-        boarded = board(message, question, tail.dnssec_ok, self._udp, address, started, crossing.land)
-        return None if boarded is None else crossing
+        boarded = road.forwarding.board(message, question, tail.dnssec_ok, self._udp, crossing, started)
+        return crossing if boarded else None
 
     def note_bug(self, crossing: Crossing) -> None:
-        """Tell of the exception that is being handled."""
+        """Log and count the exception being handled."""
         self._tally.panics += 1
         log.exception("bug: the reply to a plain question of %d octets", len(crossing.data))
 
     def reply(self, crossing: Crossing, answer: Answer) -> bytes | None:
-        """The reply that a plain answer becomes, learned and counted.
+        """The reply with a plain answer; also counts it, and stores the answer in `cache`.
 
-        None where it is not to be as the answer is: it is too long, or the order is to change.
+        None if the answer cannot be relayed unchanged: it is too long, or `loadbalance` reorders it.
         """
         asked, question, tail = crossing.flags, crossing.question, crossing.tail
         rrset, flags = answer.answer[0], answer.flags
@@ -143,14 +152,13 @@ class Relay:
         head = _record_head.pack(0xC00C, rtype, rclass, ttl, length)
         data = crossing.data
         made = data[:2] + header + question + head + head.join(rdatas) + tail.reply_opt
-        sizes = len(data) << 16 | len(made)
-        self._tally.count(tail.cells.get(sizes) or self._cell(tail, sizes), self._clock() - crossing.started)
+        asked_in, sent_in = size_bucket(len(data)), size_bucket(len(made))
+        cell = tail.cells.get(asked_in << 4 | sent_in) or self._cell(tail, asked_in, sent_in)
+        self._tally.count(cell, self._clock() - crossing.started, len(data), len(made))
         return made
 
-    def _cell(self, tail: Tail, sizes: int) -> Cell:
-        if len(tail.cells) >= _MAX_CELLS:
-            tail.cells.clear()
-        label, qtype, asked, size = tail.road.label, type_label(tail.qtype), sizes >> 16, sizes & 0xFFFF
-        kind = Kind(label, qtype, "NOERROR", "forward", tail.dnssec_ok, "", "", asked, size)
-        cell = tail.cells[sizes] = self._tally.cell(kind)
+    def _cell(self, tail: Tail, asked_in: int, sent_in: int) -> Cell:
+        label, qtype = tail.road.label, type_label(tail.qtype)
+        kind = ReplyKind(label, qtype, "NOERROR", "forward", tail.dnssec_ok, "", "", asked_in, sent_in)
+        cell = tail.cells[asked_in << 4 | sent_in] = self._tally.cell(kind)
         return cell

@@ -1,27 +1,26 @@
-"""Ready-made answers that age: their TTLs count down, and at some time they must be asked for anew."""
+"""Packet cache entries that expire: their TTLs count down until the answer must be resolved again."""
 
 import struct
 from collections.abc import Callable
 from math import ceil
 from typing import Final
 
-from topodns.dns.message import RRType
-from topodns.resolve.reply_layout import record_places
-from topodns.resolve.rotation import Rotation
+from topodns.dns.rrtype import RRType
+from topodns.dnsserver.packet_cache.rotation import Rotation, record_places
 
-_OPT: Final = int(RRType.OPT)  # whose TTL is none (RFC 6891 section 6.1.3)
-_PLACE: Final = 144  # octets that Python takes for one place's tuple and numbers
-_OBJECTS: Final = 460  # and for an Ageing, its list, the entry, and two strings of octets: see bench/cache_memory.py
+_OPT: Final = int(RRType.OPT)  # its TTL field is no TTL (RFC 6891 section 6.1.3)
+_PLACE: Final = 144  # octets of memory for one place's tuple and numbers
+_OBJECTS: Final = 472  # and for an Ageing, its list, the entry, and two bytes objects: see bench/cache_memory.py
 
 _ttl = struct.Struct("!I")
 
 
 class Ageing:
-    """Gives a reply, after its id, as it is now; None from `valid_until` on, or once a TTL would be 0.
+    """Gives a reply, without its id, with its current TTLs; None from `valid_until` on, or once a TTL would be 0.
 
-    TTLs go down by one where a whole number of seconds is left until `valid_until`, so that should be so where they
-    were made. `clock` gives monotonic seconds, of the same clock. The octets are made anew once a second at most.
-    `filed`: the answer is listed under facts as well.
+    TTLs decrease by one whenever the seconds left until `valid_until` are a whole number, which should hold at their
+    creation, too. `clock`: monotonic seconds, the clock of `valid_until`. The octets are rebuilt once a second at most.
+    `filed`: the entry is also indexed by its dependencies.
     """
 
     __slots__ = ("_clock", "_first_left", "_left", "_reply", "_rotation", "_tail", "_ttls", "_valid_until", "filed")
@@ -35,11 +34,11 @@ class Ageing:
         self._rotation = rotation
         self.filed = filed
         self._first_left = ceil(valid_until - clock())
-        self._left = max(1, self._first_left)  # what is offered too late is outlived from the start
+        self._left = max(1, self._first_left)  # a reply offered too late is expired from the start
 
     @property
     def octets(self) -> int:
-        """About as much memory as it takes."""
+        """Approximate memory use."""
         rotated = self._rotation.octets if self._rotation is not None else 0
         return 2 * len(self._reply) + len(self._ttls) * _PLACE + rotated + _OBJECTS
 
@@ -50,7 +49,7 @@ class Ageing:
         return self._tail if self._rotation is None else self._rotation()
 
     def _count_down(self, left: int) -> bool:
-        """Whether there is anything left."""
+        """Set the TTLs for `left` seconds before the expiry; False if the reply has expired."""
         elapsed = self._first_left - left
         if left <= 0 or any(ttl <= elapsed for _, ttl in self._ttls):
             return False

@@ -1,10 +1,14 @@
-"""Where the records of a reply of our own stand, for what changes ready-made replies in place."""
+"""Packet cache entries with several addresses: their order rotates with each query."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from random import Random
 from typing import Final, NamedTuple
 
-from topodns.dns.wire import HEADER_SIZE
+from topodns.dns.message import RRset
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import HEADER_SIZE
 
 _QUESTION_TAIL: Final = 4
 _POINTER: Final = 0xC0
@@ -14,7 +18,7 @@ _record_head = struct.Struct("!HHIH")
 
 
 class Place(NamedTuple):
-    """One record: its type and TTL, and where that TTL, its RDATA and its end stand."""
+    """One record: its type and TTL, and the offsets of its TTL, its RDATA and its end."""
 
     rtype: int
     ttl: int
@@ -24,19 +28,133 @@ class Place(NamedTuple):
 
 
 def record_places(reply: bytes) -> Iterator[Place]:
-    """The records of all sections, in order. `reply` is a whole message of ours, with one question."""
-    at = _end_of_name(reply, HEADER_SIZE) + _QUESTION_TAIL
+    """The records of all sections, in order. `reply`: a whole message written by topodns, with one question."""
+    at = end_of_name(reply, HEADER_SIZE) + _QUESTION_TAIL
     for _ in range(sum(_counts.unpack_from(reply, 6))):
-        at = _end_of_name(reply, at)
+        at = end_of_name(reply, at)
         rtype, _, ttl, rdlength = _record_head.unpack_from(reply, at)
         rdata_at = at + _record_head.size
         yield Place(rtype, ttl, at + 4, rdata_at, rdata_at + rdlength)
         at = rdata_at + rdlength
 
 
-def _end_of_name(message: bytes, at: int) -> int:
+def end_of_name(message: bytes, at: int) -> int:
+    """The offset after the name at `at`, compressed or not."""
     while (octet := message[at]) != 0:
         if octet >= _POINTER:
             return at + 2
         at += 1 + octet
     return at + 1
+
+
+_OBJECT: Final = 48  # octets of memory for a bytes object beside its content
+_OWNER_POINTER: Final = 8
+_SHUFFLED: Final = 256  # addresses in a part, unless a reply holds more: as many as are shuffled in 0.1 ms
+_ADDRESS_TYPES: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+
+
+class Rotation:
+    """Gives an answer with its addresses in rotated order: round robin, with a new shuffle after each turn.
+
+    The shuffle keeps the neighbour of a dead endpoint from inheriting all of its clients. In `reply`, `fitting` of the
+    RDATAs begin at offset `first`, with the same `gap` octets (the rest of a record) between each two.
+
+    With thousands of addresses, a turn takes one part of them and the next turn the following part, so that neither
+    the time of a shuffle nor its memory grows with their number.
+    """
+
+    __slots__ = (
+        "_between",
+        "_doubled",
+        "_fitting",
+        "_foot",
+        "_gap",
+        "_head",
+        "_next",
+        "_part",
+        "_part_size",
+        "_rdatas",
+        "_rng",
+        "_shared",
+        "_span",
+        "_turn",
+        "_width",
+    )
+
+    def __init__(
+        self,
+        reply: bytes,
+        first: int,
+        gap: int,
+        rdatas: Sequence[bytes],
+        fitting: int,
+        rng: Random,
+        shared: bool = False,
+    ) -> None:
+        """`shared`: another object also keeps the RDATAs, for at least as long."""
+        self._rdatas, self._rng = tuple(rdatas), rng
+        self._shared = shared
+        self._gap, self._width = gap, gap + len(rdatas[0])
+        self._fitting = fitting * self._width
+        self._span = first, first + self._fitting - gap
+        self._part_size = min(len(rdatas), max(_SHUFFLED, 2 * fitting))
+        self._next = 0  # index of the first RDATA of the next part
+        self._part: list[bytes] = []
+        self._turn = self._part_size  # the first hit takes the first part: most replies are never asked for again
+        self.dress(reply)
+
+    @property
+    def octets(self) -> int:
+        """Approximate memory use: each record of a part twice, and the RDATAs as objects."""
+        own = _OWNER_POINTER if self._shared else _OBJECT + self._width
+        return len(self._head) + len(self._foot) + self._part_size * 2 * self._width + len(self._rdatas) * own
+
+    def dress(self, reply: bytes) -> None:
+        """Take all but the addresses from `reply`, which has them at the offsets of the first one. The turn goes on."""
+        first, end = self._span
+        self._head, self._foot = reply[2:first], reply[end:]
+        after = first + self._width - self._gap
+        self._between = reply[after : after + self._gap]
+        self._line_up()
+
+    def __call__(self) -> bytes:
+        """The reply without its id, with the next order."""
+        if self._turn == self._part_size:
+            self._take_part()
+            self._line_up()
+            self._turn = 0
+        at = self._turn * self._width
+        self._turn += 1
+        return self._head + self._doubled[at + self._gap : at + self._fitting] + self._foot
+
+    def _take_part(self) -> None:
+        start, end, number = self._next, self._next + self._part_size, len(self._rdatas)
+        self._part = [*self._rdatas[start:end], *self._rdatas[: max(0, end - number)]]
+        self._next = end % number
+        self._rng.shuffle(self._part)
+
+    def _line_up(self) -> None:
+        self._doubled = self._between.join((b"", *self._part)) * 2
+
+
+def order_matters(answer: Sequence[RRset]) -> bool:
+    return any(len(rrset.rdatas) > 1 and rrset.rtype in _ADDRESS_TYPES for rrset in answer)
+
+
+def rotation_of(answer: Sequence[RRset], reply: bytes, rng: Random, shared: bool = False) -> Rotation | None:
+    """The Rotation of the addresses in `reply`, which was written from `answer`; CNAMEs may precede them.
+
+    None if there are several RRsets of addresses, or no address fits in the reply. `shared`: see `Rotation`.
+    """
+    sets = [(at, rrset) for at, rrset in enumerate(answer) if rrset.rtype in _ADDRESS_TYPES]
+    if len(sets) != 1:
+        return None
+    at, rrset = sets[0]
+    before = sum(len(earlier.rdatas) for earlier in answer[:at])
+    fitting = min(int.from_bytes(reply[6:8], "big") - before, len(rrset.rdatas))
+    if fitting < 1:
+        return None
+    first, *second = islice(record_places(reply), before, before + min(fitting, 2))
+    # From the second record on, all owners are pointers of two octets; the first one may have another form.
+    gap = second[0].rdata_at - first.end if second else 0
+    return Rotation(reply, first.rdata_at, gap, rrset.rdatas, fitting, rng, shared)

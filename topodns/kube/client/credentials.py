@@ -1,20 +1,28 @@
-"""What a request to an API server needs to know: where to, and who asks. Files, no network."""
+"""Address and credentials for requests to an API server. Reads files; no network."""
 
+import asyncio
+import logging
 import math
 import os
 import ssl
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from topodns.edge.kube_api.contract import ApiError
+from topodns.files.regular import held_regular, read_regular
+from topodns.kube.errors import ApiError
 
-MAX_FILE: Final = 1 << 20  # octets of a token or a certificate
+log = logging.getLogger(__name__)
+
+
+MAX_FILE: Final = 1 << 20  # octets of a token file
 
 
 class FileState(NamedTuple):
-    """Which contents a path had: another file, or the same written again, differs."""
+    """The identity of a file's contents: differs after the file is replaced or rewritten."""
 
     path: str
     inode: int
@@ -24,22 +32,22 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The way to an API server, as it was read. Two are equal when nothing has been rotated in between."""
+    """Address and credentials of an API server as last read. Two are equal if nothing was rotated in between."""
 
-    server: str  # URL without a slash at its end
-    authorization: str = ""  # value of the header; "" for none
-    ca: str = ""  # file; "" is what the system trusts
+    server: str  # URL without a trailing slash
+    authorization: str = ""  # value of the Authorization header; "" for none
+    ca: str = ""  # file; "" for the system's trust store
     certificate: str = ""  # file; "" for none
-    key: str = ""  # file; "" where the certificate's file has it
-    verified: bool = True  # whether the server's certificate is
-    server_name: str = ""  # in that certificate, where it is not the URL's host
+    key: str = ""  # file; "" where the certificate's file contains it
+    verified: bool = True  # whether the server's certificate is verified
+    server_name: str = ""  # expected in that certificate, if not the URL's host
     proxy: str = ""  # URL
     expires: float = math.inf  # seconds since the epoch
-    files: tuple[FileState, ...] = ()  # that it was read from
+    files: tuple[FileState, ...] = ()  # the files that it was read from
 
 
 def file_states(paths: Iterable[str]) -> tuple[FileState, ...]:
-    """What these files are now; "" is skipped, and so is what cannot be seen."""
+    """The present states of these files, without "" and without files that `stat` fails for."""
     states = []
     for path in filter(None, paths):
         try:
@@ -51,10 +59,9 @@ def file_states(paths: Iterable[str]) -> tuple[FileState, ...]:
 
 
 def read_word(path: str, what: str) -> str:
-    """The contents of a small text file without white space around them. Raises ApiError."""
+    """The contents of a small text file, stripped; `what` names the file in errors. Raises ApiError, also if empty."""
     try:
-        with open(path, encoding="utf-8") as file:
-            word = file.read(MAX_FILE).strip()
+        word = read_regular(path, MAX_FILE).decode("utf-8").strip()
     except (OSError, UnicodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
         raise ApiError(0, f"cannot read the {what} {path}: {reason}") from None
@@ -64,30 +71,42 @@ def read_word(path: str, what: str) -> str:
 
 
 def checked(access: Access) -> Access:
-    """The same, if requests can be made with it. Raises ApiError."""
+    """Validate: returns `access` if requests can be made with it. Raises ApiError."""
     if not _is_url(access.server):
         raise ApiError(0, f"the API server is {access.server!r}, expected a URL such as https://10.96.0.1:443")
+    if access.authorization and is_plain(access.server):
+        raise ApiError(0, f"the API server is {access.server}, expected https:// where there are credentials to send")
     if not _is_host(access.server_name):
         raise ApiError(0, f"the TLS server name is {access.server_name!r}, which is no host name")
     if access.proxy and not _is_url(access.proxy, user=True):
-        raise ApiError(0, "the proxy is no http:// or https:// URL")  # which may hold a password
+        raise ApiError(0, "the proxy is no http:// or https:// URL")  # the URL is not shown: it may have a password
     if not (access.authorization.isascii() and access.authorization.isprintable()):
         raise ApiError(0, "the bearer token has characters that no HTTP header can carry")
     return access
 
 
-def tls_context(access: Access) -> ssl.SSLContext:
-    """A new context, from what the files have now; for http:// an empty one. Raises ApiError.
+def is_plain(server: str) -> bool:
+    """Whether this URL is http://, so that requests to it are not encrypted."""
+    return server.lower().startswith("http://")
 
-    As strict as Go, which CoreDNS and kubectl are: any certificate of the CA file may end a chain, and a CA
-    certificate that lacks extensions which RFC 5280 asks for (Python refuses it from 3.13 on) is good.
+
+def tls_context(access: Access) -> ssl.SSLContext:
+    """A new TLS context from the present files; for http:// an empty one. Raises ApiError.
+
+    As strict as Go, so as CoreDNS and kubectl: any certificate of the CA file is a trust anchor, and a CA certificate
+    without extensions that RFC 5280 requires is accepted (Python rejects it from 3.13 on).
     """
-    if access.server.startswith("http://"):
+    if is_plain(access.server):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        context = ssl.create_default_context(cafile=access.ca or None)
-        if access.certificate:
-            context.load_cert_chain(access.certificate, access.key or None, password="")  # never asks a terminal
+        with ExitStack() as held:
+            ca, certificate, key = (
+                held.enter_context(held_regular(path)) if path else None
+                for path in (access.ca, access.certificate, access.key)
+            )
+            context = ssl.create_default_context(cafile=ca)
+            if certificate:
+                context.load_cert_chain(certificate, key, password="")  # so that OpenSSL never prompts
     except OSError as problem:  # ssl.SSLError is one
         raise ApiError(0, f"cannot use the certificates in {_tls_files(access)}: {problem.strerror}") from None
     context.set_alpn_protocols(["http/1.1"])
@@ -101,7 +120,7 @@ def tls_context(access: Access) -> ssl.SSLContext:
 def _is_url(text: str, user: bool = False) -> bool:
     try:
         url = urlsplit(text)
-        url.port  # noqa: B018 - raises where it is no port
+        url.port  # noqa: B018 - raises for an invalid port
     except ValueError:
         return False
     if url.scheme not in ("http", "https") or not _is_host(url.hostname or ".") or url.query or url.fragment:
@@ -110,7 +129,7 @@ def _is_url(text: str, user: bool = False) -> bool:
 
 
 def _is_host(name: str) -> bool:
-    """Whether the resolver and TLS can be asked for it: they refuse empty and long labels (RFC 5890) as no OSError."""
+    """Whether the resolver and TLS accept it: for empty and long labels (RFC 5890) they raise no OSError."""
     try:
         name.encode("idna")
     except UnicodeError:
@@ -120,3 +139,87 @@ def _is_host(name: str) -> bool:
 
 def _tls_files(access: Access) -> str:
     return ", ".join(filter(None, (access.ca, access.certificate, access.key)))
+
+
+DIRECTORY: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+_HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccount:
+    """The service account of a Pod: mounted files and environment variables."""
+
+    directory: str = DIRECTORY
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def access(self) -> Access:
+        """Read again: the kubelet rotates the token long before it expires. Raises ApiError."""
+        token, ca = (os.path.join(self.directory, name) for name in ("token", "ca.crt"))
+        server, files = self._server(), file_states((token, ca))
+        return Access(server, f"Bearer {read_word(token, 'service account token')}", ca, files=files)
+
+    @property
+    def namespace(self) -> str:
+        """The Pod's namespace; "" outside of a Pod."""
+        try:
+            return read_word(os.path.join(self.directory, "namespace"), "namespace")
+        except ApiError:
+            return ""
+
+    def _server(self) -> str:
+        host, port = self.environment.get(_HOST, ""), self.environment.get(_PORT, "")
+        if not host or not port:
+            raise ApiError(0, f"not in a Pod ({_HOST} and {_PORT} are not set): 'kubeconfig' or 'endpoint' is needed")
+        return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+OURS: Final = ServiceAccount()
+
+Source = Callable[[bool], Awaitable[Access]]
+"""Reads the access again; the argument is True if the server refused the last one (401). Raises ApiError."""
+
+
+class Login:
+    """Caches the access to one API server, and renews it when it is old, expired or refused."""
+
+    def __init__(self, source: Source, max_age: float) -> None:
+        self._source = source
+        self._max_age = max_age  # seconds
+        self._access: Access | None = None
+        self._read_at = 0.0
+        self._one_at_a_time = asyncio.Lock()  # single-flight: an exec plugin is slow, and every reflector asks
+
+    async def access(self) -> Access:
+        """The access for the next request. Raises ApiError where none could be read yet."""
+        if (access := self._current()) is not None:
+            return access
+        async with self._one_at_a_time:
+            return self._current() or await self._read(refused=False)
+
+    async def renew(self, refused: Access) -> Access:
+        """The access for a retry after a 401 for `refused`; an equal one where there is no other."""
+        async with self._one_at_a_time:
+            if self._access is refused:
+                return await self._read(refused=True)
+            return self._access or refused
+
+    def _current(self) -> Access | None:
+        access = self._access
+        if access is None or time.monotonic() - self._read_at >= self._max_age or time.time() >= access.expires:
+            return None
+        return access
+
+    async def _read(self, refused: bool) -> Access:
+        """Read the access; on failure keep the present one, which may stay valid for a while."""
+        try:
+            access = checked(await self._source(refused))
+        except ApiError as problem:
+            if self._access is None:
+                raise
+            log.warning("the credentials for the API server stay as they are: %s", problem)
+            return self._access
+        self._read_at = time.monotonic()
+        if self._access is None or access != self._access:  # else keep it: TLS and `renew` compare identity
+            self._access = access
+        return self._access

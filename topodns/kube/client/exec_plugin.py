@@ -1,7 +1,7 @@
-"""Runs the program that a kubeconfig names for credentials (client.authentication.k8s.io, `exec`).
+"""Runs the credential plugin of a kubeconfig (client.authentication.k8s.io, `exec`).
 
-Of our own, since the kubernetes package's runner has no deadline, leaves a hanging program behind, and its caller turns
-every failure into a request without credentials.
+Replaces the runner of the kubernetes package, which has no deadline, leaves a hanging program running, and whose caller
+turns every failure into a request without credentials.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from topodns.edge.foreign_text import one_line
-from topodns.edge.kube_api.contract import ApiError
+from topodns.kube.errors import ApiError
+from topodns.logs import one_line
 
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
 class Credential(NamedTuple):
-    """What a plugin printed. The token, or the certificate and its key, or all three are there."""
+    """A decoded ExecCredential: a token, or a certificate with its key, or all three; "" for a missing one."""
 
     token: str
     certificate: str  # PEM
@@ -30,7 +30,7 @@ class Credential(NamedTuple):
 
 
 def check_plugin(spec: Mapping[str, object]) -> tuple[str, str]:
-    """The command and the apiVersion of an `exec` entry. Raises ApiError where it cannot be run here."""
+    """The command and the apiVersion of an `exec` entry. Raises ApiError where it is invalid or not supported."""
     command, version = spec.get("command"), spec.get("apiVersion")
     if not isinstance(command, str) or not command or version not in _VERSIONS:
         raise ApiError(0, f"exec: command {command!r} with apiVersion {version!r}, expected one of {_VERSIONS}")
@@ -40,12 +40,15 @@ def check_plugin(spec: Mapping[str, object]) -> tuple[str, str]:
 
 
 async def run_plugin(spec: Mapping[str, object], directory: str, deadline: float) -> Credential:
-    """The credential from the plugin of an `exec` entry in a kubeconfig of this directory. Raises ApiError."""
+    """Run the plugin of an `exec` entry, at most `deadline` seconds. Raises ApiError.
+
+    `directory` is the kubeconfig's, which a relative command path is resolved against.
+    """
     command, version = check_plugin(spec)
     info = {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
     environment = {**os.environ, **_variables(spec), "KUBERNETES_EXEC_INFO": json.dumps(info)}
     arguments = [str(argument) for argument in _list(spec, "args")]
-    program = os.path.join(directory, command) if "/" in command else command  # as kubectl
+    program = os.path.join(directory, command) if "/" in command else command  # as kubectl does
     try:
         printed = await _output([program, *arguments], environment, deadline)
     except OSError as problem:
@@ -67,7 +70,7 @@ def _variables(spec: Mapping[str, object]) -> dict[str, str]:
 
 
 async def _output(command: list[str], environment: Mapping[str, str], deadline: float) -> bytes:
-    """What the program prints. Raises OSError where it cannot be started, ApiError where it fails or takes too long."""
+    """The stdout of a program. Raises OSError if it cannot be started, ApiError if it fails or exceeds the deadline."""
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *command, stdin=null, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
@@ -80,7 +83,7 @@ async def _output(command: list[str], environment: Mapping[str, str], deadline: 
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # its children too: they hold the pipes
+                os.killpg(process.pid, signal.SIGKILL)  # the group: children hold the pipes open
             await process.wait()
     if process.returncode != 0:
         why = one_line(complaint.decode("utf-8", "replace"))

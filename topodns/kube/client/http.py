@@ -1,12 +1,13 @@
-"""Requests to one API server over HTTP/1.1. The one door of aiohttp.
+"""HTTP/1.1 client of one API server. Only this module imports aiohttp.
 
-Connections are pooled by aiohttp, whose key for a pool includes the TLS context: with a new one, which is made after
-every failure and every rotation of credentials, no old connection is used again.
+aiohttp pools connections by a key that includes the TLS context. A new context after every failure and every rotation
+of credentials therefore keeps old connections from being reused.
 """
 
 import asyncio
 import os
 import platform
+import socket
 import ssl
 import sys
 import time
@@ -18,16 +19,38 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from topodns import __version__
-from topodns.edge.foreign_text import one_line
-from topodns.edge.kube_api.access import Access, tls_context
-from topodns.edge.kube_api.contract import ApiError, Deadlines
-from topodns.edge.kube_api.login import Login
-from topodns.edge.kube_api.refusals import MAX_BODY, refusal
-from topodns.edge.kube_api.sockets import open_socket
-from topodns.edge.kube_api.tally import NO_RESPONSE, RequestTally
+from topodns.kube.client.contract import RequestDeadlines
+from topodns.kube.client.counters import NO_RESPONSE, RequestTally
+from topodns.kube.client.credentials import Access, Login, tls_context
+from topodns.kube.client.refusals import MAX_BODY, refusal
+from topodns.kube.errors import ApiError
+from topodns.logs import one_line
 
-MAX_SENT_BACK: Final = 4 << 20  # octets of the response to `send`; etcd keeps no object above 1.5 MiB
-LOOK_EVERY: Final = 1.0  # seconds between two looks at the connection of a body that is being read
+_IDLE, _EVERY, _PROBES = 15, 5, 3  # TCP keepalive: seconds, seconds, count; a dead peer is noticed within 30 s
+_UNACKNOWLEDGED: Final = 30_000  # milliseconds that sent data may remain unacknowledged
+
+AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
+
+
+def open_socket(address: AddressInfo) -> socket.socket:
+    """A TCP socket with keepalive and user timeout, for an address in the form of getaddrinfo.
+
+    A watch may be silent for minutes, so only the kernel can distinguish a quiet server from one that has lost power or
+    whose packets are dropped. Without these options Linux needs two hours, or 15 minutes with unacknowledged data
+    (kubernetes/kubernetes#95981).
+    """
+    family, kind, protocol, *_ = address
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _IDLE)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _EVERY)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED)
+    return sock
+
+
+MAX_SENT_BACK: Final = 4 << 20  # octets of the response to `send`; etcd stores objects up to 1.5 MiB
+LOOK_EVERY: Final = 1.0  # seconds between checks for a closed connection while a body is read
 
 _USER_AGENT: Final = f"topodns/{__version__} ({sys.platform}/{os.uname().machine}; Python {platform.python_version()})"
 _HEADERS: Final = {
@@ -45,21 +68,21 @@ class _Request(NamedTuple):
     content_type: str = ""
 
 
-class Connection:
-    """One API server, as `KubeApi` describes it."""
+class ApiConnection:
+    """The client of one API server; implements `KubeApi`."""
 
-    def __init__(self, login: Login, deadlines: Deadlines, tally: RequestTally) -> None:
+    def __init__(self, login: Login, deadlines: RequestDeadlines, tally: RequestTally) -> None:
         self._login = login
         self._deadlines = deadlines
         self._tally = tally
         self._tls: tuple[Access, ssl.SSLContext] | None = None
-        # No cookies, no redirects, no proxies out of the environment: a token goes where the configuration says.
+        # No cookies, redirects or proxies from the environment: a token is sent only to the configured server.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=open_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
             headers=_HEADERS,
-            auto_decompress=False,  # what comes compressed all the same is refused: it may be a bomb
+            auto_decompress=False,  # a compressed body is rejected: it may be a bomb
         )
 
     @asynccontextmanager
@@ -85,7 +108,7 @@ class Connection:
 
     @contextmanager
     def translated(self, server: str) -> Iterator[None]:
-        """Turns every failure of the connection into an ApiError."""
+        """Turn every connection failure in the context into an ApiError, and force a new connection afterwards."""
         try:
             yield
         except (aiohttp.ClientError, OSError) as problem:
@@ -93,7 +116,7 @@ class Connection:
             raise ApiError(0, f"{server}: {self._reason(problem)}") from problem
 
     async def _accepted(self, request: _Request) -> aiohttp.ClientResponse:
-        """The 2xx response; credentials that were refused are read again, and others tried once. Raises ApiError."""
+        """The 2xx response. After a 401, read the credentials again and retry once with new ones. Raises ApiError."""
         access = await self._login.access()
         response = await self._counted(access, request)
         if response.status == 401:
@@ -119,7 +142,7 @@ class Connection:
             self._tally.count(request.method, urlsplit(access.server).netloc, code, time.monotonic() - began)
 
     async def _ask(self, access: Access, request: _Request) -> aiohttp.ClientResponse:
-        """The response as far as its head."""
+        """Send one request; returns the response with its body unread. Raises ApiError."""
         headers = {"Authorization": access.authorization} if access.authorization else {}
         if request.content_type:
             headers["Content-Type"] = request.content_type
@@ -144,7 +167,7 @@ class Connection:
         return self._tls[1]
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> ApiError:
-        """The error that a response stands for, whose body is read as far as it comes in time."""
+        """The ApiError of a response, with as much of its body as arrives before a deadline."""
         try:
             async with asyncio.timeout(self._deadlines.connect):
                 body = await _read(response, MAX_BODY)
@@ -155,11 +178,11 @@ class Connection:
         if _coding(response):
             body = b""
         if response.status >= 500:
-            self._tls = None  # behind the same address there may be another server, and that one may be well
+            self._tls = None  # force a new connection: a load balancer may choose a healthy server
         return refusal(response.status, response.headers.get("Retry-After", ""), body, time.time())
 
     def _reason(self, problem: Exception) -> str:
-        """Why there is no response, or no more of it."""
+        """The reason for a missing or incomplete response, in words."""
         match problem:
             case aiohttp.ConnectionTimeoutError():
                 return f"no connection within {self._deadlines.connect:g} s"
@@ -179,21 +202,21 @@ class Connection:
                 return "the connection was closed before a response came"
             case aiohttp.ClientPayloadError():
                 return "the response was cut off"
-        # What is not HTTP has a status of aiohttp's making, which nobody would find in a log of the server.
+        # For a response that is not HTTP, aiohttp invents a status, which is in no log of the server.
         text = f"not HTTP: {problem.message}" if isinstance(problem, aiohttp.ClientResponseError) else str(problem)
         return one_line(text) or type(problem).__name__
 
 
 class _Body:
-    """The pieces of a response's body as they come. No generator, which would outlive a caller that leaves it.
+    """Iterates over the pieces of a response's body. Not a generator, which would outlive a caller that leaves it.
 
-    On framing that is wrong (RFC 9112 section 7.1) aiohttp closes the connection and tells the next request on it, but
-    not whoever waits for more of this body: so the connection is looked at. Over TLS its close alone may take 30 s.
+    After invalid framing (RFC 9112 section 7.1) aiohttp closes the connection and reports it to the next request, but
+    not to a pending read of this body: so the connection is polled. Over TLS the close alone may take 30 s.
     """
 
     __slots__ = ("_connection", "_look", "_response")
 
-    def __init__(self, connection: Connection, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, connection: ApiConnection, response: aiohttp.ClientResponse) -> None:
         self._connection = connection
         self._response = response
 
@@ -203,7 +226,7 @@ class _Body:
 
     def __exit__(self, *_: object) -> None:
         self._look.cancel()
-        self._response.close()  # of a body that was read to its end, the connection is back in the pool already
+        self._response.close()  # no effect after a complete body: its connection is in the pool already
 
     def __aiter__(self) -> "_Body":
         return self
@@ -235,7 +258,7 @@ def _origin(response: aiohttp.ClientResponse) -> str:
 
 
 def _coding(response: aiohttp.ClientResponse) -> str:
-    """Of the body, although we accept none; "" for none."""
+    """The Content-Encoding of the body, "" for none or identity; the request accepts no other."""
     coding: str = response.headers.get("Content-Encoding", "").strip()
     return "" if coding.lower() == "identity" else coding
 

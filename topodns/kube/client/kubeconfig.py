@@ -1,7 +1,7 @@
-"""Who we are outside of a Pod: a kubeconfig, whose entries the kubernetes package puts together. Its one door.
+"""Access from a kubeconfig, assembled by the kubernetes package, which only this module imports.
 
-The package is given a dictionary in which what needs more care is done already: the `exec` plugin has run, and the
-token's file has been read.
+The package gets a dictionary in which the parts that need more care are resolved: the `exec` plugin has run, and the
+token file has been read.
 """
 
 import base64
@@ -15,20 +15,23 @@ from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigLoader
 
-from topodns.edge.documents import BadManifest, parse_documents
-from topodns.edge.kube_api.access import Access, file_states, read_word
-from topodns.edge.kube_api.contract import ApiError
-from topodns.edge.kube_api.exec_plugin import check_plugin, run_plugin
+from topodns.files.regular import read_regular
+from topodns.kube.client.credentials import Access, file_states, is_plain, read_word
+from topodns.kube.client.exec_plugin import check_plugin, run_plugin
+from topodns.kube.errors import ApiError
+from topodns.kube.manifests.documents import MAX_BYTES, parse_documents
+from topodns.kube.manifests.value import BadManifest
 
-# Ignoring them would be acting as somebody else. The package speaks OpenID Connect to issuers it does not verify.
+# Ignoring impersonation would use another identity. The package uses OpenID Connect without verifying the issuer.
 _REFUSED: Final = ("as", "as-uid", "as-groups", "as-user-extra", "auth-provider")
+_SENT: Final = ("exec", "tokenFile", "token", "username", "password")  # entries that give credentials to send
 _FILES: Final = ("client-certificate", "client-key", "tokenFile")
 
 Entry = dict[str, Any]
 
 
 class Kubeconfig:
-    """One file and the context to use; "" is the current one."""
+    """One kubeconfig and the context to use; "" for its current-context."""
 
     def __init__(self, file: str, context: str, plugin_deadline: float) -> None:
         self._file = os.path.abspath(file)
@@ -37,14 +40,14 @@ class Kubeconfig:
         self._access: Access | None = None
 
     async def load(self, refused: bool) -> Access:
-        """The access; the last one again while it is good and no file it came from has changed. Raises ApiError."""
+        """The access, cached until it expires, is `refused` or one of its files changes. Raises ApiError."""
         access = self._access
         if refused or access is None or time.time() >= access.expires or _changed(access):
             self._access = access = await self._read()
         return access
 
     async def check(self) -> Access:
-        """What `load` gives, but for what an `exec` plugin says: none is run. Raises ApiError."""
+        """The access without credentials of an `exec` plugin, which is not run. Raises ApiError."""
         return await self._read(run_plugins=False)
 
     async def _read(self, run_plugins: bool = True) -> Access:
@@ -59,13 +62,14 @@ class Kubeconfig:
             ValueError,
             KeyError,
             AttributeError,
-        ) as problem:  # of the package, for what is no kubeconfig
+        ) as problem:  # from the package, for an invalid kubeconfig
             raise ApiError(0, f"{self._file}: no kubeconfig: {problem!r}") from None
 
     async def _assembled(self, config: Entry, run_plugins: bool) -> Access:
         context = _entry(config, "contexts", self._context or config.get("current-context") or "")["context"]
         cluster = _filled(_entry(config, "clusters", context["cluster"])["cluster"])
         user = _filled(_entry(config, "users", context["user"])["user"] if context.get("user") else {})
+        _refuse_in_the_clear(str(cluster.get("server", "")), user)
         directory = os.path.dirname(self._file)
         paths = [cluster.get("certificate-authority"), *(user.get(name) for name in _FILES)]
         files = file_states([self._file, *(os.path.join(directory, path) for path in paths if path)])
@@ -86,11 +90,11 @@ class Kubeconfig:
         )
 
     async def _logged_in(self, user: Entry, directory: str, run_plugins: bool) -> tuple[Entry, float]:
-        """The user with every credential in place, and until when they hold (seconds since the epoch)."""
+        """The user entry with its credentials resolved, and their expiry in seconds since the epoch."""
         for name in _REFUSED:
             if name in user:
                 raise ApiError(0, f"the user has {name!r}, which is not supported")
-        if token_file := user.get("tokenFile"):  # comes before `token`, as in client-go
+        if token_file := user.get("tokenFile"):  # takes precedence over `token`, as in client-go
             return {**user, "token": read_word(os.path.join(directory, token_file), "token")}, math.inf
         if "exec" not in user:
             return user, math.inf
@@ -112,8 +116,7 @@ def _changed(access: Access) -> bool:
 
 def _read_config(path: str) -> Entry:
     """The one object of a kubeconfig. Raises ApiError, OSError."""
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_regular(path, MAX_BYTES + 1)  # `parse_documents` rejects a longer file
     try:
         objects = [document.object for document in parse_documents(data, path) if document is not None]
     except BadManifest as problem:
@@ -131,13 +134,19 @@ def _entry(config: Mapping[str, Any], kind: str, name: str) -> Entry:
     raise ApiError(0, f"no {name!r} among its {kind}" if name else "no current-context")
 
 
+def _refuse_in_the_clear(server: str, user: Entry) -> None:
+    """Reject credentials for http://: they are sent over TLS only. client-go ignores them silently. Raises ApiError."""
+    if is_plain(server) and (names := [name for name in _SENT if name in user]):
+        raise ApiError(0, f"the cluster's server is {server}, expected https:// since the user has {names[0]!r}")
+
+
 def _filled(entry: Entry | None) -> Entry:
-    """The entry without what is empty: the package takes an empty `-data` for data, and then forgets the file."""
+    """The entry without empty values: the package prefers an empty `-data` to the file."""
     return {name: value for name, value in (entry or {}).items() if value not in (None, "")}
 
 
 def _alone(cluster: Entry, user: Entry) -> Entry:
-    """A kubeconfig with nothing to choose."""
+    """A kubeconfig with only this cluster and user."""
     name = "chosen"
     return {
         "current-context": name,

@@ -1,4 +1,4 @@
-"""The response with which an API server refuses, as an ApiError: whose words, and how long it asks us to wait."""
+"""Error responses of an API server to ApiError: the message and the requested pause."""
 
 import json
 import re
@@ -7,11 +7,11 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final
 
-from topodns.edge.kube_api.contract import ApiError
+from topodns.kube.errors import ApiError
 
-MAX_BODY: Final = 64 * 1024  # octets of a refusal that are read at all
+MAX_BODY: Final = 64 * 1024  # octets read of an error response
 
-_MAX_PLAIN: Final = 2000  # octets of a text that is no Status object
+_MAX_PLAIN: Final = 2000  # octets of a message from a body that is not a Status object
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 _MAX_SECONDS: Final = 10**9
 
@@ -19,8 +19,8 @@ _MAX_SECONDS: Final = 10**9
 def refusal(status: int, retry_after: str, body: bytes, now: float) -> ApiError:
     """The error for a response. `retry_after` is its header, "" for none; `now` in seconds since the epoch.
 
-    An API server says why in an object of kind Status; what stands between us and it (a proxy, a load balancer) says it
-    in a text of its own.
+    An API server sends its reason in an object of kind Status; a proxy or load balancer in between sends plain text or
+    HTML.
     """
     content = _status_object(body)
     message = content.get("message") or content.get("reason")
@@ -38,13 +38,13 @@ def _status_object(body: bytes) -> Mapping[str, object]:
 
 def _plain_text(status: int, body: bytes) -> str:
     text = body[:_MAX_PLAIN].decode("utf-8", "replace").strip()
-    if text and not text.startswith("<"):  # nobody wants a page of HTML in a log
+    if text and not text.startswith("<"):  # no HTML page in the log
         return text
     return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "refused without a reason"
 
 
 def _seconds(header: str, now: float, content: Mapping[str, object]) -> float | None:
-    """Of the header (RFC 9110 section 10.2.3), else of the Status, which says the same."""
+    """Seconds to wait, from Retry-After (RFC 9110 section 10.2.3), else from the Status; None if absent."""
     if _SECONDS.fullmatch(header.strip()):
         return float(header.strip())
     if header:

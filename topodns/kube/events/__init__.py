@@ -1,10 +1,5 @@
-"""Warning Events on Services whose topology keys are invalid, or stand where they can do nothing.
+"""Warning Events on Services whose topology keys are invalid, or placed where they have no effect.
 
-What to write when is decided in `plan`, which is pure, and spelled in `objects`; `lease` and `writer` wait for the API
-server. Nobody waits for them.
+`recorder` schedules and writes Events, `bodies` encodes them, `lease` elects the writing replica. No answer to a query
+waits for any of it.
 """
-
-from topodns.edge.service_events.lease import NAMESPACE
-from topodns.edge.service_events.writer import EventWriter
-
-__all__ = ["NAMESPACE", "EventWriter"]

@@ -1,7 +1,7 @@
-"""The API objects that are written, as JSON, and what is read of those that are there. Pure.
+"""JSON of the written API objects (Event, Lease), and decoding of the Lease and Service lists read. Pure.
 
-Events are of the core group and not of events.k8s.io, which is the same store: the latter refuses the time stamps that
-kubectl shows, and is missing before Kubernetes 1.19, where `spec.topologyKeys` comes from.
+Events use the core group, not events.k8s.io, which has the same store: the latter rejects the timestamps that kubectl
+shows, and does not exist before Kubernetes 1.19, while `spec.topologyKeys` does.
 """
 
 import json
@@ -11,9 +11,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from topodns.edge.kube_api.contract import ApiError
-from topodns.edge.service_events.plan import REASONS
-from topodns.resolve.audit import Finding
+from topodns.kube.errors import ApiError
+from topodns.topology.audit import Finding
+
+REASONS: Final = {"invalid": "TopologyPolicyInvalid", "misplaced": "TopologyPolicyMisplaced"}
+"""The reason of an Event by the kind of finding; other kinds cause no Event."""
 
 COMPONENT: Final = "topodns"
 MAX_MESSAGE: Final = 1024  # characters, by API convention
@@ -23,19 +25,19 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A Lease as it is held now. `holder` is "" for nobody; another `version` is another state of it."""
+    """A Lease as read. `holder` is "" where it has none; `version` is its resourceVersion."""
 
     version: str
     holder: str
-    seconds: float  # that it lasts without being renewed
+    seconds: float  # validity without renewal; 0.0 where the Lease has none
     content: Json
 
 
 def event_body(finding: Finding, uid: str, instance: str, now: float) -> bytes:
-    """An Event on the Service with this uid; `now` in seconds since the epoch, `instance` is who writes.
+    """An Event on the Service with this uid; `now` in seconds since the epoch, `instance` names the replica.
 
-    Its name is made of what it says, so that a second one is refused (409) while the first is there, whichever
-    replica has written it. kubectl asks for the Events of an object by the object's uid too.
+    Its name has a hash of its content, so that a duplicate from any replica is rejected (409) while the first exists.
+    The uid is needed because kubectl selects the Events of an object by it.
     """
     reason, (namespace, name) = REASONS[finding.kind], finding.service
     digest = sha256("\0".join((uid, reason, finding.text)).encode()).hexdigest()
@@ -59,7 +61,7 @@ def event_body(finding: Finding, uid: str, instance: str, now: float) -> bytes:
 
 
 def decode_uid(body: bytes) -> str:
-    """The uid of the only object of a list; "" of an empty one. Raises ApiError."""
+    """The uid of the first object of a list, "" for an empty list. Raises ApiError."""
     items = _decoded(body).get("items") or []
     try:
         return str(items[0]["metadata"]["uid"]) if items else ""
@@ -68,7 +70,7 @@ def decode_uid(body: bytes) -> str:
 
 
 def decode_lease(body: bytes) -> LeaseRecord:
-    """Raises ApiError."""
+    """A Lease from its JSON. Raises ApiError."""
     content = _decoded(body)
     metadata, spec = content.get("metadata"), content.get("spec") or {}
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
@@ -83,7 +85,7 @@ def decode_lease(body: bytes) -> LeaseRecord:
 
 
 def lease_body(namespace: str, name: str, holder: str, seconds: int, now: float) -> bytes:
-    """A Lease that there has not been."""
+    """A new Lease, to be created; `now` in seconds since the epoch."""
     return json.dumps(
         {
             "kind": "Lease",
@@ -95,7 +97,7 @@ def lease_body(namespace: str, name: str, holder: str, seconds: int, now: float)
 
 
 def renewed_body(record: LeaseRecord, holder: str, seconds: int, now: float) -> bytes:
-    """The same Lease, held by us from now on; it is refused (409) if somebody else has changed it since."""
+    """The Lease renewed or acquired by `holder`; rejected (409) if it was changed after it was read."""
     spec = {**(record.content.get("spec") or {}), **_held(holder, seconds, now)}
     if record.holder != holder:
         transitions = spec.get("leaseTransitions")

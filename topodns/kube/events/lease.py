@@ -1,21 +1,21 @@
-"""Who of the replicas writes: the holder of a Lease, which is asked for only when there is something to write.
+"""Leader election of the replica that writes Events, by a Lease acquired only when there is an Event to write.
 
-As in client-go's leader election no two clocks are compared: a Lease has run out when we have seen it unchanged for as
-long as its holder said that it would last.
+As in client-go's leader election no two clocks are compared: a Lease has expired when this replica has seen it
+unchanged for its leaseDurationSeconds.
 """
 
 import asyncio
 import time
 from typing import Final
 
-from topodns.edge.kube_api.contract import ApiError, KubeApi
-from topodns.edge.service_events.objects import LeaseRecord, decode_lease, lease_body, renewed_body
-from topodns.edge.service_events.reading import read_body
+from topodns.kube.client.contract import KubeApi, read_body
+from topodns.kube.errors import ApiError
+from topodns.kube.events.bodies import LeaseRecord, decode_lease, lease_body, renewed_body
 
 NAME: Final = "topodns-events"
-NAMESPACE: Final = "kube-system"  # where topodns is in no Pod, whose namespace it would be
-DURATION: Final = 15  # seconds that the Lease lasts without us
-SURE: Final = 4.0  # seconds after asking for which it is ours without asking again; the rest is for what we then begin
+NAMESPACE: Final = "kube-system"  # outside of a Pod; in one, the Pod's namespace is used
+DURATION: Final = 15  # seconds that the Lease is valid without renewal
+SURE: Final = 4.0  # seconds after acquisition without renewal; the rest of DURATION is for requests then begun
 
 _NOT_FOUND, _CONFLICT = 404, 409
 
@@ -29,11 +29,11 @@ class Lease:
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._collection}/{NAME}"
         self._sure_until = 0.0
-        self._version = ""  # of the Lease when it was last seen, and since when it has been that
+        self._version = ""  # resourceVersion last seen; `_seen_at`: when first seen, in loop seconds
         self._seen_at = 0.0
 
     async def hold(self, api: KubeApi) -> float:
-        """0.0 when it is ours; else the seconds after which it may be, if asked for again. Raises ApiError."""
+        """Acquire or renew the Lease: 0.0 when held, else the seconds to wait before a retry. Raises ApiError."""
         began = asyncio.get_running_loop().time()
         if began < self._sure_until:
             return 0.0
@@ -67,7 +67,7 @@ class Lease:
             return None
 
     def _others(self, found: LeaseRecord, now: float) -> float:
-        """The seconds for which it is somebody else's."""
+        """The seconds until another replica's Lease expires; 0.0 where it can be acquired."""
         if found.holder in ("", self._holder):
             return 0.0
         if found.version != self._version:

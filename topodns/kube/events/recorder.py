@@ -1,35 +1,103 @@
-"""Writes the Events that are due, one at a time, while the Lease is ours. No trouble of it is anybody else's."""
+"""Writes due Events one at a time while this replica holds the Lease. Failures affect nothing else."""
 
 import asyncio
 import logging
+import math
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from topodns.edge.kube_api.contract import ApiError, KubeApi
-from topodns.edge.service_events.lease import Lease
-from topodns.edge.service_events.objects import decode_uid, event_body
-from topodns.edge.service_events.plan import DENIED, Plan
-from topodns.edge.service_events.reading import read_body
-from topodns.resolve.audit import Finding
+from topodns.cluster.model import ObjectKey
+from topodns.kube.client.contract import KubeApi, read_body
+from topodns.kube.errors import ApiError
+from topodns.kube.events.bodies import REASONS, decode_uid, event_body
+from topodns.kube.events.lease import Lease
+from topodns.topology.audit import Finding
 
 log = logging.getLogger(__name__)
 
-LIMIT: Final = 8.0  # seconds for what is done under the Lease: with lease.SURE still less than lease.DURATION
-TROUBLED: Final = 60.0  # seconds to wait after a failure that may pass
+
+REPEATED: Final = 3700.0  # seconds: kube-apiserver deletes an Event after an hour (--event-ttl) plus at most a minute
+PER_MINUTE: Final = 10  # attempts for all Services together
+DENIED: Final = 3600.0  # seconds between attempts where RBAC denies them
+
+_MINUTE: Final = 60.0
+
+
+class Due(NamedTuple):
+    """The next Event, and the earliest time to write it, in seconds of the caller's clock."""
+
+    at: float
+    finding: Finding
+
+
+class EventSchedule:
+    """The schedule of Events: one per finding every REPEATED seconds while it lasts, PER_MINUTE in total. No I/O."""
+
+    def __init__(self) -> None:
+        self._wished: tuple[Finding, ...] = ()
+        self._settled: dict[Finding, float] = {}
+        self._denied: dict[str, float] = {}  # time of denial, by namespace
+        self._attempts: deque[float] = deque(maxlen=PER_MINUTE)
+
+    def report(self, findings: Iterable[Finding], now: float) -> None:
+        """Set all present findings; an earlier one that is missing has been fixed."""
+        self._wished = tuple(finding for finding in findings if finding.kind in REASONS)
+        self._settled = {finding: at for finding, at in self._settled.items() if now - at < REPEATED}
+        self._denied = {namespace: at for namespace, at in self._denied.items() if now - at < DENIED}
+
+    def next(self, now: float) -> Due | None:
+        """The next Event, or None without findings.
+
+        Among several due ones, the Service that has waited longest is first, so that one with ever new mistakes does
+        not starve the others.
+        """
+        last: dict[ObjectKey, float] = {}
+        for finding, at in self._settled.items():
+            last[finding.service] = max(at, last.get(finding.service, -math.inf))
+        ranked = (
+            (max(now, self._due(finding)), last.get(finding.service, -math.inf), finding.service, finding.text, finding)
+            for finding in self._wished
+        )
+        first = min(ranked, key=lambda rank: rank[:4], default=None)
+        return Due(max(first[0], self._allowed()), first[-1]) if first is not None else None
+
+    def attempted(self, now: float) -> None:
+        """Count an attempt to write an Event towards PER_MINUTE."""
+        self._attempts.append(now)
+
+    def settled(self, finding: Finding, now: float) -> None:
+        """Record that an Event was written or finally rejected: no retry for REPEATED seconds."""
+        self._settled[finding] = now
+
+    def denied(self, namespace: str, now: float) -> None:
+        """Record that RBAC denies Events in this namespace: no attempt for DENIED seconds."""
+        self._denied[namespace] = now
+
+    def _due(self, finding: Finding) -> float:
+        again = self._settled.get(finding, -math.inf) + REPEATED
+        return max(again, self._denied.get(finding.service.namespace, -math.inf) + DENIED)
+
+    def _allowed(self) -> float:
+        return self._attempts[0] + _MINUTE if len(self._attempts) == PER_MINUTE else -math.inf
+
+
+LIMIT: Final = 8.0  # seconds per step under the Lease; LIMIT + lease.SURE is less than lease.DURATION
+TROUBLED: Final = 60.0  # seconds to wait after a transient failure
 
 _FORBIDDEN, _CONFLICT = 403, 409
-_PASSING: Final = (401, 408, 429)  # of 400 to 499 those that may go otherwise the next time
+_PASSING: Final = (401, 408, 429)  # the transient statuses among 400 to 499
 
 T = TypeVar("T")
 
 
 class EventWriter:
-    """For one API server. `counts` is by outcome: `written`, `present`, `gone` (the Service is), `denied`, `failed`.
+    """Writes Events to one API server.
 
-    `connect` gives a connection of its own, when there is something to write for the first time.
+    `counts` is by outcome: `written`, `present`, `gone` (the Service is), `denied`, `failed`. `connect` is called when
+    the first Event is due; its connection is used for nothing else.
     """
 
     def __init__(
@@ -39,19 +107,19 @@ class EventWriter:
         self._lease = Lease(namespace, holder)
         self._holder = holder
         self._counts = counts
-        self._plan = Plan()
+        self._plan = EventSchedule()
         self._news = asyncio.Event()
         self._api: KubeApi | None = None
         self._paused_until = 0.0
-        self._said: set[int] = set()  # the HTTP statuses that the log has had
+        self._said: set[int] = set()  # the HTTP statuses logged so far
 
     def report(self, findings: Iterable[Finding]) -> None:
-        """All that is wrong in the cluster now."""
+        """Set all present findings in the cluster."""
         self._plan.report(findings, _now())
         self._news.set()
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write due Events until cancelled, then close the connection."""
         try:
             while True:
                 await self._write(await self._due())
@@ -60,7 +128,7 @@ class EventWriter:
                 await self._api.close()
 
     async def _due(self) -> Finding:
-        """Wait for the next."""
+        """Wait for the next Event to be due."""
         while True:
             self._news.clear()
             due = self._plan.next(_now())
@@ -93,7 +161,7 @@ class EventWriter:
         self._counts[outcome] += 1
 
     def _refused(self, finding: Finding, error: ApiError) -> None:
-        """403 is about the namespace (a role binding, or its end), other refusals are about this Event alone."""
+        """Record a failed write: a 403 concerns the namespace (RoleBinding, termination), others this Event alone."""
         if error.status == _FORBIDDEN:
             self._count("denied", error)
             self._plan.denied(finding.service.namespace, _now())
@@ -108,7 +176,7 @@ class EventWriter:
         self._paused_until = _now() + seconds
 
     def _count(self, outcome: str, error: ApiError) -> None:
-        """And say it in the log, once for each status: the findings themselves are there already."""
+        """Count an outcome, and log the error once per status: the findings themselves are logged elsewhere."""
         self._counts[outcome] += 1
         if error.status not in self._said:
             self._said.add(error.status)
@@ -116,9 +184,9 @@ class EventWriter:
 
 
 async def _create(api: KubeApi, finding: Finding, instance: str) -> str:
-    """The outcome. Raises ApiError.
+    """Create the Event; the outcome for `counts`. Raises ApiError.
 
-    The uid comes from a list of one Service rather than from a `get`: listing Services is allowed to us anyway.
+    The uid comes from a list of one Service, not from a `get`: the ClusterRole has `list` on Services anyway.
     """
     namespace = f"/api/v1/namespaces/{finding.service.namespace}"
     selector = {"fieldSelector": f"metadata.name={finding.service.name}"}

@@ -1,12 +1,6 @@
 """Cluster state from an API server: one reflector for each kind that answers need.
 
-Waiting is in `reflector` (for ever), `reader` with `pages` and `watch_run` (a list, a watch), `retry_gate` and `turns`;
-what to believe in `ledger`; how changes reach the state in `intake`. The connection is given.
+`reflector` loops over list and watch; `lister` and `watcher` do one of each; `retry` spaces retries; `rollback_check`
+detects a restored etcd; `time_slices` bounds the work per turn of the loop; `sync_state` has the resourceVersion and
+decides whether a list is plausible; `state_writer` applies changes to the cluster state. The connection is passed in.
 """
-
-from topodns.edge.api_source.programming_latency import BUCKETS, Latencies
-from topodns.edge.api_source.progress import Progress
-from topodns.edge.api_source.resources import Resource, needed_kinds, resources
-from topodns.edge.api_source.source import ApiSource
-
-__all__ = ["BUCKETS", "ApiSource", "Latencies", "Progress", "Resource", "needed_kinds", "resources"]

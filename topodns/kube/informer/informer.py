@@ -1,4 +1,4 @@
-"""One cluster's API server as the source of its state: the reflectors, and how they are doing together."""
+"""Keeps the cluster state in sync with one API server: the reflectors of all kinds, and their joint health."""
 
 import asyncio
 import logging
@@ -6,30 +6,33 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from random import Random
 from typing import Final, Protocol
 
-from topodns.cluster.facts import Fact
 from topodns.cluster.state import ClusterState
-from topodns.edge.api_source.company import Company, ListWatch
-from topodns.edge.api_source.intake import Intake
-from topodns.edge.api_source.programming_latency import Latencies
-from topodns.edge.api_source.progress import Progress
-from topodns.edge.api_source.reflector import Reflector
-from topodns.edge.api_source.resources import Resource
-from topodns.edge.api_source.retry_gate import RetryGate
-from topodns.edge.api_source.turns import Turns
+from topodns.dependency import Fact
+from topodns.kube.informer.reflector import Reflector
+from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.retry import RetryGate
+from topodns.kube.informer.shared import ListWatch, SharedState
+from topodns.kube.informer.state_writer import Intake, Latencies
+from topodns.kube.informer.sync_state import Progress
+from topodns.kube.informer.time_slices import TimeSlices
 
 log = logging.getLogger(__name__)
 
-REMIND_EVERY: Final = 60.0  # seconds between lines in the log while there is trouble
+
+REMIND_EVERY: Final = 60.0  # seconds between log lines while requests fail
 
 
 class Api(ListWatch, Protocol):
-    """A connection that can be closed."""
+    """An API server connection that can be closed."""
 
     async def close(self) -> None: ...
 
 
 class ApiSource:
-    """Keeps `state` as the API server has it. `publish` is told, in the same turn of the loop, what was touched."""
+    """Runs one reflector per resource and keeps `state` equal to the API server's.
+
+    `publish` is called with the changed dependencies in the same turn of the loop as the change.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class ApiSource:
         connect: Callable[[], Awaitable[Api]],
         rng: Random,
     ) -> None:
-        self.progress: tuple[Progress, ...] = ()  # of each kind, once connected
+        self.progress: tuple[Progress, ...] = ()  # one per kind; empty before `connect`
         self._resources = resources
         self._intake = Intake(state, publish)
         self._connect = connect
@@ -48,14 +51,14 @@ class ApiSource:
         self._reflectors: tuple[Reflector, ...] = ()
 
     async def connect(self) -> None:
-        """Find out how the server is reached; nothing is asked of it yet. Raises ApiError."""
+        """Load address and credentials and create the reflectors; sends no request yet. Raises ApiError."""
         self._api = await self._connect()
-        company = Company(self._api, self._intake, RetryGate(), Turns(), self._rng)
+        company = SharedState(self._api, self._intake, RetryGate(), TimeSlices(), self._rng)
         self._reflectors = tuple(Reflector(resource, company) for resource in self._resources)
         self.progress = tuple(reflector.progress for reflector in self._reflectors)
 
     async def run(self) -> None:
-        """Follow the server for ever; the connection ends with it. `connect` comes first."""
+        """Run all reflectors until cancelled, then close the connection. Call `connect` first."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for resource, reflector in zip(self._resources, self._reflectors, strict=True):
@@ -66,25 +69,30 @@ class ApiSource:
             await self.close()
 
     async def close(self) -> None:
-        """End the connection of a source that is connected and does not run; `run` does it by itself."""
+        """Close the connection of a source that is connected but not running; `run` closes it itself."""
         if self._api is not None:
             await self._api.close()
 
     @property
     def age(self) -> float:
-        """Seconds since the server was last heard of the kind that it has been silent about for longest."""
+        """Seconds since the server last sent anything, for the kind where that is longest ago; 0.0 before `connect`."""
         now = asyncio.get_running_loop().time()
         return max((now - progress.heard for progress in self.progress), default=0.0)
 
     @property
     def latencies(self) -> Mapping[str, Latencies]:
-        """How long changes took to get here, by CoreDNS's `service_kind`."""
+        """DNS programming latencies by CoreDNS's label `service_kind`."""
         return self._intake.latencies
 
     def waiting_for(self) -> tuple[str, ...]:
-        """A line for each kind that is not known yet."""
+        """One line per kind that has no complete list yet."""
         unsynced = self._intake.state.unsynced
         return tuple(progress.describe() for progress in self.progress if progress.resource.kind in unsynced)
+
+    def denied(self) -> Iterator[Progress]:
+        """The optional kinds that answers do without: refused (403 or 404) before their first complete list."""
+        held = self._intake.state.denied
+        return (progress for progress in self.progress if progress.resource.kind in held)
 
     async def _remind(self) -> None:
         while True:
@@ -93,7 +101,7 @@ class ApiSource:
                 log.warning("plugin/kubernetes: %s", reminder)
 
     def _reminders(self) -> Iterator[str]:
-        """What trouble means for answers: they come from memory, or a kind is not there for them at all."""
+        """Log lines on the effect of failing requests: answers are stale, or a kind is missing from them."""
         troubled = [progress for progress in self.progress if progress.trouble is not None]
         remembered = [progress for progress in troubled if progress.listed]
         if remembered:

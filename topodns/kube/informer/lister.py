@@ -1,36 +1,103 @@
-"""Reads one kind from an API server: a list in pages, and what makes a list the state."""
+"""Lists one kind from an API server in pages, and replaces the cluster state with a plausible list."""
 
 import asyncio
 import logging
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Final
 
+from topodns.cluster.decode.stream import Page, UnreadableReply, read_listed, read_page
 from topodns.cluster.model import ObjectKey
-from topodns.cluster.watch import Page, UnreadableReply, read_listed, read_page
-from topodns.edge.api_source.backoff import Backoff
-from topodns.edge.api_source.company import Company
-from topodns.edge.api_source.ledger import Ledger
-from topodns.edge.api_source.listing import Listing
-from topodns.edge.api_source.pages import NoPage, Pages
-from topodns.edge.api_source.progress import Progress, Verb
-from topodns.edge.api_source.turns import Turn
-from topodns.edge.kube_api.contract import ApiError
+from topodns.kube.errors import ApiError
+from topodns.kube.informer.pending_list import Listing
+from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.retry import Backoff
+from topodns.kube.informer.shared import ListWatch, SharedState
+from topodns.kube.informer.sync_state import Ledger, Progress, Verb
+from topodns.kube.informer.time_slices import Turn
 
 log = logging.getLogger(__name__)
 
-MAX_PAGES: Final = 4_000  # of one list: 2,000,000 objects of the usual 500 a page, far beyond what Kubernetes is for
+
+PAGE_SIZE: Final = 500  # objects
+PAGE_DEADLINE: Final = 60.0  # seconds for one page
+ONE_OBJECT_DEADLINE: Final = 10.0  # seconds, for a list with limit=1
+# Octets. A page is split into its objects in one step, at about 1 ms per MiB, and 500 objects are 1 to 10 MiB. A page
+# of one object always fits: etcd stores objects up to 1.5 MiB, which is less than 16 MiB in any JSON encoding.
+MAX_PAGE: Final = 16 << 20
+FEWER: Final = 4  # the limit is divided by this where a page is larger than MAX_PAGE
+
+
+class NoPage(ApiError):
+    """The server accepted the request but sent no usable page: too slow, too large or malformed."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(0, problem)
+
+
+class Pages:
+    """The pages of one list of `resource` under the URL path `path`; `limit` is in objects per page."""
+
+    def __init__(self, api: ListWatch, path: str, resource: Resource, limit: int = PAGE_SIZE) -> None:
+        self._api = api
+        self._path = path
+        self._resource = resource
+        self._limit = limit
+        self._deadline = ONE_OBJECT_DEADLINE if limit == 1 else PAGE_DEADLINE
+
+    async def body(self, place: Mapping[str, str]) -> bytes:
+        """One page; `place` has the `continue` token or, for the first page, the resourceVersion parameters.
+
+        A page larger than MAX_PAGE is requested again with fewer objects. Raises ApiError, also where a page of a
+        single object is larger.
+        """
+        while (found := await self._within_deadline(place)) is None:
+            if self._limit == 1:
+                raise NoPage(f"a page of one object is larger than {MAX_PAGE >> 20} MiB")
+            before, self._limit = self._limit, max(1, self._limit // FEWER)
+            log.info(
+                "plugin/kubernetes: list of %s: %d objects are more than %d MiB; asking for %d at a time",
+                self._resource.name,
+                before,
+                MAX_PAGE >> 20,
+                self._limit,
+            )
+        return found
+
+    async def _within_deadline(self, place: Mapping[str, str]) -> bytes | None:
+        """The page, or None where it is larger than MAX_PAGE."""
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await self._read({**self._resource.selectors, "limit": str(self._limit), **place})
+        except TimeoutError:
+            raise NoPage(f"no complete page within {self._deadline:g} s") from None
+
+    async def _read(self, parameters: Mapping[str, str]) -> bytes | None:
+        pieces, size = [], 0
+        async with self._api.stream(self._path, parameters) as body:
+            async for piece in body:
+                size += len(piece)
+                if size > MAX_PAGE:
+                    return None
+                pieces.append(piece)
+        return b"".join(pieces)
+
+
+MAX_PAGES: Final = 4_000  # of one list: 2,000,000 objects at 500 a page, far beyond the limits of Kubernetes
 
 _FORBIDDEN: Final = 403
 
 
 class Doubtful(Exception):
-    """A list is complete and hard to believe; it changed nothing."""
+    """A complete list is implausible (far smaller or older than before); the state was not changed."""
 
 
-class Reader:
-    """One kind. `path` is where the server has it; failures are counted by `backoff` until something succeeds."""
+class Lister:
+    """Lists one kind from the URL path `path`.
 
-    def __init__(self, path: str, progress: Progress, ledger: Ledger, backoff: Backoff, company: Company) -> None:
+    A success resets `backoff`, whose failures the reflector counts.
+    """
+
+    def __init__(self, path: str, progress: Progress, ledger: Ledger, backoff: Backoff, company: SharedState) -> None:
         self.path = path
         self.progress = progress
         self.ledger = ledger
@@ -38,13 +105,13 @@ class Reader:
         self.company = company
 
     async def list(self) -> None:
-        """Take a whole list in, in one go once it is complete. Raises ApiError, Doubtful."""
+        """List and, once all pages are in, replace the state with the list. Raises ApiError, Doubtful."""
         listing, version = await self.gather()
         async with self.company.turns.take() as turn:
             await self.believe(listing, version, turn)
 
     async def gather(self) -> tuple[Listing, str]:
-        """A whole list, read in pages, and its resourceVersion. Raises ApiError."""
+        """A complete list, read in pages, and its resourceVersion. Raises ApiError."""
         listing = self.new_listing()
         pages = Pages(self.company.api, self.path, self.progress.resource)
         page = await self._take_page(await pages.body(self.ledger.floor), listing)
@@ -59,7 +126,7 @@ class Reader:
         return listing, page.version
 
     async def newest_version(self) -> str:
-        """The resourceVersion that the server has come to, by the shortest list there is. Raises ApiError."""
+        """The server's current resourceVersion, from a list with limit=1. Raises ApiError."""
         body = await Pages(self.company.api, self.path, self.progress.resource, limit=1).body({})
         try:
             return read_page(self.progress.resource.kind, body).version
@@ -70,7 +137,7 @@ class Reader:
         return Listing(self.progress.resource.kind, self.company.intake.state)
 
     async def believe(self, listing: Listing, version: str, turn: Turn) -> None:
-        """Make a list the state, unless it must be confirmed first. Raises Doubtful."""
+        """Replace the state with a list, unless a second list must confirm it first. Raises Doubtful."""
         self.answered()
         doubt = self.ledger.doubt(listing, version)
         if doubt:
@@ -81,7 +148,10 @@ class Reader:
         self.backoff.succeeded()
 
     async def replace(self, listing: Listing, turn: Turn, news: Set[ObjectKey] = frozenset()) -> int:
-        """Make a list the state, except where there is news; how many objects differed."""
+        """Replace the state with a list, except the objects in `news`; returns how many objects differed.
+
+        `news` has the keys that watch events changed after the list was read.
+        """
         objects, differing = listing.objects(), 0
         for _ in listing.let_go():  # so that a large list is not in memory twice
             await turn.breathe()
@@ -91,17 +161,17 @@ class Reader:
         return differing
 
     def heard(self) -> None:
-        """The server is there. Whether it is well is not said by a part of a list: after it, it may fail each time."""
+        """Note that data arrived. One page is no proof of health: the list may fail after it every time."""
         self.progress.heard = asyncio.get_running_loop().time()
 
     def answered(self) -> None:
-        """The server has sent something that it would not send in trouble: a whole list, news, or nothing for long."""
+        """Note a proof of health: a complete list, a new event, or a watch that stays open. Ends waits for retries."""
         if self.progress.answered(asyncio.get_running_loop().time()):
             log.info("plugin/kubernetes: %s: the API server answers again", self.progress.resource.name)
             self.company.gate.open()
 
     async def is_denied(self, verb: Verb) -> bool:
-        """Ask just to know whether this verb is refused with 403."""
+        """Whether RBAC refuses this verb (403), by a minimal request."""
         shortest = {"limit": "1"} if verb == "list" else {"watch": "true", "timeoutSeconds": "1"}
         try:
             async with self.company.api.stream(self.path, {**self.progress.resource.selectors, **shortest}):

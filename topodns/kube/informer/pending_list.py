@@ -1,19 +1,19 @@
-"""All objects of one kind, gathered from the pages of a list or the first events of a watch."""
+"""A list under construction: the objects of one kind, from list pages or a watch's initial events (KEP-3157)."""
 
 from collections.abc import Iterator
 from typing import Final
 
+from topodns.cluster.decode.stream import Undecodable
 from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.watch import Undecodable
 
-LET_GO_AT_ONCE: Final = 512  # objects; some 50 us
+LET_GO_AT_ONCE: Final = 512  # objects; about 50 us
 
 
 class Listing:
-    """What a list says so far. Objects that say what is held already are held only once."""
+    """The objects of an incomplete list. An unchanged object is shared with the state, so it is in memory once."""
 
-    version: str = ""  # the resourceVersion of the whole, once it is known
+    version: str = ""  # the list's resourceVersion, once known
 
     def __init__(self, kind: Kind, state: ClusterState) -> None:
         self._kind = kind
@@ -27,7 +27,7 @@ class Listing:
         self._objects[listed.key] = self._state.held_twin(listed)
 
     def take(self, change: Upserted | Deleted) -> None:
-        """The first events of a watch are additions; anything else is taken for what it says."""
+        """Apply one initial event of a watch: normally an addition; a deletion removes the object."""
         match change:
             case Upserted(value):
                 self.add(value)
@@ -35,7 +35,7 @@ class Listing:
                 self._objects.pop(key, None)
 
     def keep(self, undecodable: Undecodable) -> None:
-        """An object that cannot be read stays what it was: it has not been deleted."""
+        """Keep the held version of an object that cannot be decoded: it has not been deleted."""
         held = self._state.held(self._kind, undecodable.key) if undecodable.key is not None else None
         if held is not None:
             self._objects[held.key] = held
@@ -44,7 +44,7 @@ class Listing:
         return tuple(self._objects.values())
 
     def let_go(self) -> Iterator[None]:
-        """Become empty, a little with each step: 150,000 keys at once would keep a question waiting for 20 ms."""
+        """Empty the listing, LET_GO_AT_ONCE objects per step: 150,000 keys in one step would delay queries by 20 ms."""
         while self._objects:
             for _ in range(min(LET_GO_AT_ONCE, len(self._objects))):
                 self._objects.popitem()

@@ -1,63 +1,62 @@
-"""Keeps one kind of object as the API server has it: list, then watch, for ever, through every failure.
+"""The reflector of one kind: lists, then watches, and recovers from every failure.
 
-After client-go's Reflector. A list changes nothing before it is complete. Where the server offers it, the list comes as
-the beginning of the watch (KEP-3157), else in pages.
+Modelled on client-go's Reflector. A list changes the state only when it is complete. Where the server supports it, the
+list is streamed as the initial events of the watch (KEP-3157), else read in pages.
 """
 
 import asyncio
 import logging
 from typing import Final
 
-from topodns.edge.api_source.backoff import Backoff
-from topodns.edge.api_source.company import Company
-from topodns.edge.api_source.ledger import Ledger
-from topodns.edge.api_source.listing import Listing
-from topodns.edge.api_source.look_back import LookBack, was_answered
-from topodns.edge.api_source.progress import Progress, Verb
-from topodns.edge.api_source.reader import Doubtful, Reader
-from topodns.edge.api_source.resources import Resource
-from topodns.edge.api_source.retry_gate import SPACING
-from topodns.edge.api_source.watch_run import NoInitialEvents, WatchRun
-from topodns.edge.kube_api.contract import ApiError
+from topodns.kube.errors import ApiError
+from topodns.kube.informer.lister import Doubtful, Lister
+from topodns.kube.informer.pending_list import Listing
+from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.retry import SPACING, Backoff
+from topodns.kube.informer.rollback_check import LookBack, was_answered
+from topodns.kube.informer.shared import SharedState
+from topodns.kube.informer.sync_state import Ledger, Progress, Verb
+from topodns.kube.informer.watcher import NoInitialEvents, WatchRun
 
 log = logging.getLogger(__name__)
 
-NOT_INSTALLED_PAUSE: Final = 60.0  # seconds before a missing resource is looked for again
-CONFIRM_AFTER: Final = 2.0  # seconds until a list that is hard to believe is asked for again
-VERIFY_EVERY: Final = (1800.0, 3600.0)  # seconds between the lists that look for lost events
-VERIFY_GRACE: Final = 1.0  # seconds for events that are on their way while a list is
-LONGEST_ASKED: Final = 300.0  # seconds: a server that asks for more, before the spread, is not believed
-RETRY_SPREAD: Final = 1.25  # times what the server asks for, at most: clients are not to come back all at once
 
-_BAD_REQUEST: Final = 400  # also what a server says of a resourceVersion that it cannot read
+NOT_INSTALLED_PAUSE: Final = 60.0  # seconds between requests for a resource that is not installed
+CONFIRM_AFTER: Final = 2.0  # seconds until an implausible list is requested again
+VERIFY_EVERY: Final = (1800.0, 3600.0)  # seconds between the lists that verify the state
+VERIFY_GRACE: Final = 1.0  # seconds for the watch to catch up with the verifying list
+LONGEST_ASKED: Final = 300.0  # seconds: cap on Retry-After, before the spread
+RETRY_SPREAD: Final = 1.25  # largest factor on Retry-After, chosen at random: clients must not return all at once
+
+_BAD_REQUEST: Final = 400  # also for a resourceVersion that the server cannot parse
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _GONE: Final = 410
-_FROM_THE_FUTURE: Final = "too large resource version"  # status 504, and only its text tells it from a proxy's
+_FROM_THE_FUTURE: Final = "too large resource version"  # status 504; only the text distinguishes it from a proxy's
 
 
 class Reflector:
-    """One kind of one API server. `progress` tells how it goes."""
+    """Keeps one kind in sync with one API server. `progress` has its health and counters."""
 
-    def __init__(self, resource: Resource, company: Company) -> None:
+    def __init__(self, resource: Resource, company: SharedState) -> None:
         self.progress = Progress(resource, asyncio.get_running_loop().time())
         self._resource = resource
         self._company = company
         self._ledger = Ledger(self.progress, company.intake)
         self._backoff = Backoff(company.rng)
-        self._list_backoff = Backoff(company.rng, costly=True)  # of failures that mean another list
-        self._reader = Reader(resource.paths[0], self.progress, self._ledger, self._backoff, company)
+        self._list_backoff = Backoff(company.rng, costly=True)  # for failures that require another list
+        self._reader = Lister(resource.paths[0], self.progress, self._ledger, self._backoff, company)
         self._streams_lists = True
         self._past = LookBack(self._reader)
         self._verb: Verb = "list"
 
     async def follow(self) -> None:
-        """Keep up with the server for ever."""
+        """List and watch until cancelled."""
         while True:
             await self._attempt()
 
     async def verify(self) -> None:
-        """Look for lost events for ever, now and then: a list beside the watch is compared with what is held."""
+        """Until cancelled, list every VERIFY_EVERY beside the watch and repair objects whose events were lost."""
         while True:
             await asyncio.sleep(self._company.rng.uniform(*VERIFY_EVERY))
             try:
@@ -66,7 +65,7 @@ class Reflector:
                 self._take_unverified(error)
 
     async def _attempt(self) -> None:
-        """List if need be, else watch until that ends; after a failure, wait."""
+        """List if no resourceVersion is known, else watch until the watch ends; after a failure, back off."""
         try:
             if self._ledger.version is not None and self._past.is_due:
                 await self._look_back()
@@ -81,7 +80,7 @@ class Reflector:
             await asyncio.sleep(CONFIRM_AFTER)
 
     async def _look_back(self) -> None:
-        """Whether this is still the server that was watched, or a list has to come first."""
+        """Check for a rollback of the server (etcd restored); after one, forget the resourceVersion to force a list."""
         try:
             behind = await self._past.is_behind()
         except ApiError as error:
@@ -93,7 +92,7 @@ class Reflector:
             return
         if behind:
             self._ledger.forget_version(any_age=True)
-            # One in between who is always behind must not make a list of each watch that breaks off.
+            # Where one of several API servers always lags, not every broken watch may cause a list.
             await asyncio.sleep(self._list_backoff.failed(asyncio.get_running_loop().time()))
 
     async def _list(self) -> None:
@@ -111,15 +110,17 @@ class Reflector:
         await WatchRun(self._reader, with_list).run()
 
     async def _take_failure(self, error: ApiError) -> None:
-        """Note what it was, make of it what can be made, and wait."""
+        """Record a failed list or watch, adapt (other path, other verb, new list, do without), and back off."""
         if error.status == _NOT_FOUND and self._try_other_path():
             return
         if self.progress.failed(self._verb, error):
             log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, error)
+            if error.status == _FORBIDDEN:
+                log.warning("plugin/kubernetes: the ClusterRole needs %s", self._resource.rule)
         ahead = _is_ahead(error)
         meaningless = ahead or error.status == _BAD_REQUEST
         if error.status in (_GONE, _NOT_FOUND) or meaningless:
-            # Where a list no older than what was seen cannot be had, what there is now counts.
+            # Where the server cannot serve a list at least as new as the last seen version, accept any version.
             self._ledger.forget_version(any_age=meaningless or self._ledger.version is None)
         if self._resource.custom and error.status == _NOT_FOUND:
             await self._empty()
@@ -133,26 +134,29 @@ class Reflector:
         await self._wait(backoff.failed(asyncio.get_running_loop().time()), error.retry_after)
 
     async def _try_other_verb(self) -> None:
-        """Whoever has to grant both is to be told of both at once, and the server names the one it was asked for."""
+        """Probe the other verb after a 403, so that the log names all missing permissions at once.
+
+        The server's message names only the verb of the request.
+        """
         await self._company.gate.wait(SPACING, patient=True)
         other: Verb = "list" if self._verb == "watch" else "watch"
         if self.progress.tried_other(other, await self._reader.is_denied(other)):
             log.warning("plugin/kubernetes: cannot %s %s either: denied too", other, self._resource.name)
 
     def _try_other_path(self) -> bool:
-        """Whether the resource may be somewhere else. After the last path the first is next, when it is time again."""
+        """Switch to the resource's next path; False after the last, when the first is next, after a backoff."""
         paths = self._resource.paths
         following = (paths.index(self._reader.path) + 1) % len(paths)
         self._reader.path = paths[following]
         return following > 0
 
     def _do_without(self) -> None:
-        """What was known of it stays."""
+        """Let answers do without this optional kind; objects held of it stay."""
         self.progress.heard = asyncio.get_running_loop().time()
         self._company.intake.do_without(self._resource.kind)
 
     async def _empty(self) -> None:
-        """What is not installed has no objects."""
+        """Replace the state with an empty list: a kind that is not installed has no objects."""
         self.progress.heard = asyncio.get_running_loop().time()
         async with self._company.turns.take() as turn:
             await self._reader.replace(self._reader.new_listing(), turn)
@@ -165,7 +169,7 @@ class Reflector:
         await self._company.gate.wait(max(seconds, asked), patient=True)
 
     def _take_unverified(self, error: ApiError) -> None:
-        """Where lists are streamed, it is only here that the verb `list` is missed."""
+        """Log a failed verification. Where lists are streamed, a missing permission to `list` shows only here."""
         level = logging.WARNING if error.status == _FORBIDDEN else logging.INFO
         log.log(level, "plugin/kubernetes: not verified, cannot list %s: %s", self._resource.name, error)
         if _is_ahead(error):
@@ -181,7 +185,7 @@ class Reflector:
                 return
             await asyncio.sleep(VERIFY_GRACE)
             if self.progress.lists != lists or self._ledger.version is None:
-                return  # a list that is newer has been taken in, or is on its way
+                return  # a newer list has been applied, or is due
             async with self._company.turns.take() as turn:
                 repairs = await self._reader.replace(listing, turn, news)
         finally:
@@ -191,7 +195,7 @@ class Reflector:
             log.warning("plugin/kubernetes: %s: %d objects were not as held; repaired", self._resource.name, repairs)
 
     async def _believable_listing(self) -> Listing | None:
-        """None where what the watch follows is not this server's past: then a list has to come before the next one."""
+        """A plausible list to verify against; None after a rollback of the server, which forces a new list."""
         while True:
             listing, version = await self._reader.gather()
             if self._ledger.is_behind(version):
@@ -203,5 +207,5 @@ class Reflector:
 
 
 def _is_ahead(error: ApiError) -> bool:
-    """Whether we asked for a version that this server has not reached: it lags, or etcd was restored."""
+    """Whether the requested resourceVersion is newer than the server's: it lags, or etcd was restored."""
     return _FROM_THE_FUTURE in str(error).lower()

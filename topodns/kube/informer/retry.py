@@ -1,22 +1,23 @@
-"""How long to wait before the next request after one that failed. Pure: time and chance are arguments."""
+"""Retries of the reflectors of one API server: backoff per client, and spacing between all of them."""
 
+import asyncio
 import math
 from random import Random
 from typing import Final
 
-SHORTEST: Final = 0.8  # seconds; client-go's reflector begins with it and doubles
+SHORTEST: Final = 0.8  # seconds; the initial backoff of client-go's reflector, which doubles it
 LONGEST: Final = 30.0  # seconds
-FIRST: Final = 1.0  # seconds within which the first attempt comes
-QUIET: Final = 120.0  # seconds without a failure after which the doubling begins anew
+FIRST: Final = 1.0  # seconds: upper end of the first wait
+QUIET: Final = 120.0  # seconds without a failure after which the doubling restarts
 
 _MAX_DOUBLINGS: Final = math.ceil(math.log2(LONGEST / SHORTEST))
 
 
 class Backoff:
-    """The waits of one client: each chosen at random between the shortest and a ceiling that doubles.
+    """Random exponential backoff: each wait is between SHORTEST and a ceiling that doubles up to LONGEST.
 
-    So that an end of the trouble is noticed soon after it, the ceiling also stays within a quarter of the time for
-    which nothing has succeeded. Not so where each attempt is `costly`: there doubling alone counts.
+    The ceiling is also at most a quarter of the time since the first failure in a row, so that a recovery is noticed
+    soon; not so where each attempt is `costly` (a list).
     """
 
     def __init__(self, rng: Random, costly: bool = False) -> None:
@@ -27,7 +28,7 @@ class Backoff:
         self._failing_since: float | None = None
 
     def failed(self, now: float) -> float:
-        """Seconds to wait after a failure at `now`: SHORTEST..LONGEST, the first time at most FIRST."""
+        """Record a failure at `now` (loop seconds); the wait in seconds, SHORTEST..LONGEST, the first at most FIRST."""
         if now - self._last_failure > QUIET:
             self._failures = 0
         if self._failing_since is None:
@@ -40,7 +41,55 @@ class Backoff:
         return self._rng.uniform(SHORTEST, max(FIRST, ceiling))
 
     def succeeded(self) -> bool:
-        """Something has come of a request. Whether that ends a time of trouble."""
+        """Record a success; whether it ends a series of failures."""
         ended = self._failing_since is not None
         self._failing_since = None
         return ended
+
+
+SPACING: Final = 0.8  # seconds between two retries of any kinds
+
+
+class RetryGate:
+    """Spaces the retries of all reflectors, and ends their waits once one of them succeeds.
+
+    `losses` counts the watches of any kind lost to an unavailable server; each makes all reflectors check for a
+    rollback.
+    """
+
+    def __init__(self) -> None:
+        self.losses = 0
+        self._opened = asyncio.Event()
+        self._last = -math.inf
+
+    async def wait(self, seconds: float, patient: bool = False) -> None:
+        """Wait this long and then for a slot SPACING apart from other retries; `open` ends both early.
+
+        At least SPACING even then, since the success of another kind may not mean success for this one. `patient`:
+        the server asked for this pause (Retry-After), so `open` does not shorten it.
+        """
+        opened = asyncio.Event() if patient else self._opened
+        await asyncio.sleep(SPACING)
+        if not await _set_within(seconds - SPACING, opened):
+            await _set_within(self._claim_turn(), opened)
+
+    def open(self) -> None:
+        """The server answers again: end all waits that are not patient, and free their claimed slots."""
+        self._opened.set()
+        self._opened = asyncio.Event()
+        self._last = min(self._last, asyncio.get_running_loop().time())
+
+    def _claim_turn(self) -> float:
+        """Claim the next slot SPACING after the last claimed one; the seconds until it."""
+        now = asyncio.get_running_loop().time()
+        self._last = max(now, self._last + SPACING)
+        return self._last - now
+
+
+async def _set_within(seconds: float, event: asyncio.Event) -> bool:
+    """Wait for the event, at most this long; whether it was set."""
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            return await event.wait()
+    except TimeoutError:
+        return False

@@ -1,6 +1,7 @@
-"""Whether a server that was lost to a watch has come as far, once it is back, as what was seen of it before.
+"""Rollback check: after a lost watch, compare the server's resourceVersion with the last one seen before.
 
-One whose etcd was restored grants a watch from where it has not come yet, and is silent in it.
+A server whose etcd was restored from a backup accepts a watch from a resourceVersion that it has not reached yet, and
+sends nothing in it.
 """
 
 import asyncio
@@ -8,40 +9,40 @@ import logging
 import math
 from typing import Final
 
-from topodns.edge.api_source.pages import NoPage
-from topodns.edge.api_source.reader import Reader
-from topodns.edge.api_source.retry_gate import SPACING
-from topodns.edge.kube_api.contract import ApiError
+from topodns.kube.errors import ApiError
+from topodns.kube.informer.lister import Lister, NoPage
+from topodns.kube.informer.retry import SPACING
 
 log = logging.getLogger(__name__)
 
-ENOUGH_TRIES: Final = 3  # in a row without an answer; from then on it is watched without one
-UNSTEADY: Final = 60.0  # seconds: a server lost again sooner may well refuse the next watch, too
+
+ENOUGH_TRIES: Final = 3  # checks in a row without an answer, after which the watch resumes unchecked
+UNSTEADY: Final = 60.0  # seconds between checks: less means that watches keep failing
 
 _NO_RESPONSE: Final = 0
 _FORBIDDEN: Final = 403
-_SERVER_ERROR: Final = 500  # and all above
+_SERVER_ERROR: Final = 500  # and above
 
 
 class LookBack:
-    """Of one kind. What it asks is dear to nobody: a list of one object."""
+    """The rollback check of one kind. One check costs a list with limit=1."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Lister) -> None:
         self._reader = reader
-        self._losses = 0  # of the server, when this was last known
-        self._untold = 0  # tries in a row
-        self._told_at = -math.inf
+        self._losses = 0  # RetryGate.losses at the last check or list
+        self._untold = 0  # checks without an answer, in a row
+        self._told_at = -math.inf  # time of the last answer, in seconds of the loop's clock
 
     @property
     def is_due(self) -> bool:
         return self._losses != self._reader.company.gate.losses
 
     def spare(self) -> None:
-        """A whole list tells the same."""
+        """Skip the check that is due, for example before a complete list, which replaces it."""
         self._losses = self._reader.company.gate.losses
 
     async def is_behind(self) -> bool:
-        """Ask. Raises ApiError; after each, `gives_up` wants to know."""
+        """Whether the server is behind the last seen version. Raises ApiError, to be passed to `gives_up`."""
         losses = self._reader.company.gate.losses
         version = await self._reader.newest_version()
         self._losses, self._untold = losses, 0
@@ -53,9 +54,10 @@ class LookBack:
         return behind
 
     def gives_up(self, error: ApiError) -> bool:
-        """Whether to watch on all the same: the server is there, and has not said it several times.
+        """Whether to watch unchecked: the server is reachable, but ENOUGH_TRIES checks in a row had no answer.
 
-        It is asked again before the next watch. Who may not list is never told, and does not ask again.
+        The check is repeated before the next watch. After a 403 (no permission to list) it is skipped until the next
+        lost watch.
         """
         if error.status == _FORBIDDEN:
             self.spare()
@@ -65,12 +67,12 @@ class LookBack:
         return self._untold >= ENOUGH_TRIES
 
     async def _keep_apart(self) -> None:
-        """Where only watches are refused, no two requests are to follow each other at once."""
+        """Where only watches fail, keep SPACING between this check and the watch that follows."""
         before, self._told_at = self._told_at, asyncio.get_running_loop().time()
         if self._told_at - before < UNSTEADY:
             await asyncio.sleep(SPACING)
 
 
 def was_answered(error: ApiError) -> bool:
-    """Whether it was this request that failed, and not the way to the server."""
+    """Whether the server was reached, so that this request failed and not the connection."""
     return isinstance(error, NoPage) or error.status != _NO_RESPONSE

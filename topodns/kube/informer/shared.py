@@ -1,4 +1,4 @@
-"""What the reflectors of one API server share."""
+"""Shared state of the reflectors of one API server."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from topodns.edge.api_source.intake import Intake
-from topodns.edge.api_source.retry_gate import RetryGate
-from topodns.edge.api_source.turns import Turns
+from topodns.kube.informer.retry import RetryGate
+from topodns.kube.informer.state_writer import Intake
+from topodns.kube.informer.time_slices import TimeSlices
 
 
 class ListWatch(Protocol):
-    """What is asked of an API server: a GET, and the pieces of a 200 response's body as they come.
+    """The part of the API client that reflectors use: GET, with the body of a 200 response piece by piece.
 
-    Raises ApiError, also between two pieces. How long silence may last is the caller's business.
+    Raises ApiError, also between two pieces. Silence between pieces has no deadline here; the caller sets one.
     """
 
     def stream(self, path: str, parameters: Mapping[str, str]) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """The way to the server and into the state, and what keeps its users out of each other's way."""
+class SharedState:
+    """Shared state of reflectors: API connection, state writer, retry spacing, time slices, random numbers."""
 
     api: ListWatch
     intake: Intake
     gate: RetryGate
-    turns: Turns
+    turns: TimeSlices
     rng: Random

@@ -1,27 +1,91 @@
-"""What one reflector knows: how far it has read, what it may believe, what could not be read. Does no waiting.
+"""State of one reflector: its resourceVersion, health, counters and undecodable objects. Never waits.
 
-Between a list that is complete and the state there is only this: whether to believe it.
+Also decides whether a complete list is plausible; only then does it replace the cluster state.
 """
 
 import logging
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
-from topodns.cluster.decode_fields import parse_version
+from topodns.cluster.decode.fields import parse_version
+from topodns.cluster.decode.stream import Bookmark, Event, Undecodable
 from topodns.cluster.model import ClusterObject, ObjectKey, Upserted
-from topodns.cluster.watch import Bookmark, Event, Undecodable
-from topodns.edge.api_source.intake import Intake
-from topodns.edge.api_source.listing import Listing
-from topodns.edge.api_source.progress import Progress
-from topodns.edge.foreign_text import one_line
+from topodns.kube.errors import ApiError
+from topodns.kube.informer.pending_list import Listing
+from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.state_writer import Intake
+from topodns.logs import one_line
 
 log = logging.getLogger(__name__)
 
-BELIEVED_SIZE: Final = 100  # objects: fewer may well vanish at once
-BELIEVED_REMAINDER: Final = 0.1  # of the objects held: a list shorter than that is hard to believe
+
+Verb = Literal["list", "watch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The failure of the last request."""
+
+    verb: Verb
+    status: int  # HTTP status; 0 where no response came
+    problem: str
+    also_denied: Verb | None = None  # the other verb, where RBAC denies it too
+
+
+@dataclass(slots=True)
+class Progress:
+    """Health and counters of one kind. `heard`: when data for it last arrived, in seconds of the loop's clock."""
+
+    resource: Resource
+    heard: float
+    listed: bool = False  # whether a complete list was applied at least once
+    trouble: Trouble | None = None
+    lists: int = 0
+    repairs: int = 0  # objects that differed from a verifying list
+    decode_errors: int = 0
+    events: int = 0
+
+    @property
+    def relists(self) -> int:
+        return max(0, self.lists - 1)
+
+    def failed(self, verb: Verb, error: ApiError) -> bool:
+        """Record a failure; whether its verb or status is new, and so worth a log line."""
+        before, self.trouble = self.trouble, Trouble(verb, error.status, str(error))
+        if before is None or (before.verb, before.status) != (verb, error.status):
+            return True
+        self.trouble = replace(self.trouble, also_denied=before.also_denied)
+        return False
+
+    def tried_other(self, verb: Verb, denied: bool) -> bool:
+        """Record whether RBAC denies the other verb too; whether that is new."""
+        if self.trouble is None:
+            return False
+        before, now = self.trouble.also_denied, verb if denied else None
+        self.trouble = replace(self.trouble, also_denied=now)
+        return denied and before is None
+
+    def answered(self, now: float) -> bool:
+        """Record a proof of health; whether it ends a failure."""
+        self.heard = now
+        before, self.trouble = self.trouble, None
+        return before is not None
+
+    def describe(self) -> str:
+        """The kind and why it is not in sync, for the log and /ready."""
+        name = self.resource.name
+        if self.trouble is None:
+            return f"{self.resource.kind} ({name}: no complete list yet)"
+        more = f"; {self.trouble.also_denied} is denied too" if self.trouble.also_denied else ""
+        return f"{self.resource.kind} (cannot {self.trouble.verb} {name}: {self.trouble.problem}{more})"
+
+
+BELIEVED_SIZE: Final = 100  # objects held: with no more than these, any shorter list is plausible
+BELIEVED_REMAINDER: Final = 0.1  # of the objects held: a list with fewer is implausible
 
 
 class Ledger:
-    """Of one kind. `version` is the resourceVersion to watch from; None: a list comes first."""
+    """Versions seen of one kind. `version` is the resourceVersion to watch from; None means list first."""
 
     version: str | None = None
 
@@ -29,26 +93,26 @@ class Ledger:
         self._progress = progress
         self._kind = progress.resource.kind
         self._intake = intake
-        self._seen = ""  # the last version read; no list may be older
-        self._any_age = False  # the next list is to be the newest there is, whatever its number
-        self._doubted = False  # the last list was, so the next one counts
-        self._news: set[ObjectKey] | None = None
-        self._undecodable: dict[ObjectKey | None, str] = {}  # what the log knows
+        self._seen = ""  # the last resourceVersion seen; a list must not be older
+        self._any_age = False  # the next list is the newest there is (no resourceVersion), even if older than `_seen`
+        self._doubted = False  # the last list was implausible, so the next one is accepted
+        self._news: set[ObjectKey] | None = None  # see `follow_news`
+        self._undecodable: dict[ObjectKey | None, str] = {}  # the problem last logged, by key
 
     @property
     def floor(self) -> dict[str, str]:
-        """The parameters that ask for a list no older than what was seen (two API servers may differ in age)."""
+        """Parameters for a list at least as new as the last seen version (replicas of the API server may lag)."""
         if not self._seen or self._any_age:
             return {}
         return {"resourceVersion": self._seen, "resourceVersionMatch": "NotOlderThan"}
 
     def forget_version(self, any_age: bool = False) -> None:
-        """List again; of `any_age` where the server does not know what was seen, as after etcd was restored."""
+        """Force a list; `any_age` where the server lacks the last seen version, as after etcd was restored."""
         self.version = None
         self._any_age = self._any_age or any_age
 
     def take(self, item: Event | Bookmark | Undecodable) -> None:
-        """Something that a watch says."""
+        """Apply one item of a watch to the state."""
         match item:
             case Event(change, version):
                 key = change.object.key if isinstance(change, Upserted) else change.key
@@ -64,7 +128,7 @@ class Ledger:
                 self._complain(item)
 
     def collect(self, listing: Listing, item: Event | Undecodable | ClusterObject | None) -> None:
-        """Something that a list says; None is an object that stands for nothing."""
+        """Add one item of a list to `listing`; None is an object without effect on answers (a finished Pod)."""
         match item:
             case None:
                 return
@@ -78,31 +142,31 @@ class Ledger:
                 listing.add(value)
 
     def doubt(self, listing: Listing, version: str) -> str:
-        """Why this list is hard to believe, "" if it is not. The one after a list in doubt is believed."""
+        """Why this list is implausible, "" if it is plausible. The list after an implausible one is always accepted."""
         doubt = "" if self._doubted else self._shrinkage(len(listing)) or self.age(version)
         self._doubted = bool(doubt)
         self._any_age = self._any_age or bool(doubt)
         return doubt
 
     def is_behind(self, version: str) -> bool:
-        """Whether something newer was seen already. Versions that are no numbers have no order."""
+        """Whether a newer version was seen before. Versions that are not numbers have no order: False."""
         return 0 < parse_version(version) < parse_version(self._seen)
 
     def age(self, version: str) -> str:
-        """In words that something newer was seen already, "" if it was not."""
+        """`is_behind` as text for the log; "" if it is not."""
         if not self.is_behind(version):
             return ""
         return f"its resourceVersion {version} is older than {self._seen}, which was seen before"
 
     def listed(self, version: str) -> None:
-        """A list was taken in, the watch goes on from here."""
+        """Record that a list of this version was applied: the watch starts from it."""
         self.version = self._seen = version
         self._any_age = False
         self._progress.lists += 1
         self._progress.listed = True
 
     def follow_news(self) -> set[ObjectKey]:
-        """The keys of all objects that events tell of from now on, until `ignore_news`."""
+        """A set that collects the keys of all objects changed by events from now until `ignore_news`."""
         self._news = set()
         return self._news
 
@@ -110,7 +174,7 @@ class Ledger:
         self._news = None
 
     def _advance(self, version: str) -> None:
-        """An event that comes late does not move the watch back."""
+        """Move the watch position forward; an older version never moves it back."""
         if version and not self.is_behind(version):
             self.version = self._seen = version
 

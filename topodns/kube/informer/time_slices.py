@@ -1,7 +1,7 @@
-"""Decoding in small pieces, so that no question waits for a list: half a millisecond a turn for all reflectors.
+"""Time slices for decoding, so that no query waits for a list: 0.5 ms per turn of the loop for all reflectors.
 
-Nor for the garbage collector: what a list or a burst of events brings is there to stay, and going through all of it
-each time that it has grown by a quarter takes 100 ms and more.
+Also limits the garbage collector: objects of a list or a burst of events are long-lived, and a full collection each
+time that their number has grown by a quarter takes 100 ms and more.
 """
 
 import asyncio
@@ -12,25 +12,25 @@ from types import TracebackType
 from typing import Final
 
 SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
-MUCH: Final = 200  # turns of that length; they make less than the 77,000 objects after which a full collection is due
-AT_ONCE: Final = 2.0  # seconds; a cluster that changes a little all the time leaves the collector to its own devices
+MUCH: Final = 200  # full slices before gc.freeze: fewer than the 77,000 new objects that trigger a full collection
+AT_ONCE: Final = 2.0  # seconds within which MUCH slices must fall; slow, steady change never freezes
 
 
-class Turns:
-    """Work that is handed around: one worker at a time, in the order of asking. `clock` gives seconds."""
+class TimeSlices:
+    """A lock for decoding: one reflector at a time, in order of request. `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._since = clock()
-        self._long_turns = 0  # since then
+        self._long_turns = 0  # full slices since `_since`
 
     def take(self) -> "Turn":
-        """A context in which to work; the work calls `breathe` between small pieces."""
+        """A context that holds the lock; the work in it calls `breathe` between small pieces."""
         return Turn(self._lock, self._clock, self._spent)
 
     def _spent(self, now: float) -> None:
-        """A whole turn was used. After many of them, keep what there is from the collector."""
+        """Count a full slice; after MUCH of them within AT_ONCE, exempt all present objects from collection."""
         if now - self._since > AT_ONCE:
             self._since, self._long_turns = now, 0
         self._long_turns += 1
@@ -40,7 +40,7 @@ class Turns:
 
 
 class Turn:
-    """One worker's turn."""
+    """One reflector's hold of the lock, in slices."""
 
     def __init__(self, lock: asyncio.Lock, clock: Callable[[], float], spent: Callable[[float], None]) -> None:
         self._lock = lock
@@ -59,7 +59,7 @@ class Turn:
         self._end()
 
     async def breathe(self) -> None:
-        """Let everybody else have a turn if this one has been long enough."""
+        """If the slice is used up, release the lock, let other tasks run and take the lock again."""
         now = self._clock()
         if now - self._began >= SLICE:
             self._end()
@@ -73,6 +73,6 @@ class Turn:
         self._began = self._clock()
 
     def _end(self) -> None:
-        if self._holding:  # not so where waiting for the next turn was cancelled
+        if self._holding:  # False where the wait for the next slice was cancelled
             self._holding = False
             self._lock.release()

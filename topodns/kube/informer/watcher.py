@@ -1,50 +1,88 @@
-"""One watch, from its request to its end. Where it begins with a list, it is both."""
+"""One watch request, from start to end; with sendInitialEvents (KEP-3157) it is also the list."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
-from topodns.cluster.watch import Bookmark, Event, Refusal, Undecodable, UnreadableReply, read_watch_line
-from topodns.edge.api_source.line_reader import LineReader, LineTooLong
-from topodns.edge.api_source.reader import Reader
-from topodns.edge.api_source.turns import Turn
-from topodns.edge.kube_api.contract import ApiError
+from topodns.cluster.decode.stream import Bookmark, Event, Refusal, Undecodable, UnreadableReply, read_watch_line
+from topodns.kube.errors import ApiError
+from topodns.kube.informer.lister import Lister
+from topodns.kube.informer.time_slices import Turn
 
 log = logging.getLogger(__name__)
 
-WATCH_SECONDS: Final = (240.0, 295.0)  # asked of the server; random, so that watches do not end together
-OVERDUE: Final = 10.0  # seconds after which we end a watch that the server should have ended
-INITIAL_SILENCE: Final = 5.0  # seconds: a server that stops before the initial events end does not know of such an end
-INITIAL_DEADLINE: Final = 60.0  # seconds from the request to the end of the initial events, however busily they come
-STANDING: Final = 0.5  # seconds after which a watch without a list counts as granted: trouble comes sooner
-SHORT_WATCH: Final = 1.0  # seconds: a watch that ends sooner and brings nothing new is a failure, as in client-go
+
+MAX_LINE: Final = 16 << 20  # octets; etcd stores objects up to 1.5 MiB, which is less than 16 MiB in any JSON encoding
+
+
+class LineTooLong(ValueError):
+    """A line of a watch is longer than the limit, which bounds memory."""
+
+
+class LineReader:
+    """Splits one response body into lines. A rest without a line feed at the end is discarded."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._max_line = max_line
+        self._pieces: list[bytes] = []  # of the incomplete line
+        self._size = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The lines that this piece completes, without line feeds and without empty lines.
+
+        The iterator must be exhausted. Raises LineTooLong.
+        """
+        first, *rest = data.split(b"\n")
+        self._keep(first)
+        for piece in rest:
+            line = b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+            self._keep(piece)
+            if line.strip():
+                yield line
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._max_line:
+            raise LineTooLong(f"a line of more than {self._max_line} octets")
+        if piece:
+            self._pieces.append(piece)
+
+
+WATCH_SECONDS: Final = (240.0, 295.0)  # timeoutSeconds of the request; random, so that watches do not end together
+OVERDUE: Final = 10.0  # seconds past timeoutSeconds after which the client ends the watch
+INITIAL_SILENCE: Final = 5.0  # seconds without data among the initial events that mean no support for them
+INITIAL_DEADLINE: Final = 60.0  # seconds from the request to the end of the initial events
+STANDING: Final = 0.5  # seconds after which a watch without a list counts as healthy: errors arrive sooner
+SHORT_WATCH: Final = 1.0  # seconds: a watch that ends sooner without a new event is a failure, as in client-go
 
 _NO_RESPONSE: Final = 0
 _GONE: Final = 410
 _TOO_MANY_REQUESTS: Final = 429
-_SERVER_ERROR: Final = 500  # and all above
-_REFUSALS: Final = (400, 422)  # of a wish that the server does not know, or has switched off
+_SERVER_ERROR: Final = 500  # and above
+_REFUSALS: Final = (400, 422)  # for sendInitialEvents where it is unknown or disabled
 
 
 class NoInitialEvents(Exception):
-    """The server does not stream lists."""
+    """The server does not stream lists (KEP-3157)."""
 
 
 class WatchRun:
-    """Reads one response to a watch request."""
+    """One watch request and its response."""
 
-    def __init__(self, reader: Reader, with_list: bool) -> None:
+    def __init__(self, reader: Lister, with_list: bool) -> None:
         self._reader = reader
         self._listing = reader.new_listing() if with_list else None
         self._lines = LineReader()
-        self._fruitful = False  # something new has come of it
+        self._fruitful = False  # it has delivered a new object or event
         self._seconds = reader.company.rng.uniform(*WATCH_SECONDS)
         self._began = asyncio.get_running_loop().time()
         self._limit = asyncio.timeout_at(self._began + self._seconds + OVERDUE)
 
     async def run(self) -> None:
-        """Take everything in until the server ends the watch. Raises ApiError, Doubtful, NoInitialEvents."""
+        """Apply all items until the server ends the watch. Raises ApiError, Doubtful, NoInitialEvents."""
         try:
             await self._read_to_the_end()
         except ApiError as error:
@@ -79,7 +117,7 @@ class WatchRun:
                 standing.cancel()
 
     def _conclude(self) -> None:
-        """The server has ended it."""
+        """Judge a watch ended by the server: incomplete initial events, or too short without news, is a failure."""
         if self._listing is not None:
             raise NoInitialEvents
         if not self._is_useful():
@@ -102,7 +140,7 @@ class WatchRun:
         return {**self._reader.progress.resource.selectors, **times, **start}
 
     def _expect_more(self) -> None:
-        """Silence is normal in a watch that may end only as a whole, but not among its initial events."""
+        """Set the deadline for silence among the initial events; after them silence is normal."""
         if self._listing is not None:
             silence = asyncio.get_running_loop().time() + INITIAL_SILENCE
             self._limit.reschedule(min(silence, self._began + INITIAL_DEADLINE))
@@ -113,7 +151,7 @@ class WatchRun:
                 item = read_watch_line(self._reader.progress.resource.kind, line)
                 if isinstance(item, Refusal):
                     if item.status == _GONE:
-                        self._reader.answered()  # what it says is true: there is no trouble on its side
+                        self._reader.answered()  # a valid answer: the version is too old, the server is healthy
                     raise ApiError(item.status, item.problem, item.retry_after)
                 await self._take_item(item, turn)
                 if self._listing is not None:
@@ -123,7 +161,7 @@ class WatchRun:
                 await turn.breathe()
 
     def _stand(self) -> None:
-        """Where no list is awaited, to be granted is all that a watch can be asked for."""
+        """Count a watch without initial events as healthy once it has been open for STANDING."""
         if self._listing is None:
             self._reader.answered()
 
@@ -140,7 +178,7 @@ class WatchRun:
             self._fruitful = True
 
     def _take_news(self, item: Event | Bookmark | Undecodable) -> None:
-        """A bookmark, or an event that was there before, is no sign that the next watch will bring more."""
+        """Apply an item. A bookmark or a repeated event does not count as news: the next watch may bring nothing."""
         before = self._reader.ledger.version
         self._reader.ledger.take(item)
         if isinstance(item, Event) and self._reader.ledger.version != before:
@@ -149,10 +187,10 @@ class WatchRun:
             self._reader.backoff.succeeded()
 
     def _is_useful(self) -> bool:
-        """Whether the server is well: it has told something new, or at least keeps the watch standing."""
+        """Whether the watch proves the server healthy: it delivered news or has been open for SHORT_WATCH."""
         return self._fruitful or asyncio.get_running_loop().time() - self._began >= SHORT_WATCH
 
 
 def _is_loss(status: int) -> bool:
-    """Whether the server was away, as it or somebody in between said, or nobody did."""
+    """Whether the status means an unavailable server: no response, or 429 or 5xx from it or from a proxy."""
     return status in (_NO_RESPONSE, _TOO_MANY_REQUESTS) or status >= _SERVER_ERROR

@@ -1,17 +1,17 @@
-"""JSON text as documents. The outermost object is walked here, so that each element of its `items` has a line."""
+"""JSON text to documents. Parses the outermost object itself, so that each element of `items` has a line number."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
-from topodns.edge.documents.value import BadManifest, Value
+from topodns.kube.manifests.value import BadManifest, Value
 
 _WHITE_SPACE: Final = re.compile(r"[ \t\n\r]+")  # RFC 8259 section 2
 
 
 def read_json(text: str, file: str) -> Iterator[Value | None]:
-    """The JSON objects of a text, one after the other; None is a pause. Raises BadManifest."""
+    """The JSON objects of a text in order; None marks a point where the caller may pause. Raises BadManifest."""
     reader = _JsonReader(text, file)
     while reader.peek():
         line = reader.line()
@@ -23,23 +23,23 @@ def read_json(text: str, file: str) -> Iterator[Value | None]:
 
 
 class _JsonReader:
-    """Walks the outermost object and its `items` by hand, to know where each item begins; the rest is `json`'s work."""
+    """Parses the outermost object and its `items` to know the line of each item; `json` parses all other values."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
         self._file = file
         self._position = 0
-        self._counted = (0, 1)  # a position, and its line
+        self._counted = (0, 1)  # a position in the text, and its line
         self._decoder = json.JSONDecoder(parse_constant=self._refuse_constant)
 
     def peek(self) -> str:
-        """The next character that is not white space; "" at the end."""
+        """Skip white space; the next character, "" at the end."""
         if space := _WHITE_SPACE.match(self._text, self._position):
             self._position = space.end()
         return self._text[self._position : self._position + 1]
 
     def line(self) -> int:
-        """The line of the position, counted on from where it was asked last."""
+        """The line of the position, counted incrementally from the last call."""
         start, line = self._counted
         line += self._text.count("\n", start, self._position)
         self._counted = (self._position, line)
@@ -64,7 +64,7 @@ class _JsonReader:
                 yield
 
     def _separated(self, opening: str, closing: str) -> Iterator[None]:
-        """Stop once before each element of a list or object; the caller reads it."""
+        """Yield before each element of a list or object; the caller then reads the element."""
         self._take(opening)
         if self.peek() == closing:
             self._take(closing)

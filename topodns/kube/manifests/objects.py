@@ -1,13 +1,14 @@
-"""What manifest files say: the objects of one file, and of several files as one cluster. Pure: touches no file.
+"""Decodes the API objects of manifest files and merges several files into one cluster. Pure: no I/O.
 
-Text is read by `documents`, objects by `cluster.decode`.
+Text is parsed by `documents`, objects are decoded by `cluster.decode.objects`.
 """
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, get_args
 
-from topodns.cluster.decode import DecodeError, decode_object
+from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     ClusterObject,
     EndpointSlice,
@@ -19,8 +20,8 @@ from topodns.cluster.model import (
     Service,
     StatefulSet,
 )
-from topodns.cluster.selector import Selector
-from topodns.edge.documents import BadManifest, Document, parse_documents
+from topodns.kube.manifests.documents import Document, parse_documents
+from topodns.kube.manifests.value import BadManifest
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 SELECTABLE: Final = frozenset(("Service", "EndpointSlice", "Endpoints", "Pod"))  # as CoreDNS applies `labels`
@@ -34,10 +35,10 @@ _KIND_OF_TYPE: Final[Mapping[type[ClusterObject], Kind]] = {
 }
 
 
-class Entry(NamedTuple):
-    """One API object of a file, and the values it stands for."""
+class ManifestEntry(NamedTuple):
+    """One API object of a file, and the model objects decoded from it (an Endpoints gives several)."""
 
-    kind: str  # as written, so that an Endpoints is not taken for an EndpointSlice
+    kind: str  # as in the file, so that an Endpoints does not conflict with an EndpointSlice
     key: ObjectKey
     line: int
     objects: tuple[ClusterObject, ...]
@@ -45,29 +46,29 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What one file holds. `skipped` has a line for the log for each object that could not be read."""
+    """The decoded contents of one file. `skipped` has one log line per object that could not be decoded."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ManifestEntry, ...] = ()
     skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What all files say together: every kind, empty ones too. `conflicts` has a line for the log per pair of files."""
+    """All files merged: every kind, empty ones too. `conflicts` has one log line per pair of files."""
 
     objects: Mapping[Kind, tuple[ClusterObject, ...]]
     conflicts: tuple[str, ...]
 
 
 def read_contents(file: str, data: bytes, selector: Selector | None = None) -> Generator[None, None, Contents]:
-    """The contents of a file, as the generator's return value; it yields where the caller may pause.
+    """Decode a file; the generator returns its Contents, and yields where the caller may pause.
 
-    `selector` applies to objects of the SELECTABLE kinds. Raises BadManifest where the file as a whole cannot
-    be read, which is what half a file looks like: nothing to read in it is such a case, a comment alone is not.
+    `selector` applies to objects of the SELECTABLE kinds. Raises BadManifest where the file as a whole is unreadable,
+    which also covers a file half written: empty is unreadable, only a comment is not.
     """
     if not data.strip():
         raise BadManifest(file, 1, "empty; is it still being written?")
-    entries: list[Entry] = []
+    entries: list[ManifestEntry] = []
     skipped: list[str] = []
     for document in parse_documents(data, file):
         yield
@@ -80,23 +81,23 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
     return Contents(tuple(entries), tuple(skipped))
 
 
-def _entries(document: Document, selector: Selector | None) -> Iterator[Entry]:
+def _entries(document: Document, selector: Selector | None) -> Iterator[ManifestEntry]:
     kind = document.object.get("kind")
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
     if objects := decode_object(kind, document.object, selector if kind in SELECTABLE else None):
-        yield Entry(kind, _key_of(objects[0]), document.line, objects)
+        yield ManifestEntry(kind, _key_of(objects[0]), document.line, objects)
 
 
 def _key_of(value: ClusterObject) -> ObjectKey:
-    """The name of the API object. Slices made of an Endpoints are named after its subsets, itself after its Service."""
+    """The key of the API object. Slices decoded from an Endpoints are named by subset; its key is the Service's."""
     if isinstance(value, EndpointSlice) and value.mirrored:
         return ObjectKey(value.namespace, value.service_name)
     return value.key
 
 
 class ManifestSet:
-    """The contents of several files as one cluster. The file whose name sorts last wins where two define one object."""
+    """Merges several files into one cluster. Where two define one object, the file whose name sorts last wins."""
 
     def __init__(self) -> None:
         self._files: dict[str, Contents] = {}
@@ -105,7 +106,7 @@ class ManifestSet:
         self._files[file] = contents
 
     def has_all(self, files: Iterable[str]) -> bool:
-        """Whether each of these files was read, now or before it became unreadable."""
+        """Whether each of these files was read at least once, even if it is unreadable now."""
         return self._files.keys() >= set(files)
 
     def keep_only(self, files: Collection[str]) -> None:
@@ -117,8 +118,8 @@ class ManifestSet:
         return tuple(line for file in sorted(self._files) for line in self._files[file].skipped)
 
     def merged(self) -> Merged:
-        chosen: dict[tuple[str, ObjectKey], tuple[str, Entry]] = {}
-        overlaps: dict[tuple[str, str], list[tuple[Entry, Entry]]] = {}
+        chosen: dict[tuple[str, ObjectKey], tuple[str, ManifestEntry]] = {}
+        overlaps: dict[tuple[str, str], list[tuple[ManifestEntry, ManifestEntry]]] = {}
         for file in sorted(self._files):
             for entry in self._files[file].entries:
                 identity = (entry.kind, entry.key)
@@ -132,7 +133,7 @@ class ManifestSet:
         )
 
 
-def _conflict(earlier: str, later: str, overlap: Sequence[tuple[Entry, Entry]]) -> str:
+def _conflict(earlier: str, later: str, overlap: Sequence[tuple[ManifestEntry, ManifestEntry]]) -> str:
     loser, winner = overlap[0]
     name = "/".join(filter(None, winner.key))
     more = f" and {len(overlap) - 1} more" if len(overlap) > 1 else ""
@@ -155,7 +156,7 @@ def _kind_of(value: ClusterObject) -> Kind:
 
 
 def _without_covered(values: Iterable[ClusterObject]) -> list[ClusterObject]:
-    """Drop what an Endpoints says of a Service that has slices: it says the same, or what was true before."""
+    """Drop slices made of the Endpoints of a Service with EndpointSlices: they are duplicates or outdated."""
     slices = [value for value in values if isinstance(value, EndpointSlice)]
     covered = {(each.namespace, each.service_name) for each in slices if not each.mirrored and not each.imported}
     return [each for each in slices if not each.mirrored or (each.namespace, each.service_name) not in covered]

@@ -1,6 +1,7 @@
-"""Reads manifest files, again when they change, and tells what differs."""
+"""Reads manifest files, reads them again when they change, and emits the differences."""
 
 import asyncio
+import errno
 import logging
 import os
 import stat
@@ -10,20 +11,23 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, ClusterObject, Kind, Replaced, Upserted
-from topodns.cluster.selector import Selector
-from topodns.edge.documents import MAX_BYTES, BadManifest
-from topodns.edge.manifests.contents import ManifestSet, read_contents
-
-SUFFIXES: Final = (".yaml", ".yml", ".json")  # of the files of a directory, as for kubectl -f
-
-SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
+from topodns.files.regular import read_regular
+from topodns.kube.manifests.documents import MAX_BYTES
+from topodns.kube.manifests.objects import ManifestSet, read_contents
+from topodns.kube.manifests.value import BadManifest
 
 log = logging.getLogger(__name__)
 
 
+SUFFIXES: Final = (".yaml", ".yml", ".json")  # of the files read in a directory, as kubectl -f does
+
+SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
+
+
 class _Signature(NamedTuple):
-    """What `stat` says of a file. Any change shows in it, but for one within a tick of the file system's clock."""
+    """The `stat` fields that show a change of a file, except within one tick of the file system's clock."""
 
     device: int
     inode: int
@@ -34,7 +38,7 @@ class _Signature(NamedTuple):
 
 @dataclass(slots=True)
 class _File:
-    """What is known of a file: how it looked when it was read last, and what was wrong with it, "" if nothing."""
+    """State of a file: its signature and digest at the last read, and the problem with it, "" for none."""
 
     signature: _Signature | None = None
     digest: bytes = b""
@@ -42,19 +46,19 @@ class _File:
 
 
 class ManifestSource:
-    """Tells `emit` what the files say: `load` or `load_gently` once, then `run`.
+    """Emits the objects of manifest files as changes: call `load` or `load_gently` once, then `run`.
 
-    What `emit` gives is iterated over, for it takes a large list in step by step.
+    The iterator that `emit` returns is exhausted, since a large list is applied in steps.
 
-    `paths` are files and directories. Of a directory the files that end in SUFFIXES count, hidden ones and those of
-    subdirectories do not (as for `kubectl apply -f`). What can no longer be read, be it broken, empty or gone, keeps
-    the state it had; only a file that leaves a directory takes its objects along.
+    `paths` are files and directories. In a directory, files that end in SUFFIXES are read; hidden files and
+    subdirectories are not (as `kubectl apply -f`). An unreadable file (malformed, empty or missing) keeps its last
+    objects; only a file removed from a directory loses its objects.
     """
 
-    files_bad: int = 0  # at present: cannot be read, and so keep their last good state, if there ever was one
-    objects_skipped: int = 0  # at present: malformed
-    reloads: int = 0  # how often anything had changed since `load`
-    problems: tuple[str, ...] = ()  # at present: everything worth a line in the log
+    files_bad: int = 0  # now unreadable; they keep their last good state, if any
+    objects_skipped: int = 0  # now malformed
+    reloads: int = 0  # how often a change was found since `load`
+    problems: tuple[str, ...] = ()  # now: one log line each
 
     def __init__(
         self, paths: Sequence[str], emit: Callable[[Change], Iterable[object]], selector: Selector | None = None
@@ -63,24 +67,24 @@ class ManifestSource:
         self._emit = emit
         self._selector = selector
         self._set = ManifestSet()
-        self._listings: dict[str, tuple[str, ...]] = {}  # of each path: its files when it was seen last
+        self._listings: dict[str, tuple[str, ...]] = {}  # the files of each path when last listed
         self._files: dict[str, _File] = {}
         self._bad_since: float | None = None
         self._complete = False  # every file was read at least once
-        self._outdated = True  # what was emitted, compared with what was read
+        self._outdated = True  # the files read differ from the objects emitted
         self._emitted: Mapping[Kind, tuple[ClusterObject, ...]] = {}
 
     def load(self) -> None:
-        """Read everything and emit one Replaced for every kind, empty ones too, so that each becomes synced.
+        """Read all files and emit one Replaced for every kind, empty ones too, so that each becomes synced.
 
-        Where a file cannot be read, nobody knows what it holds: what the others do is emitted object by object, and
-        the kinds become synced when it was read.
+        Where a file cannot be read, its objects are unknown: the objects of the others are emitted as single Upserted,
+        and the kinds become synced once that file has been read.
         """
         for _ in self._load():
             pass
 
     async def load_gently(self) -> None:
-        """The same; other tasks get their turn every millisecond or so."""
+        """`load`, which lets other tasks run about every millisecond."""
         await _gently(self._load())
 
     def _load(self) -> Iterator[object]:
@@ -88,10 +92,10 @@ class ManifestSource:
         yield from self._emit_differences()
 
     async def run(self, changes: AsyncIterable[Collection[str]]) -> None:
-        """Emit a Replaced of each kind that differs whenever files changed, for as long as `changes` goes on.
+        """For each element of `changes`, look for changed files and emit a Replaced of each kind that differs.
 
-        Each element has those of `paths` that may have changed; with none it is just an occasion to look. Other tasks
-        get their turn every millisecond or so while files are read.
+        An element has those of `paths` that may have changed; their files are read even if `stat` shows no change. It
+        may be empty. Other tasks run about every millisecond while files are read.
         """
         async for named in changes:
             await _gently(self._refresh(named))
@@ -102,7 +106,7 @@ class ManifestSource:
 
     @property
     def age(self) -> float:
-        """Seconds for which some file has not been readable, so that what it says now is not known."""
+        """Seconds since some file became unreadable; 0.0 while all are readable."""
         return 0.0 if self._bad_since is None else time.monotonic() - self._bad_since
 
     def _emit_differences(self) -> Iterator[object]:
@@ -119,7 +123,7 @@ class ManifestSource:
         self._complete = complete
 
     def _report(self, conflicts: tuple[str, ...]) -> None:
-        """Log what is wrong now and was not before."""
+        """Update counters and `problems`, and log new problems."""
         broken = tuple(file.problem for _, file in sorted(self._files.items()) if file.problem)
         known, self.problems = frozenset(self.problems), (*broken, *self._set.skipped, *conflicts)
         self.files_bad, self.objects_skipped = len(broken), len(self._set.skipped)
@@ -132,7 +136,7 @@ class ManifestSource:
                 log.warning("manifests: %s", problem)
 
     def _refresh(self, named: Collection[str]) -> Iterator[None]:
-        """Bring the set up to date, reading the files that look different and those below the `named` paths."""
+        """Update the set: read files whose signature changed, and all files of the `named` paths."""
         self._listings = {path: self._list(path) for path in self.paths}
         listed = {file: path for path, files in self._listings.items() for file in files}
         self._outdated |= listed.keys() != self._files.keys()
@@ -142,7 +146,7 @@ class ManifestSource:
             yield from self._refresh_file(file, self._files[file], asked=path in named)
 
     def _list(self, path: str) -> tuple[str, ...]:
-        """The files of a path. One that is gone has those it had: reading them will say what is wrong."""
+        """The files of a path; of an unreadable one the last known ones, whose reading reports the problem."""
         try:
             names = os.listdir(path)
         except NotADirectoryError:
@@ -182,18 +186,17 @@ class ManifestSource:
 def _signature(file: str) -> _Signature:
     found = os.stat(file)
     if not stat.S_ISREG(found.st_mode):
-        raise OSError("not a regular file")  # reading a pipe or a device might never end
+        raise OSError(errno.EINVAL, "is no regular file", file)
     return _Signature(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _read(file: str) -> bytes:
-    """The bytes of a file, of one that is too long only as many as show that."""
-    with open(file, "rb") as stream:
-        return stream.read(MAX_BYTES + 1)
+    """The bytes of a file, at most MAX_BYTES + 1, which suffice to reject a longer one."""
+    return read_regular(file, MAX_BYTES + 1)
 
 
 async def _gently(steps: Iterable[object]) -> None:
-    """Take these steps with a turn of the loop for everybody else after each half millisecond."""
+    """Run these steps and let other tasks run after every SLICE."""
     began = time.perf_counter()
     for _ in steps:
         if time.perf_counter() - began >= SLICE:

@@ -1,10 +1,10 @@
-"""What the readers hand to the door: a whole document of a file, or why there is none."""
+"""The results of the YAML and JSON readers: a whole document of a file, or an error."""
 
 from typing import NamedTuple
 
 
 class BadManifest(Exception):
-    """A file that cannot be read as manifests, with the line (from 1) where that shows."""
+    """A file cannot be parsed as manifests; `line` (from 1) is where the error was found."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
         super().__init__(f"{file}:{line}: {problem}")
@@ -14,7 +14,7 @@ class BadManifest(Exception):
 
 
 class Value(NamedTuple):
-    """A whole document of a file. `item_lines` belongs to the elements of its top-level `items`."""
+    """A whole document of a file. `line` and `item_lines` (of its top-level `items`) count from 1."""
 
     content: object
     line: int

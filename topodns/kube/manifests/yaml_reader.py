@@ -1,7 +1,7 @@
-"""YAML text as documents, built from libyaml's events.
+"""YAML text to documents, built from libyaml's events.
 
-Nine times faster than `yaml.safe_load`, which cannot tell the lines of list items either. Bounded: an alias bomb or
-endless nesting is an error, and nothing here is recursive.
+Nine times faster than `yaml.safe_load`, which also gives no line numbers of list items. Bounded: an alias bomb or
+too deep nesting is an error, and nothing here is recursive.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, NoReturn
 import yaml
 from yaml import events
 
-from topodns.edge.documents.value import BadManifest, Value
+from topodns.kube.manifests.value import BadManifest, Value
 
 MAX_DEPTH: Final = 100  # levels of nesting; API objects stay below 20
 MAX_ALIASED: Final = 100_000  # values that the aliases of one file may repeat: "billion laughs" would be 10^9
@@ -33,7 +33,7 @@ _PLAIN_TAGS: Final = frozenset({None, "!", *(_YAML_TAG + name for name in ("map"
 
 
 def read_yaml(text: str, file: str) -> Iterator[Value | None]:
-    """The YAML documents of a text; None is a pause. Raises BadManifest."""
+    """The YAML documents of a text; None marks a point where the caller may pause. Raises BadManifest."""
     builder = _YamlBuilder(file)
     try:
         for count, event in enumerate(yaml.parse(text, Loader=_YAML_LOADER), start=1):
@@ -51,11 +51,11 @@ def read_yaml(text: str, file: str) -> Iterator[Value | None]:
 
 
 class _Open(NamedTuple):
-    """A mapping or sequence that has begun."""
+    """A mapping or sequence that has not ended yet."""
 
     container: dict[str, object] | list[object]
     anchor: str | None
-    counted: int  # how many values came before it
+    counted: int  # values in the file before it
 
 
 class _Anchored(NamedTuple):
@@ -64,11 +64,11 @@ class _Anchored(NamedTuple):
 
 
 class _YamlBuilder:
-    """Turns the events of one file into values, one document after the other. Never recursive."""
+    """Builds values from the YAML events of one file, document by document, without recursion."""
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._count = 0  # values so far, for the size of what an anchor names
+        self._count = 0  # values so far, for the size of anchored values
         self._aliased = 0
         self._start_document()
 
@@ -78,18 +78,18 @@ class _YamlBuilder:
         self._items: object = None  # the value of the outermost mapping's `items`
         self._item_lines: list[int] = []
         self._open: list[_Open] = []
-        # One for each that is open: the key of a mapping that waits for its value, None before it, "" of a sequence.
+        # Parallel to `_open`: a mapping's key that awaits its value, None where a key is due; "" for a sequence.
         self._keys: list[str | None] = []
         self._anchors: dict[str, _Anchored] = {}
 
     def finished(self) -> Value:
-        """The document that has just ended."""
+        """The document that has just ended; starts the next one."""
         value = Value(self._content, self._line, self._item_lines)
         self._start_document()
         return value
 
     def take(self, event: yaml.Event) -> None:
-        """Work in one event of the stream. Raises BadManifest."""
+        """Process one YAML event. Raises BadManifest."""
         match event:
             case events.ScalarEvent():
                 self._scalar(event)
@@ -155,7 +155,7 @@ class _YamlBuilder:
         self._place(anchored.value, event)
 
     def _merge(self, container: dict[str, object], event: yaml.Event) -> None:
-        """The merge key of YAML 1.1: what the mapping itself says comes first, then earlier sources."""
+        """Apply the merge key of YAML 1.1: the mapping's own keys win, then those of earlier sources."""
         sources = container.pop(_MERGE)
         for source in sources if isinstance(sources, list) else [sources]:
             if not isinstance(source, dict):
@@ -163,7 +163,7 @@ class _YamlBuilder:
             container.update({name: value for name, value in source.items() if name not in container})
 
     def _place(self, value: object, event: yaml.Event) -> None:
-        """Put a value where the document goes on: the document itself, the next element, or the awaited key's."""
+        """Store a value as the document, as the next element of a list, or under the pending key of a mapping."""
         if not self._open:
             self._content, self._line = value, _line_of(event)
             return
@@ -188,7 +188,7 @@ def _line_of(event: yaml.Event) -> int:
 
 
 def _plain_value(text: str) -> object:
-    """What an unquoted scalar means in YAML 1.1, but for timestamps (Kubernetes has them as text) and base 60."""
+    """The value of an unquoted scalar in YAML 1.1, without timestamps (text in Kubernetes) and base 60."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in "+-.0123456789":
@@ -201,5 +201,5 @@ def _plain_value(text: str) -> object:
 def _integer(text: str) -> object:
     try:
         return int(text, 0)
-    except ValueError:  # thousands of digits, which Python refuses to convert
+    except ValueError:  # thousands of digits: beyond Python's limit for int()
         return text

@@ -1,31 +1,34 @@
-"""One server that is asked, over whichever transports it is asked for."""
+"""One upstream server, over UDP and TCP, or over TLS."""
 
 import asyncio
+import ssl
 from collections import defaultdict
 from collections.abc import Mapping
 
-from topodns.edge.upstream.deadlines import Deadlines
-from topodns.edge.upstream.endpoint import Endpoint
-from topodns.edge.upstream.failures import CLOSED
-from topodns.edge.upstream.limits import Counts, UpstreamLimits
-from topodns.edge.upstream.matching import RandomIds
-from topodns.edge.upstream.tcp import TcpCarrier
-from topodns.edge.upstream.udp import UdpCarrier
-from topodns.resolve.exchange import Came, Failure, Transport
+from topodns.net.upstream.address import CLOSED, Counts, UdpSockets, UpstreamEndpoint, UpstreamLimits, resolve_endpoint
+from topodns.net.upstream.deadlines import Deadlines
+from topodns.net.upstream.matching import RandomIds
+from topodns.net.upstream.tcp_transport import TcpCarrier
+from topodns.net.upstream.udp_transport import UdpCarrier
+from topodns.query.upstream import Came, Failure, Sent, Transport
+
+Connections = defaultdict[Transport, Counts]
+"""Counters of one upstream by transport."""
 
 Carrier = UdpCarrier | TcpCarrier
-"""Asks one server over one transport; its `exchange` is that of `Upstream` but for that."""
+"""One transport of an upstream; `exchange` is as in `Upstream`, without the argument `transport`."""
 
 
 class DnsUpstream:
-    """An `Upstream` of `resolve.exchange`: UDP and TCP, or with TLS nothing but that."""
+    """Implements `query.upstream.Upstream`: over UDP and TCP, or with TLS settings over TLS only."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        endpoint: Endpoint,
+        endpoint: UpstreamEndpoint,
         limits: UpstreamLimits,
         counts: defaultdict[Transport, Counts],
+        sockets: UdpSockets,
     ) -> None:
         self.name = endpoint.name
         self._deadlines = Deadlines(loop, limits.sweep)
@@ -33,38 +36,74 @@ class DnsUpstream:
         ids = RandomIds()
         connected = Transport.TCP if endpoint.tls is None else Transport.TLS
         over_connections = TcpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[connected])
-        # Those that may be asked directly, too, until `close`.
+        # Callers may also use these directly, until `close`.
         self.carriers: Mapping[Transport, Carrier] = {connected: over_connections}
         if endpoint.tls is None:
-            over_udp = UdpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[Transport.UDP])
+            over_udp = UdpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[Transport.UDP], sockets)
             self.carriers = {Transport.UDP: over_udp, connected: over_connections}
 
     @property
     def counts(self) -> Mapping[Transport, Counts]:
-        """What has been counted, by each transport that there is."""
+        """The counters of each available transport."""
         return {transport: carrier.counts for transport, carrier in self.carriers.items()}
 
     @property
     def in_flight(self) -> int:
-        """Queries that are waited for."""
+        """The number of queries without a reply yet."""
         return len(self._deadlines)
 
     @property
     def open_sockets(self) -> int:
         return sum(carrier.open_sockets for carrier in self.carriers.values())
 
-    def exchange(self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came) -> None:
-        """As `Upstream.exchange`. It is given up up to `UpstreamLimits.sweep` seconds late."""
+    def exchange(
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+    ) -> Sent | None:
+        """As `Upstream.exchange`. A timeout may be up to `UpstreamLimits.sweep` seconds late."""
         carrier = self.carriers.get(transport)
         if self._closed:
             came(CLOSED)
         elif carrier is None:
             came(Failure(f"not to be asked over {transport.value}", timed_out=False))
         else:
-            carrier.exchange(message, question, timeout, came)
+            return carrier.exchange(message, question, timeout, came)
+        return None
 
     def close(self) -> None:
-        """As `Upstream.close`: sockets go when what is in flight is settled, at the latest when its time is over."""
+        """As `Upstream.close`: sockets close when the queries in flight are answered or time out."""
         self._closed = True
         for carrier in self.carriers.values():
             carrier.close()
+
+
+_DEFAULTS = UpstreamLimits()
+
+
+def open_upstream(
+    loop: asyncio.AbstractEventLoop,
+    address: str,
+    port: int,
+    *,
+    tls: ssl.SSLContext | None = None,
+    server_name: str = "",
+    source_address: str = "",
+    limits: UpstreamLimits = _DEFAULTS,
+    counts: defaultdict[Transport, Counts] | None = None,
+    sockets: UdpSockets | None = None,
+) -> DnsUpstream:
+    """The upstream at an address; no socket is opened yet.
+
+    `address` and `source_address`: IP addresses as text, link-local ones with `%interface`; `source_address` "" leaves
+    the choice to the kernel. With `tls`, only TLS is used, and the certificate must be for `server_name`, or for
+    `address` if that is ""; unless the context checks less.
+
+    `counts`: counters to continue, which other upstreams may share. `sockets`: the budget shared by all upstreams; None
+    for one of its own.
+
+    Raises ValueError if `address` is no IP address, OSError if its interface does not exist here. The upstream belongs
+    to `loop`; use it in that loop only.
+    """
+    endpoint = resolve_endpoint(address, port, tls, server_name, source_address)
+    return DnsUpstream(
+        loop, endpoint, limits, defaultdict(Counts) if counts is None else counts, sockets or UdpSockets()
+    )

@@ -1,7 +1,6 @@
-"""One pipelined connection over TCP or TLS (RFC 7766): queries out as they come, replies in whatever order.
+"""One pipelined connection to an upstream over TCP or TLS (RFC 7766), with replies in any order.
 
-It knows its queries and their ids; which connection a query goes over, and what becomes of those of a lost one, is its
-owner's business.
+It keeps its queries by id. Its owner chooses the connection for a query, and handles the queries of a lost connection.
 """
 
 import asyncio
@@ -9,69 +8,94 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
-from topodns.dns.framing import PREFIX, MessageReader
-from topodns.edge.upstream.failures import LOST, TIMED_OUT, failure_of
-from topodns.edge.upstream.limits import Counts, UpstreamLimits
-from topodns.edge.upstream.matching import HEADER, RandomIds, is_reply
-from topodns.resolve.course import Timer
-from topodns.resolve.exchange import Came, Failure
+from topodns.dns.tcp_framing import PREFIX, MessageReader
+from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, failure_of
+from topodns.net.upstream.matching import HEADER, RandomIds, is_reply
+from topodns.query.deferred import Timer
+from topodns.query.upstream import Came, Failure
 
-_OPENING: Final = 1 << 16  # a load that no open connection has
+_OPENING: Final = 1 << 16  # added to the load until connected; more than the queries of any open connection
+_SILENT: Final = 1 << 17
+_IN_FLIGHT: Final = _OPENING - 1  # mask for the number of queries in the load
 
 
-class Query:
-    """One query over connections; it is always with one of them until it is settled."""
+class PendingQuery:
+    """One query over a connection; it always has one until it is settled.
 
-    __slots__ = ("came", "connection", "deadline", "heard", "ident", "message", "question", "sends")
+    `twin`: the hedged copy of this query over another connection.
+    """
 
-    connection: "Connection"
+    __slots__ = (
+        *("came", "connection", "deadline", "due", "heard", "ident", "message", "owner", "question", "sends", "twin"),
+    )
+
+    connection: "UpstreamConnection"
     ident: bytes
-    heard: int  # replies on its connection before it was sent
+    heard: int  # number of replies on its connection when it was sent, or at the last `heard_since`
 
-    def __init__(self, message: bytes, question: bytes, deadline: float, came: Came) -> None:
+    def __init__(self, owner: "ConnectionOwner", message: bytes, question: bytes, deadline: float, came: Came) -> None:
+        self.owner = owner
         self.message = message
         self.question = question
-        self.deadline = deadline
+        self.deadline = self.due = deadline
         self.came = came
         self.sends = 0
+        self.twin: PendingQuery | None = None
 
-    def expire(self) -> None:
-        self.connection.give_up(self)
-        self.came(TIMED_OUT)
+    def ring(self, now: float) -> None:
+        self.due = self.deadline
+        if now < self.deadline:
+            self.owner.slow(self, now)
+        else:
+            self.owner.expired(self)
+
+    def cancel(self) -> None:
+        """As `Sent.cancel`."""
+        if self.connection.queries.get(self.ident) is self:
+            self.owner.cancelled(self)
 
 
-class Owner(Protocol):
-    """Who opens connections and hands out queries."""
+class ConnectionOwner(Protocol):
+    """Opens connections and assigns queries to them (`TcpCarrier`)."""
 
     @property
-    def settled(self) -> Callable[[Query], None]:
-        """Called before a query gets the reply to it; the connection has forgotten it."""
+    def settled(self) -> Callable[[PendingQuery], None]:
+        """Called with a query before its reply is delivered; the connection has removed it."""
 
-    def expired(self, query: Query) -> None:
-        """A query's time is over, and nothing more will be said of it."""
+    def answered(self, query: PendingQuery) -> None:
+        """Also called before a reply is delivered if the query has a twin."""
+
+    def slow(self, query: PendingQuery, now: float) -> None:
+        """No reply to the query has arrived for `tcp_patience` seconds."""
+
+    def expired(self, query: PendingQuery) -> None:
+        """The query has timed out."""
+
+    def cancelled(self, query: PendingQuery) -> None:
+        """The query is cancelled: its reply is no longer needed."""
 
     def strayed(self) -> None:
-        """A message came that is no reply to anything that is waited for."""
+        """A message arrived that matches no query in flight."""
 
-    def idle(self, connection: "Connection") -> None:
-        """Nothing is in flight any more."""
+    def idle(self, connection: "UpstreamConnection") -> None:
+        """The connection has no query in flight any more."""
 
-    def leaving(self, connection: "Connection") -> None:
-        """It takes no new query from now on."""
+    def leaving(self, connection: "UpstreamConnection") -> None:
+        """The connection takes no new queries from now on."""
 
-    def lost(self, connection: "Connection", queries: list[Query], failure: Failure) -> None:
-        """It is gone, and these were in flight."""
+    def lost(self, connection: "UpstreamConnection", queries: list[PendingQuery], failure: Failure) -> None:
+        """The connection is lost, with these queries in flight."""
 
 
-class Connection(asyncio.Protocol):
-    """Takes queries while it is being opened too; they leave when it is open.
+class UpstreamConnection(asyncio.Protocol):
+    """A connection, which takes queries also while it is connecting; they are sent when it is open.
 
-    `age` is for how many seconds it does so, 0 for ever.
+    `age`: seconds for which it takes new queries, 0 for ever.
     """
 
     def __init__(
         self,
-        owner: Owner,
+        owner: ConnectionOwner,
         loop: asyncio.AbstractEventLoop,
         limits: UpstreamLimits,
         ids: RandomIds,
@@ -79,20 +103,22 @@ class Connection(asyncio.Protocol):
         age: float,
     ) -> None:
         self.is_open = False
-        self.load = _OPENING  # the less, the better for the next query: those in flight, and more until it is open
+        # Queries in flight, plus _OPENING until it is open, plus _SILENT while silent; the next query takes the lowest.
+        self.load = _OPENING
+        self.silent = False  # queries wait, and no reply has arrived for `tcp_patience` seconds
         self._owner = owner
         self._loop = loop
         self._limits = limits
         self._counts = counts
         self._settled = owner.settled
         self._draw = ids.draw
-        # By the ids in use. None stands for a query that was given up: its id is not used again, or a late reply could
-        # be taken for one to another query.
-        self.queries: dict[bytes, Query | None] = {}
+        # By the ids in use. None marks an abandoned query: its id is not reused, since a late reply could be taken for
+        # the reply to another query.
+        self.queries: dict[bytes, PendingQuery | None] = {}
         self._unsent: list[bytes] = []
         self._reader = MessageReader()
         self._leaving = self._gone = False
-        self._heard = 0  # replies
+        self._heard = 0  # number of replies
         self._used = loop.time()
         self._old_at = self._used + age if age else float("inf")
         self._timer: Timer | None = None
@@ -100,10 +126,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def in_flight(self) -> int:
-        return self.load if self.is_open else self.load - _OPENING
+        return self.load & _IN_FLIGHT
 
-    def send(self, query: Query) -> None:
-        """Have this query leave with all others of this turn of the loop. There must be room."""
+    def send(self, query: PendingQuery) -> None:
+        """Send this query together with all others of this turn of the loop. An id must be free."""
         ident = self._draw()
         while ident in self.queries:
             ident = self._draw()
@@ -120,24 +146,40 @@ class Connection(asyncio.Protocol):
         message = query.message
         self._unsent.append(len(message).to_bytes(PREFIX, "big") + ident + message[2:])
 
-    def give_up(self, query: Query) -> None:
-        """Its time is over. Where no reply came since it was sent, this connection is not trusted with another one."""
+    def heard_since(self, query: PendingQuery) -> bool:
+        """Whether a reply to any query has arrived since this one was sent, or since the last call."""
+        before, query.heard = query.heard, self._heard
+        return before != self._heard
+
+    def note_silence(self) -> None:
+        """Make this connection the last choice for new queries until a reply arrives."""
+        if not self.silent:
+            self.silent = True
+            self.load += _SILENT
+
+    def give_up(self, query: PendingQuery) -> None:
+        """Abandon a query that has timed out. If no reply arrived since it was sent, take no new queries."""
+        if not self.heard_since(query):
+            self.leave()
+        self.forget(query)
+
+    def forget(self, query: PendingQuery) -> None:
+        """Abandon a query. Its id stays in use; above `in_flight` / 2 of such ids, take no new queries."""
         self.queries[query.ident] = None
         self.load -= 1
-        if self._heard == query.heard or len(self.queries) - self.in_flight > self._limits.in_flight // 2:
+        if len(self.queries) - self.in_flight > self._limits.in_flight // 2:
             self.leave()
-        self._owner.expired(query)
         self._note_idle()
 
     def leave(self) -> None:
-        """Take no new query, and close when those in flight are settled."""
+        """Take no new queries, and close when those in flight are settled."""
         if not self._leaving:
             self._leaving = True
             self._owner.leaving(self)
         self._close_if_done()
 
     def fail(self, failure: Failure) -> None:
-        """It could not be opened, or there is no use in it any more."""
+        """Close at once: it could not be opened, or is of no use any more."""
         if self.is_open:
             self._transport.abort()
         self._drop(failure)
@@ -163,7 +205,12 @@ class Connection(asyncio.Protocol):
                 del self.queries[query.ident]
                 self.load -= 1
                 self._heard += 1
+                if self.silent:
+                    self.silent = False
+                    self.load -= _SILENT
                 self._settled(query)
+                if query.twin is not None:
+                    self._owner.answered(query)
                 query.came(message)
             else:
                 self._stray(query, message)
@@ -171,16 +218,16 @@ class Connection(asyncio.Protocol):
             self._note_idle()
 
     def eof_received(self) -> bool:
-        """What is in flight will not be answered here: whoever closes its half has said all."""
+        """Fail: an upstream that closes its half sends no more replies."""
         self.fail(LOST)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._drop(failure_of(exc))
 
-    def _stray(self, query: Query | None, message: bytes) -> None:
-        """No reply, though perhaps with the id of this query."""
-        if len(message) < HEADER:  # no DNS message: what follows cannot be trusted to be any
+    def _stray(self, query: PendingQuery | None, message: bytes) -> None:
+        """Handle a message that is no reply, though perhaps with the id of `query`."""
+        if len(message) < HEADER:  # no DNS message: the rest of the stream is not trusted either
             self.fail(LOST)
             return
         if query is None:
@@ -206,7 +253,7 @@ class Connection(asyncio.Protocol):
             self._drop(LOST)
 
     def _look_at_age(self) -> None:
-        """Leave where the time has come, else look again when it may have."""
+        """Leave if the age or the idle time is over, else check again when it may be."""
         if self._gone or self._leaving:
             return
         now = self._loop.time()
@@ -218,7 +265,7 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_later(due - now, self._look_at_age)
 
     def _end(self) -> None:
-        """An orderly end, unless that would wait for somebody who does not read."""
+        """Close in an orderly way, or abort if unsent data would make that wait for the upstream to read."""
         if self._transport.get_write_buffer_size():
             self._transport.abort()
         else:

@@ -1,7 +1,8 @@
-"""Queries over TCP or TLS: a few pipelined connections to one upstream, opened when they are needed.
+"""Queries over TCP or TLS: a few pipelined connections to one upstream, opened on demand.
 
-A connection of limited age finds new backends of a Service. The queries of one that is lost are sent again over the
-other one at once, and should that be lost as well, over a new one.
+The age of a connection is limited, so that new backends of a Service are found. The queries of a lost connection are
+sent again at once over the other one, and if that is lost too, over a new one. The queries of a silent connection are
+hedged: sent over the other one too, and the first reply counts.
 """
 
 import asyncio
@@ -9,84 +10,130 @@ from collections.abc import Callable
 from random import uniform
 from typing import Any, Final
 
-from topodns.edge.upstream.connection import Connection, Query
-from topodns.edge.upstream.deadlines import Deadlines
-from topodns.edge.upstream.endpoint import Endpoint
-from topodns.edge.upstream.failures import BUSY, LOST, failure_of
-from topodns.edge.upstream.limits import Counts, UpstreamLimits
-from topodns.edge.upstream.matching import RandomIds
-from topodns.resolve.exchange import Came, Failure
+from topodns.net.upstream.address import BUSY, LOST, TIMED_OUT, Counts, UpstreamEndpoint, UpstreamLimits, failure_of
+from topodns.net.upstream.deadlines import Deadlines
+from topodns.net.upstream.matching import RandomIds
+from topodns.net.upstream.tcp_connection import PendingQuery, UpstreamConnection
+from topodns.query.upstream import Came, Failure, Sent
 
 _SENDS: Final = 3  # of one query at most: over one connection, the other one, and a new one
-_GOODBYE: Final = 1.0  # seconds that the other side has to end TLS in an orderly way
+_GOODBYE: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
 
 
 class TcpCarrier:
-    """Carries queries to one upstream over connections, with TLS where the endpoint has it."""
+    """The transport of one upstream over TCP connections, or TLS if the endpoint has it."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        endpoint: Endpoint,
+        endpoint: UpstreamEndpoint,
         limits: UpstreamLimits,
         deadlines: Deadlines,
         ids: RandomIds,
         counts: Counts,
     ) -> None:
         self.counts = counts
-        self.settled: Callable[[Query], None] = deadlines.discard
+        self.settled: Callable[[PendingQuery], None] = deadlines.discard
         self._loop = loop
         self._endpoint = endpoint
         self._limits = limits
         self._deadlines = deadlines
         self._ids = ids
-        self._connections: list[Connection] = []  # those that take queries, open or being opened
-        self._leaving: set[Connection] = set()
+        self._connections: list[UpstreamConnection] = []  # those that take queries, open or connecting
+        self._leaving: set[UpstreamConnection] = set()
         self._attempts: set[asyncio.Task[None]] = set()
-        self._next_second = 0.0  # on the loop's clock: no second connection is tried before
+        self._next_second = 0.0  # on the loop's clock: earliest next attempt at a second connection
+        self._next_instead = 0.0  # likewise at a replacement for a silent one
+        self._twins = 0  # hedged queries
         self._closing = False
 
     @property
     def open_sockets(self) -> int:
         return len(self._connections) + len(self._leaving)
 
-    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> None:
+    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> Sent | None:
         """As `Upstream.exchange`."""
         connection = self._choose(timeout)
         if connection is None:
             came(BUSY)
-            return
-        query = Query(message, question, self._loop.time() + timeout, came)
+            return None
+        now, patience = self._loop.time(), self._limits.tcp_patience
+        query = PendingQuery(self, message, question, now + timeout, came)
+        if patience < timeout:
+            query.due = now + patience
         self._deadlines.add(query)
         connection.send(query)
+        return query
 
     def close(self) -> None:
-        """Close connections as soon as what is in flight is settled; nothing may be asked any more."""
+        """Close connections as soon as their queries in flight are settled; `exchange` must not be called any more."""
         self._closing = True
         for connection in tuple(self._connections):
             connection.leave()
 
-    def expired(self, query: Query) -> None:
+    def answered(self, query: PendingQuery) -> None:
+        twin = self._untie(query)
+        self.settled(twin)
+        connection = twin.connection
+        if connection.silent:  # while the other one got a reply
+            connection.leave()
+        connection.forget(twin)
+
+    def slow(self, query: PendingQuery, now: float) -> None:
+        """If its connection is silent, hedge this query, and all others of that connection, over another one."""
+        connection = query.connection
+        if query.twin is not None:
+            return
+        if connection.heard_since(query):
+            query.due = min(query.deadline, now + self._limits.tcp_patience)
+            return
+        # If the connection was silent before, its other queries have been hedged already.
+        waiting = [query] if connection.silent else list(connection.queries.values())
+        connection.note_silence()
+        for each in waiting:
+            if each is not None and each.twin is None and self._twins < self._limits.sent_twice:
+                other = self._instead_of(connection, each.deadline - now)
+                if other is None:
+                    return
+                self._send_again(each, other)
+
+    def expired(self, query: PendingQuery) -> None:
+        self.settled(query)
         self.counts.timed_out += 1
+        if query.twin is not None:
+            twin = self._untie(query)
+            twin.connection.give_up(twin)
+        query.connection.give_up(query)
+        query.came(TIMED_OUT)
+
+    def cancelled(self, query: PendingQuery) -> None:
+        self.settled(query)
+        if query.twin is not None:
+            twin = self._untie(query)
+            twin.connection.forget(twin)
+        query.connection.forget(query)
 
     def strayed(self) -> None:
         self.counts.strays += 1
 
-    def idle(self, connection: Connection) -> None:
+    def idle(self, connection: UpstreamConnection) -> None:
         kept = self._limits.max_idle_conns
         if kept and sum(each.is_open and not each.in_flight for each in self._connections) > kept:
             connection.leave()
 
-    def leaving(self, connection: Connection) -> None:
+    def leaving(self, connection: UpstreamConnection) -> None:
         self._connections.remove(connection)
         self._leaving.add(connection)
 
-    def lost(self, connection: Connection, queries: list[Query], failure: Failure) -> None:
+    def lost(self, connection: UpstreamConnection, queries: list[PendingQuery], failure: Failure) -> None:
         if connection in self._leaving:
             self._leaving.remove(connection)
         else:
             self._connections.remove(connection)
         for query in queries:
+            if query.twin is not None:
+                self._go_on_with_twin(query)
+                continue
             other = self._another(query, connection)
             if other is None:
                 self._fail(query, failure)
@@ -94,8 +141,56 @@ class TcpCarrier:
                 self.counts.resent += 1
                 other.send(query)
 
-    def _another(self, query: Query, lost: Connection) -> Connection | None:
-        """The connection to send a query again over. Who could not be reached just now is not tried again at once."""
+    def _send_again(self, query: PendingQuery, connection: UpstreamConnection) -> None:
+        """Hedge a query over this connection beside its own; the first reply over either counts."""
+        twin = PendingQuery(self, query.message, query.question, query.deadline, query.came)
+        query.twin, twin.twin = twin, query
+        query.sends += 1
+        self._twins += 1
+        self.counts.resent += 1
+        connection.send(twin)
+
+    def _untie(self, query: PendingQuery) -> PendingQuery:
+        """Separate a query from its twin. Returns the former twin."""
+        twin = query.twin
+        assert twin is not None
+        query.twin = twin.twin = None
+        self._twins -= 1
+        return twin
+
+    def _go_on_with_twin(self, query: PendingQuery) -> None:
+        """Continue with the other one of a hedged pair: the connection of `query` is lost."""
+        twin = self._untie(query)
+        if query not in self._deadlines:
+            return
+        # `query` is the original, which deadlines and callers know: it takes the place of its twin.
+        connection = twin.connection
+        query.connection, query.ident, query.heard = connection, twin.ident, twin.heard
+        connection.queries[query.ident] = query
+
+    def _instead_of(self, silent: UpstreamConnection, timeout: float) -> UpstreamConnection | None:
+        """Another connection that is not silent, opened if necessary; the silent one then leaves if there are too many.
+
+        Returns the least loaded other one, perhaps silent, if none may be opened now; None if there is none.
+        """
+        if self._closing:
+            return None
+        now = self._loop.time()
+        best = self._least_loaded(besides=silent)
+        if (best is not None and not best.silent) or now < self._next_instead:
+            return best
+        if len(self._connections) >= self._limits.connections and silent in self._connections:
+            silent.leave()
+        if len(self._connections) >= self._limits.connections:
+            return best
+        self._next_instead = now + self._limits.tcp_patience
+        return self._open(timeout)
+
+    def _another(self, query: PendingQuery, lost: UpstreamConnection) -> UpstreamConnection | None:
+        """The connection to send a query of a lost one over; None if there is none or after _SENDS sends.
+
+        After a failed attempt to connect, only an open connection is used.
+        """
         if self._closing or query.sends >= _SENDS:
             return None
         if lost.is_open:
@@ -103,10 +198,10 @@ class TcpCarrier:
         best = self._least_loaded()
         return best if best is not None and best.is_open else None
 
-    def _choose(self, timeout: float) -> Connection | None:
-        """The connection for the next query, a new one where need be; None where all are full.
+    def _choose(self, timeout: float) -> UpstreamConnection | None:
+        """The connection for the next query, opened if necessary; None if all are full.
 
-        A query that finds its connection busy has a second one opened for those that come after it.
+        A query whose connection is busy causes a second one to be opened for later queries.
         """
         best = self._least_loaded()
         if len(self._connections) >= self._limits.connections:
@@ -118,37 +213,40 @@ class TcpCarrier:
         now = self._loop.time()
         if now >= self._next_second:
             self._next_second = now + self._limits.second_attempt
-            self._open(timeout)
+            opened = self._open(timeout)
+            return opened if best.silent else best
         return best
 
-    def _least_loaded(self) -> Connection | None:
+    def _least_loaded(self, besides: UpstreamConnection | None = None) -> UpstreamConnection | None:
         best, room = None, self._limits.in_flight
         for connection in self._connections:
+            if connection is besides:
+                continue
             if (best is None or connection.load < best.load) and len(connection.queries) < room:
                 best = connection
         return best
 
-    def _fail(self, query: Query, failure: Failure) -> None:
+    def _fail(self, query: PendingQuery, failure: Failure) -> None:
         self.settled(query)
         self.counts.timed_out += failure.timed_out
         query.came(failure)
 
-    def _open(self, timeout: float) -> Connection:
-        """A connection that is being opened; whoever waits for it fails with it when its time is over.
+    def _open(self, timeout: float) -> UpstreamConnection:
+        """Open a connection; queries that wait for it fail if it is not open in time.
 
-        That is the time of the query that needs it, but others may soon wait for it too, and a query sent again may
-        have next to none left.
+        The time is that of the query that needs it, but at least `limits.connect`: other queries may soon wait for it
+        too, and a query sent again may have almost no time left.
         """
         seconds = max(timeout, self._limits.connect)
         age = uniform(self._limits.max_age / 2, self._limits.max_age)
-        connection = Connection(self, self._loop, self._limits, self._ids, self.counts, age)
+        connection = UpstreamConnection(self, self._loop, self._limits, self._ids, self.counts, age)
         self._connections.append(connection)
         attempt = self._loop.create_task(self._attempt(connection, seconds), name=f"connect to {self._endpoint.name}")
         self._attempts.add(attempt)
         attempt.add_done_callback(self._attempts.discard)
         return connection
 
-    async def _attempt(self, connection: Connection, seconds: float) -> None:
+    async def _attempt(self, connection: UpstreamConnection, seconds: float) -> None:
         endpoint = self._endpoint
         with_tls: dict[str, Any] = {}
         if endpoint.tls is not None:

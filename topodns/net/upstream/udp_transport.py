@@ -1,8 +1,8 @@
-"""Queries over UDP: for each a socket of its own, so that its source port is as hard to guess as its id (RFC 5452).
+"""Queries over UDP, each with its own socket, so that the source port is as hard to guess as the id (RFC 5452).
 
-The sockets are connected, so the kernel drops what comes from elsewhere and reports a port that nobody listens on.
-Their ports are the kernel's choice, which is random over net.ipv4.ip_local_port_range. They share one epoll, and that
-is all the event loop knows of them: a reader of the loop's own for each of them costs as much as all the rest.
+The sockets are connected, so the kernel drops datagrams from other addresses and reports closed ports (ICMP). The
+kernel chooses their ports at random from net.ipv4.ip_local_port_range. They share one epoll, and the event loop only
+watches that: a reader of the loop for each socket would cost as much as everything else here.
 """
 
 import asyncio
@@ -10,52 +10,77 @@ import select
 import socket
 from typing import Final
 
-from topodns.edge.upstream.deadlines import Deadlines
-from topodns.edge.upstream.endpoint import Endpoint
-from topodns.edge.upstream.failures import BUSY, TIMED_OUT, failure_of
-from topodns.edge.upstream.limits import Counts, UpstreamLimits
-from topodns.edge.upstream.matching import RandomIds, is_reply
-from topodns.resolve.exchange import Came, Failure
+from topodns.net.upstream.address import (
+    BUSY,
+    TIMED_OUT,
+    Counts,
+    UdpSockets,
+    UpstreamEndpoint,
+    UpstreamLimits,
+    failure_of,
+)
+from topodns.net.upstream.deadlines import Deadlines
+from topodns.net.upstream.matching import RandomIds, is_reply
+from topodns.query.upstream import Came, Failure, Sent
 
 _KIND: Final = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
-_DATAGRAM: Final = 0xFFFF  # octets: what an upstream sends is read whole, whatever it was offered
-_AT_ONCE: Final = 64  # sockets looked at before the rest of the program has its turn
+_DATAGRAM: Final = 0xFFFF  # octets: replies are read whole, even above the payload size of the query
+_AT_ONCE: Final = 64  # sockets read in one turn of the loop
 
 
 class _Query:
-    """One query and its socket."""
+    """One query and its socket. `twin`: the same query sent again from another socket."""
 
-    __slots__ = ("came", "carrier", "deadline", "descriptor", "ident", "question", "sock")
+    __slots__ = ("came", "carrier", "deadline", "descriptor", "due", "ident", "message", "question", "sock", "twin")
 
     def __init__(
-        self, carrier: "UdpCarrier", sock: socket.SocketType, ident: bytes, question: bytes, deadline: float, came: Came
+        self,
+        carrier: "UdpCarrier",
+        sock: socket.SocketType,
+        ident: bytes,
+        message: bytes,
+        question: bytes,
+        deadline: float,
+        came: Came,
     ) -> None:
         self.carrier = carrier
         self.sock = sock
         self.descriptor = sock.fileno()
         self.ident = ident
+        self.message = message
         self.question = question
-        self.deadline = deadline
+        self.deadline = self.due = deadline
         self.came = came
+        self.twin: _Query | None = None
 
-    def expire(self) -> None:
-        self.carrier.counts.timed_out += 1
-        self.carrier.finish(self, TIMED_OUT)
+    def ring(self, now: float) -> None:
+        self.due = self.deadline
+        if now < self.deadline:
+            self.carrier.send_again(self)
+        else:
+            self.carrier.counts.timed_out += 1
+            self.carrier.finish(self, TIMED_OUT)
+
+    def cancel(self) -> None:
+        """As `Sent.cancel`."""
+        self.carrier.let_go(self)
 
 
 class UdpCarrier:
-    """Carries queries to one upstream over UDP."""
+    """The UDP transport of one upstream."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        endpoint: Endpoint,
+        endpoint: UpstreamEndpoint,
         limits: UpstreamLimits,
         deadlines: Deadlines,
         ids: RandomIds,
         counts: Counts,
+        sockets: UdpSockets,
     ) -> None:
         self.counts = counts
+        self._sockets = sockets
         self._loop = loop
         self._family, self._peer, self._source = endpoint.family, endpoint.peer, endpoint.source
         self._limits = limits
@@ -63,46 +88,82 @@ class UdpCarrier:
         self._ids = ids
         self._queries: dict[int, _Query] = {}  # by the file descriptor of their sockets
         self._epoll: select.epoll | None = None
+        self._twins = 0  # queries sent a second time
         self._closing = False
 
     @property
     def open_sockets(self) -> int:
         return len(self._queries)
 
-    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> None:
+    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> Sent | None:
         """As `Upstream.exchange`."""
-        if len(self._queries) >= self._limits.udp_sockets:
+        if len(self._queries) - self._twins >= self._limits.udp_queries or self._sockets.open >= self._sockets.most:
             came(BUSY)
-            return
+            return None
         ident = self._ids.draw()
         try:
             sock = self._send(ident + message[2:])
         except OSError as reason:
             came(failure_of(reason))
-            return
+            return None
         self.counts.misses += 1
-        query = _Query(self, sock, ident, question, self._loop.time() + timeout, came)
+        now, patience = self._loop.time(), self._limits.udp_patience
+        query = _Query(self, sock, ident, message, question, now + timeout, came)
+        if 0 < patience < timeout:
+            query.due = now + patience
         self._queries[query.descriptor] = query
         self._deadlines.add(query)
+        return query
+
+    def send_again(self, query: _Query) -> None:
+        """Send a query once more, with another id and from another port; the first reply to either counts."""
+        if self._twins >= self._limits.sent_twice or not self._sockets.has_spare():
+            return
+        ident = self._ids.draw()
+        try:
+            sock = self._send(ident + query.message[2:])
+        except OSError:
+            return
+        self.counts.misses += 1
+        self.counts.resent += 1
+        self._twins += 1
+        twin = _Query(self, sock, ident, query.message, query.question, query.deadline, query.came)
+        query.twin, twin.twin = twin, query
+        self._queries[twin.descriptor] = twin
 
     def close(self) -> None:
-        """Let go of what is not needed for what is in flight; nothing may be asked any more."""
+        """Close the epoll as soon as no query is in flight; `exchange` must not be called any more."""
         self._closing = True
-        self._let_go()
+        self._close_epoll()
 
     def finish(self, query: _Query, result: bytes | Failure) -> None:
-        """The query is settled and its port given back."""
+        """Settle a query: close its sockets, then deliver the result."""
+        self.let_go(query)
+        query.came(result)
+
+    def let_go(self, query: _Query) -> None:
+        """Close the socket of a query and that of its twin. Idempotent."""
+        if self._queries.get(query.descriptor) is not query:
+            return
+        twin = query.twin
+        self._close_socket(query)
+        if twin is not None:
+            query.twin = twin.twin = None
+            self._twins -= 1
+            self._close_socket(twin)
+        if self._closing:
+            self._close_epoll()
+
+    def _close_socket(self, query: _Query) -> None:
         del self._queries[query.descriptor]
         self._deadlines.discard(query)
-        query.sock.close()  # which also takes it out of the epoll
-        query.came(result)
-        if self._closing:
-            self._let_go()
+        self._sockets.open -= 1
+        query.sock.close()  # also removes it from the epoll
 
     def _send(self, message: bytes) -> socket.SocketType:
-        """The socket that this message has left from."""
+        """Send a message from a new connected socket, and return the socket. Raises OSError."""
         epoll = self._epoll or self._open_epoll()
-        sock = socket.SocketType(self._family, _KIND, 0)  # socket.socket without the files that can be made of it
+        sock = socket.SocketType(self._family, _KIND, 0)  # the C base class of socket.socket, which costs less
         try:
             if self._source is not None:
                 sock.bind(self._source)
@@ -112,10 +173,11 @@ class UdpCarrier:
         except OSError:
             sock.close()
             raise
+        self._sockets.open += 1
         return sock
 
     def _receive(self) -> None:
-        """One datagram of each socket that has any; the epoll tells again of those that have more."""
+        """Read one datagram of each ready socket; the level-triggered epoll reports the rest in the next turn."""
         if self._epoll is None:
             return
         for descriptor, _ in self._epoll.poll(0, _AT_ONCE):
@@ -126,7 +188,7 @@ class UdpCarrier:
     def _read(self, query: _Query) -> None:
         try:
             message = query.sock.recv(_DATAGRAM)
-        except BlockingIOError:  # a datagram with a bad checksum, or the port of one that was here before
+        except BlockingIOError:  # a datagram with a bad checksum, or an event of an earlier socket with this descriptor
             return
         except OSError as reason:
             self.finish(query, failure_of(reason))
@@ -134,14 +196,14 @@ class UdpCarrier:
         if message[:2] == query.ident and is_reply(message, query.question):
             self.finish(query, message)
         else:
-            self.counts.strays += 1  # a wrong one never ends the wait for the right one (CVE-2023-28452)
+            self.counts.strays += 1  # a wrong message never ends the wait for the reply (CVE-2023-28452)
 
     def _open_epoll(self) -> select.epoll:
         self._epoll = select.epoll()
         self._loop.add_reader(self._epoll.fileno(), self._receive)
         return self._epoll
 
-    def _let_go(self) -> None:
+    def _close_epoll(self) -> None:
         if self._queries or self._epoll is None:
             return
         self._loop.remove_reader(self._epoll.fileno())

@@ -1,41 +1,41 @@
-"""The `autopath` directive: goes through a client's search list here, so that `example.com` costs it one round trip.
+"""The `autopath` plugin: walks a client's search list on the server, so that `example.com` costs it one round trip.
 
-A name under the list's first domain that does not exist is tried under the other domains, and bare, in order; each try
-goes through all the steps below, `acl` among them. What is found is given under a CNAME from the name that was asked.
+A nonexistent name under the list's first domain is tried under the other domains, and bare, in order; each try goes
+through all the plugins below, `acl` among them. The answer found is given under a CNAME from the name queried.
 
-Whose list it is `search_list` tells from the name. What differs from CoreDNS: whoever asks for such a name, from
-whatever namespace or by hand, gets the CNAME where CoreDNS says NXDOMAIN to all but the Pods there. For other names,
-such as `web.shop.svc.cluster.local` without such a Service, it matters who asks: clients that a watch of Pods shows to
-be in that namespace get what CoreDNS gives them, all others NXDOMAIN.
+A `search_list.Searcher` decides which list applies to which client. Where Pods are watched, it is that of the client's
+Pod, as in CoreDNS, and other clients have none. Where they are not, CoreDNS does nothing; here the name determines the
+list, so that every client gets the same answer. Difference from CoreDNS in both cases: names that may be a Service's
+own are never searched for (`search_list.may_be_of_service`).
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from topodns.dns.message import Flag, Query, Rcode, RRClass, RRset, RRType
-from topodns.dns.names import MAX_WIRE, ROOT, is_subdomain, name_wire
-from topodns.resolve.chase import owned
-from topodns.resolve.course import Course
-from topodns.resolve.grounds import rest_on
-from topodns.resolve.part_counts import AutopathCounts
-from topodns.resolve.search_list import Premise, Searcher, SearchList
-from topodns.resolve.step import Answered, Below, Client, Resolution, settled
-from topodns.settings.autopath import Autopath
+from topodns.dns.message import Flag, Query, RRset
+from topodns.dns.name import MAX_WIRE, ROOT, is_subdomain, name_wire
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.autopath.search_list import Premise, Searcher, SearchList
+from topodns.plugins.autopath.settings import Autopath
+from topodns.query.cname import owned
+from topodns.query.deferred import Deferred
+from topodns.query.plugin import Answered, Below, Client, Resolution, Scope, rest_on, settled
+from topodns.query.plugin_counts import AutopathCounts
 
 _NXDOMAIN, _IN = int(Rcode.NXDOMAIN), int(RRClass.IN)
 _FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.REFUSED)})
 
 Asking = Callable[[Query, Client, Below], Answered]
-"""Asks for a name on the way, whose block need not be this one; `below` are the steps of this one."""
+"""Resolves a name of the list, perhaps in another server block; `below` are the plugins of this one."""
 
 
 def ask_below(query: Query, client: Client, below: Below) -> Answered:
-    """Every name of the list is for the steps of this block, as in CoreDNS."""
+    """Resolve every name of the list with the plugins of this server block, as CoreDNS does."""
     return below(query, client)
 
 
 class SearchPath:
-    """The around of one `autopath` directive."""
+    """The plugin of one `autopath` directive, over the plugins below it."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class SearchPath:
         self._asking = asking
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The first answer that is no NXDOMAIN; where there is none, the answer to the name itself."""
+        """The first answer other than NXDOMAIN; without any, the answer for the name itself."""
         answered = below(query, client)
         qname = query.qname
         if not self._searcher.covers(qname) or query.qclass != _IN:
@@ -62,7 +62,9 @@ class SearchPath:
             return self._search(answered, query, client, below)
         return self._search_later(answered, query, client, below)
 
-    async def _search_later(self, course: Course[Resolution], query: Query, client: Client, below: Below) -> Resolution:
+    async def _search_later(
+        self, course: Deferred[Resolution], query: Query, client: Client, below: Below
+    ) -> Resolution:
         return await settled(self._search(await course, query, client, below))
 
     def _search(self, first: Resolution, query: Query, client: Client, below: Below) -> Answered:
@@ -72,13 +74,20 @@ class SearchPath:
         rest_on(first, search.facts, search.scope)
         if not search.others:
             return first
-        return _Search(self.counts, first, query, search, lambda asked: self._asking(asked, client, below)).go_on()
+        return _Search(
+            self.counts,
+            first,
+            query,
+            search,
+            lambda asked: self._asking(asked, client, below),
+            lambda: self._searcher.search_list(query.qname, client) == search,
+        ).go_on()
 
 
 def _questions(query: Query, search: SearchList) -> Iterator[tuple[Query, Premise | None]]:
-    """What is to be asked in turn: for the premises, then for the query under each of the other domains.
+    """The queries in order: for the premises, then for the client's labels under each of the other domains.
 
-    There the client's labels are as it spelled them.
+    The client's labels keep its spelling.
     """
     for premise in search.premises:
         name = premise.name
@@ -92,9 +101,9 @@ def _questions(query: Query, search: SearchList) -> Iterator[tuple[Query, Premis
 
 
 class _Search:
-    """One walk along a list."""
+    """One walk along a search list."""
 
-    __slots__ = ("_ask", "_counts", "_first", "_questions")
+    __slots__ = ("_ask", "_counts", "_first", "_holds", "_questions")
 
     def __init__(
         self,
@@ -103,9 +112,11 @@ class _Search:
         query: Query,
         search: SearchList,
         ask: Callable[[Query], Answered],
+        holds: Callable[[], bool],
     ) -> None:
         self._counts = counts
-        self._first = first  # gathers what all answers so far rest on
+        self._holds = holds  # whether the list is still that of the client
+        self._first = first  # collects the dependencies of all answers so far
         self._questions = _questions(query, search)
         self._ask = ask
 
@@ -118,19 +129,22 @@ class _Search:
                 return ended
         return self._first
 
-    async def _wait(self, course: Course[Resolution], query: Query, premise: Premise | None) -> Resolution:
+    async def _wait(self, course: Deferred[Resolution], query: Query, premise: Premise | None) -> Resolution:
         ended = self._end(await course, query, premise)
-        return await settled(self.go_on()) if ended is None else ended
+        resolution = await settled(self.go_on()) if ended is None else ended
+        if not self._holds():  # the address belongs to another Pod by now, whose namespace must not share this answer
+            resolution.scope = Scope.CLIENT
+        return resolution
 
     def _end(self, resolution: Resolution, query: Query, premise: Premise | None) -> Resolution | None:
-        """What the client gets, None where the walk goes on."""
+        """The answer for the client; None where the walk continues."""
         if premise is None:
             return self._renamed(resolution, query) if self._is_found(resolution) else None
         rest_on(self._first, resolution.facts, resolution.scope, resolution.valid_until)
         return None if resolution.response.rcode == premise.rcode else self._first
 
     def _is_found(self, resolution: Resolution) -> bool:
-        """What no step wanted to answer (a failure of no plugin) is not, though CoreDNS ends there."""
+        """Whether the walk ends here. It goes on after NXDOMAIN and where no plugin answered (CoreDNS ends there)."""
         rcode = resolution.response.rcode
         if rcode != _NXDOMAIN and (rcode not in _FAILURES or resolution.plugin):
             return True
@@ -138,7 +152,7 @@ class _Search:
         return False
 
     def _renamed(self, resolution: Resolution, query: Query) -> Resolution:
-        """What was found for `query`, as the answer to the name that the client asked for."""
+        """The answer found for `query`, as the answer for the name that the client queried."""
         self._counts.successes += 1
         first, response = self._first, resolution.response
         rest_on(resolution, first.facts, first.scope, first.valid_until)

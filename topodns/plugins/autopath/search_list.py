@@ -1,60 +1,65 @@
-"""Whose search list a name comes from, and what else stands on it: what `autopath` goes through.
+"""The search list that a name comes from, and the other domains on it, for `autopath`.
 
-The list of a Pod begins with its own namespace, and a DNS query does not say whose it is. CoreDNS looks the source
-address up among all Pods. Here the name is enough where it can only have come from a search list: in
-`example.com.shop.svc.cluster.local` two labels or more stand in front of a namespace that exists, and the one next to
-it is no Service in it (else this were an endpoint or a port of that). No Pod has to be watched, it works behind a node
-cache, an address that changes hands misleads nobody, and everyone gets the same answer. It gives away nothing, since
-the client could have asked for each of the names tried. And it takes nobody to another namespace than the search list
-of a Pod there would; only who means `NAME.NAMESPACE`, where there is no such thing, may get a NAME of two labels that
-there is.
+The list of a Pod begins with `NAMESPACE.svc.ZONE`, and a DNS query does not identify its Pod. CoreDNS looks the source
+address up among all Pods, and so does `ClusterSearch` where Pods are watched. Where they are not, the name is enough if
+it can only come from a search list: in `example.com.shop.svc.cluster.local` two labels or more precede an existing
+namespace, and the label next to it is no Service there (else this would be an endpoint or a port of that Service).
+That works behind a node cache, too, and all clients get the same answer.
+
+The name of an endpoint or a port must never lead outside while its Service is gone:
+`app-0.app.shop.svc.cluster.local` would become `app-0.app.`, in a domain that anybody may register. A Pod that queries
+`app-0.app` and means the name outside walks its list itself.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
-from topodns.cluster.facts import Fact
-from topodns.dns.message import Rcode
-from topodns.dns.names import ROOT, Name, is_subdomain, name_wire
-from topodns.resolve.step import Client, Scope
+from topodns.cluster.model import ObjectKey
+from topodns.cluster.state import ClusterState
+from topodns.dependency import Fact, namespace_fact, service_fact
+from topodns.dns.name import ROOT, Name, is_subdomain, name_wire
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.kubernetes.namespaces import Exposure
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zones import Origins
+from topodns.query.plugin import Client, Scope
 
 _NOERROR, _NXDOMAIN = int(Rcode.NOERROR), int(Rcode.NXDOMAIN)
-# What StatefulSets call their Pods, and endpoints that have no name: `db-0`, `10-0-0-7`, `fd00-10--a`. What is
-# two labels and begins so is an endpoint sooner than a name outside: while all of its Service are down,
-# `app-0.app.shop.svc.cluster.local` must not become `app-0.app.`, which anybody may register.
+# Labels of endpoints: of a StatefulSet's Pods (`db-0`), and of those without a hostname (`10-0-0-7`, `fd00-10--a`).
 _ENDPOINT: Final = re.compile(r".*-[0-9]+|[0-9a-f]{0,4}(-[0-9a-f]{0,4}){2,7}")
 
 Domains = tuple[tuple[Name, bytes], ...]
-"""Names with their wire form, in the order in which they are tried; the root stands for the bare name."""
+"""Names with their wire form, in the order of the tries; the root means the bare name."""
 
 
 class Premise(NamedTuple):
-    """What must be so for a list to be the right one: that this name, asked for its address, gets this rcode."""
+    """A condition for a list to be the right one: the answer to an A query for this name has this rcode."""
 
     name: Name
     rcode: int
 
 
 class SearchList(NamedTuple):
-    """Where else to look for a name that does not exist. `facts` and `scope`: why there, and for whom that is so."""
+    """The other domains for a nonexistent name. `facts` and `scope`: what this depends on, whom it holds for."""
 
-    labels: int  # how many of the name's are the client's own, in front of the list's first domain
-    others: Domains  # none: nowhere
+    labels: int  # number of the name's labels that are the client's own, before the list's first domain
+    others: Domains  # empty: no search
     facts: tuple[Fact, ...] = ()
     scope: Scope = Scope.EVERYONE
-    premises: tuple[Premise, ...] = ()  # in the order in which they are asked
+    premises: tuple[Premise, ...] = ()  # in the order of their queries
 
 
 class Searcher(Protocol):
     def covers(self, qname: Name) -> bool:
-        """Whether the name may be one of a search list. Asked for every query."""
+        """Whether the name may come from a search list. Called for every query."""
 
     def search_list(self, qname: Name, client: Client) -> SearchList:
-        """The list of whoever asked for this name, which is covered and does not exist."""
+        """The list that this name comes from; the name is covered and does not exist."""
 
 
 class FixedSearch:
-    """One list for everyone: that of a file."""
+    """One list for all clients: that of a file."""
 
     def __init__(self, domains: tuple[Name, ...]) -> None:
         self._first = domains[0]
@@ -68,15 +73,15 @@ class FixedSearch:
 
 
 class DistantClusterSearch:
-    """The lists of Pods where the cluster is not watched and its DNS is asked: what it says are the premises.
+    """The lists of Pods of a cluster that is not watched: the answers of its DNS are the premises.
 
-    It answers `NAMESPACE.svc.ORIGIN` without an address where there is such a namespace, and NXDOMAIN where not: so
-    `www.example.com.svc.cluster.local`, which a Pod asks when its first question was lost, does not become
-    `www.example.`. NXDOMAIN for the label next to the namespace means that it is no Service; or a headless one without
-    a ready endpoint, which DNS does not tell from that. The names that such a one has are told by their shape.
+    It answers `NAMESPACE.svc.ORIGIN` with NODATA if the namespace exists, else with NXDOMAIN: so
+    `www.example.com.svc.cluster.local`, which a Pod queries after its first query was lost, does not become
+    `www.example.`. NXDOMAIN for the label next to the namespace means that it is no Service, or a headless one without
+    a ready endpoint, which DNS cannot distinguish. Names below such a Service are recognised by their shape.
 
-    One label in front of the namespace is never searched: `redis.data.svc.cluster.local` is how everybody writes a
-    Service of another namespace, and whether a Pod of `data` asked for `redis` is not to be seen.
+    One label before the namespace is never searched for: `redis.data.svc.cluster.local` is the usual name of a Service
+    in another namespace, and cannot be distinguished from `redis` queried by a Pod of `data`.
     """
 
     def __init__(self, origins: tuple[Name, ...], host_domains: tuple[Name, ...]) -> None:
@@ -93,24 +98,77 @@ class DistantClusterSearch:
     def search_list(self, qname: Name, client: Client) -> SearchList:
         origin = next(qname[-depth:] for depth in self._depths if qname[-depth:] in self._others)
         at = len(qname) - len(origin) - 2  # of the namespace
-        # A name that another name led to is nobody's search; and each search leads to others.
-        if client.depth or _may_be_of_service(qname[:at]):
+        # The target of a CNAME comes from no search list, and each search may lead to further CNAMEs.
+        if client.depth or may_be_of_service(qname[:at]):
             return SearchList(at, ())
         premises = (Premise(qname[at:], _NOERROR), Premise(qname[at - 1 :], _NXDOMAIN))
         return SearchList(at, self._others[origin], premises=premises)
 
 
-def _may_be_of_service(labels: Name) -> bool:
-    """Whether these may be an endpoint or a port of a Service that has no endpoint now."""
+def may_be_of_service(labels: Name) -> bool:
+    """Whether these labels before a namespace may be an endpoint or a port of a Service that is gone for now.
+
+    No variant of `autopath` searches for such names. An endpoint whose `hostname` is unlike a StatefulSet's
+    (`primary.db`) cannot be distinguished from a name outside.
+    """
     if any(label.startswith("_") for label in labels):
         return True
     return len(labels) == 2 and _ENDPOINT.fullmatch(labels[0]) is not None
 
 
 def behind_namespace(origin: Name, host_domains: tuple[Name, ...]) -> Domains:
-    """What stands behind a Pod's own namespace on its list; `host_domains` are those of its node."""
+    """The domains after a Pod's own namespace on its list; `host_domains` are those of its Node."""
     return _once_each(("svc", *origin), origin, *host_domains, ROOT)
 
 
 def _once_each(*domains: Name) -> Domains:
     return tuple((domain, name_wire(domain)) for domain in dict.fromkeys(domains))
+
+
+class ClusterSearch:
+    """The lists of Pods: `NAMESPACE.svc.ORIGIN svc.ORIGIN ORIGIN` and `host_domains`.
+
+    While Pods are known, a client's list is that of its Pod's namespace, and a client that is no Pod has none, as in
+    CoreDNS. While they are unknown, because nothing needs them or RBAC denies them, the name determines the list.
+    """
+
+    def __init__(self, settings: KubernetesSettings, state: ClusterState, host_domains: tuple[Name, ...]) -> None:
+        self._origins = Origins(settings.origins, settings.multicluster)
+        self._exposure = Exposure(settings, state)
+        self._state = state
+        self._others: Mapping[Name, Domains] = {
+            origin: behind_namespace(origin, host_domains) for origin in settings.origins
+        }
+
+    def covers(self, qname: Name) -> bool:
+        origin = self._origins.match(qname)
+        if origin is None or origin.reverse or origin.multicluster:
+            return False
+        at = len(qname) - len(origin.name) - 1  # of `svc`
+        return at >= 2 and qname[at] == "svc"
+
+    def search_list(self, qname: Name, client: Client) -> SearchList:
+        """Empty for names that may be a Service's own, whether that Service exists at the moment or not."""
+        origin = self._origins.match(qname)
+        assert origin is not None
+        at = len(qname) - len(origin.name) - 2  # of the namespace
+        namespace, nearest = qname[at], qname[at - 1]
+        facts = (namespace_fact(namespace), service_fact(namespace, nearest))
+        if client.depth or may_be_of_service(qname[:at]) or self._state.service(ObjectKey(namespace, nearest)):
+            return SearchList(at, (), facts)
+        others = self._others[origin.name]
+        if "Pod" in self._state.known:
+            own = own_namespace(self._state, client.address) == namespace
+            return SearchList(at, others if own else (), facts, Scope.NODE)
+        return SearchList(at, others if at > 1 and self._exposure.exposes(namespace) else (), facts)
+
+
+def own_namespace(state: ClusterState, address: bytes) -> str:
+    """The namespace of the Pods with this packed address; "" where none is known, one uses its Node's network (and so
+    shares the address), or they are in several.
+
+    Clients with different results share no cached replies: see `app.generation.Generation.view_key`.
+    """
+    pods = state.pods_with_address(address)
+    namespaces = {pod.namespace for pod in pods}
+    return namespaces.pop() if len(namespaces) == 1 and not any(pod.host_network for pod in pods) else ""

@@ -1,19 +1,19 @@
-"""The `autopath` directive: whose search list is gone through for clients that would do it themselves."""
+"""The settings of an `autopath` directive: the origins and the search list that the server walks for clients."""
 
 from dataclasses import dataclass
 
-from topodns.dns.names import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain
+from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain
 
 
 @dataclass(frozen=True, slots=True)
 class Autopath:
-    origins: tuple[Name, ...]  # names outside are left alone; where no cluster is watched, its domains
-    search: tuple[Name, ...] = ()  # the file's domains; with `kubernetes` those of this host, tried after the cluster's
-    kubernetes: bool = False  # `@kubernetes`: the list is the one that the kubelet writes into a Pod
+    origins: tuple[Name, ...]  # names outside are not searched for; where no cluster is watched, its domains
+    search: tuple[Name, ...] = ()  # the file's domains; with `kubernetes` this host's, tried after the cluster's
+    kubernetes: bool = False  # `@kubernetes`: the list that the kubelet writes into a Pod
 
     @property
     def cluster_domains(self) -> tuple[Name, ...]:
-        """Those of the origins that may be the domain of a cluster."""
+        """The origins that may be the domain of a cluster."""
         return tuple(origin for origin in self.origins if origin != ROOT and not _is_reverse(origin))
 
 

@@ -1,4 +1,4 @@
-"""One answer as it is kept: packed, because thirty thousand trees of objects would take several times the room."""
+"""A cache entry: one answer, packed, because thirty thousand trees of objects would take several times the memory."""
 
 import marshal
 import struct
@@ -9,7 +9,7 @@ from typing import Final
 from topodns.dns.message import Flag, Query, Response, RRset
 
 _KEPT_FLAGS: Final = int(Flag.RA | Flag.AD)
-# CoreDNS sets AA in what comes from its cache, for stub resolvers that ignore answers without it.
+# CoreDNS sets AA in answers from its cache, for stub resolvers that ignore answers without it.
 _AUTHORITATIVE: Final = int(Flag.AA)
 _CD: Final = int(Flag.CD)
 _DO: Final = 0x8000  # as in an OPT record, and beside CD in a key
@@ -21,7 +21,7 @@ _PackedSection = tuple[_PackedRRset, ...]
 
 
 class Sort(Enum):
-    """What is told apart; the value is CoreDNS's label, and a failure counts as a denial."""
+    """Kind of a cached answer. The value is CoreDNS's label `type`, except that failures are counted as denials."""
 
     SUCCESS = "success"
     DENIAL = "denial"  # NXDOMAIN and NODATA
@@ -29,44 +29,43 @@ class Sort(Enum):
 
 
 def key_of(query: Query) -> bytes:
-    """Name without case, type, class, DO and CD: all of a question that an upstream's answer may differ by.
+    """Cache key: name in lower case, type, class, DO and CD: all of a query that an upstream's answer depends on.
 
-    RD is not part of it, as in CoreDNS: what is known is told to those as well who do not want it fetched.
+    RD is not part of it, as in CoreDNS: cached answers are also for queries without recursion.
     """
     edns = query.edns
     bits = query.flags & _CD
     if edns is not None and edns.dnssec_ok:
         bits |= _DO
-    # Lowering a whole wire-form name is safe: length octets, at most 63, lie below the letters.
+    # Lower-casing a whole wire-form name is safe: length octets, at most 63, are below the letters.
     return query.spelling.lower() + _key_tail.pack(query.qtype, query.qclass, bits)
 
 
-class Owner:
-    """A client by whose questions entries of a table came in, while nobody else has asked for them."""
+class EntryOwner:
+    """A client, with the entries of a table that its queries brought in and no other client has queried."""
 
     __slots__ = ("address", "keys", "octets", "tidy_at")
 
     def __init__(self, address: bytes) -> None:
         self.address = address
-        self.octets = 0  # of its entries
-        self.keys: deque[bytes] = deque()  # theirs, the oldest first, and some of entries that are its own no more
-        self.tidy_at = 0  # so many keys
+        self.octets = 0  # total size of its entries
+        self.keys: deque[bytes] = deque()  # the oldest first; may include keys of entries it no longer owns
+        self.tidy_at = 0  # number of keys at which the stale ones are removed
 
 
 class History:
-    """What is noted of an entry only where there is something to note."""
+    """Query history and retry time of an entry, allocated only when needed."""
 
-    __slots__ = ("denied_at", "hits", "last_asked", "retry_at")
+    __slots__ = ("hits", "last_asked", "retry_at")
 
     def __init__(self, born: float) -> None:
-        self.hits = 0  # these two are `Prefetching`'s
+        self.hits = 0  # this and `last_asked` are set by `Prefetching`
         self.last_asked = born
-        self.retry_at = 0.0  # no refresh before this
-        self.denied_at = 0.0  # when an upstream first said otherwise and was not believed; 0.0 never
+        self.retry_at = 0.0  # earliest time of the next refresh
 
 
-class Entry:
-    """A packed response, since when it is kept and for how long. Times are monotonic seconds, `ttl` whole ones."""
+class CacheEntry:
+    """A packed response with its TTL in whole seconds and the time it was cached. Times are monotonic seconds."""
 
     __slots__ = ("_history", "born", "owner", "packed", "sort", "ttl")
 
@@ -75,35 +74,35 @@ class Entry:
         self.sort = sort
         self.ttl = ttl
         self.born = born
-        self.owner: Owner | None = None  # the table's to set
+        self.owner: EntryOwner | None = None  # set by the table
         self._history: History | None = None
 
     @property
     def history(self) -> History:
-        """Its notes, made when they are first wanted."""
+        """The history, created at the first access."""
         if self._history is None:
             self._history = History(self.born)
         return self._history
 
-    def succeed(self, entry: "Entry") -> None:
-        """Be as popular as the entry that this one is instead of."""
+    def succeed(self, entry: "CacheEntry") -> None:
+        """Take over the hits of `entry`, which this one replaces."""
         if entry._history is not None:
             self.history.hits = entry._history.hits
 
     def ticks(self, now: float) -> int:
-        """The whole seconds that it has been kept."""
+        """The age in whole seconds."""
         return int(now - self.born)
 
     def left(self, now: float) -> int:
-        """What is left of its TTL: 0 or less once it is stale."""
+        """The remaining TTL; 0 or less once it is stale."""
         return self.ttl - int(now - self.born)
 
     def response(self, ttl: int) -> Response:
-        """The response as it goes out of the cache, each record with this TTL."""
+        """The response, unpacked, each record with this TTL, and with AA."""
         rcode, flags, answer, authority, additional = marshal.loads(self.packed)
         return Response(
             rcode,
-            _unpack(answer, ttl) if answer else (),  # mostly one section has records, and this is each hit
+            _unpack(answer, ttl) if answer else (),  # most answers have one section, and every hit runs this
             _unpack(authority, ttl) if authority else (),
             _unpack(additional, ttl) if additional else (),
             flags | _AUTHORITATIVE,
@@ -111,9 +110,10 @@ class Entry:
 
 
 def pack(response: Response) -> bytes:
-    """Everything of a response that is kept: no TTLs, and nothing of its EDNS (RFC 6891 section 6.2.6: hop by hop).
+    """The response packed for the cache, without TTLs and without EDNS (RFC 6891 section 6.2.6: hop by hop).
 
-    By marshal, because it reads back in a tenth of the time that a message takes; it never leaves this process.
+    Uses marshal, which reads back in a tenth of the time that parsing a message takes; the data never leaves this
+    process.
     """
     flags = response.flags & ~response.cleared & _KEPT_FLAGS
     sections = (_pack(section) for section in (response.answer, response.authority, response.additional))
@@ -121,7 +121,7 @@ def pack(response: Response) -> bytes:
 
 
 def pack_plain(rrset: RRset, flags: int) -> bytes:
-    """`pack` of a response that is nothing but this RRset."""
+    """`pack` for a NOERROR response with only this RRset."""
     owner, rtype, _, rdatas, rclass = rrset
     return marshal.dumps((0, flags & _KEPT_FLAGS, ((owner, rtype, rclass, rdatas),), (), ()))
 

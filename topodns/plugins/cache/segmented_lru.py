@@ -1,35 +1,33 @@
-"""A bounded table of entries that a scan does not empty: least recently used, in two segments.
+"""Segmented LRU table (Karedla, Love and Wherry 1994): a bounded, scan-resistant table of cache entries.
 
-What is new is on probation; only what is asked for again is protected. A flood of names that are asked for once
-pushes out nothing but itself and others that were asked for once. (Karedla, Love and Wherry 1994: "segmented LRU".)
-And where a client has more than its share, all room is made at its own cost: its junk, also where it asks twice for
-it, pushes out nothing that another client has asked for.
+New entries are on probation; entries queried again are protected. A flood of names that are queried once evicts only
+entries that were queried once. Entries of a client above its share are evicted first, so that its queries for random
+names, even if repeated, evict nothing that another client has queried.
 """
 
 from itertools import islice
 from typing import Final
 
-from topodns.resolve.budget import Budget
-from topodns.resolve.cache.counts import TableCounts
-from topodns.resolve.cache.entry import Entry, Owner
+from topodns.plugins.cache.entry import CacheEntry, EntryOwner
+from topodns.plugins.cache.setup import TableCounts
+from topodns.query.memory_budget import Budget
 
-MAX_ENTRY: Final = 65_535  # octets: a whole message; names in it are kept uncompressed, so a hostile one can be more
-CLIENT_SHARE: Final = 4  # a client may have a quarter of a full table to itself
+MAX_ENTRY: Final = 65_535  # octets: the largest message; a hostile one is larger here, where names are uncompressed
+CLIENT_SHARE: Final = 4  # divisor: a client may own a quarter of a full table
 
 _PROTECTED_SHARE: Final = 0.8
-# Plain dictionaries keep their order and are half as large as an OrderedDict, but to find the first key they step over
-# all that was deleted before it. So room is made for many at once: this part of the whole.
+# A dict keeps its order and is half as large as an OrderedDict, but finding its first key steps over all deleted ones.
+# So entries are evicted in batches of one part in _BATCH_SHARE of the table.
 _BATCH_SHARE: Final = 64
-# Octets of the objects of one entry beside their content, and its place in dictionaries in which much came and went:
-# see bench/cache_memory.py.
+# Octets per entry of object headers and of slots in dictionaries with many deletions: see bench/cache_memory.py.
 _OVERHEAD: Final = 360
 _TIDY: Final = 64
 
-Segment = dict[bytes, Entry]
+Segment = dict[bytes, CacheEntry]
 
 
-class Table:
-    """At most `capacity` entries, in as many octets as the budget gives, keys and Python's own overhead counted."""
+class SegmentedLru:
+    """At most `capacity` entries within the octets granted by the budget, including keys and Python's overhead."""
 
     def __init__(self, capacity: int, budget: Budget, counts: TableCounts | None = None) -> None:
         self.counts = counts or TableCounts()
@@ -37,12 +35,12 @@ class Table:
         self._capacity = capacity
         self._budget = budget
         budget.enrol(self)
-        self._probation: Segment = {}  # both from the one that was asked for longest ago
+        self._probation: Segment = {}  # both ordered from the least recently used
         self._protected: Segment = {}
         self._max_protected = int(capacity * _PROTECTED_SHARE)
         self._batch = max(1, capacity // _BATCH_SHARE)
-        self._owners: dict[bytes, Owner] = {}
-        self._largest = Owner(b"")  # as far as insertions tell
+        self._owners: dict[bytes, EntryOwner] = {}
+        self._largest = EntryOwner(b"")  # the owner of most octets, updated at insertions only
         self.octets = 0
 
     def __repr__(self) -> str:
@@ -51,15 +49,15 @@ class Table:
     def __len__(self) -> int:
         return len(self._probation) + len(self._protected)
 
-    def peek(self, key: bytes) -> Entry | None:
-        """The entry, whatever its age."""
+    def peek(self, key: bytes) -> CacheEntry | None:
+        """The entry of any age, without counting as a use."""
         return self._protected.get(key) or self._probation.get(key)
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._probation or key in self._protected
 
     def touch(self, key: bytes, client: bytes = b"") -> None:
-        """The entry, which is there, was asked for again; `client` is who did, b"" nobody in particular."""
+        """Mark the existing entry as recently used, by `client`; b"" is no particular client."""
         segment = self._protected if key in self._protected else self._probation
         entry = self._protected[key] = segment.pop(key)
         if entry.owner is not None and entry.owner.address != client:
@@ -68,8 +66,8 @@ class Table:
             for oldest in list(islice(self._protected, self._batch)):
                 self._probation[oldest] = self._protected.pop(oldest)
 
-    def insert(self, key: bytes, entry: Entry, client: bytes = b"") -> bool:
-        """Put in the entry, in the place of the one that was there. False: it is larger than any message."""
+    def insert(self, key: bytes, entry: CacheEntry, client: bytes = b"") -> bool:
+        """Insert or replace the entry. False if it is larger than MAX_ENTRY."""
         if len(entry.packed) > MAX_ENTRY:
             return False
         segment = self._protected if key in self._protected else self._probation
@@ -93,21 +91,21 @@ class Table:
         return True
 
     def remove(self, key: bytes) -> None:
-        """Take out the entry, if it is there."""
+        """Remove the entry if it exists."""
         segment = self._protected if key in self._protected else self._probation
         if key in segment:
             self._drop(segment, key)
 
     def lower(self, octets: int) -> None:
-        """Let another table have so many octets of the limit."""
+        """Lower the limit by `octets`, which the budget gives to another table."""
         self.limit -= octets
         if self.octets > self.limit:
             self._make_room()
 
-    def _own(self, key: bytes, entry: Entry, client: bytes, size: int) -> None:
+    def _own(self, key: bytes, entry: CacheEntry, client: bytes, size: int) -> None:
         owner = self._owners.get(client)
         if owner is None:
-            owner = self._owners[client] = Owner(client)
+            owner = self._owners[client] = EntryOwner(client)
         entry.owner = owner
         owner.octets += size
         owner.keys.append(key)
@@ -116,18 +114,18 @@ class Table:
         if len(owner.keys) > owner.tidy_at:
             self._tidy(owner)
 
-    def _tidy(self, owner: Owner) -> None:
-        """Keep the keys of what is the owner's own."""
+    def _tidy(self, owner: EntryOwner) -> None:
+        """Remove the keys of entries that the owner no longer owns."""
         own = (key for key in owner.keys if (entry := self.peek(key)) is not None and entry.owner is owner)
         owner.keys = type(owner.keys)(own)
         owner.tidy_at = 2 * len(owner.keys) + _TIDY
 
-    def _disown(self, key: bytes, entry: Entry) -> None:
+    def _disown(self, key: bytes, entry: CacheEntry) -> None:
         owner = entry.owner
         if owner is not None:
             entry.owner = None
             owner.octets -= _size(key, entry)
-            if owner.keys[0] == key:  # as nearly always: what goes is the oldest
+            if owner.keys[0] == key:  # nearly always, since the oldest is removed first
                 owner.keys.popleft()
             if not owner.octets:
                 del self._owners[owner.address]
@@ -138,15 +136,15 @@ class Table:
         self._disown(key, entry)
 
     def _make_room(self) -> None:
-        """Evict until a batch more fits in: what a client has above its share, then what is on probation, then others.
+        """Evict until a batch fits in: entries of a client above its share, then those on probation, then protected.
 
-        Never what has just come in.
+        The entry inserted last is never evicted.
         """
         few, light = self._capacity - self._batch, self.limit - self.limit // _BATCH_SHARE
         before = len(self)
         self._evict_own(self._largest, few, light)
         for segment, spared in ((self._probation, 1), (self._protected, 0)):
-            # A few keys at a time: a list of all of them, each time that room is made, costs more than the rest.
+            # A batch of keys at a time: a list of all keys at each call would cost more than the eviction.
             while len(segment) > spared and (len(self) > few or self.octets > light):
                 for key in list(islice(segment, min(self._batch, len(segment) - spared))):
                     if len(self) <= few and self.octets <= light:
@@ -154,8 +152,8 @@ class Table:
                     self._drop(segment, key)
         self.counts.evictions += before - len(self)
 
-    def _evict_own(self, owner: Owner, few: int, light: int) -> None:
-        """Evict the oldest of an owner that has more than its share; what it asked for again, at the second time."""
+    def _evict_own(self, owner: EntryOwner, few: int, light: int) -> None:
+        """Evict an owner's oldest entries while it exceeds its share; protected ones go on probation first."""
         keys, probation, protected = owner.keys, self._probation, self._protected
         much, many = self.octets - light, len(self) - few
         while len(keys) > 1 and (many > 0 or much > 0) and owner.octets * CLIENT_SHARE > self.octets:
@@ -175,5 +173,5 @@ class Table:
                 many -= 1
 
 
-def _size(key: bytes, entry: Entry) -> int:
+def _size(key: bytes, entry: CacheEntry) -> int:
     return len(key) + len(entry.packed) + _OVERHEAD

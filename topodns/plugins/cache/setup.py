@@ -1,41 +1,90 @@
-"""The `cache` directive: `cache [TTL] [ZONES...] { OPTIONS }`, with every option of CoreDNS 1.14.7."""
+"""Settings and parser of `cache [TTL] [ZONES...] { OPTIONS }`, with every option of CoreDNS 1.14.7; and counters."""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.errors import shown
-from topodns.config.keys import parse_origins
-from topodns.config.values import choice, duration, flag, fold_options, no_body, once_each, only_arg, whole, wrong
-from topodns.dns.names import ROOT
-from topodns.settings.cache import Cache, Prefetch, ServeStale, Share
+from topodns.corefile.arguments import choice, duration, flag, fold_options, no_body, once_each, only_arg, whole, wrong
+from topodns.corefile.errors import shown
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dns.name import ROOT, Name, name_text
+from topodns.plugins.context import Context
+
+DEFAULT_CAPACITY = 9984  # CoreDNS's: 256 shards of 39 entries
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Settings for one sort of answer, positive or negative. TTLs in seconds."""
+
+    max_ttl: int  # 1 or more
+    min_ttl: int = 5  # where it exceeds max_ttl, max_ttl applies
+    capacity: int = DEFAULT_CAPACITY  # entries
+    disabled: tuple[Name, ...] = ()  # names at and below these origins are not cached
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Refresh an entry queried `amount` times without a gap over `window` seconds, when little of its TTL remains."""
+
+    amount: int  # 1 or more
+    window: float = 60.0
+    percentage: int = 10  # of the TTL, 10..90
+
+
+@dataclass(frozen=True, slots=True)
+class ServeStale:
+    """Stale answers (RFC 8767), times in seconds. The defaults are recommendations of its sections 4 to 6."""
+
+    max_age: float = 3600.0  # after the TTL expired, more than 0
+    verify: bool = False  # ask the upstream first, instead of sending the stale answer at once
+    verify_timeout: float = 1.8  # 0: no limit
+    ttl: int = 30
+    recheck: float = 30.0  # minimum time between a failed refresh and the next
+    prefer_positive: bool = False  # a positive answer takes precedence over a later denial
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One `cache` directive. None: the option is off."""
+
+    origins: tuple[Name, ...] = (ROOT,)
+    success: Share = Share(3600)
+    denial: Share = Share(1800)
+    servfail: int = 5  # TTL of a SERVFAIL, 0..300; 0: not cached
+    prefetch: Prefetch | None = None
+    serve_stale: ServeStale | None = None
+    keepttl: bool = False
+
+
+AS_COREDNS: Final = Cache()
+"""Settings of a directive without arguments and options, with CoreDNS's defaults."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _MAX_NUMBER: Final = (1 << 31) - 1  # RFC 2181 section 8, for TTLs
-_MAX_FAILURE: Final = 300.0  # seconds; RFC 2308 section 7.1, and what RFC 8767 section 5 allows for the recheck
+_MAX_FAILURE: Final = 300.0  # seconds; RFC 2308 section 7.1, and the limit of RFC 8767 section 5 for the recheck
 _SHARDS: Final = 256  # CoreDNS rounds a capacity down to a multiple of them
-_MIN_CAPACITY: Final = 1024  # CoreDNS's: four entries in each
+_MIN_CAPACITY: Final = 1024  # CoreDNS's: four entries per shard
 _STALE_MODES: Final = {"immediate": False, "verify": True}
 _SHARES: Final = ("success", "denial")
 
 
 def parse_cache(directive: Directive, context: Context) -> Cache:
-    """A first argument that is a number is the longest TTL, for answers and denials alike; all others are zones.
+    """The settings of the directive. A number as the first argument is the maximum TTL of answers and denials alike.
 
-    What is not written is as `context.cache` has it.
+    All other arguments are zones. Defaults are those of `context.cache`, else CoreDNS's.
     """
     once_each(directive, adding_up=set(_OPTIONS) - {"serve_stale_policy"})
     words = directive.args
-    cache = context.cache
+    cache = context.cache or AS_COREDNS
     if words and _INTEGER.fullmatch(words[0]):
         ttl = whole(directive, words[0], 1, _MAX_NUMBER)
         cache = replace(cache, success=replace(cache.success, max_ttl=ttl), denial=replace(cache.denial, max_ttl=ttl))
         words = words[1:]
     cache = replace(cache, origins=parse_origins(directive, words) or context.origins)
-    # The policy's line may come before that of serve_stale.
+    # serve_stale_policy is parsed last, since it may precede serve_stale in the body.
     options = sorted(directive.body, key=lambda option: option.name == "serve_stale_policy")
     cache = fold_options(replace(directive, body=tuple(options)), cache, _OPTIONS)
     if cache.serve_stale is not None and cache.serve_stale.max_age == 0:
@@ -52,7 +101,7 @@ def _denial(option: Directive, cache: Cache) -> Cache:
 
 
 def _share(option: Directive, share: Share) -> Share:
-    """`CAPACITY [TTL] [MINTTL]`, the capacity made what it is in CoreDNS."""
+    """`CAPACITY [TTL] [MINTTL]`, the capacity rounded as in CoreDNS."""
     no_body(option)
     if not 1 <= len(option.args) <= 3:
         raise wrong(option, "a capacity, and perhaps the longest and the shortest TTL")
@@ -66,7 +115,7 @@ def _share(option: Directive, share: Share) -> Share:
 
 
 def _prefetch(option: Directive, cache: Cache) -> Cache:
-    """`AMOUNT [[DURATION] [PERCENTAGE%]]`; 0 is off."""
+    """`AMOUNT [[DURATION] [PERCENTAGE%]]`; an amount of 0 switches it off."""
     no_body(option)
     if not 1 <= len(option.args) <= 3:
         raise wrong(option, "an amount, and perhaps a duration and a percentage")
@@ -88,7 +137,7 @@ def _percentage(option: Directive, text: str) -> int:
 def _serve_stale(option: Directive, cache: Cache) -> Cache:
     """`off`, or `[DURATION] [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]`."""
     no_body(option)
-    if option.args == ("off",):  # ours: CoreDNS, where it is off by itself, has no word for it
+    if option.args == ("off",):  # our extension: CoreDNS, where it is off by default, has no such word
         return replace(cache, serve_stale=None)
     stale = ServeStale()
     if option.args:
@@ -128,7 +177,7 @@ def _serve_stale_policy(option: Directive, cache: Cache) -> Cache:
 
 
 def _servfail(option: Directive, cache: Cache) -> Cache:
-    """Whole seconds count: 0.5s is 0, as in CoreDNS."""
+    """The duration in whole seconds, rounded down: 0.5s is 0, as in CoreDNS."""
     return replace(cache, servfail=int(_at_most_5m(option, only_arg(option, "a duration"))))
 
 
@@ -140,7 +189,7 @@ def _at_most_5m(option: Directive, text: str) -> float:
 
 
 def _disable(option: Directive, cache: Cache) -> Cache:
-    """`success|denial [ZONES...]`; without zones: everywhere. Of two lines for the same, the later one counts."""
+    """`success|denial [ZONES...]`; without zones, for all names. A later line for the same sort replaces the former."""
     no_body(option)
     if not option.args or option.args[0] not in _SHARES:
         raise wrong(option, "success or denial, and perhaps zones")
@@ -167,3 +216,30 @@ _OPTIONS: Final[Mapping[str, Callable[[Directive, Cache], Cache]]] = {
     "disable": _disable,
     "keepttl": _keepttl,
 }
+
+
+def zones_label(settings: Cache) -> str:
+    """CoreDNS's label `zones`: the zones of the directive."""
+    return ",".join(map(name_text, settings.origins))
+
+
+@dataclass(slots=True)
+class TableCounts:
+    """Counters of one table, kept over reloads."""
+
+    evictions: int = 0  # entries removed to make room
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """Counters of a cache. Hits, including copies from the packet cache, are in the general counters as plugin "cache".
+
+    May be passed on to the cache of the next configuration, so that a reload keeps the counts.
+    """
+
+    misses: int = 0  # answers of an upstream, including those of an awaited refresh
+    prefetches: int = 0  # refreshes in the background
+    served_stale: int = 0
+    drops: int = 0  # answers too large to be cached
+    success: TableCounts = field(default_factory=TableCounts)
+    denial: TableCounts = field(default_factory=TableCounts)

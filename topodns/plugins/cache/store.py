@@ -1,28 +1,26 @@
-"""What one cache knows: answers and denials, each in a table of its own, and which of them counts."""
+"""Store of one cache: tables of answers, denials and failures, and the precedence between them."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
-from topodns.resolve.budget import Budget
-from topodns.resolve.cache.counts import CacheCounts
-from topodns.resolve.cache.entry import Entry, Sort, pack, pack_plain
-from topodns.resolve.cache.rules import Rules, set_ttl
-from topodns.resolve.cache.table import Table
-from topodns.resolve.course import Timers
-from topodns.settings.cache import Cache
-from topodns.settings.memory import MemoryLimits
+from topodns.plugins.cache.entry import CacheEntry, Sort, pack, pack_plain
+from topodns.plugins.cache.segmented_lru import SegmentedLru
+from topodns.plugins.cache.setup import Cache, CacheCounts
+from topodns.plugins.cache.ttl import Rules, set_ttl
+from topodns.query.deferred import Timers
+from topodns.query.memory_budget import Budget, MemoryLimits
 
-_MAX_FAILURES: Final = 1024  # entries; they live for seconds
-_FAILURES_SHARE: Final = 16  # of what answers may take, one part is for failures, which so push out nothing
+_MAX_FAILURES: Final = 1024  # entries; they expire within seconds
+_FAILURES_SHARE: Final = 16  # failures get this part of the memory for answers, and so evict no answer
 
 _RD: Final = int(Flag.RD)
-_SUCCESS, _DENIAL = Sort.SUCCESS, Sort.DENIAL  # reading an Enum's member costs 0.1 us
+_SUCCESS, _DENIAL = Sort.SUCCESS, Sort.DENIAL  # attribute access on an Enum costs 0.1 us
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The memory of all caches of a process."""
+    """The memory budgets of all caches of the process, by sort of answer."""
 
     success: Budget
     denial: Budget
@@ -30,22 +28,22 @@ class Room:
 
 
 def room_of(limits: MemoryLimits) -> Room:
-    """Room for all caches together."""
+    """The memory budgets within these limits."""
     failures = limits.answers // _FAILURES_SHARE
     return Room(Budget(limits.answers - failures), Budget(limits.denials), Budget(failures))
 
 
 class Memory:
-    """The entries of one `cache` directive. Of an answer and a denial the one learned last counts.
+    """The entries of one `cache` directive. Of an answer and a denial, the one cached last is served.
 
-    With `prefer_positive` the answer does, as long as it may be served at all. Failures are apart: they count where
-    nothing else is there, and push nothing out.
+    With `prefer_positive` it is the answer, as long as it may be served at all. A failure is served only if there is
+    neither, and replaces nothing.
     """
 
     def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts, room: Room) -> None:
-        self.success = Table(settings.success.capacity, room.success, counts.success)
-        self.denial = Table(settings.denial.capacity, room.denial, counts.denial)
-        self.failure = Table(_MAX_FAILURES, room.failure, counts.denial)
+        self.success = SegmentedLru(settings.success.capacity, room.success, counts.success)
+        self.denial = SegmentedLru(settings.denial.capacity, room.denial, counts.denial)
+        self.failure = SegmentedLru(_MAX_FAILURES, room.failure, counts.denial)
         self._counts = counts
         self._rules = Rules(settings)
         self._timers = timers
@@ -53,8 +51,8 @@ class Memory:
         self._max_stale = stale.max_age if stale is not None else 0.0
         self._prefer_positive = stale is not None and stale.prefer_positive
 
-    def find(self, key: bytes, client: bytes) -> Entry | None:
-        """The entry that answers this client: fresh, or stale but not too old. What is too old is forgotten."""
+    def find(self, key: bytes, client: bytes) -> CacheEntry | None:
+        """The entry to serve to this client: fresh, or stale but not too old. Removes entries that are too old."""
         for table in (self.success, self.denial, self.failure):
             entry = table.peek(key)
             if entry is None:
@@ -65,11 +63,11 @@ class Memory:
             table.remove(key)
         return None
 
-    def learn(self, key: bytes, query: Query, response: Response, client: bytes) -> Entry | None:
-        """Give the records of an upstream's response their TTL; and the entry, where it is kept for this client's sake.
+    def learn(self, key: bytes, query: Query, response: Response, client: bytes) -> CacheEntry | None:
+        """Set the TTLs of an upstream's response and cache it; the entry, owned by this client, None if not cached.
 
-        What was asked without RD is not: a server that was not to fetch anything may have left out what it would have
-        told everybody else. (CoreDNS keeps it, and tells them the same.)
+        Answers to queries without RD are not cached: an upstream that may not recurse can leave out data that other
+        clients would get. (CoreDNS caches them and serves them to all clients.)
         """
         verdict = self._rules.judge(query, response)
         if verdict is None:
@@ -78,31 +76,31 @@ class Memory:
         set_ttl(response, verdict.ttl)
         if not query.flags & _RD or not self._rules.keeps(verdict.sort, query.qname):
             return None
-        return self._insert(key, Entry(pack(response), verdict.sort, verdict.ttl, self._timers.time()), client)
+        return self._insert(key, CacheEntry(pack(response), verdict.sort, verdict.ttl, self._timers.time()), client)
 
     def knows(self, key: bytes) -> bool:
-        """Whether there is anything about this question, fresh or not."""
+        """Whether there is an entry for the key, fresh or not."""
         return key in self.success or key in self.denial or key in self.failure
 
     def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes) -> int:
-        """`learn` for one RRset that is the question's own, under no origin that is not kept; its TTL."""
+        """`learn` for a response with only the RRset asked for, at a name that `disable` does not cover; its TTL."""
         given = rrset.ttl
         if not given:
             return given
         ttl = self._rules.positive_ttl(given)
         if recursion_desired:
-            self._insert(key, Entry(pack_plain(rrset, flags), _SUCCESS, ttl, self._timers.time()), client)
+            self._insert(key, CacheEntry(pack_plain(rrset, flags), _SUCCESS, ttl, self._timers.time()), client)
         return ttl
 
     def cap(self, response: Response) -> None:
-        """Lower the TTLs of a response that is not for keeping."""
+        """Lower the TTLs of a response that is not cached to the maximum."""
         self._rules.cap(response)
 
     def forget(self, key: bytes) -> None:
         self.success.remove(key)
         self.denial.remove(key)
 
-    def _insert(self, key: bytes, entry: Entry, client: bytes) -> Entry | None:
+    def _insert(self, key: bytes, entry: CacheEntry, client: bytes) -> CacheEntry | None:
         sort = entry.sort
         table = self.success if sort is _SUCCESS else self.denial if sort is _DENIAL else self.failure
         if not table.insert(key, entry, client):
@@ -114,11 +112,14 @@ class Memory:
         elif sort is _DENIAL:
             self.failure.remove(key)
             if not self._prefer_positive:
-                self.success.remove(key)  # RFC 8767 section 4: nothing stale over a name known not to be there
+                self.success.remove(key)  # RFC 8767 section 4: a denial replaces a stale answer
         return entry
 
-    def _servable(self, entry: Entry) -> bool:
-        """Failures are no data, so they are never served stale (RFC 8767 section 4); CoreDNS does."""
+    def _servable(self, entry: CacheEntry) -> bool:
+        """Whether the entry is fresh, or stale but not too old.
+
+        Failures are not data, so they are never served stale (RFC 8767 section 4); CoreDNS does serve them.
+        """
         age = self._timers.time() - entry.born
         if age < entry.ttl:
             return True

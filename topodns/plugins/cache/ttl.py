@@ -1,16 +1,17 @@
-"""What may be kept, and for how long: RFC 2308, and CoreDNS's rule that all records of an answer get one TTL."""
+"""Which answers are cached, and their TTL: by RFC 2308, and with one TTL for all records of an answer as in CoreDNS."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from topodns.dns.message import Flag, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.dns.names import Name, is_subdomain
-from topodns.resolve.cache.entry import Sort
-from topodns.settings.cache import Cache
+from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.name import Name, is_subdomain
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.cache.entry import Sort
+from topodns.plugins.cache.setup import Cache
 
 _NOERROR: Final = int(Rcode.NOERROR)
 _NXDOMAIN: Final = int(Rcode.NXDOMAIN)
-_FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.NOTIMP)})  # as CoreDNS; RFC 2308 section 7.1
+_FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.NOTIMP)})  # as in CoreDNS; RFC 2308 section 7.1
 _TC: Final = int(Flag.TC)
 _ANY_TYPE: Final = int(RRType.ANY)
 _ANY_CLASS: Final = int(RRClass.ANY)
@@ -18,50 +19,52 @@ _CNAME: Final = int(RRType.CNAME)
 _SOA: Final = int(RRType.SOA)
 
 
-class Verdict(NamedTuple):
-    """What sort of answer it is, and the TTL that all its records get, 1 or more."""
+class CacheVerdict(NamedTuple):
+    """The sort of an answer, and the TTL of all its records, 1 or more."""
 
     sort: Sort
     ttl: int
 
 
 class Rules:
-    """The TTLs of one `cache` directive."""
+    """The TTL rules of one `cache` directive."""
 
     def __init__(self, settings: Cache) -> None:
         self._success, self._denial = settings.success, settings.denial
         self._servfail = settings.servfail
 
-    def judge(self, query: Query, response: Response) -> Verdict | None:
-        """The verdict on an upstream's response; None for one that only answers the query that brought it.
+    def judge(self, query: Query, response: Response) -> CacheVerdict | None:
+        """The sort and TTL of an upstream's response; None for one that must not be cached.
 
-        That is: one cut short, another rcode, a denial without an SOA (RFC 2308 section 5), and one with a TTL of 0,
-        which forbids to use it again (RFC 1035 section 3.2.1); CoreDNS keeps the last for MINTTL.
+        That is a truncated response, another rcode, a denial without an SOA (RFC 2308 section 5), and a TTL of 0,
+        which forbids reuse (RFC 1035 section 3.2.1); CoreDNS caches the last for MINTTL.
         """
         if response.flags & ~response.cleared & _TC:
             return None
         if response.rcode in _FAILURES:
-            return Verdict(Sort.FAILURE, self._servfail) if self._servfail else None
+            return CacheVerdict(Sort.FAILURE, self._servfail) if self._servfail else None
         if is_positive(query, response):
             ttl = _smallest_ttl(response)
-            return Verdict(Sort.SUCCESS, self.positive_ttl(ttl)) if ttl else None
+            return CacheVerdict(Sort.SUCCESS, self.positive_ttl(ttl)) if ttl else None
         denial = _denial_ttl(response) if response.rcode in (_NOERROR, _NXDOMAIN) else None
-        return Verdict(Sort.DENIAL, min(max(denial, self._denial.min_ttl), self._denial.max_ttl)) if denial else None
+        return (
+            CacheVerdict(Sort.DENIAL, min(max(denial, self._denial.min_ttl), self._denial.max_ttl)) if denial else None
+        )
 
     def positive_ttl(self, ttl: int) -> int:
-        """The TTL of an answer whose smallest one is this, which is not 0."""
+        """The TTL of an answer whose smallest TTL is `ttl`, not 0, within the minimum and maximum."""
         share = self._success
         if ttl < share.min_ttl:
             ttl = share.min_ttl
         return share.max_ttl if ttl > share.max_ttl else ttl
 
     def keeps(self, sort: Sort, qname: Name) -> bool:
-        """Whether this sort may be kept for the name (`disable`)."""
+        """Whether this sort of answer may be cached for the name (`disable`)."""
         share = self._success if sort is Sort.SUCCESS else self._denial
         return not any(is_subdomain(qname, origin) for origin in share.disabled)
 
     def cap(self, response: Response) -> None:
-        """Lower the TTLs that are above the longest, as CoreDNS does also with what it does not keep."""
+        """Lower TTLs above the maximum, as CoreDNS does also for answers that it does not cache."""
         negative = response.rcode == _NXDOMAIN or not response.answer
         longest = self._denial.max_ttl if negative else self._success.max_ttl
         for rrset in response.answer or response.authority:
@@ -82,9 +85,9 @@ def set_ttl(response: Response, ttl: int) -> None:
 
 
 def is_positive(query: Query, response: Response) -> bool:
-    """Whether there is a record of the type asked for where the CNAMEs lead that start at the name asked for.
+    """Whether the answer is NOERROR with a record of the queried type at the end of the queried name's CNAME chain.
 
-    A chain that is a loop, or forks, leads nowhere (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
+    A chain that loops or forks has no end (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
     """
     if response.rcode != _NOERROR:
         return False
@@ -117,7 +120,7 @@ def _owner(rrset: RRset, qname: bytes) -> bytes:
 
 
 def _denial_ttl(response: Response) -> int | None:
-    """The smallest TTL, the SOA's MINIMUM counted as one (RFC 2308 section 5); None without an SOA."""
+    """The smallest TTL of all records and the SOA's MINIMUM (RFC 2308 section 5); None without an SOA."""
     for rrset in response.authority:
         if rrset.rtype == _SOA:
             return min(_smallest_ttl(response), int.from_bytes(rrset.rdatas[0][-4:], "big"))

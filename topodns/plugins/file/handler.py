@@ -1,15 +1,16 @@
-"""The step of one `file` directive."""
+"""The `file` plugin: answers queries under the origins of one `file` directive."""
 
 from collections.abc import Callable
 from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRType
-from topodns.dns.names import Name, is_subdomain
-from topodns.resolve.chase import Chase, follow
-from topodns.resolve.step import Answered, Client, FellThrough, Resolution
-from topodns.resolve.zone_file.lookup import look_up
-from topodns.resolve.zone_file.table import ZoneTable, file_fact
-from topodns.settings.zone_file import ZoneFile
+from topodns.dns.message import Ede, EdeCode, Query, Response
+from topodns.dns.name import Name, is_subdomain
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.file.lookup import look_up
+from topodns.plugins.file.setup import ZoneFile
+from topodns.plugins.file.zone import ZoneTable, file_fact
+from topodns.query.cname import Chase, follow
+from topodns.query.plugin import Answered, Client, FellThrough, Resolution
 
 PLUGIN: Final = "file"
 
@@ -18,9 +19,9 @@ _UNREAD: Final = Ede(EdeCode.NOT_READY, "the zone file could not be read yet")
 
 
 class ZoneFileStep:
-    """`table` gives what is known of an origin; None while its file was never read.
+    """`table` returns the current table of an origin; None while its file was never read.
 
-    Answers hold until the file changes: whoever reads it anew has to make that known as `file_fact`.
+    Answers depend on `file_fact`: the reader of a changed file must report it.
     """
 
     def __init__(

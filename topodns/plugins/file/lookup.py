@@ -1,31 +1,32 @@
-"""What a zone says about a question: RFC 1034 section 4.3.2, with wildcards by RFC 4592 and DNAME by RFC 6672.
+"""The lookup of a query in a zone: RFC 1034 section 4.3.2, with wildcards by RFC 4592 and DNAME by RFC 6672.
 
-Sections and additional records are those of CoreDNS's `file`, without DNSSEC. Differences, on purpose: a name that
-exists without records is never a wildcard's; negative answers have the SOA's MINIMUM as TTL, those at the end of a
-CNAME included.
+Sections and additional records are those of CoreDNS's `file`, without DNSSEC. Differences, on purpose: a wildcard never
+matches a name that exists without records; negative answers have the SOA's MINIMUM as TTL, also at the end of a CNAME
+chain.
 """
 
 from dataclasses import dataclass, field
 from typing import Final
 
-from topodns.dns.message import Flag, Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import MAX_WIRE, Name, is_subdomain, wire_labels
-from topodns.resolve.zone_file.table import RRsets, ZoneTable, soa_of_absence
+from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.name import MAX_WIRE, Name, is_subdomain, wire_labels
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.file.zone import RRsets, ZoneTable, soa_of_absence
 
-_MAX_ALIASES: Final = 8  # followed inside of the zone, as CoreDNS
+_MAX_ALIASES: Final = 8  # CNAMEs and DNAMEs followed inside the zone, as CoreDNS
 _DNAME: Final = 39
 _YXDOMAIN: Final = 6
 _A, _AAAA, _NS, _CNAME, _SOA, _DS = (
     int(each) for each in (RRType.A, RRType.AAAA, RRType.NS, RRType.CNAME, RRType.SOA, RRType.DS)
 )
-# Types whose RDATA names a host that is likely to be asked for next, and the octets in front of that name.
+# Types whose RDATA names a host whose addresses clients query next, and the octets before that name.
 _HOST_AT: Final = {int(RRType.MX): 2, int(RRType.SRV): 6, int(RRType.SVCB): 2, int(RRType.HTTPS): 2}
 _AA: Final = int(Flag.AA)
 
 
 @dataclass(slots=True)
-class Finding:
-    """`response` is whole, but for what is behind `elsewhere`, the target of its last CNAME outside of the zone.
+class ZoneAnswer:
+    """`response` is complete but for the records of `elsewhere`, the target of its last CNAME, outside the zone.
 
     `absent`: the name has no records of its own, so `fallthrough` may apply.
     """
@@ -35,7 +36,7 @@ class Finding:
     absent: bool = False
 
 
-def look_up(table: ZoneTable, query: Query) -> Finding:
+def look_up(table: ZoneTable, query: Query) -> ZoneAnswer:
     """The answer to a query for a name in the zone."""
     walk = _Walk(table, query)
     walk.go()
@@ -43,10 +44,10 @@ def look_up(table: ZoneTable, query: Query) -> Finding:
 
 
 class _Walk:
-    """From the name that was asked along its aliases. `owner` is the name's wire form, b"" for the query's own."""
+    """The path from the name queried along its aliases. `owner` is the name's wire form, b"" for the query's own."""
 
     def __init__(self, table: ZoneTable, query: Query) -> None:
-        self.finding = Finding()
+        self.finding = ZoneAnswer()
         self._response = self.finding.response
         self._table = table
         self._qtype = query.qtype
@@ -67,7 +68,7 @@ class _Walk:
             self._name, self._owner = target, alias
 
     def _step(self) -> bytes | None:
-        """Say what there is at the name; its target, in wire form, where it is an alias."""
+        """Answer for the current name; returns its target, in wire form, if it is an alias."""
         cut, renaming = self._above()
         if renaming is not None:
             return self._rename(renaming)
@@ -89,7 +90,7 @@ class _Walk:
         return cname.rdatas[0]
 
     def _above(self) -> tuple[RRset | None, RRset | None]:
-        """The first delegation or else DNAME on the way from the apex down to the name."""
+        """The first delegation, or else DNAME, on the path from the apex down to the name."""
         table, name = self._table, self._name
         for at in range(len(name) - len(table.origin), -1, -1):
             ancestor = name[at:]
@@ -103,7 +104,7 @@ class _Walk:
         return None, None
 
     def _rrsets(self) -> RRsets | None:
-        """What is at the name, or at the wildcard that stands for it; None where neither exists."""
+        """The RRsets of the name, or of the wildcard that matches it; None where neither exists."""
         nodes, name = self._table.nodes, self._name
         if name in nodes:
             return nodes[name]
@@ -113,7 +114,7 @@ class _Walk:
         return nodes.get(("*", *encloser))
 
     def _answer(self, found: RRset) -> None:
-        """CoreDNS: the zone's name servers go with every answer but their own."""
+        """The answer. As in CoreDNS, the zone's name servers go with every answer but their own."""
         response, table = self._response, self._table
         response.answer += (found._replace(owner=self._owner),)
         at_apex = self._name == table.origin
@@ -125,7 +126,7 @@ class _Walk:
             response.additional = _addresses(table, _hosts(found, _HOST_AT[self._qtype]))
 
     def _rename(self, dname: RRset) -> bytes | None:
-        """RFC 6672 section 3.1: the DNAME and the CNAME made by it; YXDOMAIN where the new name is too long."""
+        """RFC 6672 section 3.1: the DNAME and the CNAME synthesised; YXDOMAIN where the new name is too long."""
         own = self._owner or self._spelling
         prefix = own[: len(own) - len(dname.owner)]
         target = prefix + dname.rdatas[0]
@@ -147,14 +148,14 @@ class _Walk:
         response.additional = _glue(self._table, servers)
 
     def _deny(self, rcode: Rcode, absent: bool) -> None:
-        """RFC 6604: at the end of a chain, the rcode is that of its last name."""
+        """The negative answer; at the end of a CNAME chain the rcode is that of its last name (RFC 6604)."""
         self._response.rcode = rcode
         self._response.authority = (soa_of_absence(self._table),)
         self.finding.absent = absent and not self._response.answer
 
 
 def _hosts(rrset: RRset, skip: int) -> dict[Name, bytes]:
-    """The names, once each, behind so many octets of each RDATA, with their wire form."""
+    """The distinct names after the first `skip` octets of each RDATA, with their wire form."""
     names = (_name_at(rdata, skip) for rdata in rrset.rdatas)
     return {wire_labels(name.lower()): name for name in names}
 
@@ -167,7 +168,7 @@ def _name_at(rdata: bytes, start: int) -> bytes:
 
 
 def _addresses(table: ZoneTable, hosts: dict[Name, bytes]) -> tuple[RRset, ...]:
-    """The addresses of those that are in the zone."""
+    """The address records of the hosts that are in the zone."""
     return tuple(
         rrset._replace(owner=owner)
         for name, owner in hosts.items()
@@ -177,7 +178,7 @@ def _addresses(table: ZoneTable, hosts: dict[Name, bytes]) -> tuple[RRset, ...]:
 
 
 def _glue(table: ZoneTable, servers: RRset) -> tuple[RRset, ...]:
-    """The addresses of the name servers below the name that they serve, which nobody could find otherwise."""
+    """The glue: addresses of the name servers below the name that they serve, not found otherwise."""
     served = wire_labels(servers.owner.lower())
     hosts = {name: owner for name, owner in _hosts(servers, 0).items() if is_subdomain(name, served)}
     return _addresses(table, hosts)

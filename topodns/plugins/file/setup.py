@@ -1,24 +1,34 @@
-"""The `file` directive, option by option, as CoreDNS reads them."""
+"""The settings and parser of the `file` directive, with CoreDNS's options."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.keys import parse_origins
-from topodns.config.values import duration, flag, fold_options, no_body, once_each, only_arg, some_args
-from topodns.dns.names import ROOT
-from topodns.settings.zone_file import ZoneFile
+from topodns.corefile.arguments import duration, flag, fold_options, no_body, once_each, only_arg, some_args
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dns.name import ROOT, Name
+from topodns.plugins.context import Context
 
-_DROPPED: Final = {  # options of CoreDNS's past
+
+@dataclass(frozen=True, slots=True)
+class ZoneFile:
+    """One `file` directive with all its origins; a server block may have several."""
+
+    path: str  # need not exist, unless `reload` is 0
+    origins: tuple[Name, ...]  # the file is parsed once for each, with the origin as its $ORIGIN
+    reload: float = 60.0  # seconds between checks of the file; 0: never
+    fallthrough: tuple[Name, ...] = ()  # origins below which an unknown name goes to the next plugin; root: all
+
+
+_DROPPED: Final = {  # options that CoreDNS has removed
     "no_reload": "CoreDNS dropped it in 1.5; write `reload 0`",
     "transfer": "CoreDNS dropped it in 1.8; leave it out: transfers are REFUSED",
 }
 
 
 def parse_file(directive: Directive, context: Context) -> tuple[ZoneFile, ...]:
-    """`file DBFILE [ZONES...]`. What is in the file is looked at when it is read; it need not be there yet."""
+    """`file DBFILE [ZONES...]`. The file is not checked here and need not exist yet."""
     path, *words = some_args(replace(directive, body=()), "a file, and perhaps zones")
     once_each(directive)
     origins = parse_origins(directive, words) or context.origins
@@ -31,7 +41,7 @@ def _reload(option: Directive, settings: ZoneFile) -> ZoneFile:
 
 
 def _reload_by_mtime(option: Directive, settings: ZoneFile) -> ZoneFile:
-    """As here always."""
+    """Without effect: the file's mtime is always checked."""
     flag(option)
     return settings
 
@@ -42,7 +52,7 @@ def _fallthrough(option: Directive, settings: ZoneFile) -> ZoneFile:
 
 
 def _upstream(option: Directive, settings: ZoneFile) -> ZoneFile:
-    """Without meaning in CoreDNS since 1.7, and still in old Corefiles."""
+    """Without effect, as in CoreDNS since 1.7; old Corefiles have it."""
     no_body(option)
     return settings
 

@@ -1,4 +1,4 @@
-"""The files of `file` directives: read at start, and again when they have changed."""
+"""The file of a `file` directive: read at start and after each change."""
 
 import asyncio
 import logging
@@ -6,27 +6,28 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from topodns.cluster.facts import Fact
-from topodns.dns.names import Name, name_text
-from topodns.dns.zone_text import BadZone, parse_zone
-from topodns.edge.regular_file import read_regular
-from topodns.resolve.zone_file import TableBuilder, ZoneTable, file_fact
-from topodns.settings.zone_file import ZoneFile
+from topodns.dependency import Fact
+from topodns.dns.name import Name, name_text
+from topodns.dns.zonefile import BadZone, parse_zone
+from topodns.files.regular import read_regular
+from topodns.plugins.file.setup import ZoneFile
+from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
 
 log = logging.getLogger(__name__)
 
-MAX_OCTETS: Final = 1 << 20  # of a file, which MAX_RECORDS records fit in
 
-_STRETCH: Final = 5  # records that are read in half a millisecond
+MAX_OCTETS: Final = 1 << 20  # of a file, enough for MAX_RECORDS records
+
+_STRETCH: Final = 5  # records read in about half a millisecond
 
 Look = tuple[int, int, int]
 
 
 class ZoneFileSource:
-    """Holds the tables of one file, one for each origin that it is read for.
+    """Holds the tables of one file, one per origin.
 
-    A file that cannot be read, or is broken, leaves the last good tables in place. `changed` is called, with
-    `file_fact`, in the same turn of the loop in which new tables count.
+    While the file is unreadable or malformed, the last good tables stay. `changed` is called with `file_fact` in the
+    same turn of the event loop in which new tables replace the old.
     """
 
     def __init__(self, settings: ZoneFile) -> None:
@@ -38,11 +39,11 @@ class ZoneFileSource:
         self._tables: dict[Name, ZoneTable] = {}
 
     def table(self, origin: Name) -> ZoneTable | None:
-        """What is known of one of the settings' origins; None while the file was never read."""
+        """The current table of one of the settings' origins; None while the file was never read."""
         return self._tables.get(origin)
 
     def load(self) -> None:
-        """Read the file, at start. Raises BadZone; OSError only where it is not looked for again (as CoreDNS)."""
+        """Read the file at start. Raises BadZone; OSError only with `reload 0` (as CoreDNS)."""
         try:
             for _ in self._read():
                 pass
@@ -52,7 +53,7 @@ class ZoneFileSource:
             log.warning("plugin/file: %s; SERVFAIL until it can be read", problem)
 
     async def run(self) -> None:
-        """Look again for ever. CoreDNS waits for another serial; here whatever changes the file counts."""
+        """Check the file until cancelled. CoreDNS waits for another serial; here any change of the file is applied."""
         while self._interval > 0:
             await asyncio.sleep(self._interval)
             try:
@@ -68,7 +69,7 @@ class ZoneFileSource:
         log.info("plugin/file: %s: read again, serial %s", self._path, serial)
 
     def _read(self) -> Iterator[None]:
-        """Read the file in short stretches; the new tables count when it is done. Raises OSError or BadZone."""
+        """Read the file, a few records per step; the new tables apply at the end. Raises OSError or BadZone."""
         self._seen = _look_at(self._path)
         text = _read_text(self._path)
         tables = {}

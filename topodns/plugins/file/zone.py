@@ -1,15 +1,16 @@
-"""All records of one zone, by name and type. Built once from the text of a file, then only read."""
+"""The records of one zone by name and type: built once from a file, then read-only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.cluster.facts import Fact
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import Name, is_subdomain, name_text, name_wire, wire_labels
-from topodns.dns.zone_text import BadZone
+from topodns.dependency import Fact
+from topodns.dns.message import RRset
+from topodns.dns.name import Name, is_subdomain, name_text, name_wire, wire_labels
+from topodns.dns.rrtype import RRType
+from topodns.dns.zonefile import BadZone
 
-MAX_RECORDS: Final = 10_000  # of one zone; a larger one is no case for a DNS server of a cluster
+MAX_RECORDS: Final = 10_000  # of one zone; a larger zone needs another DNS server than a cluster's
 
 _SOA, _NS, _CNAME = int(RRType.SOA), int(RRType.NS), int(RRType.CNAME)
 _NSEC3PARAM: Final = 51
@@ -20,13 +21,13 @@ _NONE: Final[RRsets] = {}
 
 
 def file_fact(path: str) -> Fact:
-    """What is in this zone file: what every answer from it rests on."""
+    """The content of this zone file, the dependency of every answer from it."""
     return Fact("zone file", "", path)
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneTable:
-    """`nodes` has every name that exists, those without records between others (empty non-terminals) too."""
+    """`nodes` has every name that exists, empty non-terminals included."""
 
     origin: Name
     soa: RRset
@@ -47,7 +48,7 @@ class ZoneTable:
 
 
 class TableBuilder:
-    """Takes the records of a zone one by one."""
+    """Builds a table from the records of a zone, one by one."""
 
     def __init__(self, origin: Name) -> None:
         self._origin = origin
@@ -56,7 +57,7 @@ class TableBuilder:
         self._stranger = ""  # the owner of an SOA record outside
 
     def add(self, record: RRset) -> None:
-        """Take in an RRset of one record. One that is outside of the zone is left out. Raises BadZone."""
+        """Add an RRset of one record; one outside the zone is ignored. Raises BadZone."""
         self._records += 1
         if self._records > MAX_RECORDS:
             raise BadZone(f"more than {MAX_RECORDS} records")
@@ -72,7 +73,7 @@ class TableBuilder:
         self._insert(name, record)
 
     def done(self) -> ZoneTable:
-        """The table. Raises BadZone where there is no SOA record at the apex."""
+        """The table. Raises BadZone if there is no SOA record at the apex."""
         soa = self._nodes.get(self._origin, {}).get(_SOA)
         if soa is None:
             found = f", found one for {self._stranger}" if self._stranger else ""
@@ -98,7 +99,7 @@ class TableBuilder:
         rrsets[record.rtype] = held._replace(ttl=min(held.ttl, record.ttl), rdatas=rdatas)
 
     def _node(self, name: Name) -> dict[int, RRset]:
-        """The node of a name in the zone, made with all those above it."""
+        """The node of a name in the zone, created with all those above it."""
         node = self._nodes.get(name)
         if node is None:
             node = self._nodes[name] = {}
@@ -108,6 +109,6 @@ class TableBuilder:
 
 
 def soa_of_absence(table: ZoneTable) -> RRset:
-    """The SOA record as it goes with a negative answer: with the TTL of that (RFC 2308 section 3)."""
+    """The SOA record for a negative answer, with the TTL of that (RFC 2308 section 3)."""
     minimum = int.from_bytes(table.soa.rdatas[0][-4:], "big")
     return table.soa._replace(owner=name_wire(table.origin), ttl=min(table.soa.ttl, minimum))

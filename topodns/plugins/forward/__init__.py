@@ -1,24 +1,6 @@
-"""Asking other servers. Waits only by outcomes and timers that are given; knows upstreams by their contract alone.
+"""The `forward` directive: queries sent to upstreams, through the interfaces `Timers`, `Outcome` and `Upstream` only.
 
-`step` takes questions, one `flight` carries all that are equal, `pool` and `health` choose whom it asks, `outgoing`
-and `cleaning` are what leaves and what comes in.
+`handler` is the plugin, `flight` is the single-flight exchange shared by equal queries, `pool` and `health` choose the
+upstream, `hedging` asks a second one, `limits` bounds the queries in flight, `messages` builds the messages to
+upstreams and `sanitize` filters their replies.
 """
-
-from topodns.resolve.forward.answer import Answer
-from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
-from topodns.resolve.forward.flight import DEADLINE, Flight
-from topodns.resolve.forward.limits import InFlight
-from topodns.resolve.forward.outgoing import Options, Outgoing
-from topodns.resolve.forward.step import Forwarding
-
-__all__ = [
-    "DEADLINE",
-    "Answer",
-    "Flight",
-    "ForwardCounts",
-    "Forwarding",
-    "InFlight",
-    "Options",
-    "Outgoing",
-    "UpstreamCounts",
-]

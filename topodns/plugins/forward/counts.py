@@ -1,29 +1,29 @@
-"""What forwarding counts, as plain numbers that are published when somebody asks for the metrics."""
+"""Counters of `forward`, as plain numbers that are exported when the metrics are scraped."""
 
 from bisect import bisect_left
 from math import inf
 
-from topodns.dns.message import RCODE_NAMES
-from topodns.resolve.tally import DURATION_BUCKETS, Durations
+from topodns.dns.rrtype import RCODE_NAMES
+from topodns.query.counters import DURATION_BUCKETS, Durations
 
 
 class UpstreamCounts:
-    """Of one upstream address, whichever directives forward to it.
+    """Counters of one upstream address, shared by all directives that forward to it.
 
-    `durations`: rcode label -> how long the replies took: [sum of seconds, one count per bucket, count beyond them].
+    `durations`: rcode label -> reply times: [sum of seconds, one count per bucket, count above the last bucket].
     """
 
     __slots__ = ("_by_rcode", "healthcheck_failures", "looked", "reachable", "replies")
 
     def __init__(self) -> None:
         self.healthcheck_failures = 0
-        self.reachable: bool | None = None  # as the latest reply or failed probe says; None: nothing has come of it
-        self.replies = 0  # until the last look at whether there are more
-        self.looked = -inf  # when that was, in monotonic seconds
+        self.reachable: bool | None = None  # by the latest reply or failed probe; None: neither so far
+        self.replies = 0  # total at the latest `heard_since`
+        self.looked = -inf  # time of the latest `heard_since`, in monotonic seconds
         self._by_rcode: dict[int, Durations] = {}
 
     def replied(self, rcode: int, seconds: float) -> None:
-        """A reply with this rcode came after so long."""
+        """Count a reply with this rcode that took `seconds`."""
         durations = self._by_rcode.get(rcode)
         if durations is None:
             durations = self._by_rcode[rcode] = [0.0] * (len(DURATION_BUCKETS) + 2)
@@ -31,7 +31,7 @@ class UpstreamCounts:
         durations[1 + bisect_left(DURATION_BUCKETS, seconds)] += 1
 
     def heard_since(self, now: float) -> bool:
-        """Whether replies have come since this was asked last."""
+        """Whether replies have arrived since the previous call."""
         replies = sum(int(sum(slots)) for _, *slots in self._by_rcode.values())
         heard, self.replies, self.looked = replies != self.replies, replies, now
         return heard
@@ -42,20 +42,20 @@ class UpstreamCounts:
 
 
 class ForwardCounts:
-    """Of all `forward` directives together; one object for the whole process, so that a reload keeps the counts."""
+    """Counters of all `forward` directives; one object per process, so that a reload keeps the counts."""
 
     __slots__ = ("healthcheck_broken", "max_concurrent_rejects", "upstreams")
 
     def __init__(self) -> None:
-        self.healthcheck_broken = 0  # times that all upstreams of a directive were down
+        self.healthcheck_broken = 0  # times that a query found all upstreams of its directive down
         self.max_concurrent_rejects = 0
         self.upstreams: dict[str, UpstreamCounts] = {}  # by name
 
     def upstream(self, name: str) -> UpstreamCounts:
-        """The counts of this address, new where it was never seen."""
+        """The counters of this address, created at the first call."""
         return self.upstreams.setdefault(name, UpstreamCounts())
 
 
 def rcode_label(rcode: int) -> str:
-    """CoreDNS's label value: the name, or the number where nobody has given it one."""
+    """CoreDNS's value of the label `rcode`: the mnemonic, or the number of an unassigned rcode."""
     return RCODE_NAMES.get(rcode) or str(rcode)

@@ -1,4 +1,4 @@
-"""Where to forward to: `[dns://|tls://]ADDRESS[:PORT]`, or a file like resolv.conf whose name servers are meant."""
+"""Destinations of `forward`: `[dns://|tls://]ADDRESS[:PORT]`, or a file in resolv.conf format with name servers."""
 
 import os
 import re
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.errors import ConfigError, shown
-from topodns.config.resolv_conf import load_nameservers
-from topodns.config.values import MAX_PORT
-from topodns.dns.names import BadName, parse_name
-from topodns.settings.forward import UpstreamAddress, UpstreamTransport
+from topodns.corefile.arguments import MAX_PORT
+from topodns.corefile.errors import ConfigError, shown
+from topodns.corefile.parser import Directive
+from topodns.corefile.resolv_conf import load_nameservers
+from topodns.dns.name import BadName, parse_name
+from topodns.plugins.context import Context
+from topodns.plugins.forward.settings import UpstreamAddress, UpstreamTransport
 
 EXPECTED: Final = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
 
@@ -24,7 +24,7 @@ _ELSEWHERE: Final = {
     "grpc": "gRPC; write the address that the server has for DNS itself",
     "unix": "sockets in the file system; write the address that the server has for DNS",
 }
-# Behind `%` is the name of a TLS server (as in CoreDNS), and otherwise the interface (RFC 4007 section 11).
+# `%` is followed by the TLS server name after tls:// (as in CoreDNS), otherwise by the interface (RFC 4007 section 11).
 _BRACKETED: Final = re.compile(r"\[(?P<host>[0-9A-Fa-f:.]+)(?:%(?P<of>[^\[\]:%]+))?](?::(?P<port>[0-9]+))?")
 _COLONS: Final = re.compile(r"(?P<host>[0-9A-Fa-f.]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)(?:%(?P<of>[^\[\]:%]+))?(?P<port>)")
 _DOTTED: Final = re.compile(r"(?P<host>[0-9.]+)(?:%(?P<of>[^\[\]:%]+))?(?::(?P<port>[0-9]+))?")
@@ -33,9 +33,9 @@ _DOTTED: Final = re.compile(r"(?P<host>[0-9.]+)(?:%(?P<of>[^\[\]:%]+))?(?::(?P<p
 def upstreams_of(
     directive: Directive, words: Iterable[str], context: Context, server_name: str
 ) -> tuple[UpstreamAddress, ...]:
-    """The servers that the words mean, once each, in order; at least one.
+    """The upstream addresses given by `words`, in order, without duplicates; at least one.
 
-    `server_name` is that of all TLS servers, "" where each may have its own. Raises ConfigError.
+    `server_name` applies to all TLS upstreams; "" lets each have its own behind `%`. Raises ConfigError.
     """
     found = [address for word in words for address in _of_word(directive, word, context, server_name)]
     if not found:
@@ -84,7 +84,7 @@ def _port(directive: Directive, word: str, digits: str | None) -> int | None:
 
 
 def _at(directive: Directive, plain: UpstreamAddress, word: str, of: str) -> UpstreamAddress:
-    """`plain` with what stands behind the `%`."""
+    """`plain` with `of`, the text behind the `%`, as its TLS server name or its interface."""
     host, port, transport, server_name = plain.host, plain.port, plain.transport, plain.server_name
     if not of:
         return UpstreamAddress(host, port, transport, server_name if transport is UpstreamTransport.TLS else "")
@@ -98,7 +98,7 @@ def _at(directive: Directive, plain: UpstreamAddress, word: str, of: str) -> Ups
 
 
 def check_server_name(directive: Directive, text: str) -> str:
-    """The name that a certificate is to be for. Raises ConfigError where it cannot be one."""
+    """A valid name to verify an upstream's certificate against. Raises ConfigError."""
     try:
         if text.isascii() and parse_name(text):
             return text.rstrip(".")

@@ -1,105 +1,153 @@
-"""One question on its way: from upstream to upstream until one of them gives an answer, or time is up."""
+"""Single-flight exchange with the upstreams: equal queries share one, which ends with an answer or at a deadline."""
 
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from itertools import islice
+from typing import Final, Protocol
 
-from topodns.dns.message import Ede, EdeCode, Flag, Rcode
-from topodns.dns.names import name_text, wire_labels
-from topodns.dns.plain_reply import read_plain
-from topodns.dns.reply import Reply, read_reply
-from topodns.dns.wire import HEADER_SIZE, WireError
-from topodns.resolve.course import Outcome, Timers
-from topodns.resolve.exchange import Failure, Transport
-from topodns.resolve.forward.answer import Answer
-from topodns.resolve.forward.cleaning import MAX_TTL, clean, extended_error, sane_ttl
-from topodns.resolve.forward.counts import ForwardCounts, rcode_label
-from topodns.resolve.forward.impatience import Impatience
-from topodns.resolve.forward.outgoing import without_edns
-from topodns.resolve.forward.pool import Candidate, Pool
-from topodns.settings.forward import Forward
+from topodns.dns.message import Ede, EdeCode, Flag, RRset
+from topodns.dns.name import name_text, wire_labels
+from topodns.dns.response_reader import UpstreamReply, read_plain, read_reply
+from topodns.dns.rrtype import Rcode
+from topodns.dns.wire_reader import HEADER_SIZE, WireError
+from topodns.plugins.forward.counts import ForwardCounts, rcode_label
+from topodns.plugins.forward.hedging import Impatience
+from topodns.plugins.forward.limits import Waiter
+from topodns.plugins.forward.messages import without_edns
+from topodns.plugins.forward.pool import Candidate, UpstreamPool
+from topodns.plugins.forward.sanitize import MAX_TTL, clean, extended_error, sane_ttl
+from topodns.plugins.forward.settings import Forward
+from topodns.query.deferred import Timers
+from topodns.query.upstream import Failure, Sent, Transport
 
 log = logging.getLogger(__name__)
 
-DEADLINE: Final = 4.0  # seconds for the whole flight: a stub that waits for 5 gets SERVFAIL from us, not silence
-# Between one round of all upstreams and the next: one that refuses connections may be restarting, and with
-# `max_connect_attempts 0` nothing else keeps the flight from asking without a pause.
+
+@dataclass(slots=True)  # not frozen: one is created per query, and a frozen one takes four times as long
+class Answer:
+    """Result of a flight. Without a usable reply, `failed` is set, `rcode` is SERVFAIL, `upstream` lists all asked."""
+
+    rcode: int
+    flags: int
+    answer: tuple[RRset, ...] = ()
+    authority: tuple[RRset, ...] = ()
+    additional: tuple[RRset, ...] = ()
+    ede: Ede | None = None
+    upstream: str = ""
+    failed: bool = False
+    plain: bool = False  # NOERROR, not truncated, and nothing but one RRset with the question's name and type
+    problem: str = ""  # of a failed flight, with the addresses of upstreams: for the log only
+
+
+DEADLINE: Final = 4.0  # seconds for the whole flight: a stub resolver with a timeout of 5 gets SERVFAIL, not silence
+# Seconds between two rounds of all upstreams: one that refuses connections may be restarting, and with
+# `max_connect_attempts 0` nothing else limits the rate of attempts.
 PAUSE: Final = 0.1
+AT_ONCE: Final = 64  # waiters answered in one turn of the event loop; each takes about 20 us
 
 _PASSED_ON: Final = int(Flag.AA | Flag.TC | Flag.RA | Flag.AD)
 _TC: Final = int(Flag.TC)
 _WITHOUT_EDNS: Final = frozenset({int(Rcode.FORMERR), int(Rcode.NOTIMP), int(Rcode.BADVERS)})
+_ALL_DOWN: Final = "all upstreams are down"
+_NO_REPLY: Final = "no upstream has answered in time"
+_UNUSABLE: Final = "no upstream has given an answer that can be used"
 _question_tail: Final = struct.Struct("!HH")
-_UDP, _TCP = Transport.UDP, Transport.TCP  # members of an enum are slow to get at
+_UDP, _TCP = Transport.UDP, Transport.TCP  # attribute access on an Enum is slow
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What the flights of one directive have in common. `impatience`: None where a slow upstream is waited for."""
+class FlightPlan:
+    """Settings and state shared by the flights of one directive. `impatience`: None switches hedging off."""
 
     settings: Forward
-    pool: Pool
+    pool: UpstreamPool
     timers: Timers
     counts: ForwardCounts
     impatience: Impatience | None
-    max_attempts: int  # that fail; 0: no limit
+    max_attempts: int  # failed attempts per flight; 0: no limit
     deadline: float = DEADLINE  # seconds for each flight
+    names_upstreams: bool = False  # in the extended error that clients get for a failed flight
+    may_ask_twice: Callable[[], bool] = lambda: True  # whether a hedged attempt may be made now
 
 
 Key = tuple[bytes, bool]
-"""What is asked: the message, and whether over TCP rather than UDP, where an upstream knows both."""
+"""Identity of a flight: the message, and whether it goes over TCP (rather than UDP) to upstreams without TLS."""
 
 
-class Flight(Outcome[Answer]):
-    """Asks one upstream after the other; and one more beside it when that one takes long, where they are all alike.
+class FlightWaiter(Waiter, Protocol):
+    """A `Waiter` with its flight."""
 
-    It is settled within the plan's deadline, whatever upstreams do, and `landed` is called just before. `addresses`
-    are those of the clients that wait for it.
+    flight: "Flight"
+
+    def land(self, answer: Answer) -> None:
+        """Receive the result of the flight. Must not raise."""
+
+
+class FlightOwner(Protocol):
+    """The table of flights, in which an equal query finds its flight."""
+
+    def landed(self, flight: "Flight") -> None:
+        """The flight is over and accepts no more waiters."""
+
+    def told(self, waiters: Collection[FlightWaiter]) -> None:
+        """Release the places of these waiters, which get the answer right after this; any others still wait."""
+
+    def dropped(self, flight: "Flight") -> None:
+        """A waiter was preempted. The owner cancels a flight that is not over and has no waiter left."""
+
+
+_NO_WAITERS: Final[dict[FlightWaiter, None]] = {}
+
+
+class Flight:
+    """One exchange: asks the upstreams in turn, and hedges with a further one when a reply is late.
+
+    `FlightPlan.impatience` says when a reply is late.
+
+    It ends within the plan's deadline, whatever the upstreams do, and then all its waiters get the answer.
     """
 
     __slots__ = (
-        *("_deadline", "_dnssec_ok", "_failed", "_landed", "_pending", "_plan", "_problems", "_question", "_reached"),
-        *("_second_best", "_tried", "addresses", "key"),
+        *("_deadline", "_dnssec_ok", "_failed", "_owner", "_pending", "_plan", "_problems", "_question", "_reached"),
+        *("_second_best", "_sent", "_tried", "key", "over", "waiters"),
     )
 
     def __init__(
-        self,
-        plan: Plan,
-        key: Key,
-        question: bytes,
-        dnssec_ok: bool,
-        address: bytes,
-        landed: Callable[["Flight"], object],
-        then: Callable[[Answer], object] | None = None,
+        self, plan: FlightPlan, key: Key, question: bytes, dnssec_ok: bool, waiter: FlightWaiter, owner: FlightOwner
     ) -> None:
-        """`question` is the question section of the message of `key`; `dnssec_ok` is its DO bit.
-
-        `then` waits from the start.
-        """
-        self._settled = False  # as in Outcome.__init__: a call of it is 2 % of a forwarded query
-        self._waiting = then
+        """`question`: the question section of the message in `key`; `dnssec_ok`: its DO bit."""
         self.key = key
-        self.addresses = [address]
+        self.over = False
+        self.waiters: dict[FlightWaiter, None] = {waiter: None}
         self._plan = plan
         self._question = question
         self._dnssec_ok = dnssec_ok
-        self._landed = landed
-        self._tried: list[Candidate] = []  # in this round
-        self._pending = 0  # attempts under way
-        self._failed = 0  # attempts
+        self._owner = owner
+        self._tried: list[Candidate] = []  # candidates asked in this round
+        self._sent: tuple[Sent, ...] = ()  # exchanges in progress, and possibly some that are finished
+        self._pending = 0  # attempts in progress
+        self._failed = 0  # failed attempts
         self._problems: dict[str, str] | None = None  # upstream -> its latest problem
-        self._reached = False  # some upstream has failed in another way than by silence
-        self._second_best: Answer | None = None  # one with an rcode that asks for another upstream's opinion
+        self._reached = False  # some attempt failed otherwise than by a timeout
+        self._second_best: Answer | None = None  # an answer with an rcode of `failover`
 
-    @property
-    def over(self) -> bool:
-        return self._settled
+    def drop(self, waiter: FlightWaiter) -> None:
+        """Remove a preempted waiter, which gets no answer."""
+        del self.waiters[waiter]
+        self._owner.dropped(self)
+
+    def cancel(self) -> None:
+        """End the flight without an answer, since no waiter is left, and cancel the exchanges in progress."""
+        self.over = True
+        sent, self._sent = self._sent, ()
+        for each in sent:
+            each.cancel()
 
     def start(self, asked: float) -> None:
-        """Take off, for a client that has waited since `asked`."""
+        """Send the first query, for a client that has waited since `asked` (monotonic seconds; 0.0: now)."""
         plan = self._plan
         now = plan.timers.time()
         self._deadline = (asked or now) + plan.deadline
@@ -109,22 +157,23 @@ class Flight(Outcome[Answer]):
         else:
             message, tcp = self.key
             self._ask(candidate, candidate.transports[tcp], message, now)
-        if plan.impatience is not None and not self._settled:
+        if plan.impatience is not None and not self.over:
             plan.impatience.watch(self, now)
 
     def hurry(self) -> bool:
-        """Nobody has answered so far: ask one more, if there is one, and look after those who are late."""
+        """Hedge, as no answer has come in time: ask one more upstream, if there is one, and suspect the late ones."""
         plan = self._plan
         candidate = plan.pool.pick(self._tried)
         if candidate is None or 0 < plan.max_attempts <= self._failed + self._pending:
             return False
         for late in self._tried:
             late.health.suspect()
-        self._try(candidate)
+        if plan.may_ask_twice():
+            self._try(candidate)
         return True
 
     def _ask_next(self) -> None:
-        """An upstream not asked in this round; or wait for those under way; or another round."""
+        """Ask an upstream not asked in this round, else wait for attempts in progress, else begin another round."""
         candidate = self._plan.pool.pick(self._tried)
         if candidate is not None:
             self._try(candidate)
@@ -153,15 +202,16 @@ class Flight(Outcome[Answer]):
             timers.call_later(PAUSE, self._next_round)
 
     def _next_round(self) -> None:
-        self._tried = []
-        self._ask_next()
+        if not self.over:
+            self._tried = []
+            self._ask_next()
 
     def _try(self, candidate: Candidate) -> None:
         message, tcp = self.key
         self._ask(candidate, candidate.transports[tcp], message, self._plan.timers.time())
 
     def _ask_again(self, candidate: Candidate, transport: Transport, message: bytes) -> None:
-        """The same upstream, because of what its reply says."""
+        """Ask the same upstream again: over TCP after a truncated reply, or without EDNS after an EDNS error."""
         self._ask(candidate, transport, message, self._plan.timers.time())
 
     def _ask(self, candidate: Candidate, transport: Transport, message: bytes, now: float) -> None:
@@ -171,19 +221,21 @@ class Flight(Outcome[Answer]):
             timeout = max(left, 0.0)
         self._pending += 1
         came = partial(self._came, candidate, transport, message, now)
-        candidate.upstream.exchange(message, self._question, transport, timeout, came)
+        sent = candidate.upstream.exchange(message, self._question, transport, timeout, came)
+        if sent is not None and not self.over:
+            self._sent = (*self._sent, sent) if self._sent else (sent,)
 
     def _came(
         self, candidate: Candidate, transport: Transport, message: bytes, started: float, result: bytes | Failure
     ) -> None:
-        """What came of one attempt; perhaps long after another one has ended the flight."""
+        """Handle the result of one attempt, which may arrive long after another attempt has ended the flight."""
         self._pending -= 1
         try:
             if not isinstance(result, bytes):
                 self._miss(candidate, result.problem, result.timed_out)
             elif not self._take_plain(candidate, started, result):
                 self._read(candidate, transport, message, started, result)
-        except Exception:  # the clients that wait get an answer all the same
+        except Exception:  # the waiting clients still get an answer
             log.exception("bug: what %s said of %s", candidate.name, name_text(wire_labels(self._question)))
             self._give_up()
 
@@ -198,7 +250,7 @@ class Flight(Outcome[Answer]):
             return
         candidate.counts.replied(reply.rcode, self._plan.timers.time() - started)
         candidate.health.answered()
-        if self._settled:
+        if self.over:
             return
         if not self._is_mine(reply):
             self._miss(candidate, "reply to another question", False)
@@ -210,9 +262,9 @@ class Flight(Outcome[Answer]):
             self._weigh(candidate, reply)
 
     def _read_bare(self, candidate: Candidate, transport: Transport, message: bytes, rcode: int) -> None:
-        """An error without a question: often of a server that knows no EDNS."""
+        """Handle a reply that is only a header: often FORMERR of a server that does not support EDNS."""
         candidate.health.answered()
-        if self._settled:
+        if self.over:
             return
         if rcode in _WITHOUT_EDNS and message[11]:
             self._ask_again(candidate, transport, without_edns(message, self._question))
@@ -220,28 +272,27 @@ class Flight(Outcome[Answer]):
             self._miss(candidate, f"{rcode_label(rcode)} without a question", False)
 
     def _take_plain(self, candidate: Candidate, started: float, data: bytes) -> bool:
-        """Whether this is what most replies are: nothing to clean, and nothing to weigh."""
-        # What DNSSEC proves stands behind the answer.
-        if self._settled or self._dnssec_ok or self._plan.settings.failover:
+        """Shortcut for most replies, which need neither `clean` nor failover; whether it applied."""
+        # DNSSEC records follow the answer, so a reply with DO needs `clean`.
+        if self.over or self._dnssec_ok or self._plan.settings.failover:
             return False
         plain = read_plain(data, self._question)
         if plain is None:
             return False
         candidate.counts.replied(0, self._plan.timers.time() - started)
-        if candidate.health.fails or not candidate.counts.reachable:
+        if candidate.health.suspected or not candidate.counts.reachable:
             candidate.health.answered()
         flags, rrset = plain
         if rrset.ttl > MAX_TTL:
             rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
-        self._landed(self)
-        self.settle(Answer(0, flags & _PASSED_ON, (rrset,), (), (), None, candidate.name, False, True))
+        self._land(Answer(0, flags & _PASSED_ON, (rrset,), (), (), None, candidate.name, False, True))
         return True
 
-    def _is_mine(self, reply: Reply) -> bool:
-        """The message has the name in lower case."""
+    def _is_mine(self, reply: UpstreamReply) -> bool:
+        """Whether the reply's question is the one sent, in which the name is lower-case."""
         return reply.qname.lower() + _question_tail.pack(reply.qtype, reply.qclass) == self._question
 
-    def _weigh(self, candidate: Candidate, reply: Reply) -> None:
+    def _weigh(self, candidate: Candidate, reply: UpstreamReply) -> None:
         try:
             records, authority, additional = clean(reply, self._dnssec_ok)
         except WireError as useless:
@@ -258,7 +309,7 @@ class Flight(Outcome[Answer]):
 
     def _miss(self, candidate: Candidate, problem: str, timed_out: bool) -> None:
         candidate.health.suspect()
-        if self._settled:
+        if self.over:
             return
         if self._problems is None:
             self._problems = {}
@@ -274,16 +325,41 @@ class Flight(Outcome[Answer]):
         self._finish(self._second_best or self._failure())
 
     def _failure(self) -> Answer:
-        """SERVFAIL, with what is wrong with the upstreams (RFC 8914 sections 4.23 and 4.24)."""
+        """SERVFAIL with an extended error about the upstreams (RFC 8914 sections 4.23 and 4.24).
+
+        Problems contain addresses, also those of certificates, which would disclose the cluster's network to clients.
+        """
         names = ", ".join(self._problems or [each.name for each in self._plan.pool.candidates])
         if self._problems is None:
-            text = f"all upstreams are down: {names}"
+            text, problem = _ALL_DOWN, f"{_ALL_DOWN}: {names}"
         else:
-            text = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
+            text = _UNUSABLE if self._reached else _NO_REPLY
+            problem = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
         code = EdeCode.NETWORK_ERROR if self._reached else EdeCode.NO_REACHABLE_AUTHORITY
-        return Answer(Rcode.SERVFAIL, 0, ede=Ede(code, text), upstream=names, failed=True)
+        ede = Ede(code, problem if self._plan.names_upstreams else text)
+        return Answer(Rcode.SERVFAIL, 0, ede=ede, upstream=names, failed=True, problem=problem)
 
     def _finish(self, answer: Answer) -> None:
-        if not self._settled:
-            self._landed(self)
-            self.settle(answer)
+        if not self.over:
+            self._land(answer)
+
+    def _land(self, answer: Answer) -> None:
+        self.over, self._sent = True, ()
+        self._owner.landed(self)
+        self._tell(answer)
+
+    def _tell(self, answer: Answer) -> None:
+        """Give the answer to AT_ONCE waiters, and to the others in later turns of the event loop."""
+        waiters = self.waiters
+        if len(waiters) > AT_ONCE:
+            now = dict.fromkeys(islice(waiters, AT_ONCE))
+            for waiter in now:
+                del waiters[waiter]
+            self._plan.timers.call_later(0.0, partial(self._tell, answer))
+        else:
+            now, self.waiters = waiters, _NO_WAITERS
+        # A flight and its waiters refer to each other, and so do a flight and its queries. Without this release, each
+        # query would leave a reference cycle to the garbage collector.
+        self._owner.told(now)
+        for waiter in now:
+            waiter.land(answer)

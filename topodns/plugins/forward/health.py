@@ -1,25 +1,25 @@
-"""Whether an upstream answers: believed until a question of a client fails, then probed until it does again."""
+"""Health check of an upstream: healthy until a client's query fails, then probed until it answers again."""
 
 from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from topodns.dns.wire import HEADER_SIZE
-from topodns.resolve.course import Timer, Timers
-from topodns.resolve.exchange import Failure, Transport, Upstream
-from topodns.resolve.forward.counts import UpstreamCounts
-from topodns.resolve.forward.outgoing import probe_message
-from topodns.settings.forward import HealthCheck
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.plugins.forward.counts import UpstreamCounts
+from topodns.plugins.forward.messages import probe_message
+from topodns.plugins.forward.settings import HealthCheck
+from topodns.query.deferred import Timer, Timers
+from topodns.query.upstream import Failure, Transport, Upstream
 
 PROBE_TIMEOUT: Final = 1.0  # seconds, as in CoreDNS
-MIN_INTERVAL: Final = 0.1  # seconds: `health_check 0` must not become a flood
-LOOK_INTERVAL: Final = 30.0  # seconds without a reply after which an upstream is probed, where somebody wants to know
+MIN_INTERVAL: Final = 0.1  # seconds between probes: `health_check 0` must not flood the upstream
+LOOK_INTERVAL: Final = 30.0  # seconds between two calls of `UpstreamHealth.look`
 
 
-class Health:
-    """Of one upstream. It is down once more than `max_fails` probes in a row have failed; 0 means never, and no probes.
+class UpstreamHealth:
+    """Health of one upstream: down once more than `max_fails` probes in a row fail; 0 means never down, and no probes.
 
-    `changed` is called when it goes down and when it comes back.
+    `changed` is called when `down` or `suspected` may have changed.
     """
 
     def __init__(
@@ -43,40 +43,44 @@ class Health:
         self._probing = False
         self._closed = False
         self._timer: Timer | None = None
-        self.fails = 0  # probes that failed since the upstream last answered anything
+        self.fails = 0  # probes that failed since the latest reply of the upstream
+        self.suspected = False  # a query or a probe has failed, and no reply has arrived since
 
     @property
     def down(self) -> bool:
         return self.fails > self._max_fails > 0
 
     def suspect(self) -> None:
-        """A question has failed: probe at once, and on until a probe is answered, unless that goes on already."""
+        """After a failed query: probe now and repeatedly until a probe is answered, unless that is in progress."""
         if self._closed:
             return
         if not self._max_fails:
-            self._counts.reachable = False  # there will be no probe to ask
+            self._counts.reachable = False  # no probe will find out
         elif not self._probing:
             self._probing = True
+            self.suspected = True
+            self._changed()
             self._probe()
 
     def look(self) -> None:
-        """Probe an upstream that nobody has heard of since the last look, by whichever directive."""
+        """Probe an upstream without a reply since the previous look; all directives that use it share its looks."""
         now = self._timers.time()
         counts = self._counts
         if now - counts.looked < LOOK_INTERVAL / 2:
-            return  # another directive that asks it has looked
+            return  # another directive with this upstream has looked
         if not counts.heard_since(now) and self._max_fails:
             self.suspect()
 
     def answered(self) -> None:
-        """A reply came, to a probe or a question: whatever it says, somebody is there."""
-        if self.fails:
-            self._set_fails(0)
+        """A reply to a probe or a query arrived: with any rcode, the upstream is reachable."""
+        if self.suspected:
+            self.suspected, self.fails = False, 0
+            self._changed()
         if not self._counts.reachable and not self._closed:
             self._counts.reachable = True
 
     def close(self) -> None:
-        """Probe no more."""
+        """Stop the probes."""
         self._closed = True
         self._counts.reachable, self._counts.looked = None, -inf
         if self._timer is not None:
@@ -94,12 +98,8 @@ class Health:
         self._counts.healthcheck_failures += 1
         if not self._closed:
             self._counts.reachable = False
-        self._set_fails(self.fails + 1)
+        self.fails += 1
+        self.suspected = True
+        self._changed()
         if not self._closed:
             self._timer = self._timers.call_later(self._interval, self._probe)
-
-    def _set_fails(self, fails: int) -> None:
-        was_down = self.down
-        self.fails = fails
-        if self.down != was_down:
-            self._changed()

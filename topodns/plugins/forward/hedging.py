@@ -1,35 +1,38 @@
-"""One timer for many waits of the same length: what is not there when its time is up, is hurried."""
+"""Hedging: when a reply is late, one more upstream is asked. One timer serves all waits of the same length."""
 
 from collections import deque
 from typing import Final, Protocol
 
-from topodns.resolve.course import Timers
+from topodns.query.deferred import Timers
 
-# Seconds that waits may be longer than said. A timer for each of 20,000 questions a second costs more than they do.
+# Seconds by which a wait may be too long. A timer for each of 20,000 queries a second costs more than the queries.
 SLACK: Final = 0.05
+AT_ONCE: Final = 32  # late waits handled in one turn of the event loop; each takes about 50 us
 
 
 class Hurried(Protocol):
+    """A wait that may be hedged."""
+
     @property
     def over(self) -> bool:
-        """Whether it waits no more."""
+        """Whether the wait has ended."""
 
     def hurry(self) -> bool:
-        """Its time is up, and it still waits; whether it is to be hurried again after as long."""
+        """Act on a late reply; whether to call this again after the same time."""
 
 
 class Impatience:
-    """Hurries each of those that wait after so many seconds, or a little later."""
+    """Calls `hurry` of each watched wait that is not over after `seconds`, or a little later."""
 
     def __init__(self, seconds: float, timers: Timers) -> None:
         self._seconds = seconds
         self._timers = timers
-        self._waiting: deque[tuple[float, Hurried]] = deque()  # by when their time is up
+        self._waiting: deque[tuple[float, Hurried]] = deque()  # with their due times, monotonic
         self._armed = False
 
     def watch(self, waiting: Hurried, now: float) -> None:
         queue = self._waiting
-        while queue and queue[0][1].over:  # most are, so that few are kept
+        while queue and queue[0][1].over:  # as most are, which keeps the queue short
             queue.popleft()
         queue.append((now + self._seconds, waiting))
         if not self._armed:
@@ -38,10 +41,14 @@ class Impatience:
 
     def _ring(self) -> None:
         now = self._timers.time()
-        while self._waiting and self._waiting[0][0] <= now:
+        left = AT_ONCE
+        while left and self._waiting and self._waiting[0][0] <= now:
             _, waiting = self._waiting.popleft()
-            if not waiting.over and waiting.hurry():
+            if waiting.over:
+                continue
+            left -= 1
+            if waiting.hurry():
                 self._waiting.append((now + self._seconds, waiting))
         self._armed = bool(self._waiting)
         if self._armed:
-            self._timers.call_later(max(self._waiting[0][0] - now, SLACK), self._ring)
+            self._timers.call_later(max(self._waiting[0][0] - now, SLACK) if left else 0.0, self._ring)

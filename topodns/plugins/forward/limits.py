@@ -1,48 +1,110 @@
-"""How many questions may wait for upstreams at a time: all together, and of one client."""
+"""Limits on the queries that wait for upstreams at a time: in total, and per client."""
 
-from typing import Final
+from typing import Final, Protocol
 
 MAX_TOTAL: Final = 4096
-MAX_PER_CLIENT: Final = 256  # one that floods leaves room for fifteen others
+MAX_PER_CLIENT: Final = 256  # that a client may have in any case, until all places are taken
+
+
+class Waiter(Protocol):
+    """One client's query that waits for an upstream."""
+
+    address: bytes  # of the client, packed
+
+    def preempt(self) -> None:
+        """Drop the query without a reply, since another client gets its place. Must not raise."""
 
 
 class InFlight:
-    """The questions that wait, whoever forwards them; one object for the whole process.
+    """The queries that wait for upstreams, of all `forward` directives; one object per process.
 
-    Beyond the limits the newest is dropped: a client that floods gets no answers, all others do.
+    A client may use places that others do not need: a new query may wait if fewer of the client's queries wait than the
+    larger of `max_per_client` and half of the free places. When all places are taken, the newest query of the client
+    with the most waiting queries is dropped: the new one itself, or a waiting one that makes room for it.
     """
 
-    __slots__ = ("_by_client", "_max_per_client", "_max_total", "dropped_by_client", "dropped_in_total", "total")
+    __slots__ = (
+        *("_by_client", "_by_number", "_max_per_client", "_max_total", "_most", "dropped_by_client"),
+        *("dropped_in_total", "preempted", "total"),
+    )
 
     def __init__(self, max_total: int = MAX_TOTAL, max_per_client: int = MAX_PER_CLIENT) -> None:
-        self._max_total = max_total
         self._max_per_client = max_per_client
-        self._by_client: dict[bytes, int] = {}
+        self._max_total = max_total
+        self._by_client: dict[bytes, dict[Waiter, None]] = {}  # the newest last
+        # The clients with two or more waiting queries, by that number: most have one and need not be moved about.
+        self._by_number: list[dict[bytes, None]] = [{}, {}]
+        self._most = 1  # the largest number of one client's waiting queries, at least 1
         self.total = 0
-        self.dropped_in_total = 0  # because of all that wait
-        self.dropped_by_client = 0  # because of those of the same client
+        self.dropped_in_total = 0  # by the limit in total
+        self.dropped_by_client = 0  # by the limit per client
+        self.preempted = 0  # waiting queries that made room for a client with fewer
 
-    def enter(self, address: bytes) -> bool:
-        """Whether one more question of this client may wait; if so, `leave` has to follow, else perhaps `note_drop`."""
-        waiting = self._by_client.get(address, 0)
-        if waiting >= self._max_per_client or self.total >= self._max_total:
+    def bound(self, most: int) -> None:
+        """Lower the limit in total to `most` queries; it is never raised."""
+        self._max_total = min(self._max_total, most)
+
+    def enter(self, waiter: Waiter) -> bool:
+        """Whether one more query may wait. If so, `leave` must follow, unless it is preempted; if not, `note_drop`.
+
+        The newest query of another client may be preempted to make room.
+        """
+        address = waiter.address
+        mine = self._by_client.get(address)
+        waiting = 0 if mine is None else len(mine)
+        free = self._max_total - self.total
+        if waiting >= self._max_per_client and 2 * waiting >= free:
             return False
-        self._by_client[address] = waiting + 1
+        if free <= 0:
+            # Between two clients that would have equally many, the waiting query stays: an exchange gains nothing.
+            if self._most <= waiting + 1:
+                return False
+            self._preempt()
+            return self.enter(waiter)  # preempting has side effects: check everything again
         self.total += 1
+        if mine is None:
+            self._by_client[address] = {waiter: None}
+            return True
+        mine[waiter] = None
+        by_number = self._by_number
+        if waiting > 1:
+            del by_number[waiting][address]
+        waiting += 1
+        if waiting > self._most:
+            self._most = waiting
+            if waiting == len(by_number):
+                by_number.append({})
+        by_number[waiting][address] = None
         return True
 
+    def leave(self, waiter: Waiter) -> None:
+        """Release the place of a query that waits no more."""
+        self.total -= 1
+        address = waiter.address
+        mine = self._by_client[address]
+        del mine[waiter]
+        waiting = len(mine)
+        if not waiting:
+            del self._by_client[address]
+            return
+        level = self._by_number[waiting + 1]
+        del level[address]
+        if waiting > 1:
+            self._by_number[waiting][address] = None
+        if not level and self._most == waiting + 1:
+            self._most = waiting
+
     def note_drop(self, address: bytes) -> None:
-        """Count a question of this client that was not let in, and is dropped for that."""
-        if self._by_client.get(address, 0) >= self._max_per_client:
+        """Count a query of this client that is dropped for lack of room."""
+        waiting = len(self._by_client.get(address, ()))
+        if waiting >= self._max_per_client and 2 * waiting >= self._max_total - self.total:
             self.dropped_by_client += 1
         else:
             self.dropped_in_total += 1
 
-    def leave(self, address: bytes) -> None:
-        """One question of this client waits no more."""
-        self.total -= 1
-        waiting = self._by_client[address] - 1
-        if waiting:
-            self._by_client[address] = waiting
-        else:
-            del self._by_client[address]
+    def _preempt(self) -> None:
+        address = next(iter(self._by_number[self._most]))
+        newest = next(reversed(self._by_client[address]))
+        self.leave(newest)
+        self.preempted += 1
+        newest.preempt()

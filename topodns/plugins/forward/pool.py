@@ -1,33 +1,37 @@
-"""The upstreams of one directive: which of them are up, and which is asked next."""
+"""Upstream pool of one directive: which upstreams are up, and which is asked next by the policy."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from topodns.resolve.course import Timer, Timers
-from topodns.resolve.exchange import Transport, Upstream
-from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
-from topodns.resolve.forward.health import LOOK_INTERVAL, Health
-from topodns.settings.forward import Forward, Policy, UpstreamTransport
+from topodns.plugins.forward.counts import ForwardCounts, UpstreamCounts
+from topodns.plugins.forward.health import LOOK_INTERVAL, UpstreamHealth
+from topodns.plugins.forward.settings import Forward, UpstreamPolicy, UpstreamTransport
+from topodns.query.deferred import Timer, Timers
+from topodns.query.upstream import Transport, Upstream
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """One upstream with its health and its counts."""
+    """One upstream with its health and its counters."""
 
     name: str
     upstream: Upstream
-    transports: tuple[Transport, Transport]  # for a question that goes over UDP, and for one over TCP
-    health: Health
+    transports: tuple[Transport, Transport]  # for queries over UDP and over TCP; with TLS, twice TLS
+    health: UpstreamHealth
     counts: UpstreamCounts
 
 
 Choice = Callable[[Sequence[Candidate]], Candidate]
-"""One of those given, of which there is at least one."""
+"""Picks one of the given candidates, of which there is at least one."""
 
 
-class Pool:
-    """`candidates` in the order of the directive; those that are up are kept apart, so that choosing costs little."""
+class UpstreamPool:
+    """`candidates` in the order of the directive; those that are up are kept in a tuple of their own for speed.
+
+    A suspected upstream is chosen only after all others that are up, since a query to it would probably wait for a
+    timeout. Not so with `sequential`, where the directive gives the order.
+    """
 
     def __init__(
         self,
@@ -43,8 +47,9 @@ class Pool:
             self._candidate(settings, address.transport is UpstreamTransport.TLS, upstream, timers, counts)
             for address, upstream in zip(settings.upstreams, upstreams, strict=True)
         )
-        self._up = self.candidates
-        self.only = self.candidates[0] if len(self.candidates) == 1 else None  # where there is no choice, and it is up
+        self._up = self._preferred = self.candidates
+        self._alike = settings.policy is not UpstreamPolicy.SEQUENTIAL
+        self.only = self.candidates[0] if len(self.candidates) == 1 else None  # None where there is a choice
         self._timers = timers
         self._next_look: Timer | None = None
 
@@ -54,17 +59,22 @@ class Pool:
         counted = counts.upstream(upstream.name)
         transport = Transport.TLS if tls else Transport.TCP if settings.force_tcp else Transport.UDP
         check, max_fails = settings.health_check, settings.max_fails
-        health = Health(upstream, transport, check, max_fails, timers, counted, self._health_changed)
+        health = UpstreamHealth(upstream, transport, check, max_fails, timers, counted, self._health_changed)
         transports = (transport, transport) if tls else (Transport.UDP, Transport.TCP)
         return Candidate(upstream.name, upstream, transports, health, counted)
 
     def pick(self, tried: Collection[Candidate]) -> Candidate | None:
-        """One that is up and was not tried, by the policy; None where there is none."""
-        left = [each for each in self._up if each not in tried] if tried else self._up
-        return self._choose(left) if left else None
+        """A candidate that is up and not in `tried`, by the policy; None if there is none."""
+        if not tried:
+            return self._choose(self._preferred) if self._preferred else None
+        for among in (self._preferred, self._up):
+            left = [each for each in among if each not in tried]
+            if left:
+                return self._choose(left)
+        return None
 
     def pick_any(self) -> Candidate:
-        """One at random, whatever is known about it: all being down may mean that the probes are what is broken."""
+        """A random candidate, up or down: if all are down, the health check itself may be broken."""
         return self._rng.choice(self.candidates)
 
     @property
@@ -72,7 +82,7 @@ class Pool:
         return not self._up
 
     def watch(self) -> None:
-        """Find out now, and on until `close`, whether upstreams answer that nobody asks."""
+        """Check idle upstreams now and every LOOK_INTERVAL seconds until `close`."""
         for candidate in self.candidates:
             candidate.health.look()
         self._next_look = self._timers.call_later(LOOK_INTERVAL, self.watch)
@@ -85,22 +95,24 @@ class Pool:
 
     def _health_changed(self) -> None:
         self._up = tuple(each for each in self.candidates if not each.health.down)
-        self.only = self._up[0] if len(self._up) == 1 else None
+        trusted = tuple(each for each in self._up if not (self._alike and each.health.suspected))
+        self._preferred = trusted or self._up
+        self.only = self._preferred[0] if len(self._preferred) == 1 else None
 
 
-def _choice(policy: Policy, rng: Random) -> Choice:
+def _choice(policy: UpstreamPolicy, rng: Random) -> Choice:
     match policy:
-        case Policy.SEQUENTIAL:
+        case UpstreamPolicy.SEQUENTIAL:
             return lambda candidates: candidates[0]
-        case Policy.ROUND_ROBIN:
+        case UpstreamPolicy.ROUND_ROBIN:
             return _RoundRobin()
-        case Policy.RANDOM:
+        case UpstreamPolicy.RANDOM:
             chance = rng.random  # and not rng.choice, which takes five times as long
             return lambda candidates: candidates[int(chance() * len(candidates))]
 
 
 class _RoundRobin:
-    """Each call the one after the last call's."""
+    """Each call picks the candidate after that of the previous call."""
 
     def __init__(self) -> None:
         self._turn = 0

@@ -1,18 +1,19 @@
-"""What of an upstream's reply is believed: the records that the question was about, with sane TTLs.
+"""Sanitizing of upstream replies: only records that belong to the question are kept, with TTLs within bounds.
 
-A forwarder cannot tell true from false, but it can refuse what was not asked for (RFC 5452 section 6), so that a
+A forwarder cannot verify data, but it can drop records that the query did not ask for (RFC 5452 section 6), so that a
 reply never puts records of other names into a cache.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from topodns.dns.message import Ede, Edns, Option, RRClass, RRset, RRType
-from topodns.dns.reply import Reply
-from topodns.dns.wire import WireError
+from topodns.dns.message import Ede, Edns, Option, RRset
+from topodns.dns.response_reader import UpstreamReply
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.wire_reader import WireError
 
-MAX_CHAIN: Final = 16  # CNAMEs in a row; a loop ends where it closes
-# RFC 8767 section 4 recommends this cap. A longer one would pin a wrong record to caches for as long as it says.
+MAX_CHAIN: Final = 16  # CNAMEs in a chain; a loop is cut where it closes
+# Seconds. RFC 8767 section 4 recommends this cap; without it, caches would keep a wrong record as long as its TTL.
 MAX_TTL: Final = 7 * 86_400
 
 _SIGN_BIT: Final = 1 << 31
@@ -23,8 +24,8 @@ _RRSIG: Final = int(RRType.RRSIG)
 _NOT_FOLLOWED: Final = frozenset({_CNAME, _ANY})
 _DELEGATING: Final = frozenset({int(RRType.SOA), int(RRType.NS)})
 _PROVING: Final = frozenset({_RRSIG, int(RRType.NSEC), int(RRType.NSEC3), int(RRType.DS)})
-_SIGNER: Final = 18  # where an RRSIG's RDATA has the name of who signed (RFC 4034 section 3.1)
-# Where RDATA has the name that ADDITIONAL may say more about, and the types of what it may say.
+_SIGNER: Final = 18  # octet at which the signer's name begins in the RDATA of RRSIG (RFC 4034 section 3.1)
+# Octet of the RDATA at which the target begins whose records ADDITIONAL may hold, and the types of those records.
 _TARGETS: Final = {
     int(RRType.NS): 0,
     int(RRType.MX): 2,
@@ -34,15 +35,14 @@ _TARGETS: Final = {
 }
 _SAID_OF_TARGETS: Final = frozenset({int(RRType.A), int(RRType.AAAA), int(RRType.SVCB), int(RRType.HTTPS)})
 
-
 Records = tuple[RRset, ...]
 
 
-def clean(reply: Reply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
-    """What is kept of the three sections, in the order received; what only DNSSEC has a use for, if it was asked for.
+def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
+    """The records kept of the three sections, in the order received; DNSSEC records only with `dnssec_ok`.
 
-    Owners are b"" where they are the question's name. Raises WireError for an answer that has nothing about the
-    question, and for a chain that is longer than anybody needs: cut, it would be told as a name without records.
+    An owner equal to the question's name is b"". Raises WireError for an answer without any record about the question,
+    and for more than MAX_CHAIN aliases: a chain cut short would be answered as NODATA.
     """
     if not reply.authority and not reply.additional and _is_plain(reply):
         return reply.answer, (), ()
@@ -50,32 +50,32 @@ def clean(reply: Reply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
     answer = cleaning.answer()
     if reply.answer and not answer:
         raise WireError("no record of the answer is about the question")
-    # The name servers of what is answered help nobody behind a forwarder. Proofs do, and the SOA of a denial, which an
-    # alias may end in (RFC 2308 section 2.1).
+    # The NS records of a positive answer are of no use behind a forwarder. Proofs are, and so is the SOA of a denial,
+    # in which a chain of aliases may end (RFC 2308 section 2.1).
     answered = any(rrset.rtype == reply.qtype for rrset in answer)
     authority = () if answered and not dnssec_ok else cleaning.authority()
     return answer, authority, cleaning.additional((*answer, *authority))
 
 
 def extended_error(edns: Edns) -> Ede | None:
-    """The reason that the upstream gives (RFC 8914): the one thing in its OPT record that is for the client, too."""
+    """The upstream's extended error (RFC 8914), the only option of its OPT record that is passed on to the client."""
     data = edns.option(Option.EXTENDED_ERROR) if edns.options else None
     if data is None or len(data) < 2:
         return None
     text = data[2:].rstrip(b"\0").decode(errors="replace")
-    # It goes to the log as well, where a stranger's line ends would be forged lines.
+    # The text is also logged, where line ends in it would forge log lines.
     return Ede(int.from_bytes(data[:2], "big"), "".join(char if char.isprintable() else "?" for char in text))
 
 
 def sane_ttl(ttl: int) -> int:
-    """Between 0 and MAX_TTL; one whose highest bit is set means 0 (RFC 2181 section 8)."""
+    """The TTL capped at MAX_TTL; 0 if its highest bit is set (RFC 2181 section 8)."""
     if ttl <= MAX_TTL:
         return ttl
     return MAX_TTL if ttl < _SIGN_BIT else 0
 
 
-def _is_plain(reply: Reply) -> bool:
-    """Whether the answer is records of the question's name and type and nothing else, as most are."""
+def _is_plain(reply: UpstreamReply) -> bool:
+    """Whether all records of the answer have the question's name, type and class and a TTL in range, as most do."""
     qtype, qclass = reply.qtype, reply.qclass
     for owner, rtype, ttl, _, rclass in reply.answer:
         if owner or rtype != qtype or rclass != qclass or ttl > MAX_TTL:
@@ -84,16 +84,16 @@ def _is_plain(reply: Reply) -> bool:
 
 
 class _Cleaning:
-    """Names here are in wire form and lower case."""
+    """Filters the sections of one reply. Names are in wire form and lower case."""
 
     __slots__ = ("_answer", "_dnssec_ok", "_names", "_qname", "_reply")
 
-    def __init__(self, reply: Reply, dnssec_ok: bool) -> None:
+    def __init__(self, reply: UpstreamReply, dnssec_ok: bool) -> None:
         self._reply = reply
         self._dnssec_ok = dnssec_ok
         self._qname = reply.qname.lower()
         self._answer = [_only_alias(rrset) for rrset in reply.answer if self._in_class(rrset)]
-        self._names = self._chain()  # the question's name and what it is an alias of
+        self._names = self._chain()  # the question's name and the targets of its chain
 
     def _chain(self) -> list[bytes]:
         names = [self._qname]
@@ -121,11 +121,11 @@ class _Cleaning:
         if owner not in self._names:
             return False
         if rtype == _CNAME and qtype not in _NOT_FOLLOWED:
-            return rrset.rdatas[0].lower() in self._names  # not beyond the end of a chain that is cut
+            return rrset.rdatas[0].lower() in self._names  # nothing behind the end of a loop that was cut
         return rtype == qtype or qtype == _ANY
 
     def authority(self) -> Records:
-        """SOA and NS of origins that the chain's names are in; with DNSSEC, what those origins prove."""
+        """SOA and NS of zones that contain names of the chain; with DNSSEC, also the proofs of those zones."""
         found = [rrset for rrset in self._reply.authority if self._in_class(rrset)]
         origins = {self._owner(rrset) for rrset in found if rrset.rtype in _DELEGATING}
         if self._dnssec_ok:
@@ -134,7 +134,7 @@ class _Cleaning:
         return _aged(rrset for rrset in found if self._delegates(rrset, origins))
 
     def _signers(self, rrset: RRset) -> Iterator[bytes]:
-        """Who signed it: nobody signs what is not in their zone (RFC 4034 section 3.1.7)."""
+        """The signers' names, without those of zones that do not contain the owner (RFC 4034 section 3.1.7)."""
         signers = (_name_in(rdata, _SIGNER) for rdata in rrset.rdatas)
         return (signer for signer in signers if _is_under(self._owner(rrset), signer))
 
@@ -145,7 +145,7 @@ class _Cleaning:
         return self._dnssec_ok and rrset.rtype in _PROVING and any(_is_under(owner, origin) for origin in origins)
 
     def additional(self, kept: Iterable[RRset]) -> Records:
-        """Addresses and services of the names that `kept` points to."""
+        """A, AAAA, SVCB and HTTPS records (with DNSSEC, RRSIG) of the names that records in `kept` point to."""
         if not self._reply.additional:
             return ()
         pointing = [(_TARGETS[rrset.rtype], rrset.rdatas) for rrset in kept if rrset.rtype in _TARGETS]
@@ -166,7 +166,7 @@ class _Cleaning:
 
 
 def _is_under(name: bytes, origin: bytes) -> bool:
-    """Whether `name` is `origin` or below it: they end alike, and `origin` begins where a label does."""
+    """Whether `name` is `origin` or below it: it ends with `origin`, which begins at a label boundary."""
     if not origin or not name.endswith(origin):
         return False
     at, start = 0, len(name) - len(origin)
@@ -176,14 +176,14 @@ def _is_under(name: bytes, origin: bytes) -> bool:
 
 
 def _only_alias(rrset: RRset) -> RRset:
-    """A name has one CNAME at most (RFC 1034 section 3.6.2); of those that some servers give it, the first."""
+    """The RRset with one CNAME, the first: a name has at most one (RFC 1034 section 3.6.2), some servers send more."""
     if rrset.rtype == _CNAME and len(rrset.rdatas) > 1:
         return rrset._replace(rdatas=rrset.rdatas[:1])
     return rrset
 
 
 def _name_in(rdata: bytes, start: int) -> bytes:
-    """The name that begins there; what is not one is no owner's."""
+    """The name at octet `start` in lower case; malformed RDATA gives octets that equal no owner."""
     at = start
     while at < len(rdata) and rdata[at]:
         at += 1 + rdata[at]

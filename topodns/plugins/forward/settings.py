@@ -1,20 +1,20 @@
-"""The `forward` directive: who is asked about names that nobody here knows, and how."""
+"""Settings of the `forward` directive: which names are forwarded, to which upstreams, and how."""
 
 from dataclasses import dataclass
 from enum import Enum
 
-from topodns.dns.names import ROOT, Name
+from topodns.dns.name import ROOT, Name
 
 
 class UpstreamTransport(Enum):
-    """How an upstream is spoken to; the value is the scheme that the Corefile writes."""
+    """Transport to an upstream; the value is the scheme in the Corefile."""
 
     DNS = "dns"  # UDP and TCP
     TLS = "tls"  # RFC 7858
 
 
-class Policy(Enum):
-    """Which of several upstreams is asked first."""
+class UpstreamPolicy(Enum):
+    """Order in which the upstreams are asked."""
 
     RANDOM = "random"
     ROUND_ROBIN = "round_robin"
@@ -23,12 +23,12 @@ class Policy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAddress:
-    """Where an upstream is. `host` is the text of an IP address, an IPv6 link-local one with `%interface`."""
+    """Address of an upstream. `host` is an IP address as text, an IPv6 link-local one with `%interface`."""
 
     host: str
     port: int
     transport: UpstreamTransport = UpstreamTransport.DNS
-    server_name: str = ""  # of TLS: what its certificate is for; "" means its address
+    server_name: str = ""  # verified against the TLS certificate; "" means the address
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ class UpstreamAddress:
 
 @dataclass(frozen=True, slots=True)
 class ForwardTls:
-    """Paths of PEM files; "" is one that there is not. Without `ca` the system's authorities count."""
+    """Paths of PEM files, "" for none. Without `ca`, the system's certificate authorities are trusted."""
 
     certificate: str = ""
     key: str = ""
@@ -47,7 +47,7 @@ class ForwardTls:
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """The probe of an upstream that failed: `domain IN NS`, every `interval` seconds until it answers."""
+    """Probe of a failed upstream: `domain IN NS`, every `interval` seconds until it answers."""
 
     interval: float = 0.5
     recursion_desired: bool = True
@@ -56,25 +56,25 @@ class HealthCheck:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """One directive; a block may have several, asked in order. Times in seconds, defaults are CoreDNS's."""
+    """One directive; a server block may have several, tried in order. Times in seconds, defaults are CoreDNS's."""
 
-    origins: tuple[Name, ...]  # FROM: one name, or the reverse origins that a prefix stands for
+    origins: tuple[Name, ...]  # FROM: one name, or the reverse zones of an address prefix
     upstreams: tuple[UpstreamAddress, ...]  # at least one, no two of them equal
     excepted: tuple[Name, ...] = ()
     force_tcp: bool = False
     prefer_udp: bool = False
-    expire: float = 10.0  # an idle connection is closed after so long
-    max_age: float | None = None  # any connection is closed after so long; 0: never for that; None: see edge.upstream
+    expire: float = 10.0  # an idle connection is closed after this time
+    max_age: float | None = None  # any connection is closed at this age; 0: no limit; None: `UpstreamLimits.max_age`
     max_idle_conns: int = 0  # per upstream; 0: no limit
-    read_timeout: float = 2.0  # of one try at one upstream
-    max_fails: int = 2  # more failed probes in a row mean that the upstream is down; 0: it never is, and is not probed
-    max_connect_attempts: int | None = None  # tries that fail, per question; None: two per upstream, 0: no limit
+    read_timeout: float = 2.0  # of one attempt at one upstream
+    max_fails: int = 2  # with more failed probes in a row the upstream is down; 0: never down, and no probes
+    max_connect_attempts: int | None = None  # failed attempts per query; None: two per upstream, 0: no limit
     tls: ForwardTls = ForwardTls()
-    policy: Policy = Policy.RANDOM
+    policy: UpstreamPolicy = UpstreamPolicy.RANDOM
     health_check: HealthCheck = HealthCheck()
-    max_concurrent: int = 0  # questions that wait for this directive's upstreams; 0: no limit
-    next_rcodes: frozenset[int] = frozenset()  # the next `forward` is asked after these
+    max_concurrent: int = 0  # queries that wait for this directive's upstreams; 0: no limit
+    next_rcodes: frozenset[int] = frozenset()  # the query goes on to the next `forward` after these
     next_on_nodata: bool = False  # ... and after a NOERROR without an answer
     failfast: bool = False  # all upstreams down means SERVFAIL, not one of them at random
-    failover: frozenset[int] = frozenset()  # another upstream is asked after these
-    source_address: str = ""  # of everything sent; "" leaves it to the kernel
+    failover: frozenset[int] = frozenset()  # rcodes after which another upstream is asked
+    source_address: str = ""  # of all packets to upstreams; "": the kernel chooses

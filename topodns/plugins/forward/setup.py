@@ -1,17 +1,11 @@
-"""The `forward` directive: `forward FROM TO... { options }`, with CoreDNS's options but those for DNS over HTTPS."""
+"""Parser of `forward FROM TO... { options }`: CoreDNS's options except those for DNS over HTTPS and `resolver`."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.directives.destinations import EXPECTED, check_server_name, upstreams_of
-from topodns.config.errors import nearest, shown
-from topodns.config.keys import parse_origins
-from topodns.config.rcodes import RCODES, parse_rcode
-from topodns.config.values import (
+from topodns.corefile.arguments import (
     duration,
     flag,
     fold_options,
@@ -23,19 +17,24 @@ from topodns.config.values import (
     whole,
     wrong,
 )
-from topodns.dns.message import Rcode
-from topodns.dns.names import BadName, Name, parse_name
-from topodns.settings.forward import Forward, ForwardTls, HealthCheck, Policy
+from topodns.corefile.errors import nearest, shown
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dns.name import BadName, Name, parse_name
+from topodns.dns.rrtype import RCODES, Rcode, parse_rcode
+from topodns.plugins.context import Context
+from topodns.plugins.forward.destinations import EXPECTED, check_server_name, upstreams_of
+from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
 
-MAX_DESTINATIONS: Final = 15  # as CoreDNS; a file counts once
+MAX_DESTINATIONS: Final = 15  # as in CoreDNS; a file counts once
 
 _Reader = Callable[[Directive, Forward], Forward]
-_MOST: Final = 2**32 - 1  # what CoreDNS's counters hold
-_POLICIES: Final = {policy.value: policy for policy in Policy}
+_MOST: Final = 2**32 - 1  # the range of CoreDNS's uint32 options
+_POLICIES: Final = {policy.value: policy for policy in UpstreamPolicy}
 
 
 def parse_forward(directive: Directive, context: Context) -> tuple[Forward, ...]:
-    """One `Forward`. Files are found beside the Corefile and read now."""
+    """One `Forward`. Files are relative to the Corefile's directory and are read now."""
     if len(directive.args) < 2:
         raise wrong(directive, f"a zone and where to forward to: {EXPECTED}")
     origin, *destinations = directive.args
@@ -55,7 +54,7 @@ def parse_forward(directive: Directive, context: Context) -> tuple[Forward, ...]
 
 
 def _server_name(directive: Directive) -> str:
-    """What `tls_servername` says, which the destinations are read with."""
+    """The argument of `tls_servername`, "" without one; needed to parse the destinations."""
     for option in directive.body:
         if option.name == "tls_servername":
             return check_server_name(option, only_arg(option, "the name in the certificates of the servers"))
@@ -184,7 +183,7 @@ def _tls_reader(context: Context) -> _Reader:
 
 
 def _tls_servername(_: Directive, settings: Forward) -> Forward:
-    return settings  # the destinations have it already
+    return settings  # the destinations were parsed with it
 
 
 def _doh_method(option: Directive, _: Forward) -> Forward:

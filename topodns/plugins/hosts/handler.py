@@ -1,30 +1,31 @@
-"""The `hosts` directive's step: A, AAAA and PTR from a hosts file and from the Corefile."""
+"""The `hosts` plugin: answers A, AAAA and PTR queries from a hosts file and from the Corefile."""
 
 from collections.abc import Callable
 from typing import Final
 
-from topodns.cluster.facts import Fact
-from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.dns.names import Name, is_subdomain, reverse_address
-from topodns.resolve.host_table import HostTable
-from topodns.resolve.step import Client, FellThrough, Resolution, Scope, Stepped
-from topodns.settings.hosts import Hosts
+from topodns.dependency import Fact
+from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
+from topodns.dns.name import Name, is_subdomain, reverse_address
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.table import HostTable
+from topodns.query.plugin import Client, FellThrough, Resolution, Scope, Stepped
 
 PLUGIN: Final = "hosts"
 
 _FAMILIES: Final = {int(RRType.A): 4, int(RRType.AAAA): 6}
 _IPV4_MAPPED: Final = bytes(10) + b"\xff\xff"
-# Without an SOA there is no NXDOMAIN that anybody may keep (RFC 2308 section 5); CoreDNS says SERVFAIL instead.
+# NXDOMAIN without an SOA must not be cached (RFC 2308 section 5); CoreDNS answers SERVFAIL instead.
 _UNKNOWN: Final = Ede(EdeCode.OTHER, "hosts: the name is not there, and no fallthrough")
 
 
 def hosts_fact(path: str) -> Fact:
-    """What stands in this hosts file: answers, and questions that it left to others, rest on it."""
+    """The content of this hosts file, a dependency of answers and of queries that fell through."""
     return Fact("hosts", "", path)
 
 
 class HostNames:
-    """`table` gives what the file says now; entries of the Corefile come after those of the file."""
+    """`table` returns the current table of the file; entries of the Corefile come after the file's."""
 
     def __init__(self, settings: Hosts, table: Callable[[], HostTable]) -> None:
         self._settings = settings
@@ -40,9 +41,10 @@ class HostNames:
         return self._table().entries + self._inline.entries
 
     def __call__(self, query: Query, client: Client) -> Stepped:
-        """The records, with AA; NODATA, without SOA, where the name has other addresses only or the type is another.
+        """The records, with AA; NODATA, without SOA, where the name exists without records of the type.
 
-        A name that is not there goes on below `fallthrough`, else it is SERVFAIL. A reverse name always goes on.
+        An unknown name goes to the next plugin below `fallthrough`, else it is SERVFAIL; an unknown reverse name always
+        falls through.
         """
         if query.qclass != RRClass.IN:
             return None
@@ -54,7 +56,7 @@ class HostNames:
         family = _FAMILIES.get(query.qtype)
         if family is None and falls_through and self._settings.fallthrough_unsupported:
             return FellThrough(self._facts)
-        owner = query.spelling.lower()  # length octets, at most 63, lie below the letters
+        owner = query.spelling.lower()  # safe: length octets, at most 63, are less than any letter
         if family is not None and (addresses := self._addresses(owner, family)):
             return self._found(query.qtype, addresses)
         if self._addresses(owner, 4) or self._addresses(owner, 6):

@@ -1,17 +1,31 @@
-"""The `hosts` directive."""
+"""The settings and parser of the `hosts` directive."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.errors import ConfigError, listed, nearest, shown
-from topodns.config.keys import parse_origins
-from topodns.config.values import duration, flag, no_body, once_each, only_arg, whole
-from topodns.dns.names import ROOT
-from topodns.resolve.host_table import BadHostsLine, parse_address, parse_hosts_line
-from topodns.settings.hosts import DEFAULT_HOSTS_FILE, Hosts
+from topodns.corefile.arguments import duration, flag, no_body, once_each, only_arg, whole
+from topodns.corefile.errors import ConfigError, listed, nearest, shown_word
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dns.name import ROOT, Name
+from topodns.plugins.context import Context
+from topodns.plugins.hosts.table import BadHostsLine, HostEntry, parse_address, parse_hosts_line
+
+DEFAULT_HOSTS_FILE = "/etc/hosts"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    origins: tuple[Name, ...]  # names outside are ignored; reverse names need not be inside
+    file: str = DEFAULT_HOSTS_FILE  # need not exist
+    inline: tuple[HostEntry, ...] = ()
+    ttl: int = 3600  # seconds, 1..65535
+    reverse: bool = True  # answer PTR
+    reload: float = 5.0  # seconds between checks of the file; 0: never
+    fallthrough: tuple[Name, ...] = ()  # origins below which an unknown name goes to the next plugin; root: all
+    fallthrough_unsupported: bool = False  # there, types other than A, AAAA and PTR do so even for a known name
+
 
 _MAX_TTL: Final = 65_535  # CoreDNS's limit
 
@@ -47,10 +61,10 @@ def _entry(line: Directive, settings: Hosts) -> Hosts:
 def _no_entry(line: Directive) -> ConfigError:
     """The error for a line whose first word is neither an address nor an option."""
     if "." in line.name or ":" in line.name:
-        return line.error(f"found {shown(line.name)}, expected an IP address and its names")
+        return line.error(f"found {shown_word(line.name)}, expected an IP address and its names")
     near = nearest(line.name, _OPTIONS)
     options = f"; did you mean '{near}'?" if near else f": {listed(_OPTIONS)}"
-    return line.error(f"found {shown(line.name)}, expected an address and its names, or an option{options}")
+    return line.error(f"found {shown_word(line.name)}, expected an address and its names, or an option{options}")
 
 
 def _ttl(option: Directive, settings: Hosts) -> Hosts:

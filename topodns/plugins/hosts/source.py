@@ -1,4 +1,4 @@
-"""The file of `hosts`: read at start, and again when it has changed."""
+"""The file of a `hosts` directive: read at start and after each change."""
 
 import asyncio
 import logging
@@ -8,23 +8,24 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
 
-from topodns.cluster.facts import Fact
-from topodns.edge.regular_file import read_regular
-from topodns.resolve.host_table import MAX_ENTRIES, BadHostsLine, HostTable, parse_hosts_line
-from topodns.resolve.hosts import hosts_fact
-from topodns.settings.hosts import Hosts
+from topodns.dependency import Fact
+from topodns.files.regular import read_regular
+from topodns.plugins.hosts.handler import hosts_fact
+from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.table import MAX_ENTRIES, BadHostsLine, HostTable, parse_hosts_line
 
 log = logging.getLogger(__name__)
 
-MAX_OCTETS: Final = 32 << 20  # of the file; what is behind them is not read
 
-_LINES_AT_ONCE: Final = 50  # about 0.3 ms; then queries have their turn
-_MAX_TOLD: Final = 10  # bad lines that one reading logs
+MAX_OCTETS: Final = 32 << 20  # of the file; the rest is not read
+
+_LINES_AT_ONCE: Final = 50  # lines per step, about 0.3 ms; between steps the event loop serves queries
+_MAX_TOLD: Final = 10  # bad lines that are logged per reading
 
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """What tells one content of the file from the next."""
+    """The file's attributes that change with its content."""
 
     modified: int  # nanoseconds
     size: int
@@ -32,33 +33,33 @@ class _Status:
 
 
 class HostsSource:
-    """Holds the table of one directive's file. A file that is not there (any more) leaves the last table in place.
+    """Holds the table of one directive's file. While the file cannot be read, the last table stays.
 
-    `changed` is called with what has changed when the table is another one; nobody is told of the first.
+    `changed` is called with the dependency on the file after each new table but the first.
     """
 
     def __init__(self, settings: Hosts) -> None:
         self.changed: Callable[[frozenset[Fact]], object] = _tell_nobody
-        self.modified = 0.0  # when the file that was read had changed last, in Unix seconds; 0: none was read
+        self.modified = 0.0  # the mtime of the file read last, in Unix seconds; 0: none
         self.path = settings.file
         self._settings = settings
         self._seen: _Status | None = None
         self._table = self._empty()
         self._told: frozenset[str] = frozenset()
-        self._missing = ""  # why the file cannot be read, as it was logged last
+        self._missing = ""  # why the file cannot be read, as last logged
 
     def table(self) -> HostTable:
         return self._table
 
     def load(self) -> None:
-        """Read the file, if it is there; a warning says where it is not."""
+        """Read the file; log a warning if it cannot be read."""
         reading = self._read()
         if reading is not None:
             for _ in reading:
                 pass
 
     async def run(self) -> None:
-        """Look again for ever."""
+        """Check the file every `reload` seconds, until cancelled."""
         while self._settings.reload > 0:
             await asyncio.sleep(self._settings.reload)
             reading = self._read()
@@ -69,7 +70,7 @@ class HostsSource:
             self.changed(frozenset((hosts_fact(self.path),)))
 
     def _read(self) -> Iterator[None] | None:
-        """What reads the file, some lines at a step; None where it is as it was, or cannot be read."""
+        """An iterator that reads the file, some lines per step; None if it is unchanged or cannot be read."""
         try:
             status = _status(self.path)
             if status == self._seen:
@@ -107,7 +108,7 @@ class HostsSource:
             table.add(entry)
 
     def _warn_once(self, problems: list[str]) -> None:
-        """Log what is wrong with the file and was not when it was read before."""
+        """Log the problems of the file that the last reading did not have."""
         fresh = [problem for problem in problems if problem not in self._told]
         for problem in fresh[:_MAX_TOLD]:
             log.warning("plugin/hosts: %s", problem)

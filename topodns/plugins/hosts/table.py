@@ -1,23 +1,30 @@
-"""Hosts files: text in, tables of names and addresses out. Reading and re-reading the file is the edge's business.
+"""Hosts files: the parser of lines and the table of names and addresses. `source` reads the file.
 
-A line is an address and its names, `#` starts a comment (hosts(5)). A name `*.example.org` stands for every name with
-just one label before `example.org`, as in CoreDNS.
+A line is an address and its names; `#` starts a comment (hosts(5)). A name `*.example.org` matches every name with
+exactly one label before `example.org`, as in CoreDNS.
 """
 
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
-from topodns.dns.names import ROOT, BadName, Name, is_subdomain, name_wire, parse_name
-from topodns.settings.hosts import HostEntry
+from topodns.dns.name import ROOT, BadName, Name, is_subdomain, name_wire, parse_name
+
+
+class HostEntry(NamedTuple):
+    """One line: an address, packed, and its names in lower case. A first label `*` matches any one label."""
+
+    address: bytes
+    names: tuple[Name, ...]
+
 
 MAX_ENTRIES: Final = 1_000_000  # pairs of a name and an address; the longest block lists have fewer
-MAX_ADDRESSES: Final = 4096  # of a name, and names of an address: more than fit into any message
+MAX_ADDRESSES: Final = 4096  # per name, and names per address: more than fit into any message
 
 _PLAIN: Final = re.compile(rb"(?:[A-Za-z0-9_*-]{1,63}\.)*[A-Za-z0-9_*-]{1,63}\.?")
-_PLAIN_SIZE: Final = 253  # octets of a plain name that surely is not too long
+_PLAIN_SIZE: Final = 253  # octets up to which a plain name cannot be too long
 _WILDCARD: Final = "*"
 _WILDCARD_WIRE: Final = b"\x01*"
 
@@ -25,11 +32,11 @@ Addresses = tuple[bytes, ...]
 
 
 class BadHostsLine(ValueError):
-    """A line that is no entry of a hosts file; says what was found."""
+    """A line that is not an entry of a hosts file; the message has the text found."""
 
 
 def parse_hosts_line(line: bytes) -> HostEntry | None:
-    """The entry on a line, None where it has none. Raises BadHostsLine."""
+    """The entry of a line; None for a blank line or a comment. Raises BadHostsLine."""
     fields = line.partition(b"#")[0].split()
     if not fields:
         return None
@@ -39,9 +46,9 @@ def parse_hosts_line(line: bytes) -> HostEntry | None:
     return HostEntry(address, tuple(map(_parse_name, fields[1:])))
 
 
-@lru_cache(1024)  # a block list has one address, 200,000 times
+@lru_cache(1024)  # a block list has the same address 200,000 times
 def parse_address(word: bytes) -> bytes:
-    """The packed address, IPv4-mapped ones as IPv4; the scope behind a `%` is dropped. Raises BadHostsLine."""
+    """The packed address, IPv4-mapped ones as IPv4; the scope after a `%` is dropped. Raises BadHostsLine."""
     try:
         address = ip_address(word.partition(b"%")[0].decode("ascii"))
     except ValueError:
@@ -51,7 +58,7 @@ def parse_address(word: bytes) -> bytes:
 
 
 def _parse_name(word: bytes) -> Name:
-    if len(word) <= _PLAIN_SIZE and _PLAIN.fullmatch(word):  # nearly all of them, and a list may have 200,000
+    if len(word) <= _PLAIN_SIZE and _PLAIN.fullmatch(word):  # fast path: a list may have 200,000 such names
         return tuple(word.lower().decode("ascii").removesuffix(".").split("."))
     try:
         name = parse_name(word.decode("latin-1"))
@@ -67,10 +74,10 @@ def _shown(word: bytes) -> str:
 
 
 class HostTable:
-    """Names by address and addresses by name. Filled by `add`; whoever looks things up does so when that is over."""
+    """Names by address and addresses by name. `add` fills it; lookups begin after the last `add`."""
 
     def __init__(self, origins: Iterable[Name] = (ROOT,), reverse: bool = True) -> None:
-        """Names outside `origins` are left out. Without `reverse`, addresses have no names."""
+        """Names outside `origins` are ignored. Without `reverse`, addresses have no names."""
         given = tuple(origins)
         self.entries = 0  # as CoreDNS counts: each address of a name, and each name of an address
         self._origins = None if ROOT in given else given
@@ -83,11 +90,11 @@ class HostTable:
 
     @property
     def full(self) -> bool:
-        """Whether it takes no more entries."""
+        """Whether the table has MAX_ENTRIES entries."""
         return self.entries >= MAX_ENTRIES
 
     def add(self, entry: HostEntry) -> None:
-        """Take in an entry. What is there already, and what is more than a message can hold, is left out."""
+        """Add an entry, without duplicates and addresses or names beyond MAX_ADDRESSES."""
         if self._alone != (entry.address,):
             self._alone = (entry.address,)
         for name in entry.names:
@@ -114,7 +121,7 @@ class HostTable:
             self.entries += 1
 
     def addresses(self, owner: bytes, family: int) -> Addresses:
-        """The packed addresses of a name (wire form, lower case); `family` 4 or 6. A name given goes before `*`."""
+        """The packed addresses of a name (wire form, lower case); `family` 4 or 6. An exact name precedes `*`."""
         by_name = self._v4 if family == 4 else self._v6
         found = by_name.get(owner)
         if found is not None or not self._wildcards:

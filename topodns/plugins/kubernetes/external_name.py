@@ -1,36 +1,37 @@
-"""Services of type ExternalName: a CNAME, and what stands behind it where addresses are asked for.
+"""Services of type ExternalName: a CNAME record and, for A and AAAA queries, the records of its target.
 
-A target under another origin is left to the caller, who is told by `Resolution.chase`.
+A target outside the origin is left to the caller, in `Resolution.chase`.
 """
 
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.dns.message import Rcode, RRset, RRType
-from topodns.dns.names import BadName, Name, is_subdomain, name_wire, parse_name
-from topodns.resolve.chase import owned
-from topodns.resolve.origins import Question, question_of
-from topodns.resolve.step import Resolution
-from topodns.resolve.verdict import NXDOMAIN, Facts, found, name_error, no_data
+from topodns.dns.message import RRset
+from topodns.dns.name import BadName, Name, is_subdomain, name_wire, parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.kubernetes.records import NXDOMAIN, Facts, found, name_error, no_data
+from topodns.plugins.kubernetes.zones import ZoneQuestion, question_of
+from topodns.query.cname import owned
+from topodns.query.plugin import Resolution
 
-Inside = Callable[[Question], Resolution]
+Inside = Callable[[ZoneQuestion], Resolution]
 
-_MAX_CNAMES: Final = 10  # followed before one more is dropped, as CoreDNS
+_MAX_CNAMES: Final = 10  # followed in a row, as CoreDNS
 _CHASED: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
 
 
 class ExternalNames:
-    """`inside` resolves a question under its origin."""
+    """`inside` answers a question for a target under the origin."""
 
     def __init__(self, ttl: int, inside: Inside) -> None:
         self._ttl = ttl
         self._inside = inside
 
-    def respond(self, external_name: str, question: Question, facts: Facts) -> Resolution:
-        """The CNAME to `external_name`, with the target's addresses where asked for; NODATA for types beyond these.
+    def respond(self, external_name: str, question: ZoneQuestion, facts: Facts) -> Resolution:
+        """The CNAME to `external_name`, with the target's records for A and AAAA; NODATA for other types.
 
-        A value that is an address or no name at all makes a Service that does not exist.
+        A value that is an address or not a name makes the Service nonexistent.
         """
         target = target_of(external_name)
         if target is None:
@@ -47,8 +48,8 @@ class ExternalNames:
         resolution.chase = target
         return resolution
 
-    def _follow_inside(self, target: Name, cname: RRset, question: Question, facts: Facts) -> Resolution:
-        """A target that gives nothing takes its CNAME with it (CoreDNS): NODATA, though not while unsure."""
+    def _follow_inside(self, target: Name, cname: RRset, question: ZoneQuestion, facts: Facts) -> Resolution:
+        """The CNAME with its target's records; NODATA if those do not exist (CoreDNS), SERVFAIL if unsure."""
         seen = (*question.seen, question.query.qname)
         if target in seen or len(seen) > _MAX_CNAMES + 1:
             return no_data(facts)
@@ -64,7 +65,7 @@ class ExternalNames:
 
 
 def target_of(external_name: str) -> Name | None:
-    """The name that a Service's externalName stands for; None for an address, an empty or a malformed one."""
+    """The name in a Service's externalName; None for an address, an empty or a malformed one."""
     try:
         ip_address(external_name)
     except ValueError:

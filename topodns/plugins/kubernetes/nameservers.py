@@ -1,19 +1,19 @@
-"""Who serves an origin: the NS records of its apex and the addresses of `ns.dns.<origin>`."""
+"""The name servers of an origin: the NS records of its apex and the addresses of `ns.dns.<origin>`."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from topodns.cluster.facts import address_fact, service_fact
 from topodns.cluster.model import Service
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import label_wire
-from topodns.resolve.endpoint_names import EndpointNames, service_wire
-from topodns.resolve.origins import Question
-from topodns.resolve.srv import address_records, address_type, glue
-from topodns.resolve.step import Resolution
-from topodns.resolve.verdict import Facts, found
-from topodns.settings.kubernetes import KubernetesSettings
+from topodns.dependency import address_fact, service_fact
+from topodns.dns.message import RRset
+from topodns.dns.name import label_wire
+from topodns.dns.rrtype import RRType
+from topodns.plugins.kubernetes.endpoints import EndpointNames, service_wire
+from topodns.plugins.kubernetes.records import Facts, address_records, address_type, found, glue
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zones import ZoneQuestion
+from topodns.query.plugin import Resolution
 
 _PRIMARY: Final = label_wire("ns") + label_wire("dns")
 
@@ -21,7 +21,7 @@ Server = tuple[bytes, bytes]  # wire-form name, packed address
 
 
 class NameServers:
-    """`own_addresses` are those that this server is bound to, without loopback ones."""
+    """`own_addresses` (packed) are those that this server is bound to, without loopback ones."""
 
     def __init__(
         self,
@@ -35,22 +35,22 @@ class NameServers:
         self._endpoints = endpoints
         self._own = tuple(own_addresses)
 
-    def name_servers(self, question: Question) -> Resolution:
-        """NS of the apex, with the servers' addresses."""
+    def name_servers(self, question: ZoneQuestion) -> Resolution:
+        """The NS records of the apex, with the servers' addresses."""
         servers, facts = self._servers(question)
         targets = tuple(dict.fromkeys(name for name, _ in servers))
         answer = (RRset(b"", RRType.NS, self._ttl, targets),) if targets else ()
         return found(facts, answer, glue(servers, self._ttl))
 
-    def addresses(self, question: Question) -> Resolution:
-        """A or AAAA of `ns.dns`, the name that the SOA gives as primary server: the addresses of all of them."""
+    def addresses(self, question: ZoneQuestion) -> Resolution:
+        """A or AAAA of `ns.dns`, the primary server in the SOA: the addresses of all name servers."""
         servers, facts = self._servers(question)
         qtype = question.query.qtype
         addresses = tuple(dict.fromkeys(address for _, address in servers if address_type(address) == qtype))
         return found(facts, address_records(qtype, self._ttl, addresses))
 
-    def _servers(self, question: Question) -> tuple[list[Server], Facts]:
-        """The Services that have this server behind them, as CoreDNS finds them; without any, this server alone."""
+    def _servers(self, question: ZoneQuestion) -> tuple[list[Server], Facts]:
+        """The Services with this server as a ready endpoint, as in CoreDNS; without any, this server itself."""
         keys = dict.fromkeys(key for address in self._own for key, _ in self._endpoints.at(address))
         facts = (*map(address_fact, self._own), *(service_fact(key.namespace, key.name) for key in keys))
         services = filter(None, map(self._state.service, keys))
@@ -59,7 +59,7 @@ class NameServers:
             servers = [(_PRIMARY + question.origin_wire, address) for address in self._own]
         return servers, facts
 
-    def _servers_of(self, service: Service, question: Question) -> list[Server]:
+    def _servers_of(self, service: Service, question: ZoneQuestion) -> list[Server]:
         name = service_wire(service, question)
         if not service.headless:
             return [(name, address) for address in service.cluster_ips]

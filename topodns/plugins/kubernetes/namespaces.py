@@ -1,7 +1,7 @@
-"""Which namespaces a `kubernetes` directive shows: its options `namespaces` and `namespace_labels`."""
+"""The namespaces that a `kubernetes` directive exposes: its options `namespaces` and `namespace_labels`."""
 
 from topodns.cluster.state import ClusterState
-from topodns.settings.kubernetes import KubernetesSettings
+from topodns.plugins.kubernetes.settings import KubernetesSettings
 
 
 class Exposure:
@@ -11,7 +11,7 @@ class Exposure:
         self._state = state
 
     def exposes(self, namespace: str) -> bool:
-        """Whether names in this namespace exist: it is listed (if any is), its object exists and its labels match."""
+        """Whether names in this namespace exist: it is listed (if any are), its object exists and its labels match."""
         if self._listed and namespace not in self._listed:
             return False
         found = self._state.namespace(namespace)
@@ -20,5 +20,5 @@ class Exposure:
         return self._selector is None or self._selector.matches(found.labels)
 
     def exposes_reverse(self, namespace: str) -> bool:
-        """The same for PTR records, where CoreDNS lets `namespaces` decide alone and ignores `namespace_labels`."""
+        """The same for PTR records, where CoreDNS checks only `namespaces` and ignores `namespace_labels`."""
         return not self._listed or self.exposes(namespace)

@@ -1,24 +1,26 @@
 """The grammar of names below a forward origin: Kubernetes DNS schema 1.1.0 as CoreDNS reads it.
 
-Pure syntax: knows labels, not what exists. Reverse names are `reverse_zone`'s.
+Pure syntax, without cluster state. Reverse names are in `reverse`.
 """
 
 from enum import Enum
 from typing import Final, NamedTuple
 
-from topodns.dns.names import Name
+from topodns.dns.name import Name
 
 SCHEMA_VERSION: Final = "1.1.0"
 
 _SERVICE_LABELS: Final = 3  # <service>.<namespace>.svc
 _ZONAL_ANCHOR: Final = "_zone"
+_ZONAL_DIRECTIVES: Final = frozenset({"pin", "prefer"})
 
 
 class Fixed(Enum):
-    """Names that exist under every origin, whatever the cluster holds."""
+    """Names that exist under every origin, in any cluster."""
 
     APEX = "apex"
-    NS_DNS = "ns.dns"  # the primary server that the SOA names
+    DNS = "dns"  # an empty non-terminal, above ns.dns
+    NS_DNS = "ns.dns"  # the primary server in the SOA
     DNS_VERSION = "dns-version"
     SVC = "svc"
     POD = "pod"
@@ -32,7 +34,7 @@ class NamespaceNode(NamedTuple):
 
 
 class ServiceName(NamedTuple):
-    """A Service, or what stands left of it: an endpoint, a port with its protocol, an endpoint of one cluster.
+    """A Service, or a name below it: an endpoint, a port with its protocol, an endpoint of one cluster.
 
     `port` and `protocol` are without their underscores; "" matches any.
     """
@@ -51,11 +53,11 @@ class ZonalName(NamedTuple):
     namespace: str
     service: str
     topology_zone: str  # may span labels, since a label value may hold dots; lower-case
-    prefer: bool  # an empty topology zone falls back to all endpoints; otherwise it is NODATA
+    prefer: bool  # without endpoints in the topology zone: True is all endpoints, False is NODATA
 
 
 class PodName(NamedTuple):
-    """`<dashed address>.<namespace>.pod`; CoreDNS ignores up to two labels left of it."""
+    """`<dashed address>.<namespace>.pod`; up to two labels in front of it are ignored, as in CoreDNS."""
 
     namespace: str
     label: str
@@ -65,6 +67,7 @@ SchemaName = Fixed | NamespaceNode | ServiceName | ZonalName | PodName
 
 _FIXED: Final[dict[Name, Fixed]] = {
     (): Fixed.APEX,
+    ("dns",): Fixed.DNS,
     ("ns", "dns"): Fixed.NS_DNS,
     ("dns-version",): Fixed.DNS_VERSION,
     ("svc",): Fixed.SVC,
@@ -73,10 +76,10 @@ _FIXED: Final[dict[Name, Fixed]] = {
 
 
 def parse(labels: Name, multicluster: bool = False, zonal: bool = False) -> SchemaName | None:
-    """What these lower-case labels, leaf first and without the origin, stand for; None: no name of the schema.
+    """The name that these lower-case labels, leaf first and without the origin, are; None: not a name of the schema.
 
-    `multicluster`: under an origin of ServiceImports, where two plain labels left of a Service are an endpoint and its
-    cluster (KEP-1645). `zonal`: whether zone-scoped names are served.
+    `multicluster`: under an origin of ServiceImports, where two plain labels in front of a Service are an endpoint and
+    its cluster (KEP-1645). `zonal`: whether zone-scoped names are served.
     """
     if len(labels) == _SERVICE_LABELS and labels[2] == "svc":
         return ServiceName(labels[1], labels[0])
@@ -85,6 +88,11 @@ def parse(labels: Name, multicluster: bool = False, zonal: bool = False) -> Sche
     if labels[-1] == "svc":
         return _parse_service(labels, multicluster, zonal)
     return _parse_pod(labels) if labels[-1] == "pod" else None
+
+
+def is_above_zones(name: ServiceName) -> bool:
+    """Whether this is `_zone.<service>` or `pin|prefer._zone.<service>`, as `parse` reads them."""
+    return name.endpoint == _ZONAL_ANCHOR or (name.port in _ZONAL_DIRECTIVES and f"_{name.protocol}" == _ZONAL_ANCHOR)
 
 
 def _parse_service(labels: Name, multicluster: bool, zonal: bool) -> SchemaName | None:
@@ -109,7 +117,7 @@ def _parse_port_or_cluster(labels: Name, multicluster: bool) -> ServiceName:
 
 def _parse_zonal(labels: Name) -> ZonalName | None:
     *topology_zone, directive, anchor, service, namespace, _ = labels
-    if anchor != _ZONAL_ANCHOR or directive not in ("pin", "prefer"):
+    if anchor != _ZONAL_ANCHOR or directive not in _ZONAL_DIRECTIVES:
         return None
     return ZonalName(namespace, service, ".".join(topology_zone), prefer=directive == "prefer")
 

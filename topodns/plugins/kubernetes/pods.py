@@ -4,17 +4,26 @@ from ipaddress import IPv6Address
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
-from topodns.cluster.facts import address_fact, namespace_fact
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import label_wire
-from topodns.resolve.exposure import Exposure
-from topodns.resolve.origins import Question
-from topodns.resolve.schema import NamespaceNode, PodName
-from topodns.resolve.srv import Offer, address_type, srv_records
-from topodns.resolve.step import Resolution
-from topodns.resolve.verdict import Facts, found, name_error, no_data, not_ready
-from topodns.settings.kubernetes import KubernetesSettings, PodMode
+from topodns.dependency import address_fact, namespace_fact
+from topodns.dns.message import RRset
+from topodns.dns.name import label_wire
+from topodns.dns.rrtype import RRType
+from topodns.plugins.kubernetes.namespaces import Exposure
+from topodns.plugins.kubernetes.parse import NamespaceNode, PodName
+from topodns.plugins.kubernetes.records import (
+    Facts,
+    Offer,
+    address_type,
+    found,
+    name_error,
+    no_data,
+    not_ready,
+    srv_records,
+)
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.kubernetes.zones import ZoneQuestion
+from topodns.query.plugin import Resolution
 
 _POD: Final = label_wire("pod")
 _NO_PORT: Final = 0
@@ -31,10 +40,10 @@ class PodNames:
         """Whether `<namespace>.pod` exists."""
         return self._mode is not PodMode.DISABLED and self._exposure.exposes(node.namespace)
 
-    def respond(self, name: PodName, question: Question) -> Resolution:
-        """The address that the name spells; in mode `verified` only where a Pod of the namespace has it.
+    def respond(self, name: PodName, question: ZoneQuestion) -> Resolution:
+        """The address spelled in the name; in mode `verified` only if a Pod of the namespace has it.
 
-        SRV offers that address at port 0, as CoreDNS.
+        SRV gives that address at port 0, as CoreDNS.
         """
         facts: Facts = (namespace_fact(name.namespace),)
         if self._mode is PodMode.DISABLED or not self._exposure.exposes(name.namespace):
@@ -56,15 +65,15 @@ class PodNames:
         return found(facts, (RRset(b"", question.query.qtype, self._ttl, (address,)),))
 
 
-def _pod_wire(name: PodName, question: Question) -> bytes:
-    """The Pod's own name, the origin in the query's spelling."""
+def _pod_wire(name: PodName, question: ZoneQuestion) -> bytes:
+    """The Pod's name in wire form, with the origin in the query's spelling."""
     return label_wire(name.label) + label_wire(name.namespace) + _POD + question.origin_wire
 
 
 def pod_address(label: str) -> bytes | None:
-    """The packed address that a label spells, or None: `10-0-0-1`, `2001-db8--1`.
+    """The packed address that a label such as `10-0-0-1` or `2001-db8--1` spells, or None.
 
-    As CoreDNS does: exactly three dashes, none doubled, are an IPv4 address; anything else is tried as IPv6.
+    As in CoreDNS: exactly three dashes, none doubled, are an IPv4 address; anything else is tried as IPv6.
     """
     try:
         if label.count("-") == 3 and "--" not in label:
@@ -75,6 +84,6 @@ def pod_address(label: str) -> bytes | None:
 
 
 def _unmapped(address: bytes) -> bytes:
-    """An IPv4-mapped address as its 4 octets: it is answered with an A record."""
+    """The address; an IPv4-mapped one as its 4 octets, for an A record."""
     mapped = IPv6Address(address).ipv4_mapped if address.startswith(bytes(10)) else None
     return mapped.packed if mapped else address

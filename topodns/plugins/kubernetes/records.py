@@ -1,14 +1,33 @@
-"""SRV answers and the address records that go with names in RDATA (RFC 2782), with CoreDNS's numbers."""
+"""Answers of the `kubernetes` plugin: SRV records and the addresses of their targets (RFC 2782), as in CoreDNS.
 
-from collections.abc import Iterable, Sequence
+A headless Service may have 5,000 endpoints, of which a reply over UDP holds about 20 SRV records: no more records are
+made than may fit, and their labels are cached (`plugins.kubernetes.label_cache`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple
 
-from topodns.dns.message import RRset, RRType
+from topodns.cluster.endpoint_names import endpoint_label
+from topodns.cluster.endpoints import Group
+from topodns.dependency import Fact
+from topodns.dns.message import Ede, EdeCode, Response, RRset
+from topodns.dns.name import label_wire
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.kubernetes.label_cache import KeptLabels
+from topodns.query.plugin import Resolution
 
 _HEAD: Final = Struct("!HHH")
 _PRIORITY: Final = 0
 _A, _AAAA, _SRV = int(RRType.A), int(RRType.AAAA), int(RRType.SRV)  # reading an Enum's member costs 0.1 us
+# Octets of a record besides its RDATA, and of the shortest label, at the best compression of any reply.
+_AROUND_RDATA: Final = 12
+_SHORTEST_LABEL: Final = 2
+_FEW: Final = 20  # up to so many offers are made one by one, because the way for thousands is slower for a few
+
+Sections = tuple[tuple[RRset, ...], tuple[RRset, ...]]
+"""The answer and the additional section."""
 
 
 class Offer(NamedTuple):
@@ -19,21 +38,89 @@ class Offer(NamedTuple):
     port: int
 
 
-def srv_records(offers: Sequence[Offer], ttl: int) -> tuple[tuple[RRset, ...], tuple[RRset, ...]]:
-    """The answer, one record per distinct (target, port), and the targets' addresses; in the order offered.
+class GroupOffer(NamedTuple):
+    """One port at each endpoint of a group, all of one family. A target is an endpoint's label before `suffix`."""
 
-    The weight shares 100 among all offers, repeats included, and is at least 1.
+    group: Group
+    port: int
+    suffix: bytes  # wire-form name
+
+
+def srv_records(offers: Sequence[Offer], ttl: int) -> Sections:
+    """The answer, one record per distinct (target, port), and the targets' addresses; in the order of the offers.
+
+    The weight is 100 divided by the number of offers, repeats included, rounded down, and at least 1.
     """
     if not offers:
         return (), ()
-    weight = max(1, 100 // len(offers))
+    weight = _weight(len(offers))
     rdatas = dict.fromkeys(_HEAD.pack(_PRIORITY, weight, offer.port) + offer.target for offer in offers)
     additional = glue(((offer.target, offer.address) for offer in offers), ttl)
     return (RRset(b"", _SRV, ttl, tuple(rdatas)),), additional
 
 
+def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int, limit: int) -> Sections:
+    """The same for groups of endpoints. An answer that does not fit into `limit` octets is cut, and the rest of the
+    offers is not taken.
+
+    The cut answer still exceeds `limit`, so that the writer truncates it and sets TC as for the whole; it has no
+    addresses of targets, for which no octets are left.
+    """
+    left = (offer for offer in offers if offer.group.endpoints)
+    ahead, number = _first(left)
+    if number <= _FEW:
+        return _each_endpoint(ahead, number, kept.pod_names, ttl)
+    weight = _weight(number)
+    rdatas: dict[bytes, None] = {}
+    used: list[GroupOffer] = []
+    size = 0
+    for offer in chain(ahead, left):
+        if size > limit:
+            break
+        used.append(offer)
+        group, port, suffix = offer
+        head = _HEAD.pack(_PRIORITY, weight, port)
+        least = _AROUND_RDATA + len(head) + _SHORTEST_LABEL + len(suffix)
+        at = 0
+        while size <= limit and (some := kept.between(group, at, at + (limit - size) // least + 1)):
+            at += len(some)
+            made = [rdata for label in some if (rdata := head + label + suffix) not in rdatas]
+            rdatas.update(dict.fromkeys(made))
+            size += sum(map(len, made)) + _AROUND_RDATA * len(made)
+    answer = (RRset(b"", _SRV, ttl, tuple(rdatas)),)
+    return answer, _endpoint_glue(used, kept, ttl) if size <= limit else ()
+
+
+def service_srv_records(
+    name: bytes,
+    addresses: Sequence[bytes],
+    hosts: Sequence[bytes],
+    ports: Sequence[int],
+    ttl: int,
+    limit: int,
+) -> Sections:
+    """The SRV records of a Service, which may have thousands of ports: with its own (wire-form) name as target where it
+    has addresses, then each host; and those addresses. An answer that exceeds `limit` octets is cut as above.
+    """
+    number = len(ports) * (len(addresses) + len(hosts))
+    if not number:
+        return (), ()
+    weight, size = _weight(number), 0
+    rdatas: dict[bytes, None] = {}
+    for target in (name, *hosts) if addresses else hosts:
+        for port in ports:
+            if size > limit:
+                break
+            rdata = _HEAD.pack(_PRIORITY, weight, port) + target
+            if rdata not in rdatas:
+                rdatas[rdata] = None
+                size += _AROUND_RDATA + len(rdata)
+    answer = (RRset(b"", _SRV, ttl, tuple(rdatas)),)
+    return answer, glue(((name, address) for address in addresses), ttl) if size <= limit else ()
+
+
 def address_records(qtype: int, ttl: int, addresses: tuple[bytes, ...]) -> tuple[RRset, ...]:
-    """The answer of these packed addresses, all of the family of `qtype`; empty where there are none."""
+    """The answer with these packed addresses, all of the family of `qtype`; empty without addresses."""
     return (RRset(b"", qtype, ttl, addresses),) if addresses else ()
 
 
@@ -48,3 +135,78 @@ def glue(pairs: Iterable[tuple[bytes, bytes]], ttl: int) -> tuple[RRset, ...]:
 def address_type(address: bytes) -> int:
     """The type of the record whose RDATA this packed address is: A or AAAA."""
     return _A if len(address) == 4 else _AAAA
+
+
+def _each_endpoint(offers: Iterable[GroupOffer], number: int, pod_names: bool, ttl: int) -> Sections:
+    """The records of `number` offers in all, made one by one, which is faster for a few."""
+    rdatas: dict[bytes, None] = {}
+    targets: list[tuple[bytes, bytes]] = []
+    for group, port, suffix in offers:
+        head = _HEAD.pack(_PRIORITY, _weight(number), port)
+        for endpoint in group.endpoints:
+            target = label_wire(endpoint_label(endpoint, pod_names)) + suffix
+            rdatas[head + target] = None
+            targets.append((target, endpoint.address))
+    return (RRset(b"", _SRV, ttl, tuple(rdatas)),) if rdatas else (), glue(targets, ttl)
+
+
+def _first(offers: Iterator[GroupOffer]) -> tuple[list[GroupOffer], int]:
+    """The offers that decide the weight, taken from the iterator, and the number of their endpoints.
+
+    Those are all offers, or as many as bring the weight down to its minimum: the ports of a Service may make thousands
+    more, which a full reply does not use.
+    """
+    taken: list[GroupOffer] = []
+    number = 0
+    for offer in offers:
+        taken.append(offer)
+        number += len(offer.group.endpoints)
+        if _weight(number) == 1:
+            break
+    return taken, number
+
+
+def _weight(offers: int) -> int:
+    return max(1, 100 // offers)
+
+
+def _endpoint_glue(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int) -> tuple[RRset, ...]:
+    owners: dict[tuple[bytes, int], tuple[bytes, ...]] = {}
+    # Most Services have the same endpoints at each port, as the same group object.
+    distinct = {(id(offer.group), offer.suffix): offer for offer in offers}
+    for group, _, suffix in distinct.values():
+        rtype = address_type(group.addresses[0])
+        for label, addresses in kept.addresses(group).items():
+            owner = (label + suffix, rtype)
+            known = owners.get(owner)
+            owners[owner] = addresses if known is None else tuple(dict.fromkeys((*known, *addresses)))
+    return tuple(RRset(target, rtype, ttl, addresses) for (target, rtype), addresses in owners.items())
+
+
+PLUGIN: Final = "kubernetes"
+
+_NOERROR: Final = int(Rcode.NOERROR)
+NXDOMAIN: Final = int(Rcode.NXDOMAIN)
+
+Facts = tuple[Fact, ...]
+
+
+def found(facts: Facts, answer: tuple[RRset, ...], additional: tuple[RRset, ...] = ()) -> Resolution:
+    """The answer: the name's records of the type queried."""
+    return Resolution(Response(_NOERROR, answer, (), additional), PLUGIN, facts=facts)
+
+
+def no_data(facts: Facts = ()) -> Resolution:
+    """NODATA: the name exists, without records of the type queried (RFC 2308 section 2.2)."""
+    return Resolution(Response(), PLUGIN, facts=facts)
+
+
+def name_error(facts: Facts = ()) -> Resolution:
+    """NXDOMAIN: the name does not exist."""
+    return Resolution(Response(NXDOMAIN), PLUGIN, facts=facts)
+
+
+def not_ready(facts: Facts = ()) -> Resolution:
+    """SERVFAIL: the watches are incomplete, so that the name may exist."""
+    ede = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
+    return Resolution(Response(Rcode.SERVFAIL, ede=ede), PLUGIN, facts=facts)

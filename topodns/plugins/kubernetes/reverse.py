@@ -1,19 +1,20 @@
-"""PTR records: which Service or endpoints an address belongs to (Kubernetes DNS schema 1.1.0 section 2.3.2, 2.4.3).
+"""PTR records: the Service or endpoints of an address (Kubernetes DNS schema 1.1.0 section 2.3.2, 2.4.3).
 
-Topology never filters them: a reverse lookup asks who someone is, not whom to talk to.
+Topology does not filter them: a reverse lookup identifies a peer and chooses none.
 """
 
-from topodns.cluster.facts import Fact, address_fact, namespace_fact, service_fact
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import label_wire
-from topodns.resolve.endpoint_names import EndpointNames
-from topodns.resolve.exposure import Exposure
-from topodns.resolve.origins import Origin
-from topodns.resolve.step import Resolution
-from topodns.resolve.verdict import Facts, found, name_error
-from topodns.settings.kubernetes import KubernetesSettings
+from topodns.dependency import Fact, address_fact, namespace_fact, service_fact
+from topodns.dns.message import RRset
+from topodns.dns.name import label_wire
+from topodns.dns.rrtype import RRType
+from topodns.plugins.kubernetes.endpoints import EndpointNames
+from topodns.plugins.kubernetes.namespaces import Exposure
+from topodns.plugins.kubernetes.records import Facts, found, name_error, no_data
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zones import Origin
+from topodns.query.plugin import Resolution
 
 
 class ReverseZone:
@@ -33,11 +34,16 @@ class ReverseZone:
         self._endpoints = endpoints
         self._suffix = label_wire("svc") + primary.wire
 
-    def respond(self, address: bytes) -> Resolution:
-        """The Service with this packed ClusterIP, else the ready endpoints at the address, one of each Service."""
+    def respond(self, address: bytes, qtype: int) -> Resolution:
+        """PTR: the Service with this packed ClusterIP; else the ready endpoints with this address, one per Service.
+
+        NODATA for any other type where there is such a Service or endpoint.
+        """
         targets, facts = self._targets(address)
         if not targets:
             return name_error(facts)
+        if qtype != RRType.PTR:
+            return no_data(facts)
         return found(facts, (RRset(b"", RRType.PTR, self._ttl, tuple(dict.fromkeys(targets))),))
 
     def _targets(self, address: bytes) -> tuple[list[bytes], Facts]:

@@ -1,28 +1,28 @@
-"""Topology for one query: finds the policy and, only where the policy needs it, the client; then chooses endpoints.
+"""The topology filter of one query: finds the policy, locates the client if the policy needs it, chooses endpoints.
 
-What it learns on the way (how far the answer may be shared, what it rests on, its TTL, why it is empty) goes into the
-resolution that it makes.
+The resolution records the result: the answer's scope, dependencies and TTL, and the reason if it is empty.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from topodns.cluster.backends import EMPTY_GROUP, Group, Pool
-from topodns.cluster.facts import node_fact
-from topodns.cluster.locate import Locator
-from topodns.cluster.model import ObjectKey
-from topodns.cluster.policy import ANY_KEY, InvalidPolicy, Policy
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
+from topodns.cluster.model import Kind, ObjectKey
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology import Location, OnInvalid, Reason, Selection, UnknownClient, select
-from topodns.dns.message import Ede, EdeCode, Edns, Option, Rcode, Response, RRset
-from topodns.resolve.identity import read_claim
-from topodns.resolve.origins import Question
-from topodns.resolve.rosters import Rosters
-from topodns.resolve.step import Client, Resolution, Scope
-from topodns.resolve.verdict import PLUGIN, Facts, not_ready
-from topodns.settings.topology import TopologySettings
+from topodns.cluster.topology_keys import ANY_KEY, InvalidPolicy, Policy
+from topodns.dependency import node_fact
+from topodns.dns.message import Ede, EdeCode, Edns, Option, Response, RRset
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.kubernetes.records import PLUGIN, Facts, not_ready
+from topodns.plugins.kubernetes.zones import ZoneQuestion
+from topodns.plugins.topology import TopologySettings
+from topodns.query.client_claim import read_claim
+from topodns.query.label_limiter import LabelLimiters
+from topodns.query.plugin import Client, Resolution, Scope
+from topodns.topology.client_locator import Locator
+from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select, select_while_denied
 
-MAX_MISS_TTL: Final = 5  # seconds that "nothing for you" may be kept: a Pod on the client's node may start any moment
+MAX_MISS_TTL: Final = 5  # seconds that a topology miss may be cached: a Pod on the client's Node may start any moment
 
 _UNKNOWN: Final = Location()
 _MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED})
@@ -35,7 +35,7 @@ _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_
 
 
 class Choice:
-    """The topology side of one answer about one Service."""
+    """The topology decision for one answer about one Service."""
 
     __slots__ = (
         *("_chooser", "_claimed", "_filtered", "_key", "_policy", "_question", "_varies"),
@@ -47,7 +47,7 @@ class Choice:
         chooser: "Chooser",
         policy: Policy | InvalidPolicy | None,
         filtered: bool,
-        question: Question,
+        question: ZoneQuestion,
         ttl: int,
         key: ObjectKey | None = None,
     ) -> None:
@@ -59,13 +59,14 @@ class Choice:
         self._question = question
         self._claimed = False
         self.ttl = ttl  # seconds, of the records chosen
-        self.location: Location | None = None  # None: nobody needed to know
-        self.selection: Selection | None = None  # the first one that chose something, else the first one
+        self.location: Location | None = None  # None: not needed
+        self.selection: Selection | None = None  # the first with endpoints, else the first
 
     def objection(self, pools: Callable[[], Iterable[Pool]], facts: Facts) -> Resolution | None:
-        """What this client is told whatever type it asks for, in place of any record; None: nothing stands against it.
+        """The answer to this client for any type, in place of records; None: records may be given.
 
-        SERVFAIL while the watches cannot tell where clients and endpoints are, REFUSED with `unknown_client refuse`.
+        SERVFAIL while incomplete watches leave locations of clients or endpoints unknown; REFUSED for a client without
+        a location with `unknown_client refuse`.
         """
         if not self._varies:
             return None
@@ -77,11 +78,11 @@ class Choice:
         return self._refusal(facts) if reasons == {Reason.UNKNOWN_CLIENT} else None
 
     def select(self, pool: Pool) -> Group:
-        """The endpoints of `pool` that this client is told about."""
+        """The endpoints of `pool` for this client."""
         if not self._filtered:
             return pool.everyone
         if not pool.everyone.endpoints:
-            return EMPTY_GROUP  # for everyone: no decision of a policy
+            return EMPTY_GROUP  # empty for all clients: not the decision of a policy
         selection = self._selection(pool)
         if self.selection is None or (selection.group.endpoints and not self.selection.group.endpoints):
             self.selection = selection
@@ -90,7 +91,7 @@ class Choice:
     def resolution(
         self, facts: Facts, answer: tuple[RRset, ...] = (), additional: tuple[RRset, ...] = ()
     ) -> Resolution:
-        """These records, or NODATA, with all that was learned in choosing them."""
+        """These records, or NODATA, with the scope, dependencies and selection of the decision."""
         response = Response(_NOERROR, answer, (), additional)
         if not answer:
             response.ede = self._explanation()
@@ -107,15 +108,15 @@ class Choice:
             return self._named(Resolution(response, PLUGIN, _EVERYONE, facts, self.selection))
         if location.node_name:
             facts = (*facts, node_fact(location.node_name))
-        # A claim that is not believed counts as well: the same octets from another source may be believed.
+        # A claim that is not trusted counts as well: the same octets from another source may be trusted.
         scope = _CLIENT if self._claimed else _NODE
         return self._named(Resolution(response, PLUGIN, scope, facts, self.selection, location))
 
     def _named(self, resolution: Resolution) -> Resolution:
-        """With the names that a miss, or a client that nobody could locate, is counted under."""
+        """The resolution with the metric labels of a miss, or of a client without a location."""
         selection = self.selection
         if selection is None or (selection.group.endpoints and selection.reason is not _STRANGER_TOLD_ALL):
-            return resolution  # most answers: spared the hash of an Enum, which is a function of Python
+            return resolution  # most answers; saves hashing an Enum, which runs Python code
         rosters = self._chooser.rosters
         if selection.reason in _MISSES and self._key is not None:
             resolution.missed = rosters.service(self._key)
@@ -126,7 +127,7 @@ class Choice:
     def _selection(self, pool: Pool) -> Selection:
         policy, chooser = self._policy, self._chooser
         if self._varies:
-            return select(pool, policy, self._located(), chooser.unknown_client, chooser.on_invalid)
+            return chooser.select(pool, policy, self._located())
         if policy is None:
             return Selection(pool.everyone, Reason.UNFILTERED)
         if isinstance(policy, Policy):
@@ -155,7 +156,7 @@ class Choice:
 
 
 class Chooser:
-    """Makes a `Choice` for each answer. `settings` is None where the block has no `topology`."""
+    """Makes a `Choice` per answer. `settings` is None where the block has no `topology`."""
 
     def __init__(
         self,
@@ -163,10 +164,11 @@ class Chooser:
         state: ClusterState,
         locator: Locator | None,
         ttl: int,
-        rosters: Rosters,
+        rosters: LabelLimiters,
     ) -> None:
         self.rosters = rosters
         self._enabled = settings is not None
+        self._placing_kinds = settings.placing_kinds if settings is not None else frozenset[Kind]()
         self.state = state
         self.unknown_client = settings.unknown_client if settings is not None else UnknownClient.STRICT
         self.on_invalid = settings.on_invalid if settings is not None else OnInvalid.IGNORE
@@ -176,19 +178,25 @@ class Chooser:
         own_ttl = settings.ttl if settings is not None else None
         self._chosen_ttl = own_ttl if own_ttl is not None else min(5, ttl)
 
-    def choice(self, key: ObjectKey, question: Question) -> Choice:
-        """For the headless Service of this key; not for imported ones, they have no policies."""
-        # Without Nodes no client has a place, and a hard policy would empty its Service for everybody: as if off.
-        enabled = self._enabled and "Node" not in self.state.denied
-        policy = self.state.policy(key) if enabled else None
-        return Choice(self, policy, enabled, question, self._ttl_under(policy), key)
+    def choice(self, key: ObjectKey, question: ZoneQuestion) -> Choice:
+        """For the headless Service with this key; not for imported ones, which have no policies."""
+        policy = self.state.policy(key) if self._enabled else None
+        return Choice(self, policy, self._enabled, question, self._ttl_under(policy), key)
 
-    def unfiltered(self, question: Question) -> Choice:
-        """For what no policy may touch."""
+    def unfiltered(self, question: ZoneQuestion) -> Choice:
+        """For answers that no policy filters."""
         return Choice(self, None, False, question, self._ttl)
 
+    def select(self, pool: Pool, policy: Policy | InvalidPolicy | None, location: Location) -> Selection:
+        """The endpoints of `pool` for a client at `location`, also while RBAC denies Nodes or Pods."""
+        denied = self.state.denied
+        if denied and not denied.isdisjoint(self._placing_kinds):
+            nodes_denied = "Node" in denied
+            return select_while_denied(pool, policy, location, nodes_denied, self.unknown_client, self.on_invalid)
+        return select(pool, policy, location, self.unknown_client, self.on_invalid)
+
     def locate(self, client: Client, claims: Edns | None) -> Location:
-        """Where the client is, by what it claims and by its address. Raises BadOption on a malformed claim."""
+        """The client's location, by its claims and its address. Raises BadOption for a malformed claim."""
         locator = self._locator
         if locator is None:
             return _UNKNOWN
@@ -203,11 +211,11 @@ class Chooser:
 
 
 def depends_on_client(policy: Policy | InvalidPolicy | None) -> bool:
-    """Whether clients at different places may be told different things."""
+    """Whether clients at different locations may get different answers."""
     return isinstance(policy, Policy) and policy.keys[:1] != (ANY_KEY,)
 
 
 def is_miss(resolution: Resolution) -> bool:
-    """Whether endpoints are ready and a policy kept them all from this client."""
+    """Whether endpoints are ready, but the policy left none for this client."""
     selection = resolution.selection
     return not resolution.response.answer and selection is not None and selection.reason in _MISSES

@@ -1,11 +1,11 @@
-"""The origins of one `kubernetes` directive, and a query seen from the one that it is under."""
+"""The origins of one `kubernetes` directive, and a query relative to its origin."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Query
-from topodns.dns.names import IN_ADDR_ARPA, IP6_ARPA, Name, is_subdomain, name_wire
-from topodns.resolve.step import Client
+from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, Name, is_subdomain, name_wire
+from topodns.query.plugin import Client
 
 
 class Origin(NamedTuple):
@@ -15,14 +15,14 @@ class Origin(NamedTuple):
     multicluster: bool  # serves ServiceImports
 
 
-class Question(NamedTuple):
-    """A query under `origin`. `origin_wire` is the origin as the query spells it: answers repeat that spelling."""
+class ZoneQuestion(NamedTuple):
+    """A query under `origin`. `origin_wire` is the origin in the query's spelling, which answers repeat."""
 
     query: Query
     client: Client
     origin: Origin
     origin_wire: bytes
-    seen: tuple[Name, ...] = ()  # names whose CNAMEs led here, the first one asked first
+    seen: tuple[Name, ...] = ()  # names whose CNAMEs led here, the client's query first
 
 
 class Origins:
@@ -47,7 +47,7 @@ def _origin(name: Name, multicluster: Sequence[Name]) -> Origin:
     return Origin(name, name_wire(name), reverse, any(is_subdomain(name, other) for other in multicluster))
 
 
-def question_of(query: Query, client: Client, origin: Origin, seen: tuple[Name, ...] = ()) -> Question:
-    """The query seen from `origin`, which its qname is at or below."""
-    # Labels are as long in any spelling, so the origin takes the same number of octets at the end of the name.
-    return Question(query, client, origin, query.spelling[-len(origin.wire) :], seen)
+def question_of(query: Query, client: Client, origin: Origin, seen: tuple[Name, ...] = ()) -> ZoneQuestion:
+    """The query relative to `origin`, which its qname is at or below."""
+    # Labels have the same length in any spelling, so the origin has the same number of octets at the end of the name.
+    return ZoneQuestion(query, client, origin, query.spelling[-len(origin.wire) :], seen)

@@ -1,6 +1,6 @@
-"""The `loadbalance` directive: the order of addresses in a response, by chance, by weight, or by preferred network.
+"""The `loadbalance` plugin: orders the addresses in a response at random, by weight, or by preferred network.
 
-CNAMEs always come first, because some stub resolvers need them so; then all other types, addresses, and MX.
+CNAMEs always come first, because some stub resolvers need that; then all other types, addresses, and MX.
 Records of one RRset stay together.
 """
 
@@ -10,11 +10,12 @@ from math import inf
 from random import Random
 from typing import Final, TypeVar
 
-from topodns.dns.message import Query, Rcode, Response, RRset, RRType
-from topodns.resolve.address_match import NetworkList
-from topodns.resolve.step import Client, Resolution, Scope
-from topodns.resolve.weight_file import Weights
-from topodns.settings.steps import Loadbalance, LoadbalancePolicy
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.loadbalance.setup import Loadbalance, LoadbalancePolicy
+from topodns.plugins.loadbalance.weights import Weights
+from topodns.query.networks import NetworkList
+from topodns.query.plugin import Client, Resolution, Scope
 
 RRsets = tuple[RRset, ...]
 _T = TypeVar("_T")
@@ -23,13 +24,13 @@ _ADDRESSES: Final = frozenset((RRType.A, RRType.AAAA))
 _NOERROR: Final = int(Rcode.NOERROR)
 _SHUFFLED: Final = frozenset((RRType.A, RRType.AAAA, RRType.MX))
 _WEIGHTED_QTYPES: Final = frozenset((RRType.A, RRType.AAAA, RRType.SRV))
-# About as many A records as a UDP response of 1232 octets holds. A longer RRset is turned to a start of chance and only
+# About as many A records as a UDP response of 1232 octets holds. A longer RRset is rotated to a random start and only
 # its head is shuffled, so that a Service of thousands of endpoints does not cost thousands of draws per query.
 _MIXED_HEAD: Final = 64
 
 
 class LoadBalancer:
-    """A wrapper. `weights` is asked per response, so that a re-read file counts at once; only `weighted` uses it."""
+    """Orders responses. `weights` is called per response, so that a re-read file applies at once; `weighted` only."""
 
     def __init__(self, settings: Loadbalance, rng: Random, weights: Callable[[], Weights] = dict) -> None:
         self._weighted = settings.policy is LoadbalancePolicy.WEIGHTED
@@ -38,7 +39,7 @@ class LoadBalancer:
         self._weights = weights
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """Orders a NOERROR response; an order that means something (weights, prefer) makes it this query's only."""
+        """Orders a NOERROR response; an order by weight or preference is for this query only (Scope.CLIENT)."""
         response = resolution.response
         if response.rcode != _NOERROR:
             return resolution
@@ -54,7 +55,7 @@ class LoadBalancer:
         return resolution
 
     def _shuffle(self, response: Response) -> None:
-        # Most responses have one section, and this is on the miss path of every one.
+        # Most responses have one section, and this runs on every cache miss.
         if response.answer:
             response.answer = shuffle(response.answer, self._rng)
         if response.authority:
@@ -71,7 +72,7 @@ class LoadBalancer:
 
 
 def shuffle(rrsets: RRsets, rng: Random) -> RRsets:
-    """The same records with addresses and MX in an order of chance: RRsets among each other, and records in each."""
+    """The same records with addresses and MX in random order: the RRsets, and the records in each."""
     if len(rrsets) == 1:
         rrset = rrsets[0]
         return (_mixed(rrset, rng),) if rrset.rtype in _SHUFFLED and len(rrset.rdatas) > 1 else rrsets
@@ -81,22 +82,24 @@ def shuffle(rrsets: RRsets, rng: Random) -> RRsets:
 
 
 def put_weighted_first(rrsets: RRsets, qname: bytes, weights: Weights, rng: Random) -> RRsets:
-    """One address, chosen with the likelihood of its weight, becomes the first; the others keep about their places.
+    """The same records with one address, drawn by weight, at the front; the others about keep their places.
 
-    `qname` (wire form) is the owner of those RRsets that spell none.
+    `qname` (wire form) is the owner of RRsets with an empty one.
     """
     leading, addresses, exchanges = _by_kind(rrsets)
-    places = [(at, index) for at, rrset in enumerate(addresses) for index in range(len(rrset.rdatas))]
-    if len(places) < 2:
+    total = sum(len(rrset.rdatas) for rrset in addresses)
+    if total < 2:
         return rrsets
-    likelihoods = [weight for rrset in addresses for weight in _weights_of(rrset, qname, weights)]
-    at, index = rng.choices(places, likelihoods)[0]
+    index, at = _drawn(addresses, total, qname, weights, rng), 0
+    while index >= len(addresses[at].rdatas):
+        index -= len(addresses[at].rdatas)
+        at += 1
     chosen = addresses.pop(at)
     return (*leading, _swapped_to_front(chosen, index), *addresses, *exchanges)
 
 
 def put_preferred_first(rrsets: RRsets, preferred: NetworkList) -> RRsets:
-    """Addresses in the order of the first network that each is in, the others last; equals keep their order."""
+    """Addresses ordered by the first network that contains each, the others last; a stable sort."""
     leading, addresses, exchanges = _by_kind(rrsets)
     ordered = [rrset._replace(rdatas=tuple(sorted(rrset.rdatas, key=_rank_in(preferred)))) for rrset in addresses]
     rank = _rank_in(preferred)
@@ -132,15 +135,26 @@ def _mixed(rrset: RRset, rng: Random) -> RRset:
 
 
 def _in_any_order(items: Sequence[_T], rng: Random) -> list[_T]:
-    # On the miss path of every answer; sorting by random keys takes 6/10 of the time of Random.shuffle for ten items.
+    # Runs on every cache miss; sorting by random keys takes 6/10 of the time of Random.shuffle for ten items.
     draw = rng.random
     return sorted(items, key=lambda _: draw())
 
 
-def _weights_of(rrset: RRset, qname: bytes, weights: Weights) -> list[int]:
-    # Lowering a whole wire-form name is safe: length octets, at most 63, lie below the letters.
-    by_address = weights.get((rrset.owner or qname).lower(), {})
-    return [by_address.get(address, 1) for address in rrset.rdatas]
+def _drawn(rrsets: Sequence[RRset], total: int, qname: bytes, weights: Weights, rng: Random) -> int:
+    """The index of one address among `total`, drawn by weight; the default weight is 1.
+
+    Without weights for any of the owners the cost does not depend on the number of addresses.
+    """
+    # Lowering a whole wire-form name is safe: length octets, at most 63, are less than any letter.
+    given = [weights.get((rrset.owner or qname).lower()) for rrset in rrsets]
+    if not any(given):
+        return int(rng.random() * total)
+    likelihoods = [
+        (by_address or {}).get(address, 1)
+        for rrset, by_address in zip(rrsets, given, strict=True)
+        for address in rrset.rdatas
+    ]
+    return rng.choices(range(total), likelihoods)[0]
 
 
 def _swapped_to_front(rrset: RRset, index: int) -> RRset:

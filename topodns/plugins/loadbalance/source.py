@@ -1,24 +1,25 @@
-"""The file of `loadbalance weighted`: read at start, and again when it has changed."""
+"""The file of `loadbalance weighted`: read at start and after each change."""
 
 import asyncio
 import logging
 import os
 from typing import Final
 
-from topodns.edge.regular_file import read_regular
-from topodns.resolve.weight_file import BadWeights, Weights, parse_weights
-
-MAX_OCTETS: Final = 4 << 20  # of the file; what is behind them is not read
+from topodns.files.regular import read_regular
+from topodns.plugins.loadbalance.weights import BadWeights, Weights, parse_weights
 
 log = logging.getLogger(__name__)
 
 
+MAX_OCTETS: Final = 4 << 20  # of the file; the rest is not read
+
+
 class WeightSource:
-    """Holds the weights of one file. A file that cannot be read, or is broken, leaves the last good ones in place."""
+    """Holds the weights of one file. While the file is unreadable or malformed, the last good weights stay."""
 
     def __init__(self, path: str, interval: float) -> None:
         self._path = path
-        self._interval = interval  # seconds between looks; 0: never again
+        self._interval = interval  # seconds between checks; 0: never
         self._seen: tuple[int, int] | None = None
         self._weights: Weights = {}
 
@@ -32,7 +33,7 @@ class WeightSource:
         self._seen = (status.st_mtime_ns, status.st_size)
 
     async def run(self) -> None:
-        """Look again for ever."""
+        """Check the file every `interval` seconds, until cancelled."""
         while self._interval > 0:
             await asyncio.sleep(self._interval)
             try:

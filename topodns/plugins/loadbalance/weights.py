@@ -1,24 +1,24 @@
-"""The file of `loadbalance weighted FILE`: text in, weights out. Reading and re-reading it is the edge's business."""
+"""The parser of the file of `loadbalance weighted FILE`. `source` reads the file."""
 
 from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address
 
-from topodns.dns.bad_text import BadText
-from topodns.dns.names import BadName, name_wire, parse_name
+from topodns.dns.name import BadName, name_wire, parse_name
+from topodns.dns.zonefile import BadText
 
 Weights = Mapping[bytes, Mapping[bytes, int]]
-"""Per owner (wire form, lower case) the weight, 1..255, of each packed address; one that is not listed weighs 1."""
+"""The weight, 1..255, of each packed address per owner (wire form, lower case); an unlisted address weighs 1."""
 
 
 class BadWeights(BadText):
-    """Text that is no weight file; says the line and what was found."""
+    """Text that is not a weight file; the message has the line and the text found."""
 
 
 def parse_weights(text: str) -> Weights:
     """The weights that CoreDNS reads from this text. Raises BadWeights.
 
-    A line is a domain name, or an address and its weight for the name above it; blank lines and those that begin with #
-    say nothing. A name may come back; of an address listed twice under a name the first weight stands.
+    A line is a domain name, or an address and its weight for the last name above; blank lines and lines that begin
+    with # are ignored. A name may be repeated; of an address listed twice under a name the first weight applies.
     """
     weights: dict[bytes, dict[bytes, int]] = {}
     current: dict[bytes, int] | None = None

@@ -1,10 +1,5 @@
-"""The `rewrite` directive (CoreDNS 1.14.7's plugin of that name): queries changed on their way down, answers back.
+"""The `rewrite` directive (as in CoreDNS 1.14.7): rewrites queries before, and responses after, the plugins below.
 
-`rewriter` goes through the `rules`; what they want done to the response stands in `amendments`, `targets` and
-`options`. Names are text here, as in the rules (`renaming`).
+`handler` applies the `rules` to a query, and then their amendments to the response; `cname_rule` and `edns_rules` hold
+the rules for CNAME targets and EDNS options. Names are compared and replaced as text (`names`).
 """
-
-from topodns.resolve.rewrite.options import OperatorOption, operator_options
-from topodns.resolve.rewrite.rewriter import Rewriter
-
-__all__ = ["OperatorOption", "Rewriter", "operator_options"]

@@ -1,23 +1,25 @@
-"""The words of a `rewrite` directive in order, and the names and patterns among them.
+"""Parser of the words of a `rewrite` directive: comparisons, names, patterns and EDNS options.
 
-CoreDNS takes the words of a body as if they stood on the directive's line, so where a line ends means nothing here but
-in messages.
+As in CoreDNS, words in the body count as if on the directive's line, so line ends matter only for error messages.
 """
 
+import re
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.errors import ConfigError, hint, shown
-from topodns.dns.names import BadName, name_text, parse_name
-from topodns.settings.pattern import BadPattern, compile_pattern
-from topodns.settings.rewrite import Comparison, Match
+from topodns.corefile.errors import ConfigError, hint, listed, shown, shown_word
+from topodns.corefile.parser import Directive
+from topodns.dns.message import Option
+from topodns.dns.name import BadName, name_text, parse_name
+from topodns.plugins.rewrite.settings import Comparison, NameMatch, OptionAction, OptionRule, OptionVariable, Subnet
+from topodns.query.regex import BadPattern, compile_pattern
 
 _COMPARISONS: Final = {comparison.value: comparison for comparison in Comparison}
 _MAX_GROUPS: Final = 100  # CoreDNS looks for {0} to {100}
 
 
-class Words:
-    """What is left of the words. Errors are those of the line on which the word taken last stands."""
+class ArgumentReader:
+    """Reads the words in order. Errors refer to the line of the word taken last."""
 
     def __init__(self, directive: Directive) -> None:
         self._words = [(word, directive) for word in directive.args]
@@ -27,7 +29,8 @@ class Words:
             raise directive.body[0].error("found a body, expected all the words of the rule on the line or in the body")
         for line in directive.body:
             if line.body:
-                raise line.body[0].error(f"found {shown(line.body[0].name)}, but {shown(line.name)} has no options")
+                found = shown_word(line.body[0].name)
+                raise line.body[0].error(f"found {found}, but {shown(line.name)} has no options")
             self._words += [(word, line) for word in (line.name, *line.args)]
 
     @property
@@ -35,11 +38,11 @@ class Words:
         return len(self._words) - self._at
 
     def peek(self, ahead: int = 0) -> str | None:
-        """The word that is so many words away, None behind the last."""
+        """The word `ahead` positions after the next, not taken; None behind the last."""
         return self._words[self._at + ahead][0] if ahead < self.left else None
 
     def take(self, expected: str) -> str:
-        """The next word."""
+        """Take the next word. Raises ConfigError with `expected` if there is none."""
         if not self.left:
             before = f"after {shown(self._words[-1][0])}" if self._words else "in it"
             raise self.error(f"'rewrite' has nothing {before}, expected {expected}")
@@ -47,13 +50,13 @@ class Words:
         return self._words[self._at - 1][0]
 
     def take_if(self, word: str) -> bool:
-        """Whether the next word is this one; then it is taken."""
+        """Take the next word if it equals `word`; whether it did."""
         there = self.peek() == word
         self._at += there
         return there
 
     def end(self) -> None:
-        """Refuse what is left."""
+        """Raise ConfigError if any word is left."""
         if self.left:
             word = self.take("")
             raise self.error(f"found {shown(word)} after {shown(self._words[self._at - 2][0])}, expected nothing more")
@@ -63,23 +66,23 @@ class Words:
         return line.error(problem)
 
 
-def take_match(words: Words, after: int, final_dot: bool = True) -> Match:
-    """`[exact|prefix|suffix|substring|regex] FROM`, where `after` words are still to come.
+def take_match(words: ArgumentReader, after: int, final_dot: bool = True) -> NameMatch:
+    """`[exact|prefix|suffix|substring|regex] FROM`, which `after` more words follow.
 
-    It is exact where nothing says how to compare; then more words may not follow. Fragments get a final dot, as names
-    have one, unless told otherwise.
+    Without a comparison word it is exact, and then no more words may follow. With `final_dot`, fragments get a final
+    dot, as names have one.
     """
     comparison = _take_comparison(words, after)
     match comparison:
         case Comparison.EXACT:
-            return Match(comparison, take_name(words))
+            return NameMatch(comparison, take_name(words))
         case Comparison.REGEX:
-            return Match(comparison, take_pattern(words))
+            return NameMatch(comparison, take_pattern(words))
         case _:
-            return Match(comparison, _fragment(words, words.take("the part of a name"), final_dot))
+            return NameMatch(comparison, _fragment(words, words.take("the part of a name"), final_dot))
 
 
-def _take_comparison(words: Words, after: int) -> Comparison:
+def _take_comparison(words: ArgumentReader, after: int) -> Comparison:
     word = words.peek() or ""
     comparison = _COMPARISONS.get(word.lower())
     if comparison is None and words.left <= after + 1:
@@ -90,8 +93,8 @@ def _take_comparison(words: Words, after: int) -> Comparison:
     return comparison
 
 
-def take_name(words: Words) -> str:
-    """A whole name, as text with the final dot."""
+def take_name(words: ArgumentReader) -> str:
+    """Take a whole name, as text with the final dot."""
     text = words.take("a name")
     try:
         return name_text(parse_name(text))
@@ -99,7 +102,7 @@ def take_name(words: Words) -> str:
         raise words.error(f"found {problem}, expected a name") from None
 
 
-def take_pattern(words: Words) -> str:
+def take_pattern(words: ArgumentReader) -> str:
     text = words.take("a regular expression")
     try:
         compile_pattern(text)
@@ -108,8 +111,8 @@ def take_pattern(words: Words) -> str:
     return text
 
 
-def take_replacement(words: Words, match: Match, final_dot: bool = True) -> str:
-    """What takes the place of what matched."""
+def take_replacement(words: ArgumentReader, match: NameMatch, final_dot: bool = True) -> str:
+    """Take the replacement for what `match` matched."""
     match match.comparison:
         case Comparison.EXACT:
             return take_name(words)
@@ -119,8 +122,8 @@ def take_replacement(words: Words, match: Match, final_dot: bool = True) -> str:
             return _fragment(words, words.take("the replacement"), final_dot)
 
 
-def take_filled_in(words: Words, expression: str, final_dot: bool = True) -> str:
-    """A replacement with {N} for what group N of the expression found."""
+def take_filled_in(words: ArgumentReader, expression: str, final_dot: bool = True) -> str:
+    """Take a replacement in which {N} refers to group N of the expression."""
     text = words.take("the replacement")
     groups = compile_pattern(expression).groups
     for number in range(groups + 1, _MAX_GROUPS + 1):
@@ -129,9 +132,100 @@ def take_filled_in(words: Words, expression: str, final_dot: bool = True) -> str
     return _fragment(words, text, final_dot)
 
 
-def _fragment(words: Words, text: str, final_dot: bool) -> str:
-    """Part of a name, as names are written: in lower case."""
+def _fragment(words: ArgumentReader, text: str, final_dot: bool) -> str:
+    """Part of a name, in lower case."""
     if not text.isascii():
         raise words.error(f"found {shown(text)}, expected ASCII; write IDNs in their A-label (xn--) form")
     lower = text.lower()
     return lower if not final_dot or lower.endswith(".") else lower + "."
+
+
+_REVERT: Final = "revert"
+_CODE: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,4}|0|[1-9][0-9]{0,4}")
+_MAX_CODE: Final = 65_535
+_BITS: Final = re.compile(r"[0-9]{1,3}")
+_METADATA: Final = re.compile(r"\{[^/{}]+/[^{}]+\}")
+_ACTIONS: Final = {action.value: action for action in OptionAction}
+_VARIABLES: Final = {variable.value: variable for variable in OptionVariable}
+
+
+def parse_option_rule(words: ArgumentReader) -> OptionRule:
+    kind = words.take("local, nsid or subnet").lower()
+    if kind not in _KINDS:
+        raise words.error(f"found {shown(kind)} after edns0{hint(kind, _KINDS)}")
+    word = words.take(listed(_ACTIONS)).lower()
+    if word not in _ACTIONS:
+        raise words.error(f"found {shown(word)} after edns0 {kind}{hint(word, _ACTIONS)}")
+    return _KINDS[kind](words, _ACTIONS[word])
+
+
+def _parse_local(words: ArgumentReader, action: OptionAction) -> OptionRule:
+    code = _take_code(words)
+    if action is OptionAction.UNSET:
+        return OptionRule(action, code)
+    data = _take_data(words)
+    words.take_if(_REVERT)  # always in effect: the option never reaches clients
+    return OptionRule(action, code, data)
+
+
+def _parse_nsid(words: ArgumentReader, action: OptionAction) -> OptionRule:
+    """Request the NSID of the plugins below (RFC 5001), an option without data. Clients get it from `nsid` only."""
+    return _hidden(words, OptionRule(action, Option.NSID))
+
+
+def _parse_subnet(words: ArgumentReader, action: OptionAction) -> OptionRule:
+    """Clients never get this option, as they must not unless they sent one (RFC 7871 section 7.2.2)."""
+    if action is OptionAction.UNSET:
+        return OptionRule(action, Option.CLIENT_SUBNET)
+    subnet = Subnet(_take_bits(words, "IPv4", 32), _take_bits(words, "IPv6", 128))
+    return _hidden(words, OptionRule(action, Option.CLIENT_SUBNET, subnet))
+
+
+def _hidden(words: ArgumentReader, rule: OptionRule) -> OptionRule:
+    """Accept `revert`, which is always in effect."""
+    if rule.action is not OptionAction.UNSET:
+        words.take_if(_REVERT)
+    return rule
+
+
+_KINDS: Final[Mapping[str, Callable[[ArgumentReader, OptionAction], OptionRule]]] = {
+    "local": _parse_local,
+    "nsid": _parse_nsid,
+    "subnet": _parse_subnet,
+}
+
+
+def _take_code(words: ArgumentReader) -> int:
+    text = words.take("the code of an option")
+    if _CODE.fullmatch(text) and int(text, 0) <= _MAX_CODE:
+        return int(text, 0)
+    raise words.error(f"the option's code is {shown(text)}, expected 0 to {_MAX_CODE}, or 0x0 to 0xffff")
+
+
+def _take_data(words: ArgumentReader) -> bytes | OptionVariable:
+    text = words.take("the data of the option")
+    if text.startswith("{") and text.endswith("}"):
+        return _variable(words, text)
+    if not text.startswith("0x"):
+        return text.encode()
+    try:
+        return bytes.fromhex(text[2:])
+    except ValueError:
+        raise words.error(f"the option's data is {shown(text)}, expected pairs of hexadecimal digits") from None
+
+
+def _variable(words: ArgumentReader, text: str) -> OptionVariable:
+    if text in _VARIABLES:
+        return _VARIABLES[text]
+    if _METADATA.fullmatch(text):
+        raise words.error(
+            f"CoreDNS takes {shown(text)} from its metadata, topodns has none; expected {listed(_VARIABLES)}"
+        )
+    raise words.error(f"unknown variable {shown(text)}{hint(text, _VARIABLES)}")
+
+
+def _take_bits(words: ArgumentReader, family: str, most: int) -> int:
+    text = words.take(f"the prefix length for {family}")
+    if _BITS.fullmatch(text) and int(text) <= most:
+        return int(text)
+    raise words.error(f"the prefix length for {family} is {shown(text)}, expected 0 to {most}")

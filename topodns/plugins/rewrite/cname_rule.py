@@ -1,18 +1,19 @@
-"""The `cname` rule: a CNAME's target replaced, and what stands behind the new one looked up."""
+"""The `cname` rule: replaces the target of a CNAME in the answer, and looks up the new target."""
 
 from collections.abc import Iterable
 
-from topodns.dns.message import Flag, Query, RRset, RRType
-from topodns.dns.names import Name, name_text, name_wire, parse_name, wire_labels
-from topodns.resolve.chase import Chase, owned
-from topodns.resolve.rewrite.passage import Passage, Returning
-from topodns.resolve.rewrite.renaming import Rename, renaming
-from topodns.resolve.step import Client, Dropped, Resolution, Scope, settled
-from topodns.settings.rewrite import CnameRule
+from topodns.dns.message import Flag, Query, RRset
+from topodns.dns.name import Name, name_text, name_wire, parse_name, wire_labels
+from topodns.dns.rrtype import RRType
+from topodns.plugins.rewrite.names import Rename, renaming
+from topodns.plugins.rewrite.settings import CnameRule
+from topodns.plugins.rewrite.transaction import Passage, Returning
+from topodns.query.cname import Chase, owned
+from topodns.query.plugin import Client, Dropped, Resolution, Scope, settled
 
 
 class TargetChange:
-    """A rule for every query: what its answer will hold is not known yet. `chase` asks the listener anew (CoreDNS)."""
+    """Matches every query, as the answer is not known yet. `chase` sends a query to the listener, as in CoreDNS."""
 
     def __init__(self, rule: CnameRule, chase: Chase | None) -> None:
         self._rename = renaming(rule.match, rule.replacement)
@@ -25,10 +26,10 @@ class TargetChange:
         return True
 
     async def _amend(self, returning: Returning, query: Query, client: Client) -> None:
-        """The CNAMEs up to the first whose target is replaced, and then the answer for the new target.
+        """Replace the answer by the CNAMEs up to the first with a new target, followed by that target's answer.
 
-        Other records before it are dropped, since they may be the old target's. Where the listener has no answer, the
-        response stays what it was. The rcode stays in any case (CoreDNS).
+        Other records are dropped, since they may belong to the old target. Without an answer of the listener, the
+        response is left unchanged. The rcode is never changed (as in CoreDNS).
         """
         response = returning.resolution.response
         changed = _changed(response.answer, self._rename)
@@ -40,7 +41,7 @@ class TargetChange:
             return
         response.answer = (*kept, *owned(looked_up.response.answer, name_wire(target)))
         response.flags = response.flags & ~Flag.TC | looked_up.response.flags & Flag.TC
-        # What stands there may age, or differ by client, which nobody says here.
+        # The target's answer may age or depend on the client, and its scope is not known here.
         returning.resolution.scope = Scope.CLIENT
 
     async def _look_up(self, target: Name, query: Query, client: Client) -> Resolution | None:
@@ -48,12 +49,12 @@ class TargetChange:
         try:
             answered = None if self._chase is None else self._chase(target, query.qtype, client)
             return None if answered is None else await settled(answered)
-        except Dropped:  # the acl's word on the target; the client's own name was allowed
+        except Dropped:  # `acl` drops the target's query; the client's own was allowed
             return None
 
 
 def _changed(answer: Iterable[RRset], rename: Rename) -> tuple[list[RRset], Name] | None:
-    """The CNAMEs up to the one that gets a new target, and that target; None where none does. May raise BadName."""
+    """The CNAMEs up to the one with a new target, and that target; None if no target changes. May raise BadName."""
     kept: list[RRset] = []
     for rrset in answer:
         if rrset.rtype != RRType.CNAME:

@@ -1,50 +1,50 @@
-"""The `edns0` rules: options that the operator adds to queries, and how a step below tells them from the client's.
+"""The `edns0` rules: EDNS options that the operator adds to queries, marked apart from those of the client.
 
-Nothing that a client sent goes to an upstream, since EDNS is hop by hop (RFC 6891 section 7); what the operator set
-does. And an answer to a query with such options is one for queries with the same ones only.
+A client's options never go to an upstream, since EDNS is hop by hop (RFC 6891 section 7); the operator's do. An answer
+to a query with such options is valid only for queries with the same ones.
 """
 
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Edns, Option, Query, Response
-from topodns.dns.names import name_text, wire_labels
-from topodns.resolve.rewrite.passage import Passage
-from topodns.resolve.step import Client
-from topodns.settings.rewrite import Action, OptionRule, Subnet, Variable
+from topodns.dns.name import name_text, wire_labels
+from topodns.plugins.rewrite.settings import OptionAction, OptionRule, OptionVariable, Subnet
+from topodns.plugins.rewrite.transaction import Passage
+from topodns.query.plugin import Client
 
 _UDP_PAYLOAD_SIZE: Final = 4096  # CoreDNS's, in the OPT record that it adds for a rule
 _ECS_HEADER: Final = 4  # octets of FAMILY, SOURCE PREFIX-LENGTH and SCOPE PREFIX-LENGTH
-_SAME_FOR_ALL: Final = frozenset({Variable.QNAME, Variable.QTYPE})
-_CHANGES_IF_FOUND: Final = {Action.REPLACE: True, Action.APPEND: False}
+_SAME_FOR_ALL: Final = frozenset({OptionVariable.QNAME, OptionVariable.QTYPE})
+_CHANGES_IF_FOUND: Final = {OptionAction.REPLACE: True, OptionAction.APPEND: False}
 
 
 class OperatorOption(NamedTuple):
-    """An option of a query that a rule has set; equal to the tuple that any other option is."""
+    """An option set by a rule. It compares equal to a plain tuple, which a client's option is."""
 
     code: int
     data: bytes
 
 
 def operator_options(query: Query) -> tuple[OperatorOption, ...]:
-    """The options that go with a question wherever it is sent, and set its answer apart in a cache."""
+    """The options set by rules, which are sent to upstreams and distinguish the query in caches."""
     if query.edns is None:
         return ()
     return tuple(option for option in query.edns.options if isinstance(option, OperatorOption))
 
 
 class OptionChange:
-    """A rule. `server_address` is the packed one that the socket is bound to, b"" where that is not one only."""
+    """An `edns0` rule. `server_address`: the packed address of the socket, b"" if it is not bound to a single one."""
 
     def __init__(self, rule: OptionRule, server_address: bytes) -> None:
         self._rule = rule
         self._server_address = server_address
 
     def __call__(self, passage: Passage) -> bool:
-        """Whether there was something to change, or to take away (which always counts, as in CoreDNS)."""
+        """Apply the rule; whether it matched. `unset` always matches, as in CoreDNS."""
         action, code = self._rule.action, self._rule.code
         options = () if passage.query.edns is None else passage.query.edns.options
         others = tuple(option for option in options if option[0] != code)
-        if action is Action.UNSET:
+        if action is OptionAction.UNSET:
             _give(passage, others)
         else:
             found = len(others) < len(options)
@@ -57,13 +57,13 @@ class OptionChange:
         return True
 
     def _data(self, query: Query, client: Client) -> bytes | None:
-        """The option's data; None where the rule asks for what is not known."""
+        """The option's data; None if the rule's variable has no value."""
         data = self._rule.data
         if isinstance(data, bytes):
             return data
         if isinstance(data, Subnet):
             return subnet_data(client.address, data)
-        if data is Variable.SERVER_IP:
+        if data is OptionVariable.SERVER_IP:
             return self._server_address or None
         return variable_data(data, query, client)
 
@@ -73,7 +73,7 @@ def _without(options: tuple[tuple[int, bytes], ...], code: int) -> tuple[tuple[i
 
 
 def _give(passage: Passage, options: tuple[tuple[int, bytes], ...]) -> None:
-    """The query with these options; it gets an OPT record where it has none and needs one."""
+    """Set the options of the query, with a new OPT record if it needs one."""
     edns = passage.query.edns
     if edns is None and options:
         edns = Edns(_UDP_PAYLOAD_SIZE, 0, False)
@@ -81,27 +81,27 @@ def _give(passage: Passage, options: tuple[tuple[int, bytes], ...]) -> None:
         passage.query = passage.query._replace(edns=edns._replace(options=options))
 
 
-def variable_data(variable: Variable, query: Query, client: Client) -> bytes:
+def variable_data(variable: OptionVariable, query: Query, client: Client) -> bytes:
     """The value of any variable but SERVER_IP: names as spelled, numbers in two octets, addresses packed."""
     match variable:
-        case Variable.QNAME:
+        case OptionVariable.QNAME:
             return name_text(wire_labels(query.spelling)).encode("ascii")
-        case Variable.QTYPE:
+        case OptionVariable.QTYPE:
             return query.qtype.to_bytes(2, "big")
-        case Variable.CLIENT_IP:
+        case OptionVariable.CLIENT_IP:
             return client.address
-        case Variable.CLIENT_PORT:
+        case OptionVariable.CLIENT_PORT:
             return client.port.to_bytes(2, "big")
-        case Variable.PROTOCOL:
+        case OptionVariable.PROTOCOL:
             return client.transport.encode("ascii")
-        case Variable.SERVER_PORT:
+        case OptionVariable.SERVER_PORT:
             return client.local_port.to_bytes(2, "big")
-        case Variable.SERVER_IP:
+        case OptionVariable.SERVER_IP:
             raise ValueError("the address is the socket's, not the query's")
 
 
 def subnet_data(address: bytes, subnet: Subnet) -> bytes:
-    """An EDNS Client Subnet option for a query: as many octets as the prefix needs, zeros behind it (RFC 7871 6)."""
+    """Data of an EDNS Client Subnet option: the prefix in the fewest octets, padded with zero bits (RFC 7871 6)."""
     family, bits = (1, subnet.ipv4_bits) if len(address) == 4 else (2, subnet.ipv6_bits)
     width = 8 * len(address)
     prefix = int.from_bytes(address, "big") >> (width - bits) << (width - bits)
@@ -109,9 +109,10 @@ def subnet_data(address: bytes, subnet: Subnet) -> bytes:
 
 
 def restore_subnet(response: Response, asked: Edns | None) -> None:
-    """Tell the client nothing of a subnet that it did not send (RFC 7871 section 7.2.2).
+    """Remove the EDNS Client Subnet from the response unless the client sent one (RFC 7871 section 7.2.2).
 
-    Where it sent one, and the steps below have said for whom the answer is, that is true for just that subnet.
+    If it did and the plugins below answered with the option, its SCOPE PREFIX-LENGTH becomes the client's SOURCE
+    PREFIX-LENGTH.
     """
     others = _without(response.options, Option.CLIENT_SUBNET)
     answered = len(others) < len(response.options)

@@ -1,35 +1,35 @@
-"""The `rewrite` directive as an around: the query through the rules, the response back through what they left."""
+"""The `rewrite` plugin: applies the rules to a query, and their amendments in reverse order to its response."""
 
 from collections.abc import Iterable
 from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRset
-from topodns.dns.names import BadName, name_text
-from topodns.resolve.chase import Chase
-from topodns.resolve.rewrite.options import restore_subnet
-from topodns.resolve.rewrite.passage import Passage, Returning
-from topodns.resolve.rewrite.rules import build_rule
-from topodns.resolve.step import Answered, Below, Client, Resolution, Scope, settled
-from topodns.settings.rewrite import RewriteRule
+from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
+from topodns.dns.name import BadName, name_text
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.rewrite.edns_rules import restore_subnet
+from topodns.plugins.rewrite.rules import RcodeChange, TtlBounds, ValueRenaming, build_rule
+from topodns.plugins.rewrite.settings import RewriteRule
+from topodns.plugins.rewrite.transaction import LONGEST_BY_SHORTEST, Passage, Returning
+from topodns.query.cname import Chase
+from topodns.query.plugin import ANY_SIZE, Answered, Below, Client, Resolution, Scope, settled
 
 _PLUGIN: Final = "rewrite"
+_NEVER_SHORTER: Final = (TtlBounds, RcodeChange)  # amendments that never shorten a response
 
 
 class Rewriter:
-    """All `rewrite` directives of a block, in order.
+    """All `rewrite` directives of a server block, in order.
 
-    `chase` asks the listener about the new target of a CNAME; None leaves CNAMEs alone. `server_address` is the packed
-    address that the listener is bound to, b"" where it listens on all: rules with {server_ip} then never match, as in
-    CoreDNS over UDP.
+    `chase` queries the listener for the new target of a CNAME; None leaves CNAMEs alone. `server_address` is the packed
+    address that the listener is bound to, b"" for all addresses: rules with {server_ip} then never match, as in CoreDNS
+    over UDP.
     """
 
     def __init__(self, rules: Iterable[RewriteRule], chase: Chase | None = None, server_address: bytes = b"") -> None:
         self._rules = [(build_rule(rule.change, chase, server_address), rule.continues) for rule in rules]
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The resolution for what the rules make of the query. SERVFAIL where that, or the answer, has a name that is
-        too long or malformed.
-        """
+        """The resolution of the rewritten query. SERVFAIL if a rewritten name in it or in the answer is invalid."""
         passage = Passage(query, client, name_text(query.qname))
         try:
             matched = self._apply(passage)
@@ -37,6 +37,9 @@ class Rewriter:
             return _failed(problem)
         if not matched:
             return below(query, client)
+        if not all(isinstance(each, _NEVER_SHORTER) for each in passage.amendments):
+            # Rewriting may shorten names, so that more records fit than the plugins below reckon with.
+            client = client._replace(limit=client.limit * LONGEST_BY_SHORTEST)
         answered = below(passage.query, client)
         if not passage.leaves_traces:
             return answered
@@ -80,19 +83,28 @@ async def _return_later(passage: Passage, answered: Answered, query: Query) -> R
 
 
 def _begin(passage: Passage, resolution: Resolution) -> Returning:
-    """The response with its owners spelled out: an RRset's b"" meant the name that was asked below."""
-    returning = Returning(resolution)
+    """The response, with owners of b"" (the rewritten name) spelled out if a name rule matched."""
+    returning = Returning(resolution, _limit(passage))
     if passage.renamed:
         asked = passage.query.spelling
         returning.replace(lambda rrset: rrset if rrset.owner else rrset._replace(owner=asked))
     return returning
 
 
+def _limit(passage: Passage) -> int:
+    """Size in octets up to which the first value renaming must go, since later ones may shorten the records."""
+    if passage.waits:
+        return ANY_SIZE
+    others = sum([isinstance(each, ValueRenaming) for each in passage.amendments]) - 1
+    factor: int = LONGEST_BY_SHORTEST ** max(0, others)
+    return passage.client.limit * factor
+
+
 def _end(passage: Passage, resolution: Resolution, query: Query) -> Resolution:
-    """The response in terms of the client's own query."""
+    """The response adapted to the client's own query."""
     response = resolution.response
     if passage.renamed:
-        own = query.spelling.lower()  # a length octet, 63 at most, is no letter
+        own = query.spelling.lower()  # length octets, at most 63, are no letters
         Returning(resolution).replace(lambda rrset: _reowned(rrset, own))
     if passage.subnet_changed:
         restore_subnet(response, query.edns)

@@ -1,21 +1,21 @@
-"""Names compared and replaced as text, the way `settings.rewrite` says. Knows no query and no record."""
+"""Comparison and replacement of names as text, as defined in `plugins.rewrite.settings`; no queries, no records."""
 
 import re
 from collections.abc import Callable
 from typing import Final
 
-from topodns.dns.names import name_text, name_wire, parse_name, wire_labels
-from topodns.settings.pattern import compile_pattern
-from topodns.settings.rewrite import Comparison, Match
+from topodns.dns.name import name_text, name_wire, parse_name, wire_labels
+from topodns.plugins.rewrite.settings import Comparison, NameMatch
+from topodns.query.regex import compile_pattern
 
 Rename = Callable[[str], str | None]
-"""The new name of a name, both as text; None where it keeps its own."""
+"""Maps a name to its new name, both as text; None if it does not change."""
 
 _GROUP: Final = re.compile(r"\{(0|[1-9][0-9]*)\}")
 
 
-def matcher(match: Match) -> Callable[[str], bool]:
-    """Whether a name, lower-case, is one that `match` is for."""
+def matcher(match: NameMatch) -> Callable[[str], bool]:
+    """A predicate: whether a lower-case name matches."""
     text = match.text
     match match.comparison:
         case Comparison.EXACT:
@@ -31,8 +31,8 @@ def matcher(match: Match) -> Callable[[str], bool]:
             return lambda name: pattern.search(name) is not None
 
 
-def renaming(match: Match, replacement: str) -> Rename:
-    """What becomes of a lower-case name that `match` is for. The groups that a regular expression's takes are there."""
+def renaming(match: NameMatch, replacement: str) -> Rename:
+    """The renaming of lower-case names that match. All groups in a regular expression's replacement must exist."""
     text = match.text
     match match.comparison:
         case Comparison.EXACT:
@@ -48,7 +48,7 @@ def renaming(match: Match, replacement: str) -> Rename:
 
 
 def suffix_renaming(suffix: str, replacement: str) -> Rename:
-    """Names with this ending, in whatever case, have the other one."""
+    """Replaces the suffix of names, compared case-insensitively."""
 
     def rename(name: str) -> str | None:
         return name[: len(name) - len(suffix)] + replacement if name.lower().endswith(suffix) else None
@@ -57,9 +57,9 @@ def suffix_renaming(suffix: str, replacement: str) -> Rename:
 
 
 def pattern_renaming(expression: str, replacement: str) -> Rename:
-    """Names in which the expression is found become the replacement, with {N} replaced by what group N found.
+    """Replaces whole names in which the expression matches by the replacement, {N} in it by the text of group N.
 
-    What a group found is not looked through for further {N}: it is the client's, who must not write the rule.
+    {N} in the text of a group is not replaced, since that text comes from the client.
     """
     pattern = compile_pattern(expression)
     literals, groups = _GROUP.split(replacement)[::2], [int(number) for number in _GROUP.findall(replacement)]
@@ -75,7 +75,7 @@ def pattern_renaming(expression: str, replacement: str) -> Rename:
 
 
 def turning_back(inner: str, outer: str) -> Rename:
-    """The name `inner`, in whatever case, becomes `outer`; and names below it, names below that."""
+    """Replaces the name `inner`, compared case-insensitively, by `outer`, also as the suffix of names below it."""
     below = "." + inner
 
     def rename(name: str) -> str | None:
@@ -88,7 +88,7 @@ def turning_back(inner: str, outer: str) -> Rename:
 
 
 def renamed_wire(wire: bytes, rename: Rename) -> bytes:
-    """A wire-form name under its new name. Raises BadName where that is none."""
+    """The new name of a wire-form name, in wire form. Raises BadName if it is invalid."""
     text = name_text(wire_labels(wire))
     renamed = rename(text)
     return wire if renamed is None or renamed == text else name_wire(parse_name(renamed))

@@ -1,7 +1,7 @@
-"""The `rewrite` directive: what is asked of the steps below, in place of what the client asked, and what it gets back.
+"""Settings of the `rewrite` directive: the rules that rewrite queries to the plugins below, and their responses.
 
-Names are compared and replaced as text, as CoreDNS does: lower case, in presentation format, with the final dot. So a
-fragment need not end where a label ends.
+Names are compared and replaced as text, as in CoreDNS: lower case, in presentation format, with the final dot. So a
+fragment need not end at a label boundary.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ class Comparison(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """Which names a rule is for. `text` is a regular expression (`settings.pattern`) or what is compared with."""
+class NameMatch:
+    """The names to which a rule applies. `text` is a regular expression (`query.regex`), a name or part of a name."""
 
     comparison: Comparison
     text: str
 
 
 class Part(Enum):
-    """What of a record an `answer` rule renames."""
+    """The part of a record that an `answer` rule renames."""
 
     OWNER = "name"
     VALUE = "value"  # the name in the RDATA of CNAME, DNAME, MX, NAPTR, NS, PTR, SOA (its MNAME) and SRV
@@ -33,7 +33,7 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerRule:
-    """A name that `pattern` finds becomes `replacement`, with {1} and so on replaced by what the groups found."""
+    """A name in which `pattern` matches is replaced by `replacement`, {N} in it by the text of group N."""
 
     part: Part
     pattern: str
@@ -42,12 +42,12 @@ class AnswerRule:
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """`replacement` takes the place of what matched; of a regular expression, of the whole name, with {1} and so on.
+    """`replacement` replaces the matched text; for a regular expression the whole name, with {N} as in `AnswerRule`.
 
-    `auto`: names in the answer are turned back, owners and values.
+    `auto`: owners and values in the answer are renamed back.
     """
 
-    match: Match
+    match: NameMatch
     replacement: str
     auto: bool = False
     answers: tuple[AnswerRule, ...] = ()
@@ -69,35 +69,35 @@ class ClassRule:
 class TtlRule:
     """The TTLs in the response are kept within `low` and `high`, seconds."""
 
-    match: Match
+    match: NameMatch
     low: int
     high: int
 
 
 @dataclass(frozen=True, slots=True)
 class RcodeRule:
-    match: Match
+    match: NameMatch
     decided: int
     instead: int
 
 
 @dataclass(frozen=True, slots=True)
 class CnameRule:
-    """`match` is for the target of a CNAME in the answer; the replacement is made as a `NameRule`'s."""
+    """`match` applies to the targets of CNAMEs in the answer; `replacement` is as in `NameRule`."""
 
-    match: Match
+    match: NameMatch
     replacement: str
 
 
-class Action(Enum):
+class OptionAction(Enum):
     SET = "set"
-    APPEND = "append"  # unless there is such an option
-    REPLACE = "replace"  # if there is such an option
+    APPEND = "append"  # only without such an option
+    REPLACE = "replace"  # only with such an option
     UNSET = "unset"
 
 
-class Variable(Enum):
-    """What an option's data may be taken from: names as text, the rest as it is on the wire."""
+class OptionVariable(Enum):
+    """Sources of an option's data: the name and the protocol as text, the others in wire format."""
 
     QNAME = "{qname}"
     QTYPE = "{qtype}"
@@ -110,7 +110,7 @@ class Variable(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """The client's address cut to so many bits, as an EDNS Client Subnet (RFC 7871 section 6)."""
+    """An EDNS Client Subnet (RFC 7871 section 6): the client's address truncated to this number of bits."""
 
     ipv4_bits: int
     ipv6_bits: int
@@ -118,11 +118,11 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class OptionRule:
-    """What becomes of one option of the query; clients never find it in the response."""
+    """A change of one EDNS option of the query, which clients never get in the response."""
 
-    action: Action
+    action: OptionAction
     code: int
-    data: bytes | Variable | Subnet = b""
+    data: bytes | OptionVariable | Subnet = b""
 
 
 Change = NameRule | TypeRule | ClassRule | TtlRule | RcodeRule | CnameRule | OptionRule
@@ -130,7 +130,7 @@ Change = NameRule | TypeRule | ClassRule | TtlRule | RcodeRule | CnameRule | Opt
 
 @dataclass(frozen=True, slots=True)
 class RewriteRule:
-    """One directive. Rules are tried in order until one matches that is not `continues`."""
+    """One directive. Rules are tried in order; the first match without `continues` ends the search."""
 
     change: Change
     continues: bool = False

@@ -1,21 +1,21 @@
-"""The `rewrite` directive: `rewrite [continue|stop] FIELD ...`, on one line or with its words in a body."""
+"""Parser of `rewrite [continue|stop] FIELD ...`, on one line or with its words in a body."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.directives.rewrite_options import parse_option_rule
-from topodns.config.directives.rewrite_words import (
-    Words,
+from topodns.corefile.errors import hint, nearest, shown
+from topodns.corefile.parser import Directive
+from topodns.dns.rrtype import QTYPES, parse_qtype
+from topodns.plugins.context import Context
+from topodns.plugins.rewrite.arguments import (
+    ArgumentReader,
+    parse_option_rule,
     take_filled_in,
     take_match,
     take_pattern,
     take_replacement,
 )
-from topodns.config.errors import hint, nearest, shown
-from topodns.config.qtypes import QTYPES, parse_qtype
-from topodns.settings.rewrite import (
+from topodns.plugins.rewrite.settings import (
     AnswerRule,
     Change,
     ClassRule,
@@ -45,8 +45,8 @@ _RCODES: Final = {name: int(code) for name, code in zip(_WORDS[::2], _WORDS[1::2
 
 
 def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
-    """The one rule of the directive. CoreDNS 1.14.7's, but for what could never match or never answer."""
-    words = Words(directive)
+    """The rule of the directive, as in CoreDNS 1.14.7; rules that could never match or never answer are refused."""
+    words = ArgumentReader(directive)
     continues = False
     if (words.peek() or "").lower() in _MODES:
         continues = _MODES[words.take("a mode").lower()]
@@ -61,7 +61,7 @@ def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
     return (rule,)
 
 
-def _parse_name(words: Words) -> NameRule:
+def _parse_name(words: ArgumentReader) -> NameRule:
     match = take_match(words, after=1)
     replacement = take_replacement(words, match)
     if words.left and words.peek() != _ANSWER:
@@ -70,8 +70,8 @@ def _parse_name(words: Words) -> NameRule:
     return NameRule(match, replacement, auto, answers)
 
 
-def _parse_answers(words: Words) -> tuple[bool, tuple[AnswerRule, ...]]:
-    """`answer auto|name FROM TO|value FROM TO`, any number of times; the word `answer` is needed but once."""
+def _parse_answers(words: ArgumentReader) -> tuple[bool, tuple[AnswerRule, ...]]:
+    """`answer auto|name FROM TO|value FROM TO`, repeated; only the first needs the word `answer`."""
     auto, answers = False, list[AnswerRule]()
     while words.left:
         words.take_if(_ANSWER)
@@ -88,16 +88,16 @@ def _parse_answers(words: Words) -> tuple[bool, tuple[AnswerRule, ...]]:
     return auto, tuple(answers)
 
 
-def _is_auto(words: Words) -> bool:
-    """Whether `auto` comes next, as in the `answer name auto` of CoreDNS's README, and is no pattern of an answer."""
+def _is_auto(words: ArgumentReader) -> bool:
+    """Take `auto` of `answer name auto` (in CoreDNS's README) unless it is a pattern; whether it was there."""
     return words.peek(1) in (None, _ANSWER) and words.take_if(_AUTO)
 
 
-def _parse_type(words: Words) -> TypeRule:
+def _parse_type(words: ArgumentReader) -> TypeRule:
     return TypeRule(_take_type(words), _take_type(words))
 
 
-def _take_type(words: Words) -> int:
+def _take_type(words: ArgumentReader) -> int:
     text = words.take("two record types")
     qtype = parse_qtype(text)
     if qtype is None:
@@ -107,18 +107,18 @@ def _take_type(words: Words) -> int:
     return qtype
 
 
-def _parse_class(words: Words) -> ClassRule:
+def _parse_class(words: ArgumentReader) -> ClassRule:
     return ClassRule(_take_class(words), _take_class(words))
 
 
-def _take_class(words: Words) -> int:
+def _take_class(words: ArgumentReader) -> int:
     text = words.take("two classes")
     if text.upper() not in _CLASSES:
         raise words.error(f"unknown class {shown(text)}, expected IN, CH or HS")
     return _CLASSES[text.upper()]
 
 
-def _parse_ttl(words: Words) -> TtlRule:
+def _parse_ttl(words: ArgumentReader) -> TtlRule:
     match = take_match(words, after=1)
     text = words.take("the seconds, or MIN-MAX")
     low, dash, high = text.partition("-")
@@ -135,12 +135,12 @@ def _seconds(text: str, default: int) -> int | None:
     return int(text) if plain and int(text) <= _MAX_TTL else None
 
 
-def _parse_rcode(words: Words) -> RcodeRule:
+def _parse_rcode(words: ArgumentReader) -> RcodeRule:
     match = take_match(words, after=2)
     return RcodeRule(match, _take_rcode(words), _take_rcode(words))
 
 
-def _take_rcode(words: Words) -> int:
+def _take_rcode(words: ArgumentReader) -> int:
     text = words.take("two response codes")
     if text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= _MAX_RCODE:
         return int(text)
@@ -151,13 +151,13 @@ def _take_rcode(words: Words) -> int:
     return _RCODES[text.upper()]
 
 
-def _parse_cname(words: Words) -> CnameRule:
-    """No final dot is added to fragments, so `suffix example.com` is the suffix of no target (CoreDNS)."""
+def _parse_cname(words: ArgumentReader) -> CnameRule:
+    """Fragments get no final dot, so `suffix example.com` matches no target, as in CoreDNS."""
     match = take_match(words, after=1, final_dot=False)
     return CnameRule(match, take_replacement(words, match, final_dot=False))
 
 
-_FIELDS: Final[Mapping[str, Callable[[Words], Change]]] = {
+_FIELDS: Final[Mapping[str, Callable[[ArgumentReader], Change]]] = {
     "name": _parse_name,
     "type": _parse_type,
     "class": _parse_class,

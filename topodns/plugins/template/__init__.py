@@ -1,9 +1,9 @@
-"""The `template` directive: answers written as Go templates, from the text to the step.
+"""The `template` directive: answers generated from Go templates.
 
-`pieces` cuts the text, `parser` makes `nodes` of it, `render` writes them out with the functions of `functions` and
-`formatting`; `values` is what all of them speak of. These know nothing of DNS and do nothing but compute. `question`
-is what a template may say about a query, and `step` answers with records.
+`engine` is the template language, without DNS and without I/O: `lexer`, `parser` and `expressions` make `nodes` of the
+text, and `execute` renders them with `functions` and `printf`; `values` defines the values. `data` is the data of a
+query that templates can use, `rule` one compiled directive, and `handler` the plugin.
 
-The language is that of Go's text/template without what Corefiles have no use for: floating point, methods, template
-definitions, escaping for HTML. Whatever is left out is refused when the Corefile is read.
+The language is Go's text/template without features that Corefiles have no use for: floating point, methods, template
+definitions, escaping for HTML. Features left out are refused when the Corefile is read.
 """

@@ -1,13 +1,14 @@
-"""What a template may say about a query: CoreDNS's predefined data, under CoreDNS's names."""
+"""The data of a query that templates can use: CoreDNS's fields, under CoreDNS's names."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from topodns.dns.message import TYPE_NAMES, Flag, Query, RRClass
-from topodns.dns.names import name_text, wire_labels
-from topodns.resolve.step import Client
-from topodns.resolve.template.values import Struct, Value
+from topodns.dns.message import Flag, Query
+from topodns.dns.name import name_text, wire_labels
+from topodns.dns.rrtype import TYPE_NAMES, RRClass
+from topodns.plugins.template.engine.values import Struct, Value
+from topodns.query.plugin import Client
 
 QUESTION: Final = frozenset({"Name", "Qtype", "Qclass"})
 _FLAGS: Final[Mapping[str, int]] = {
@@ -27,20 +28,20 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "Question": QUESTION,
     "Message": MESSAGE,
 }
-"""The fields of the data, and of each that is a structure its own."""
+"""The fields of the data, with the subfields of those that are structures."""
 
 CLIENT_FIELDS: Final = frozenset({"Remote", "Message"})
-"""Those that differ between two clients that ask the same."""
+"""The fields that can differ between two clients with the same question."""
 
 _CLASS_NAMES: Final = {1: "IN", 2: "CS", 3: "CH", 4: "HS", 254: "NONE", 255: "ANY"}
 
 
 class Matched(NamedTuple):
-    """Why a directive is the one that answers. Texts are as CoreDNS has them in templates and metrics."""
+    """The match of a query with a directive. Texts are as in CoreDNS's templates and metrics."""
 
-    origin: str  # the directive's longest that the name is under, with final dot
+    origin: str  # the longest origin that contains the name, with final dot
     qclass: str
-    qtype: str  # "" where it has no mnemonic
+    qtype: str  # "" without a mnemonic
     name: str  # lower-case, with final dot
     pattern: str
     groups: tuple[str, ...]  # the whole match first
@@ -48,21 +49,21 @@ class Matched(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The three labels of coredns_template_matches_total that no tally has, with a space between."""
+        """The labels of coredns_template_matches_total that the general counters lack, separated by spaces."""
         return f"{self.origin} {self.qclass} {self.qtype}"
 
 
 def class_text(qclass: int, of_directive: int) -> str:
-    """The class asked for, or that of the directive where any is."""
+    """The class queried, or that of the directive if it is ANY; "" without a mnemonic."""
     return _CLASS_NAMES.get(of_directive if qclass == RRClass.ANY else qclass, "")
 
 
 def type_text(rtype: int) -> str:
-    """The mnemonic of a type, "" where it has none."""
+    """The mnemonic of a type, "" without one."""
     name = TYPE_NAMES.get(rtype)
     if name is not None:
         return name
-    from topodns.dns.presentation import type_name  # here, because dnslib takes memory that most need not spend
+    from topodns.dns.dnslib_text import type_name  # imported here, as most configurations need no dnslib in memory
 
     return type_name(rtype) or ""
 

@@ -1,18 +1,19 @@
-"""The step of a block's `template` directives: the first one that is about a question and matches its name answers."""
+"""The `template` plugin: of a block's directives, the first that applies to a query and matches its name answers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.dns.names import Name, wire_labels
+from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
+from topodns.dns.name import Name, wire_labels
 from topodns.dns.record_text import BadRecord
-from topodns.resolve.chase import Chase, follow
-from topodns.resolve.part_counts import FailureKey, TemplateCounts
-from topodns.resolve.step import Answered, Client, Resolution, Scope
-from topodns.resolve.template.question import Matched, template_data
-from topodns.resolve.template.rule import RecordTemplate, Rule
-from topodns.resolve.template.values import RenderFailed, Struct
-from topodns.settings.template import Template
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.template.data import Matched, template_data
+from topodns.plugins.template.engine.values import RenderFailed, Struct
+from topodns.plugins.template.rule import RecordTemplate, TemplateRule
+from topodns.plugins.template.settings import Template
+from topodns.query.cname import Chase, follow
+from topodns.query.plugin import Answered, Client, Resolution, Scope
+from topodns.query.plugin_counts import FailureKey, TemplateCounts
 
 PLUGIN: Final = "template"
 
@@ -26,16 +27,16 @@ class Templates:
     def __init__(
         self, directives: Sequence[Template], chase: Chase | None = None, counts: TemplateCounts | None = None
     ) -> None:
-        """Raises BadTemplate or BadPattern where the directives were not checked before."""
-        self._rules = [Rule(directive) for directive in directives]
+        """Raises BadTemplate or BadPattern, but not for settings from `parse_template`."""
+        self._rules = [TemplateRule(directive) for directive in directives]
         self._chase = chase
         self.counts = counts or TemplateCounts()
 
     def __call__(self, query: Query, client: Client) -> Answered | None:
-        """The answer, with AA; for an address, what stands behind a CNAME at its end, too.
+        """The answer, with AA; a CNAME at its end is resolved for queries of type A and AAAA.
 
-        SERVFAIL where a directive is about the question, none of its patterns matches and it has no `fallthrough`, and
-        where a template does not give a record.
+        SERVFAIL if a directive applies to the query, none of its patterns matches and its `fallthrough` does not cover
+        the name, and if a template fails to give a record. None if no directive answers.
         """
         for rule in self._rules:
             origin = rule.origin_of(query)
@@ -48,10 +49,10 @@ class Templates:
                 return _failed(Ede(EdeCode.OTHER, "template: no pattern matches the name, and no fallthrough"))
         return None
 
-    def _answer(self, rule: Rule, matched: Matched, query: Query, client: Client) -> Answered:
+    def _answer(self, rule: TemplateRule, matched: Matched, query: Query, client: Client) -> Answered:
         ede = None if rule.ede is None else Ede(*rule.ede)
         scope = Scope.CLIENT if rule.client_dependent else Scope.EVERYONE
-        if rule.rcode == _SERVFAIL:  # without records, as CoreDNS
+        if rule.rcode == _SERVFAIL:  # without records, as in CoreDNS
             response = Response(_SERVFAIL, flags=0, ede=ede or Ede(EdeCode.OTHER, "template: rcode SERVFAIL"))
             return Resolution(response, PLUGIN, note=matched.note)
         try:
@@ -63,7 +64,7 @@ class Templates:
         target = _open_end(query, response)
         return resolution if target is None else follow(target, resolution, query, client, self._chase)
 
-    def _response(self, rule: Rule, matched: Matched, query: Query, data: Struct) -> Response:
+    def _response(self, rule: TemplateRule, matched: Matched, query: Query, data: Struct) -> Response:
         sections = (
             _gathered(query, (self._record(template, matched, data) for template in templates))
             for templates in (rule.answer, rule.additional, rule.authority)
@@ -84,12 +85,12 @@ class Templates:
 
 
 def _failed(ede: Ede, note: str = "") -> Resolution:
-    """For this query only, so that the `errors` directive logs each."""
+    """A SERVFAIL with Scope.CLIENT (not shared between queries), so that the `errors` directive logs each."""
     return Resolution(Response(_SERVFAIL, flags=0, ede=ede), PLUGIN, Scope.CLIENT, note=note)
 
 
 def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:
-    """The records in order, those of one RRset that follow each other together, the question's name as it was asked."""
+    """RRsets of the records in order, adjacent ones of one RRset merged; an owner equal to the queried name is b""."""
     asked = query.spelling.lower()
     rrsets: list[RRset] = []
     for record in records:
@@ -102,7 +103,7 @@ def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:
 
 
 def _open_end(query: Query, response: Response) -> Name | None:
-    """The target of a CNAME at the end of the answer, where the question was for addresses."""
+    """The target of a CNAME at the end of the answer to a query for A or AAAA; else None."""
     if not response.answer or query.qtype not in _CHASED or query.qclass != RRClass.IN:
         return None
     last = response.answer[-1]

@@ -1,27 +1,27 @@
-"""One `template` directive, compiled: which questions it is about, which of them it answers, with what records."""
+"""One compiled `template` directive: the queries it applies to, its patterns, and the templates of its records."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from topodns.dns.message import Query, RRset
-from topodns.dns.names import Name, is_subdomain, name_text
+from topodns.dns.name import Name, is_subdomain, name_text
 from topodns.dns.record_text import BadRecord, parse_record
-from topodns.resolve.template.parser import compile_template
-from topodns.resolve.template.pieces import BadTemplate
-from topodns.resolve.template.question import CLIENT_FIELDS, FIELDS, Matched, class_text, type_text
-from topodns.resolve.template.render import render
-from topodns.resolve.template.values import Struct
-from topodns.settings.pattern import Pattern, compile_pattern
-from topodns.settings.template import ANY_CLASS, ANY_TYPE, Template
+from topodns.plugins.template.data import CLIENT_FIELDS, FIELDS, Matched, class_text, type_text
+from topodns.plugins.template.engine.execute import render
+from topodns.plugins.template.engine.lexer import BadTemplate
+from topodns.plugins.template.engine.parser import compile_template
+from topodns.plugins.template.engine.values import Struct
+from topodns.plugins.template.settings import ANY_CLASS, ANY_TYPE, Template
+from topodns.query.regex import Pattern, compile_pattern
 
 _MATCHES_ALL: Final = ".*"
 
 
 class RecordTemplate:
-    """A template that is to give one record. The last text is kept with its record: many say the same each time."""
+    """A template of one record. The latest text is cached with its record, as many templates always give the same."""
 
     def __init__(self, section: str, text: str) -> None:
-        """Raises BadTemplate, also for a text that looks at nothing and is no record."""
+        """Raises BadTemplate, also for a constant text that is not a record."""
         compiled = compile_template(text, FIELDS)
         self.section = section
         self.text = text
@@ -32,7 +32,7 @@ class RecordTemplate:
             self._last = compiled.constant, _read_constant(compiled.constant)
 
     def record(self, data: Struct) -> RRset:
-        """The record, which spells its owner. Raises RenderFailed, or BadRecord for a text that is none."""
+        """The record, with its owner spelled out. Raises RenderFailed, or BadRecord for a text that is not a record."""
         text = render(self._compiled, data)
         if self._last is None or self._last[0] != text:
             self._last = text, parse_record(text)
@@ -46,7 +46,7 @@ def _read_constant(text: str) -> RRset:
         raise BadTemplate(f"the text is no record: {problem}") from None
 
 
-class Rule:
+class TemplateRule:
     def __init__(self, settings: Template) -> None:
         """Raises BadTemplate or BadPattern."""
         self.rcode = settings.rcode
@@ -63,7 +63,7 @@ class Rule:
         self._patterns: list[Pattern] = [compile_pattern(pattern) for pattern in settings.patterns]
 
     def origin_of(self, query: Query) -> Name | None:
-        """The longest of its origins that the question is under; None where the directive is not about it at all."""
+        """The longest origin that contains the queried name; None if the directive does not apply to the query."""
         if query.qclass != self._qclass and ANY_CLASS not in (query.qclass, self._qclass):
             return None
         if query.qtype != self._qtype and ANY_TYPE not in (query.qtype, self._qtype):
@@ -74,7 +74,7 @@ class Rule:
         return any(is_subdomain(qname, origin) for origin in self._fallthrough)
 
     def match(self, query: Query, origin: Name) -> Matched | None:
-        """How the name matches the first pattern that it does; None where it matches none."""
+        """The match of the name with the first pattern that matches; None if none does."""
         name = name_text(query.qname)
         if not self._patterns:
             return self._matched(query, origin, name, _MATCHES_ALL, (name,), {})

@@ -1,20 +1,20 @@
-"""The `template` directive."""
+"""Parser of the `template` directive."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from topodns.config.corefile import Directive
-from topodns.config.directives.context import Context
-from topodns.config.errors import nearest, shown
-from topodns.config.keys import parse_origins
-from topodns.config.qtypes import QTYPES, parse_qtype
-from topodns.config.values import choice, fold_options, only_arg, some_args, whole, wrong
-from topodns.dns.names import ROOT
-from topodns.resolve.template.pieces import BadTemplate
-from topodns.resolve.template.rule import RecordTemplate
-from topodns.settings.pattern import BadPattern, compile_pattern
-from topodns.settings.template import Template
+from topodns.corefile.arguments import choice, fold_options, only_arg, some_args, whole, wrong
+from topodns.corefile.errors import nearest, shown
+from topodns.corefile.parser import Directive
+from topodns.corefile.zones import parse_origins
+from topodns.dns.name import ROOT
+from topodns.dns.rrtype import QTYPES, parse_qtype
+from topodns.plugins.context import Context
+from topodns.plugins.template.engine.lexer import BadTemplate
+from topodns.plugins.template.rule import RecordTemplate
+from topodns.plugins.template.settings import Template
+from topodns.query.regex import BadPattern, compile_pattern
 
 _CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4, "ANY": 255}
 _RCODE_NAMES: Final = (
@@ -22,12 +22,12 @@ _RCODE_NAMES: Final = (
     *("YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH", "NOTZONE", "DSOTYPENI"),
 )
 _RCODES: Final[Mapping[str, int]] = {name: number for number, name in enumerate(_RCODE_NAMES)}
-_ELSEWHERE: Final = frozenset({"var", "expr"})  # of CoreDNS after 1.14.7
+_ELSEWHERE: Final = frozenset({"var", "expr"})  # options of CoreDNS after 1.14.7
 
 
 def parse_template(directive: Directive, context: Context) -> tuple[Template, ...]:
-    """`template CLASS TYPE [ZONES...] { ... }`: templates and patterns are compiled here, to find what is wrong with
-    them, and again by the step."""
+    """`template CLASS TYPE [ZONES...] { ... }`: templates and patterns are compiled here to report errors, and again by
+    the plugin."""
     if len(directive.args) < 2:
         raise wrong(directive, "a class, a type, and perhaps zones, such as IN A example.org")
     qclass, qtype, *origins = directive.args
@@ -96,7 +96,7 @@ def _fallthrough(option: Directive, settings: Template) -> Template:
 
 
 def _upstream(_: Directive, settings: Template) -> Template:
-    """CoreDNS takes it and looks at nothing behind it: targets of CNAMEs are always looked up."""
+    """Accepted with any arguments and without effect, as in CoreDNS: targets of CNAMEs are always looked up."""
     return settings
 
 

@@ -1,9 +1,10 @@
-"""The `view` directive: expressions that say which queries a server block takes.
+"""The `view` directive: expressions that select the queries of a server block.
 
-The language is the part of expr-lang (which CoreDNS uses) that decides something about one query: values, comparisons,
-logic, arithmetic, and CoreDNS's functions. Variables, predicates, maps and member access are left out, and whatever is
-left out is refused when the Corefile is read. Types are checked then too, so that little can go wrong for a query.
+The language is a subset of expr-lang (which CoreDNS uses) for predicates on one query: values, comparisons, logic,
+arithmetic, and CoreDNS's functions. Variables, predicates, maps and member access are left out and refused when the
+Corefile is read. Types are checked then, too, so that few errors are possible at query time.
 
-`lexer` cuts the text, `parser` makes `nodes` of it, `compiler` checks their types and makes closures of them, with the
-operations of `operators`. Only `functions` knows what a query is. `filter` is what a server block has.
+`parser` holds the lexer, the parser and the nodes of the syntax tree; `compiler` checks types and makes closures of
+nodes; `functions` holds the functions, the only part that reads a query, and the operators. `handler` is the filter of
+a server block.
 """

@@ -1,31 +1,41 @@
-"""Nodes to closures, with every type checked on the way."""
+"""Compiler of expressions: type-checks the nodes of the syntax tree and makes closures of them."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, assert_never
 
-from topodns.resolve.view.functions import FUNCTIONS, Kind, Question
-from topodns.resolve.view.lexer import BadExpression
-from topodns.resolve.view.networks import BadAddress, Network, parse_address, parse_cidr
-from topodns.resolve.view.nodes import Array, Binary, Call, Conditional, Literal, Logic, Node, Unary, Value
-from topodns.resolve.view.operators import OPERATORS, comparable
-from topodns.resolve.view.parser import MAX_NESTING, parse_expression
-from topodns.settings.pattern import BadPattern, compile_pattern
+from topodns.plugins.view.functions import FUNCTIONS, OPERATORS, ValueType, ViewQuery, comparable
+from topodns.plugins.view.parser import (
+    MAX_NESTING,
+    Array,
+    BadExpression,
+    Binary,
+    Call,
+    Conditional,
+    Literal,
+    Logic,
+    Node,
+    Unary,
+    Value,
+    parse_expression,
+)
+from topodns.query.networks import BadAddress, Network, parse_address, parse_cidr
+from topodns.query.regex import BadPattern, compile_pattern
 
-Run = Callable[[Question], Any]
-"""The value, of the kind that goes with it. Raises BadAddress and ArithmeticError."""
+Run = Callable[[ViewQuery], Any]
+"""Computes a value of the `ValueType` determined when it was compiled. Raises BadAddress and ArithmeticError."""
 
 _INCIDR: Final = "incidr"
 _METADATA: Final = "metadata"
 
 
 class Expression(NamedTuple):
-    """`of_client`: can come out differently for two messages that are the same but for their ids."""
+    """A compiled condition. `of_client`: may differ between two messages that are equal but for their ids."""
 
     run: Run
     of_client: bool
 
-    def holds(self, question: Question) -> bool:
-        """Whether it is true of the query. What cannot be computed is not true, as in CoreDNS."""
+    def holds(self, question: ViewQuery) -> bool:
+        """Whether the condition is true for the query; false if it cannot be computed, as in CoreDNS."""
         try:
             return bool(self.run(question))
         except (BadAddress, ArithmeticError):
@@ -33,22 +43,22 @@ class Expression(NamedTuple):
 
 
 def compile_expression(text: str) -> Expression:
-    """The expression that `text` is. Raises BadExpression, also where it is no condition."""
+    """Compile a condition. Raises BadExpression, also for an expression that is not boolean."""
     compiler = _Compiler()
     kind, run = compiler.compile(parse_expression(text))
-    if kind is not Kind.BOOLEAN:
+    if kind is not ValueType.BOOLEAN:
         raise BadExpression(f"found {kind.value}, expected a condition: something that is true or false")
     return Expression(run, any(FUNCTIONS[name].of_client for name in compiler.asked))
 
 
 class _Compiled(NamedTuple):
-    kind: Kind
+    kind: ValueType
     run: Run
 
 
 class _Compiler:
     def __init__(self) -> None:
-        self.asked: set[str] = set()  # the functions, without those that have arguments
+        self.asked: set[str] = set()  # names of the functions called, without `incidr`
         self._depth = 0
 
     def compile(self, node: Node) -> _Compiled:
@@ -95,20 +105,20 @@ class _Compiler:
         _check_count(node, 2)
         texts = [self.compile(argument) for argument in node.arguments]
         for kind, _ in texts:
-            if kind is not Kind.STRING:
+            if kind is not ValueType.STRING:
                 raise BadExpression(f"'incidr'{_at(node)} has {kind.value}, expected an address and a network: strings")
         address, cidr = node.arguments
         of_client = isinstance(address, Call) and address.name == "client_ip"
         addressed = _packed_client if of_client else _packed(texts[0].run)
         network = _fixed_network(cidr) if isinstance(cidr, Literal) else _network(texts[1].run)
-        return _Compiled(Kind.BOOLEAN, lambda question: network(question).holds(addressed(question)))
+        return _Compiled(ValueType.BOOLEAN, lambda question: network(question).holds(addressed(question)))
 
     def _unary(self, node: Unary) -> _Compiled:
         kind, run = self.compile(node.operand)
         if node.operator == "not":
             _check_condition(node, kind, "'not'")
             return _Compiled(kind, lambda question: not run(question))
-        if kind not in (Kind.INTEGER, Kind.FLOAT):
+        if kind not in (ValueType.INTEGER, ValueType.FLOAT):
             raise BadExpression(f"{node.operator!r}{_at(node)} has {kind.value}, expected a number")
         return _Compiled(kind, (lambda question: -run(question)) if node.operator == "-" else run)
 
@@ -119,7 +129,7 @@ class _Compiler:
             _check_condition(node, kind, f"{node.operator!r}")
             runs.append(run)
         every = all if node.operator == "and" else any
-        return _Compiled(Kind.BOOLEAN, lambda question: every(run(question) for run in runs))
+        return _Compiled(ValueType.BOOLEAN, lambda question: every(run(question) for run in runs))
 
     def _conditional(self, node: Conditional) -> _Compiled:
         kind, test = self.compile(node.test)
@@ -145,7 +155,7 @@ class _Compiler:
 
     def _matching(self, node: Binary) -> _Compiled:
         kind, run = self.compile(node.left)
-        if kind is not Kind.STRING:
+        if kind is not ValueType.STRING:
             raise BadExpression(f"'matches'{_at(node)} has {kind.value}, expected a string before it")
         if not isinstance(node.right, Literal) or not isinstance(node.right.value, str):
             raise BadExpression(f"'matches'{_at(node)} has something computed, expected a pattern in quotes after it")
@@ -153,7 +163,7 @@ class _Compiler:
             pattern = compile_pattern(node.right.value)
         except BadPattern as problem:
             raise BadExpression(f"{node.right.value!r} is no regular expression: {problem}") from None
-        return _Compiled(Kind.BOOLEAN, lambda question: pattern.search(run(question)) is not None)
+        return _Compiled(ValueType.BOOLEAN, lambda question: pattern.search(run(question)) is not None)
 
     def _membership(self, node: Binary) -> _Compiled:
         kind, run = self.compile(node.left)
@@ -165,34 +175,34 @@ class _Compiler:
                 raise BadExpression(f"'in'{_at(node)} looks for {kind.value}, but its array has {item.kind.value}")
         if all(isinstance(item, Literal) for item in node.right.items):
             values = frozenset(item.value for item in node.right.items if isinstance(item, Literal))
-            return _Compiled(Kind.BOOLEAN, lambda question: run(question) in values)
-        return _Compiled(Kind.BOOLEAN, lambda question: run(question) in [item.run(question) for item in items])
+            return _Compiled(ValueType.BOOLEAN, lambda question: run(question) in values)
+        return _Compiled(ValueType.BOOLEAN, lambda question: run(question) in [item.run(question) for item in items])
 
 
 def _literal(value: Value) -> _Compiled:
     return _Compiled(_kind(value), lambda _: value)
 
 
-def _kind(value: Value) -> Kind:
+def _kind(value: Value) -> ValueType:
     if value is None:
-        return Kind.NIL
-    return {str: Kind.STRING, bool: Kind.BOOLEAN, int: Kind.INTEGER, float: Kind.FLOAT}[type(value)]
+        return ValueType.NIL
+    return {str: ValueType.STRING, bool: ValueType.BOOLEAN, int: ValueType.INTEGER, float: ValueType.FLOAT}[type(value)]
 
 
-def _packed_client(question: Question) -> bytes:
-    """The address of client_ip(), which needs not be written as text and read again for each query."""
+def _packed_client(question: ViewQuery) -> bytes:
+    """The packed address of client_ip(), which avoids formatting and parsing it for each query."""
     return question.client.address
 
 
-def _packed(run: Run) -> Callable[[Question], bytes]:
+def _packed(run: Run) -> Callable[[ViewQuery], bytes]:
     return lambda question: parse_address(run(question))
 
 
-def _network(run: Run) -> Callable[[Question], Network]:
+def _network(run: Run) -> Callable[[ViewQuery], Network]:
     return lambda question: parse_cidr(run(question))
 
 
-def _fixed_network(cidr: Literal) -> Callable[[Question], Network]:
+def _fixed_network(cidr: Literal) -> Callable[[ViewQuery], Network]:
     try:
         network = parse_cidr(str(cidr.value))
     except BadAddress:
@@ -205,8 +215,8 @@ def _check_count(node: Call, count: int) -> None:
         raise BadExpression(f"{node.name!r}{_at(node)} has {len(node.arguments)} arguments, expected {count or 'none'}")
 
 
-def _check_condition(node: Node, kind: Kind, owner: str) -> None:
-    if kind is not Kind.BOOLEAN:
+def _check_condition(node: Node, kind: ValueType, owner: str) -> None:
+    if kind is not ValueType.BOOLEAN:
         raise BadExpression(f"{owner}{_at(node)} has {kind.value}, expected conditions: true or false")
 
 

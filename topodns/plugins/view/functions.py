@@ -1,66 +1,149 @@
-"""The operators between two values: which kinds they take, what kind they give, and what they do.
-
-Integers are those of Python: they do not wrap around at 64 bits as expr-lang's do.
-"""
+"""Functions of expressions, with the names and results of CoreDNS's, and the operators of expr-lang."""
 
 import operator
 from collections.abc import Callable, Mapping
+from enum import Enum
+from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
-from topodns.resolve.view.functions import Kind
+from topodns.dns.message import Query
+from topodns.dns.name import name_text
+from topodns.dns.rrtype import TYPE_NAMES, RRClass
+from topodns.plugins.view.parser import Value
+from topodns.query.plugin import Client
+
+_MIN_UDP_SIZE: Final = 512  # RFC 6891 section 6.2.3
+_MAX_TCP_SIZE: Final = 65535
+_CLASSES: Final[Mapping[int, str]] = {int(known): known.name for known in RRClass} | {2: "CS", 254: "NONE"}
+
+
+class ValueType(Enum):
+    """The types of values. The value of a member is its name in error messages."""
+
+    STRING = "a string"
+    INTEGER = "an integer"
+    FLOAT = "a number"
+    BOOLEAN = "a boolean"
+    NIL = "nil"
+
+
+class ViewQuery(NamedTuple):
+    """One query, its client, and the server address that `ViewFilter` describes."""
+
+    query: Query
+    client: Client
+    server_ip: str
+
+
+class ViewFunction(NamedTuple):
+    """A function without arguments. `of_client`: may differ between two messages that are equal but for their ids."""
+
+    result: ValueType
+    call: Callable[[ViewQuery], Value]
+    of_client: bool = False
+
+
+def client_ip(question: ViewQuery) -> str:
+    """The client's IPv4 or IPv6 address as text, without brackets."""
+    return str(ip_address(question.client.address))
+
+
+def _type(question: ViewQuery) -> str:
+    qtype = question.query.qtype
+    return TYPE_NAMES.get(qtype) or _rare_type(qtype) or f"TYPE{qtype}"
+
+
+def _rare_type(qtype: int) -> str | None:
+    from topodns.dns.dnslib_text import type_name  # imported here, as most configurations need no dnslib in memory
+
+    return type_name(qtype)
+
+
+def _class(question: ViewQuery) -> str:
+    qclass = question.query.qclass
+    return _CLASSES.get(qclass) or f"CLASS{qclass}"
+
+
+def _dnssec_ok(question: ViewQuery) -> bool:
+    edns = question.query.edns
+    return edns is not None and edns.dnssec_ok
+
+
+def _bufsize(question: ViewQuery) -> int:
+    if question.client.transport == "tcp":
+        return _MAX_TCP_SIZE
+    edns = question.query.edns
+    return max(_MIN_UDP_SIZE, edns.udp_payload_size if edns is not None else 0)
+
+
+FUNCTIONS: Final[Mapping[str, ViewFunction]] = {
+    "type": ViewFunction(ValueType.STRING, _type),
+    "name": ViewFunction(ValueType.STRING, lambda question: name_text(question.query.qname)),
+    "class": ViewFunction(ValueType.STRING, _class),
+    "proto": ViewFunction(ValueType.STRING, lambda question: question.client.transport),
+    "size": ViewFunction(ValueType.INTEGER, lambda question: question.query.size),
+    "client_ip": ViewFunction(ValueType.STRING, client_ip, of_client=True),
+    "port": ViewFunction(ValueType.STRING, lambda question: str(question.client.port), of_client=True),
+    "id": ViewFunction(ValueType.INTEGER, lambda question: question.query.id, of_client=True),
+    "opcode": ViewFunction(ValueType.INTEGER, lambda question: question.query.flags >> 11 & 15),
+    "do": ViewFunction(ValueType.BOOLEAN, _dnssec_ok),
+    "bufsize": ViewFunction(ValueType.INTEGER, _bufsize),
+    "server_ip": ViewFunction(ValueType.STRING, lambda question: question.server_ip),
+    "server_port": ViewFunction(ValueType.STRING, lambda question: str(question.client.local_port)),
+}
 
 Apply = Callable[[Any, Any], Any]
-"""Takes two values of the kinds that the operator was looked up for."""
+"""Computes the result from two values of kinds that `Operator.result` accepts."""
 
-_NUMBERS: Final = frozenset({Kind.INTEGER, Kind.FLOAT})
+_NUMBERS: Final = frozenset({ValueType.INTEGER, ValueType.FLOAT})
 
 
 class Operator(NamedTuple):
-    """`expected` is how a message says what it takes."""
+    """A binary operator. `expected`: the description of its operands in error messages."""
 
-    result: Callable[[Kind, Kind], Kind | None]  # None: not for these
+    result: Callable[[ValueType, ValueType], ValueType | None]  # None: these kinds are not accepted
     apply: Apply
     expected: str
 
 
-def comparable(left: Kind, right: Kind) -> bool:
+def comparable(left: ValueType, right: ValueType) -> bool:
     """Whether expr-lang compares values of these kinds with `==`."""
-    return left is right or {left, right} <= _NUMBERS or Kind.NIL in (left, right)
+    return left is right or {left, right} <= _NUMBERS or ValueType.NIL in (left, right)
 
 
-def _equality(left: Kind, right: Kind) -> Kind | None:
-    return Kind.BOOLEAN if comparable(left, right) else None
+def _equality(left: ValueType, right: ValueType) -> ValueType | None:
+    return ValueType.BOOLEAN if comparable(left, right) else None
 
 
-def _order(left: Kind, right: Kind) -> Kind | None:
-    ordered = left is right is Kind.STRING or {left, right} <= _NUMBERS
-    return Kind.BOOLEAN if ordered else None
+def _order(left: ValueType, right: ValueType) -> ValueType | None:
+    ordered = left is right is ValueType.STRING or {left, right} <= _NUMBERS
+    return ValueType.BOOLEAN if ordered else None
 
 
-def _search(left: Kind, right: Kind) -> Kind | None:
-    return Kind.BOOLEAN if left is right is Kind.STRING else None
+def _search(left: ValueType, right: ValueType) -> ValueType | None:
+    return ValueType.BOOLEAN if left is right is ValueType.STRING else None
 
 
-def _number(left: Kind, right: Kind) -> Kind | None:
+def _number(left: ValueType, right: ValueType) -> ValueType | None:
     if not {left, right} <= _NUMBERS:
         return None
-    return Kind.FLOAT if Kind.FLOAT in (left, right) else Kind.INTEGER
+    return ValueType.FLOAT if ValueType.FLOAT in (left, right) else ValueType.INTEGER
 
 
-def _sum(left: Kind, right: Kind) -> Kind | None:
-    return Kind.STRING if left is right is Kind.STRING else _number(left, right)
+def _sum(left: ValueType, right: ValueType) -> ValueType | None:
+    return ValueType.STRING if left is right is ValueType.STRING else _number(left, right)
 
 
-def _quotient(left: Kind, right: Kind) -> Kind | None:
-    return Kind.FLOAT if {left, right} <= _NUMBERS else None
+def _quotient(left: ValueType, right: ValueType) -> ValueType | None:
+    return ValueType.FLOAT if {left, right} <= _NUMBERS else None
 
 
-def _remainder(left: Kind, right: Kind) -> Kind | None:
-    return Kind.INTEGER if left is right is Kind.INTEGER else None
+def _remainder(left: ValueType, right: ValueType) -> ValueType | None:
+    return ValueType.INTEGER if left is right is ValueType.INTEGER else None
 
 
 def _truncated_remainder(left: int, right: int) -> int:
-    """Go's `%`: with the sign of the left one."""
+    """Go's `%`: the remainder has the sign of the left operand."""
     remainder = abs(left) % abs(right)
     return remainder if left >= 0 else -remainder
 

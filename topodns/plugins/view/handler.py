@@ -1,25 +1,25 @@
-"""What a server block with a `view` has: which queries it takes."""
+"""The filter of a server block with `view`: which queries the block takes."""
 
 from topodns.dns.message import Query
-from topodns.resolve.step import Client
-from topodns.resolve.view.compiler import compile_expression
-from topodns.resolve.view.functions import Question
-from topodns.settings.view import View
+from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.functions import ViewQuery
+from topodns.plugins.view.setup import View
+from topodns.query.plugin import Client
 
 
 class ViewFilter:
-    """True of the queries that a view is for. Never raises."""
+    """A predicate: whether all expressions of the view are true for a query. Never raises."""
 
     def __init__(self, view: View, listens_on: str) -> None:
-        """`listens_on` is the one address that the block is bound to, as text; "" is every address.
+        """`listens_on` is the address that the block is bound to, as text; "" for all addresses.
 
-        Which of them a query came to is not known then; server_ip() is "::", as it is in CoreDNS over UDP.
-        Raises BadExpression for what the parser of the directive has refused already.
+        With "", the destination address of a query is unknown, and server_ip() is "::", as in CoreDNS over UDP.
+        Raises BadExpression, but not for a `View` from `parse_view`.
         """
         self._server_ip = listens_on or "::"
         self._expressions = tuple(map(compile_expression, view.expressions))
         self.of_client = any(expression.of_client for expression in self._expressions)
 
     def __call__(self, query: Query, client: Client) -> bool:
-        question = Question(query, client, self._server_ip)
+        question = ViewQuery(query, client, self._server_ip)
         return all(expression.holds(question) for expression in self._expressions)

@@ -1,14 +1,152 @@
-"""Tokens to nodes, by precedence climbing, with the precedences of expr-lang.
+"""Lexer and parser of expressions: precedence climbing, with the precedences of expr-lang.
 
-`not` and `!` bind closer than comparisons, as there: it is `not (name() matches 'x')` or `name() not matches 'x'`.
+`not` and `!` bind closer than comparisons, as in expr-lang: write `not (name() matches 'x')` or
+`name() not matches 'x'`.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from topodns.resolve.view.lexer import BadExpression, Token, tokenize
-from topodns.resolve.view.nodes import Array, Binary, Call, Conditional, Literal, Logic, Node, Unary
+MAX_TEXT: Final = 10_000  # characters
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space> \s+ | //[^\n]* | /\*.*?\*/ )
+    | (?P<string> ' (?: \\. | [^'\\] )* ' | " (?: \\. | [^"\\] )* " )
+    | (?P<raw> `[^`]*` )
+    | (?P<float> (?: [0-9][0-9_]* )? \.[0-9][0-9_]* (?: [eE][+-]?[0-9]+ )? | [0-9][0-9_]* [eE][+-]?[0-9]+ )
+    | (?P<integer> 0[xX][0-9a-fA-F_]+ | 0[oO][0-7_]+ | 0[bB][01_]+ | [0-9][0-9_]* )
+    | (?P<word> [^\W\d]\w* )
+    | (?P<mark> == | != | <= | >= | && | \|\| | [-+*/%<>!?:,()\[\]] )
+    | (?P<stray> . )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))", re.DOTALL)
+_SIMPLE: Final[Mapping[str, str]] = {
+    **{"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"},
+    **{each: each for each in "\\'\""},
+}
+_LAST_CHARACTER: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+
+
+class BadExpression(ValueError):
+    """An invalid or unsupported expression; the message says what was found and what expected."""
+
+
+class ViewToken(NamedTuple):
+    """A token. `kind` is the name of a group in _TOKEN, or "end" after the last token; "stray" is always an error.
+
+    The text of strings is unquoted.
+    """
+
+    kind: str
+    text: str
+    at: int  # offset in characters
+
+    def __str__(self) -> str:
+        """The token's name in error messages."""
+        if self.kind == "end":
+            return "the end"
+        return f"{self.text!r} at character {self.at + 1}"
+
+
+def tokenize(text: str) -> Iterator[ViewToken]:
+    """The tokens of an expression, followed by an "end" token. Raises BadExpression."""
+    if len(text) > MAX_TEXT:
+        raise BadExpression(f"found {len(text)} characters, expected at most {MAX_TEXT}")
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup != "space":
+            yield _token(match)
+    yield ViewToken("end", "", len(text))
+
+
+def _token(match: re.Match[str]) -> ViewToken:
+    kind, text, at = str(match.lastgroup), match[0], match.start()
+    if kind == "raw":
+        return ViewToken("string", text[1:-1], at)
+    if kind == "string":
+        return ViewToken("string", _ESCAPE.sub(_unescape, text[1:-1]), at)
+    if kind == "stray" and text in "'\"`":
+        raise BadExpression(f"found {text!r} at character {at + 1}, a quote that is never closed")
+    return ViewToken(kind, text, at)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    *codes, octal, simple = match.groups()
+    if simple is not None:
+        if simple not in _SIMPLE:
+            raise BadExpression(f"found the escape \\{simple}, which no text has; write \\\\{simple} for a pattern")
+        return _SIMPLE[simple]
+    code = int(octal, 8) if octal else int(next(filter(None, codes)), 16)
+    if code > _LAST_CHARACTER or code in _SURROGATES:
+        raise BadExpression(f"found the escape {match[0]}, which is no character")
+    return chr(code)
+
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    value: Value
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    items: tuple["Node", ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    name: str
+    arguments: tuple["Node", ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`operator` is "not", "-" or "+"."""
+
+    operator: str
+    operand: "Node"
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    operator: str
+    left: "Node"
+    right: "Node"
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """`and` or `or` of two or more terms: flat, since chains of alternatives can be long."""
+
+    operator: str
+    terms: tuple["Node", ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`test ? yes : no`."""
+
+    test: "Node"
+    yes: "Node"
+    no: "Node"
+    at: int
+
+
+Node = Literal | Array | Call | Unary | Binary | Logic | Conditional
 
 MAX_NESTING: Final = 64
 MAX_INTEGER: Final = 2**63 - 1
@@ -20,13 +158,13 @@ _BINARY: Final[Mapping[str, int]] = {
     **{"+": 30, "-": 30, "*": 60, "/": 60, "%": 60},
 }
 _UNARY: Final[Mapping[str, int]] = {"not": 50, "-": 90, "+": 90}
-_NEGATED: Final = frozenset({"in", "matches", "contains", "startsWith", "endsWith"})  # those that follow `not`
+_NEGATED: Final = frozenset({"in", "matches", "contains", "startsWith", "endsWith"})  # operators that `not` may precede
 _CONSTANTS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "nil": None}
 _BASES: Final[Mapping[str, int]] = {"0x": 16, "0o": 8, "0b": 2}
 
 
 def parse_expression(text: str) -> Node:
-    """The expression that `text` is. Raises BadExpression."""
+    """Parse an expression. Raises BadExpression."""
     return _Parser(text).whole()
 
 
@@ -43,10 +181,10 @@ class _Parser:
         return node
 
     @property
-    def _token(self) -> Token:
+    def _token(self) -> ViewToken:
         return self._tokens[self._next]
 
-    def _take(self) -> Token:
+    def _take(self) -> ViewToken:
         token = self._token
         self._next += 1
         return token
@@ -60,7 +198,7 @@ class _Parser:
         return self._token.kind == "mark" and self._token.text == mark
 
     def _expression(self) -> Node:
-        """All of it up to a comma, a closing bracket, a colon or the end."""
+        """An expression up to a comma, a closing bracket, a colon or the end."""
         test = self._operation(0)
         if not self._at("?"):
             return test
@@ -73,7 +211,7 @@ class _Parser:
         return Conditional(test, yes, no, at)
 
     def _operation(self, least: int) -> Node:
-        """Operands and the operators between them that bind at least so closely."""
+        """Operands and the operators between them with a precedence of at least `least`."""
         self._enter()
         node = self._operand()
         while (operator := self._operator()) in _BINARY and _BINARY[operator] >= least:
@@ -87,7 +225,7 @@ class _Parser:
             raise BadExpression(f"found more than {MAX_NESTING} levels of nesting")
 
     def _operator(self) -> str:
-        """What stands next, under its one name; "" for what is no operator. `not` of `not in` is looked through."""
+        """The canonical name of the next operator, not taken; "" if there is none. For `not in` it is `in`."""
         token = self._token
         if token.kind not in ("mark", "word"):
             return ""
@@ -123,14 +261,14 @@ class _Parser:
             return self._named(token)
         raise BadExpression(f"found {token}, expected a value")
 
-    def _bracket(self, opening: Token) -> Node:
+    def _bracket(self, opening: ViewToken) -> Node:
         if opening.text == "[":
             return Array(self._list("]"), opening.at)
         node = self._expression()
         self._expect(")", "for a '('")
         return node
 
-    def _named(self, word: Token) -> Node:
+    def _named(self, word: ViewToken) -> Node:
         if word.text in _CONSTANTS:
             return Literal(_CONSTANTS[word.text], word.at)
         if not self._at("("):
@@ -140,7 +278,7 @@ class _Parser:
         return Call(word.text, self._list(")"), word.at)
 
     def _list(self, closing: str) -> tuple[Node, ...]:
-        """Expressions with commas between them, and perhaps one after them, up to the bracket that closes them."""
+        """Comma-separated expressions up to the closing bracket; a trailing comma is allowed."""
         items: list[Node] = []
         while not self._at(closing):
             items.append(self._expression())
@@ -150,7 +288,7 @@ class _Parser:
         return tuple(items)
 
 
-def _number(token: Token) -> int | float:
+def _number(token: ViewToken) -> int | float:
     digits = token.text.lower().replace("_", "")
     if token.kind == "integer":
         base = _BASES.get(digits[:2], 10)
@@ -163,8 +301,8 @@ def _number(token: Token) -> int | float:
     return number
 
 
-def _within(token: Token, number: int) -> int:
-    """The integer, which has to be one of 64 bits. (66 digits: so many has the largest in base 2, with its prefix.)"""
+def _within(token: ViewToken, number: int) -> int:
+    """The integer, at most MAX_INTEGER. (66 digits above: 64 bits in base 2 with the prefix.)"""
     if number > MAX_INTEGER:
         raise BadExpression(f"found {token}, expected an integer of at most {MAX_INTEGER}")
     return number

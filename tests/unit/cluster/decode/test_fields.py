@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import packed
-from topodns.cluster.decode_fields import parse_address, parse_prefix
+from topodns.cluster.decode.fields import parse_address, parse_prefix
 
 
 @given(st.ip_addresses())

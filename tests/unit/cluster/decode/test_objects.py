@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import packed, packed_cidr
-from topodns.cluster.decode import DecodeError, decode_object
+from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
     ClusterObject,
     Endpoint,
@@ -25,7 +26,6 @@ from topodns.cluster.model import (
     StatefulSet,
     TopologyInputs,
 )
-from topodns.cluster.selector import parse_selector
 
 Document = dict[str, Any]
 
@@ -382,6 +382,7 @@ def test_every_address_of_an_endpoint_is_an_endpoint() -> None:
 
 def test_only_a_pod_lends_an_endpoint_its_name() -> None:
     assert decoded_endpoint(targetRef={"kind": "VirtualMachine", "name": "vm-0"}).pod_name == ""
+    assert decoded_endpoint(targetRef={"kind": "Pod", "name": "db-0", "namespace": "another"}).pod_name == ""
 
 
 def test_the_topology_map_of_old_slices_says_node_and_zone_where_the_fields_do_not() -> None:
@@ -609,6 +610,21 @@ BROKEN: dict[str, tuple[Document, str, str]] = {
         "shop/web",
         r"^subsets\[0\]\.addresses\[0\]\.hostname: longer than 63 octets$",
     ),
+    "a hostname that is not ASCII": (
+        document("EndpointSlice", endpoints=[{"addresses": ["10.0.0.1"], "hostname": "\u00e4"}]),
+        "shop/web",
+        r"^endpoints\[0\]\.hostname: not ASCII$",
+    ),
+    "a name that is too long for a label": (
+        document("Service", "a" * 64),
+        f"shop/{'a' * 64}",
+        r"^metadata\.name: longer than 63 octets$",
+    ),
+    "a Service's name that is too long for a label": (
+        document("EndpointSlice", metadata={"labels": {"kubernetes.io/service-name": "a" * 64}}),
+        "shop/web",
+        r"^the label kubernetes\.io/service-name: longer than 63 octets$",
+    ),
     "a pod CIDR": (document("Node", "n1", spec={"podCIDR": "10.0.0.0/33"}), "shop/n1", r"^spec\.podCIDRs\[0\]: "),
     "a Pod's address": (document("Pod", status={"podIP": "?"}), "shop/web", r"^status\.podIPs\[0\]: "),
     "a label that is no text": (document("Namespace", metadata={"labels": {"a": 1}}), "shop/web", "Expected `str`"),
@@ -683,3 +699,22 @@ def test_names_that_repeat_are_kept_once() -> None:
     first, second = made(), made()
     assert first.node_name is second.node_name
     assert first.topology_zone is second.topology_zone
+
+
+def test_a_slice_of_more_than_two_thousand_addresses_is_refused() -> None:
+    def of(number: int) -> Document:
+        endpoints = [{"addresses": [f"10.0.{at}.{each}" for each in range(100)]} for at in range(number // 100)]
+        return document("EndpointSlice", addressType="IPv4", endpoints=endpoints)
+
+    found = decoded(of(2000))
+    assert isinstance(found, EndpointSlice)
+    assert len(found.endpoints) == 2000
+    with pytest.raises(DecodeError, match="expected at most 2000 addresses, found 2100"):
+        decode_object("EndpointSlice", of(2100))
+
+
+def test_a_service_has_its_first_thousand_addresses_outside() -> None:
+    source = document("Service", spec={"externalIPs": [f"192.0.{at >> 8}.{at & 255}" for at in range(5000)]})
+    found = decoded(source)
+    assert isinstance(found, Service)
+    assert found.external_ips == tuple(packed(f"192.0.{at >> 8}.{at & 255}") for at in range(1000))

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.api_objects import endpoint_slice, namespace, node, pod, service
 from tests.support.objects import packed
-from topodns.cluster.model import Deleted, Kind, Namespace, Node, ObjectKey, Pod, Service, Upserted
-from topodns.cluster.watch import (
+from topodns.cluster.decode.stream import (
     Bookmark,
     Event,
     Refusal,
@@ -20,6 +19,7 @@ from topodns.cluster.watch import (
     read_page,
     read_watch_line,
 )
+from topodns.cluster.model import Deleted, Kind, Namespace, Node, ObjectKey, Pod, Service, Upserted
 
 Object = dict[str, Any]
 TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"

@@ -1,6 +1,7 @@
 """The short way of plain questions: to the octet what the long way makes of them, and closed to all others."""
 
 import struct
+from dataclasses import replace
 from random import Random
 
 import hypothesis
@@ -12,20 +13,26 @@ from tests.support.corefiles import only_block
 from tests.support.courses import at_once
 from tests.support.messages import DO, KEEPALIVE, NODE_IDENTITY, RD, Opt, query
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses, says, whatever
+from tests.support.server import ready_made
 from tests.support.virtual_timers import VirtualTimers
-from topodns.dns.message import Flag, Rcode
-from topodns.dns.names import ROOT, parse_name
-from topodns.resolve.blocks import Block, BlockTable
-from topodns.resolve.cache import ResponseCache
-from topodns.resolve.chain import Host, Parts, build_chain
-from topodns.resolve.forward import ForwardCounts, Forwarding, InFlight, Options
-from topodns.resolve.handler import Handler
-from topodns.resolve.hot import HotTable
-from topodns.resolve.loadbalance import LoadBalancer
-from topodns.resolve.loop import LoopCounts, LoopGuard
-from topodns.resolve.relay import Relay
-from topodns.resolve.road import Road, is_road
-from topodns.resolve.tally import Tally
+from topodns.dns.message import Flag
+from topodns.dns.name import ROOT, parse_name
+from topodns.dns.rrtype import Rcode
+from topodns.dnsserver.chain import Host, Parts, build_chain
+from topodns.dnsserver.fast_forward.eligibility import Road, is_road
+from topodns.dnsserver.fast_forward.relay import Relay
+from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.packet_cache.variants import block_variants
+from topodns.dnsserver.router import Block, BlockTable
+from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.messages import Options
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.loop import LoopCounts, LoopGuard
+from topodns.query.counters import QueryCounters
 
 CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
 AD, CD = int(Flag.AD), int(Flag.CD)
@@ -52,7 +59,7 @@ class Resolver:
         self.timers = VirtualTimers()
         block = only_block(f"forward . 192.0.2.1\n{directives}")
         self.upstream = ScriptedUpstream("192.0.2.1:53", self.timers, behave)
-        self.in_flight = InFlight(max_per_client=2)
+        self.in_flight = InFlight(max_total=6, max_per_client=2)
         settings, counts = block.forward[0], ForwardCounts()
         forward = Forwarding(settings, [self.upstream], self.timers, Random(1), self.in_flight, counts, options=options)
         self.guard = LoopGuard(ROOT, [forward], self.timers, lambda: "secret", LoopCounts())
@@ -61,10 +68,12 @@ class Resolver:
         parts = Parts(balancer=balancer, cache=self.cache, loop=self.guard, forwards=(forward,))
         road = Road(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
         chain = build_chain(block, Host("host-1", Random(1)), parts)
-        table = HotTable(lambda address: "", Random(1), self.timers.time)
-        self.tally = Tally("dns://:53", "udp" if udp else "tcp", "1")
+        table = PacketCache(lambda address: "", Random(1), self.timers.time)
+        self.tally = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
         name = parse_name(origin)
         answering = Block(name, origin, chain, 1232, balancer is not None, road=road if short else None)
+        answering = replace(answering, variants=block_variants(block))
+        self.variants = 0  # answers that were ready for another packet of the same question
         self.blocks = BlockTable([answering])
         self.handler = Handler(self.blocks, table, self.tally, self.timers.time, 53)
 
@@ -72,6 +81,15 @@ class Resolver:
         reply = self.handler.answer(data, CLIENT, PORT)
         self.timers.advance(5)
         return at_once(reply)
+
+    def ask_ready(self, data: bytes) -> bytes | None:
+        """As `ask`, but by the loop of UDP as well, which answers what is ready."""
+        self.variants += self.handler.table.variant_entry(data[2:], CLIENT) is not None
+        ready = ready_made(self.handler.table, data, CLIENT)
+        if ready is None:
+            return self.ask(data)
+        self.timers.advance(5)
+        return ready
 
     @property
     def counted(self) -> dict[object, int]:
@@ -93,6 +111,7 @@ ANSWERS: dict[str, Behaviour] = {
     "EDNS": says("www.example. 300 IN A 192.0.2.7", opt=Opt()),
     "an alias": says("www.example. 300 IN CNAME a.example.", "a.example. 30 IN A 192.0.2.7"),
     "nothing": says(authority=["example. 300 IN SOA ns.example. root.example. 1 2 3 4 5"]),
+    "nothing for long": says(authority=["example. 300 IN SOA ns.example. root.example. 1 2 3 4 300"]),
     "no such name": says(rcode=Rcode.NXDOMAIN, authority=["example. 300 IN SOA ns.example. root.example. 1 2 3 4 5"]),
     "a failure": says(rcode=Rcode.SERVFAIL),
     "cut short": says("www.example. 300 IN A 192.0.2.7", flags=Flag.TC),
@@ -122,6 +141,21 @@ def test_both_ways_give_the_same_octets_and_counts(
         assert replies[0] == replies[1]
     assert short.counted == long.counted
     assert short.upstream.asked == long.upstream.asked
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("udp", [True, False])
+def test_a_variant_gets_the_octets_of_the_long_way(answer: str, udp: bool) -> None:
+    rng = Random(1)
+    ready, long = (Resolver(False, ANSWERS[answer], "cache 30", udp) for _ in range(2))
+    for number in range(60):
+        name = "".join(rng.choice((char, char.upper())) for char in "www.example.") if number % 2 else "www.example."
+        options = [(10, rng.randbytes(8)), (4711, b"")][: rng.randrange(3)]
+        data = query(f"{name} A", rng.choice((None, Opt(options=options), Opt(options=options, flags=DO))))
+        long.handler.table.start_over()
+        assert ready.ask_ready(data) == long.ask(data)
+    kept = answer not in ("a TTL of 0", "a long TTL", "nothing", "no such name", "a failure", "no answer", "cut short")
+    assert (ready.variants > 0) == kept
 
 
 NAMES = [

@@ -8,16 +8,17 @@ import pytest
 from tests.support.messages import DO, RD, Opt, Reply
 from tests.support.objects import packed
 from tests.support.server import dig, ready_made
-from topodns.cluster.facts import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
-from topodns.dns.message import Response, RRset, RRType
-from topodns.dns.wire import read_query
-from topodns.dns.wire_write import write_response
-from topodns.resolve.hot import MAX_CLIENTS, MAX_STORED, HotTable
-from topodns.resolve.step import Resolution, Scope
-from topodns.resolve.tally import Kind, Tally
-from topodns.settings.memory import SERVER
+from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
+from topodns.dns.message import Response, RRset
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import read_query
+from topodns.dns.wire_writer import write_response
+from topodns.dnsserver.packet_cache.table import MAX_CLIENTS, MAX_STORED, PacketCache
+from topodns.query.counters import QueryCounters, ReplyKind
+from topodns.query.memory_budget import SERVER
+from topodns.query.plugin import Resolution, Scope
 
-CELL = Tally("dns://:53", "udp", "1").cell(Kind(".", "A", "NOERROR", "kubernetes", False, "", "", 0, 0))
+CELL = QueryCounters("dns://:53", "udp", "1").cell(ReplyKind(".", "A", "NOERROR", "kubernetes", False, "", "", 0, 0))
 A1, A2, B1, ELSEWHERE = map(packed, ("10.240.1.1", "10.240.1.2", "10.240.2.1", "192.0.2.1"))
 NODES = {A1: "node-a", A2: "node-a", B1: "node-b"}
 
@@ -27,17 +28,17 @@ def addresses(number: int) -> Response:
     return Response(answer=(RRset(b"", RRType.A, 5, rdatas),))
 
 
-class Table(HotTable):
+class Table(PacketCache):
     """A table that knows where NODES are, and is offered messages with what would be replied."""
 
     def __init__(self, nodes: Mapping[bytes, str] = NODES) -> None:
         self.located: list[bytes] = []
 
-        def view_name(address: bytes) -> Hashable:
+        def view_key(address: bytes) -> Hashable:
             self.located.append(address)
             return nodes.get(address, "")
 
-        super().__init__(view_name, Random(1), lambda: 0.0)
+        super().__init__(view_key, Random(1), lambda: 0.0)
 
     def asked(
         self,
@@ -378,3 +379,34 @@ def test_an_answer_whose_order_should_change_and_cannot_is_not_kept(answer: tupl
         table = Table()
         table.asked(dig("web.example. A"), response=Response(answer=answer), rotate=rotate, limit=limit, times=2)
         assert len(table) == kept
+
+
+@pytest.mark.parametrize(("limit", "part"), [(1232, 256), (65535, 5000)])
+def test_of_thousands_of_addresses_each_comes_first_as_often_as_any_other(limit: int, part: int) -> None:
+    table = Table()
+    question = dig("web.example. A")
+    first = table.asked(question, response=addresses(5000), rotate=True, limit=limit, times=2)
+    at = len(question) + 12
+    seen: Counter[bytes] = Counter()
+    for _ in range(2 * 5000 // part):
+        turn = []
+        for _ in range(part):
+            reply = table.ready(question)
+            assert reply is not None
+            assert len(reply) == len(first)
+            turn.append(reply[at : at + 4])
+        assert len(set(turn)) == part
+        seen.update(turn)
+    assert len(seen) == 5000
+    assert set(seen.values()) <= {1, 2}
+
+
+def test_what_is_kept_of_a_cut_answer_does_not_grow_with_what_was_cut() -> None:
+    sizes = []
+    for number in (1000, 5000):
+        table = Table()
+        answer = addresses(number)
+        table.asked(dig("web.example. A"), facts=(WEB,), response=answer, rotate=True, limit=1232, times=2)
+        sizes.append(table.octets)
+    assert sizes[1] - sizes[0] == 8 * 4000  # the place of each address in the answer's tuple
+    assert sizes[1] < 70_000

@@ -9,15 +9,16 @@ from tests.support.caching import Story, positive
 from tests.support.messages import DO, Opt, Reply
 from tests.support.server import dig
 from tests.support.virtual_timers import VirtualTimers
-from topodns.cluster.facts import Fact, service_fact
-from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
-from topodns.dns.wire import read_query
-from topodns.dns.wire_write import write_response
-from topodns.resolve.hot import MAX_STORED, HotTable
-from topodns.resolve.step import Resolution
-from topodns.resolve.tally import Cell
-from topodns.settings.cache import Cache, Prefetch
-from topodns.settings.memory import SERVER
+from topodns.dependency import Fact, service_fact
+from topodns.dns.message import Flag, Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.wire_reader import read_query
+from topodns.dns.wire_writer import write_response
+from topodns.dnsserver.packet_cache.table import MAX_STORED, PacketCache
+from topodns.plugins.cache.setup import Cache, Prefetch
+from topodns.query.counters import Cell
+from topodns.query.memory_budget import SERVER
+from topodns.query.plugin import Resolution
 
 QUESTION = dig("www.example. A", ident=7)
 CELL: Cell = [0, [0.0]]
@@ -32,7 +33,7 @@ class Ageing:
 
     def __init__(self) -> None:
         self.timers = VirtualTimers()
-        self.table = HotTable(lambda address: "", Random(1), self.timers.time)
+        self.table = PacketCache(lambda address: "", Random(1), self.timers.time)
 
     def offer(
         self,
@@ -60,7 +61,7 @@ class Ageing:
         entry = self.table.common.get(data[2:])
         if entry is None:
             return None
-        tail, _, make = entry
+        tail, _, make, _ = entry
         made = make() if make is not None else tail
         return None if made is None else data[:2] + made
 
@@ -210,7 +211,7 @@ def test_an_answer_that_ages_moves_the_order_of_its_addresses_on(before: tuple[R
 @pytest.mark.parametrize("settings", [Cache(), Cache(prefetch=Prefetch(1, 20.0, 50))])
 def test_at_any_time_it_is_what_the_cache_would_say(settings: Cache) -> None:
     story = Story(settings, positive(30))
-    table = HotTable(lambda address: "", Random(1), story.timers.time)
+    table = PacketCache(lambda address: "", Random(1), story.timers.time)
     story.ask()
     query = read_query(QUESTION)
     ready = 0

@@ -3,23 +3,24 @@
 from random import Random
 
 from tests.support.server import dig
-from topodns.dns.message import Response, RRset, RRType
-from topodns.dns.wire import read_query
-from topodns.dns.wire_write import write_response
-from topodns.resolve.hot import HotRoom, HotTable
-from topodns.resolve.step import Resolution, Scope
-from topodns.resolve.tally import Kind, Tally
+from topodns.dns.message import Response, RRset
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import read_query
+from topodns.dns.wire_writer import write_response
+from topodns.dnsserver.packet_cache.table import PacketCache, PacketCacheBudget
+from topodns.query.counters import QueryCounters, ReplyKind
+from topodns.query.plugin import Resolution, Scope
 
-CELL = Tally("dns://:53", "udp", "1").cell(Kind(".", "A", "NOERROR", "cache", False, "", "", 0, 0))
+CELL = QueryCounters("dns://:53", "udp", "1").cell(ReplyKind(".", "A", "NOERROR", "cache", False, "", "", 0, 0))
 CLIENT = bytes((10, 244, 1, 1))
 OCTETS = 256 << 10
 
 
-def tables(room: HotRoom, number: int) -> list[HotTable]:
-    return [HotTable(lambda address: "", Random(1), lambda: 0.0, room) for _ in range(number)]
+def tables(room: PacketCacheBudget, number: int) -> list[PacketCache]:
+    return [PacketCache(lambda address: "", Random(1), lambda: 0.0, room) for _ in range(number)]
 
 
-def offer(table: HotTable, name: str, times: int = 2) -> None:
+def offer(table: PacketCache, name: str, times: int = 2) -> None:
     data = dig(f"{name}. A")
     response = Response(answer=(RRset(b"", RRType.A, 5, (bytes(4),)),))
     for _ in range(times):
@@ -29,7 +30,7 @@ def offer(table: HotTable, name: str, times: int = 2) -> None:
 
 
 def test_however_many_sockets_there_are_they_keep_to_it_together() -> None:
-    room = HotRoom(OCTETS)
+    room = PacketCacheBudget(OCTETS)
     eight = tables(room, 8)
     for number in range(5000):
         offer(eight[number * number % 8], f"n{number}.example")
@@ -39,7 +40,7 @@ def test_however_many_sockets_there_are_they_keep_to_it_together() -> None:
 
 
 def test_one_socket_may_have_all_of_it_until_another_wants_some() -> None:
-    busy, late = tables(HotRoom(OCTETS), 2)
+    busy, late = tables(PacketCacheBudget(OCTETS), 2)
     while not busy.started_over:
         most = busy.octets
         offer(busy, f"n{len(busy)}.example")
@@ -49,7 +50,7 @@ def test_one_socket_may_have_all_of_it_until_another_wants_some() -> None:
 
 
 def test_who_asked_at_one_socket_is_known_at_the_other() -> None:
-    udp, tcp = tables(HotRoom(OCTETS), 2)
+    udp, tcp = tables(PacketCacheBudget(OCTETS), 2)
     offer(udp, "web.example", times=1)
     offer(tcp, "web.example", times=1)
     assert (len(udp), len(tcp)) == (0, 1)

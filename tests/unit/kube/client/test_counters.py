@@ -1,6 +1,6 @@
 """Requests to API servers, counted."""
 
-from topodns.edge.kube_api.tally import BUCKETS, NO_RESPONSE, RequestTally
+from topodns.kube.client.counters import BUCKETS, NO_RESPONSE, RequestTally
 
 
 def test_requests_are_counted_by_what_came_of_them_and_timed_by_where_they_went() -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from topodns.edge.kube_api import ApiError, ServiceAccount, connect
-from topodns.edge.kube_api.access import checked, file_states
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client import connect
+from topodns.kube.client.credentials import ServiceAccount, checked, file_states
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.errors import ApiError
 
 ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import os
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent, indent
@@ -10,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from topodns.edge.kube_api import check_kubeconfig, connect
-from topodns.edge.kube_api.access import Access, checked
-from topodns.edge.kube_api.contract import ApiError
-from topodns.edge.kube_api.kubeconfig import Kubeconfig
-from topodns.settings.kubernetes import ApiSettings
+from topodns.kube.client import check_kubeconfig, connect
+from topodns.kube.client.credentials import Access, checked, tls_context
+from topodns.kube.client.kubeconfig import Kubeconfig
+from topodns.kube.client.settings import ApiSettings
+from topodns.kube.errors import ApiError
 
 CLUSTER = "server: https://10.0.0.1:6443"
 
@@ -32,7 +33,7 @@ def text_of(cluster: str = CLUSTER, user: str = "token: abc") -> str:
         - {name: anonymous, context: {cluster: a}}
         - {name: nobody, context: {cluster: a, user: none}}
         clusters:
-        - {name: b, cluster: {server: "http://b:8080"}}
+        - {name: b, cluster: {server: "https://b:8080"}}
         - name: a
           cluster:
         {cluster}
@@ -72,7 +73,7 @@ def problem_of(file: Path, text: str, context: str = "") -> str:
     [
         ("", "https://10.0.0.1:6443", "Bearer abc"),
         ("here", "https://10.0.0.1:6443", "Bearer abc"),
-        ("there", "http://b:8080", "Bearer b"),
+        ("there", "https://b:8080", "Bearer b"),
         ("anonymous", "https://10.0.0.1:6443", ""),
     ],
 )
@@ -94,6 +95,43 @@ def test_the_context_chooses_cluster_and_user(file: Path, context: str, server: 
 )
 def test_the_user_s_entry_becomes_a_header(file: Path, user: str, authorization: str) -> None:
     assert load(file, text_of(user=user)).authorization == authorization
+
+
+@pytest.mark.parametrize(
+    ("user", "what"),
+    [
+        ("token: abc", "token"),
+        ("tokenFile: token", "tokenFile"),
+        ("username: me\npassword: secret", "username"),
+        ("exec: {command: /bin/false, apiVersion: client.authentication.k8s.io/v1}", "exec"),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http", "HTTP"])
+def test_credentials_are_not_sent_in_the_clear(file: Path, scheme: str, user: str, what: str) -> None:
+    """client-go reads none for http:// (tools/clientcmd, IsConfigTransportTLS)."""
+    problem = problem_of(file, text_of(f"server: {scheme}://10.0.0.1:8080", user))
+    assert problem == (
+        f"the cluster's server is {scheme}://10.0.0.1:8080, expected https:// since the user has '{what}'"
+    )
+
+
+def test_who_has_no_credentials_may_ask_in_the_clear(file: Path) -> None:
+    assert load(file, text_of("server: http://10.0.0.1:8080", "{}")).authorization == ""
+
+
+def test_a_pipe_is_no_kubeconfig_and_no_token(file: Path) -> None:
+    os.mkfifo(file.parent / "fifo")
+    assert problem_of(file, text_of(user="tokenFile: fifo")).endswith("fifo: is no regular file")
+    with pytest.raises(ApiError, match="is no regular file"):
+        asyncio.run(Kubeconfig(str(file.parent / "fifo"), "", 1.0).load(False))
+
+
+def test_pipes_are_no_certificates(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    fifo = str(tmp_path / "fifo")
+    for access in (Access("https://a", ca=fifo), Access("https://a", certificate=fifo, key=fifo)):
+        with pytest.raises(ApiError, match="is no regular file"):
+            tls_context(access)
 
 
 def test_files_are_found_beside_the_kubeconfig(file: Path) -> None:

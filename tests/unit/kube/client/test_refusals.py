@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.edge.kube_api.refusals import MAX_BODY, refusal
+from topodns.kube.client.refusals import MAX_BODY, refusal
 
 NOW = 1_596_758_400.0  # Fri, 07 Aug 2020 00:00:00 GMT
 

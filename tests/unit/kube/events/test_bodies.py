@@ -6,16 +6,9 @@ from typing import Any
 import pytest
 
 from topodns.cluster.model import ObjectKey
-from topodns.edge.kube_api import ApiError
-from topodns.edge.service_events.objects import (
-    MAX_MESSAGE,
-    decode_lease,
-    decode_uid,
-    event_body,
-    lease_body,
-    renewed_body,
-)
-from topodns.resolve.audit import Finding
+from topodns.kube.errors import ApiError
+from topodns.kube.events.bodies import MAX_MESSAGE, decode_lease, decode_uid, event_body, lease_body, renewed_body
+from topodns.topology.audit import Finding
 
 NOW = 1_700_000_000.25  # 2023-11-14T22:13:20.25Z
 FINDING = Finding(ObjectKey("shop", "cart"), "misplaced", "topology keys have no effect here")

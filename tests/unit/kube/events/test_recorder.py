@@ -19,10 +19,9 @@ from tests.support.fake_api.server import FakeApi
 from tests.support.fake_api.statuses import Refusal
 from tests.support.virtual_time import run_virtually
 from topodns.cluster.model import ObjectKey
-from topodns.edge.service_events.lease import DURATION, NAME, SURE
-from topodns.edge.service_events.plan import DENIED, REPEATED
-from topodns.edge.service_events.writer import LIMIT, TROUBLED, EventWriter
-from topodns.resolve.audit import Finding
+from topodns.kube.events.lease import DURATION, NAME, SURE
+from topodns.kube.events.recorder import DENIED, LIMIT, REPEATED, TROUBLED, EventWriter
+from topodns.topology.audit import Finding
 
 BAD = Finding(ObjectKey("default", "bad"), "invalid", "a key is empty")
 WORSE = Finding(ObjectKey("default", "worse"), "invalid", "17 keys")

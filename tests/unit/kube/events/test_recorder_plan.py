@@ -1,15 +1,15 @@
 """Which Event is due, and when."""
 
 from topodns.cluster.model import ObjectKey
-from topodns.edge.service_events.plan import DENIED, PER_MINUTE, REPEATED, Plan
-from topodns.resolve.audit import Finding
+from topodns.kube.events.recorder import DENIED, PER_MINUTE, REPEATED, EventSchedule
+from topodns.topology.audit import Finding
 
 
 def finding(name: str, text: str = "bad", kind: str = "invalid", namespace: str = "default") -> Finding:
     return Finding(ObjectKey(namespace, name), kind, text)
 
 
-def write_all(plan: Plan, now: float) -> list[Finding]:
+def write_all(plan: EventSchedule, now: float) -> list[Finding]:
     """What is written at one moment, until the plan says to wait."""
     written = []
     while (due := plan.next(now)) is not None and due.at <= now:
@@ -19,8 +19,8 @@ def write_all(plan: Plan, now: float) -> list[Finding]:
     return written
 
 
-def planned(*findings: Finding, now: float = 0.0) -> Plan:
-    plan = Plan()
+def planned(*findings: Finding, now: float = 0.0) -> EventSchedule:
+    plan = EventSchedule()
     plan.report(findings, now)
     return plan
 

@@ -22,7 +22,7 @@ from tests.support.api_world import (
     until,
 )
 from tests.support.objects import packed
-from topodns.cluster.facts import address_fact, service_fact
+from topodns.dependency import address_fact, service_fact
 
 HOURS = 6 * HOUR
 
@@ -105,7 +105,7 @@ def test_k07_a_lost_deletion_is_found_too_and_hours_without_losses_repair_nothin
     async def story(world: World) -> None:
         await world.synced()
         await asyncio.sleep(HOURS)
-        assert [one.repairs for one in world.source.progress] == [0, 0, 0, 0]
+        assert [one.repairs for one in world.source.progress] == [0] * 5
         world.api.lose_next("services")
         world.api.delete(FRONT)
         await until(lambda: not world.cluster_ip("front"), HOUR + 60)

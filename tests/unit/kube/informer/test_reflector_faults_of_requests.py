@@ -8,6 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -28,8 +29,8 @@ from tests.support.api_world import (
 )
 from tests.support.fake_api.server import FakeApi
 from tests.support.fake_api.statuses import Refusal
-from topodns.cluster.facts import EVERYTHING
-from topodns.settings.kubernetes import KubernetesSettings
+from topodns.dependency import EVERYTHING
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 
 HOURS = 6 * HOUR
 
@@ -51,6 +52,19 @@ def test_k01_an_api_server_that_comes_late_is_found_soon(outage: float) -> None:
         await world.synced(5 if outage <= 10 else 30)
 
     play(story, *WEB, up=False)
+
+
+def test_k01_all_kinds_are_known_as_soon_as_one_retry_has_succeeded() -> None:
+    """The server comes when the five kinds have claimed the turns of their first retries, the last 4 s after it."""
+
+    async def story(world: World) -> None:
+        assert len(world.source.progress) == 5
+        await asyncio.sleep(1.2)
+        assert all(one.trouble is not None for one in world.source.progress)
+        await world.api.open()
+        await world.synced(1.0)
+
+    play(story, *WEB, settings=replace(SETTINGS, pods=PodMode.VERIFIED), up=False)
 
 
 def test_k02_a_server_that_is_away_for_hours_costs_nothing_but_age(caplog: pytest.LogCaptureFixture) -> None:

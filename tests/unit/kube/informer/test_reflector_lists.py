@@ -17,9 +17,9 @@ from tests.support.scripted_api import (
     page,
     watch,
 )
-from topodns.cluster.facts import EVERYTHING
-from topodns.edge.api_source import reader
-from topodns.edge.kube_api import ApiError
+from topodns.dependency import EVERYTHING
+from topodns.kube.errors import ApiError
+from topodns.kube.informer import lister as reader
 
 
 def test_a_list_at_the_beginning_of_the_watch_is_asked_for_first() -> None:

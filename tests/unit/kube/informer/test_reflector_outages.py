@@ -14,8 +14,8 @@ from tests.support.scripted_api import (
     watch,
 )
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.facts import service_fact
-from topodns.edge.kube_api import ApiError
+from topodns.dependency import service_fact
+from topodns.kube.errors import ApiError
 
 
 def test_k01_a_server_that_is_down_at_the_start_is_asked_soon_and_never_in_a_tight_loop() -> None:

@@ -15,7 +15,7 @@ from tests.support.scripted_api import (
     event,
     watch,
 )
-from topodns.edge.kube_api import ApiError
+from topodns.kube.errors import ApiError
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,7 @@ def test_k12_where_both_verbs_are_denied_both_are_told(caplog: pytest.LogCapture
     assert min(gaps_of(world.api.times)) >= 0.79
     assert caplog.messages == [
         "plugin/kubernetes: cannot watch services: 403: services is forbidden",
+        'plugin/kubernetes: the ClusterRole needs apiGroups: [""], resources: ["services"], verbs: ["list", "watch"]',
         "plugin/kubernetes: cannot list services either: denied too",
     ]
     one_granted = after(3, SERVICES, FORBIDDEN, FORBIDDEN, FORBIDDEN, listed())

@@ -14,8 +14,8 @@ from tests.support.scripted_api import (
     watch,
 )
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.facts import EVERYTHING
-from topodns.edge.kube_api import ApiError
+from topodns.dependency import EVERYTHING
+from topodns.kube.errors import ApiError
 
 
 def test_k07_lost_events_are_repaired_within_the_hour_and_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,15 +4,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from topodns.cluster.locate import Method
-from topodns.cluster.selector import parse_selector
-from topodns.edge.api_source import Resource, needed_kinds, resources
-from topodns.settings.kubernetes import KubernetesSettings, PodMode
-from topodns.settings.topology import TopologySettings
+from topodns.cluster.label_selector import parse_selector
+from topodns.kube.informer.resources import Resource
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.client_locator import Method
 
 ORIGIN = ("cluster", "local")
 PLAIN = KubernetesSettings((ORIGIN,))
 POD_LOCATION = TopologySettings(locate=(Method.NODES, Method.PODS))
+NO_POD_LOCATION = TopologySettings(locate=(Method.NODES, Method.PODCIDR, Method.SLICES))
 VERIFIED = KubernetesSettings((ORIGIN,), pods=PodMode.VERIFIED)
 MULTICLUSTER = KubernetesSettings((ORIGIN,), multicluster=(ORIGIN,))
 ALWAYS = ["Namespace", "Service", "EndpointSlice"]
@@ -26,7 +28,8 @@ def by_kind(kubernetes: KubernetesSettings, topology: TopologySettings | None = 
     ("kubernetes", "topology", "more"),
     [
         pytest.param(PLAIN, None, [], id="no more than answers need"),
-        pytest.param(PLAIN, TopologySettings(), ["Node"], id="nodes for topology"),
+        pytest.param(PLAIN, TopologySettings(), ["Node", "Pod"], id="nodes and pods for topology"),
+        pytest.param(PLAIN, NO_POD_LOCATION, ["Node"], id="nodes alone to locate clients without pods"),
         pytest.param(PLAIN, POD_LOCATION, ["Node", "Pod"], id="pods to locate clients"),
         pytest.param(VERIFIED, None, ["Pod"], id="pods to verify their names"),
         pytest.param(VERIFIED, POD_LOCATION, ["Node", "Pod"], id="pods once for both"),

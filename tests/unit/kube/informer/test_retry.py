@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from topodns.edge.api_source.backoff import LONGEST, SHORTEST, Backoff
+from topodns.kube.informer.retry import LONGEST, SHORTEST, Backoff
 
 
 class Dice(Random):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.virtual_time import run_virtually
-from topodns.edge.api_source.retry_gate import RetryGate
+from topodns.kube.informer.retry import RetryGate
 
 
 def waits(opened_after: float, *seconds: float, patient: bool = False) -> list[float]:
@@ -31,6 +31,7 @@ def waits(opened_after: float, *seconds: float, patient: bool = False) -> list[f
         pytest.param(100.0, (5.0, 5.0, 5.0), [5.0, 5.8, 6.6], id="several are kept apart"),
         pytest.param(2.0, (5.0, 9.0), [2.0, 2.0], id="a success releases all"),
         pytest.param(0.1, (5.0, 9.0), [0.8, 0.8], id="but nobody sooner than that"),
+        pytest.param(5.1, (5.0,) * 5, [5.0, 5.1, 5.1, 5.1, 5.1], id="also those that wait for their turn"),
     ],
 )
 def test_how_long_a_retry_waits(opened_after: float, seconds: tuple[float, ...], waited: list[float]) -> None:
@@ -39,3 +40,15 @@ def test_how_long_a_retry_waits(opened_after: float, seconds: tuple[float, ...],
 
 def test_what_the_server_asked_for_is_waited_for_whatever_others_do() -> None:
     assert waits(2.0, 5.0, patient=True) == [5.0]
+
+
+def test_turns_that_were_claimed_before_a_success_delay_nobody_after_it() -> None:
+    async def story() -> float:
+        gate = RetryGate()
+        asyncio.get_running_loop().call_later(1.1, gate.open)
+        await asyncio.gather(*(gate.wait(1.0) for _ in range(10)))  # the last turn would be at 8.2 s
+        began = asyncio.get_running_loop().time()
+        await gate.wait(1.0)
+        return round(asyncio.get_running_loop().time() - began, 3)
+
+    assert run_virtually(story()) == 1.0

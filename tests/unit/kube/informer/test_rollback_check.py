@@ -4,8 +4,8 @@ import pytest
 
 from tests.support.reflector_world import SERVICES, World, added, after, listed, streamed
 from tests.support.scripted_api import FORBIDDEN, REFUSED, Body, Request, error, page, watch
-from topodns.edge.api_source.progress import Trouble
-from topodns.edge.kube_api import ApiError
+from topodns.kube.errors import ApiError
+from topodns.kube.informer.sync_state import Trouble
 
 BEGUN = watch(*streamed("a", version=100), 2.0, ends=True)
 RESTORED = listed("b", version=50)

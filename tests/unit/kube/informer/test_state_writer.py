@@ -4,11 +4,10 @@ import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, service
 from tests.support.virtual_time import run_virtually
+from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.watch import Event
-from topodns.edge.api_source import BUCKETS
-from topodns.edge.api_source.intake import Intake
+from topodns.kube.informer.state_writer import BUCKETS, Intake
 
 SLICE = endpoint_slice("web", endpoint("10.0.0.1"))
 CLUSTER_IP = service("web", cluster_ips=["10.96.0.1"])

@@ -7,11 +7,11 @@ import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, service
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.facts import Fact
+from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.watch import Event
-from topodns.edge.api_source.intake import Intake
+from topodns.dependency import Fact
+from topodns.kube.informer.state_writer import Intake
 
 ONE, TWO = endpoint("10.0.0.1"), endpoint("10.0.0.2")
 UNREADY = endpoint("10.0.0.1", ready=False)

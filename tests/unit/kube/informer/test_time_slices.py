@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from tests.support.virtual_time import run_virtually
-from topodns.edge.api_source.retry_gate import RetryGate
-from topodns.edge.api_source.turns import AT_ONCE, MUCH, SLICE, Turns
+from topodns.kube.informer.retry import RetryGate
+from topodns.kube.informer.time_slices import AT_ONCE, MUCH, SLICE, TimeSlices
 
 
 def ticking(step: float) -> Iterator[float]:
@@ -18,7 +18,7 @@ def ticking(step: float) -> Iterator[float]:
     return (number * step for number in count())
 
 
-async def work(turns: Turns, name: str, amount: int, done: list[str]) -> None:
+async def work(turns: TimeSlices, name: str, amount: int, done: list[str]) -> None:
     async with turns.take() as turn:
         for _ in range(amount):
             done.append(name)
@@ -29,7 +29,7 @@ class TestTurns:
     def test_two_workers_take_turns_of_half_a_millisecond(self) -> None:
         async def story() -> list[str]:
             done: list[str] = []
-            turns = Turns(ticking(SLICE / 4).__next__)
+            turns = TimeSlices(ticking(SLICE / 4).__next__)
             await asyncio.gather(work(turns, "a", 12, done), work(turns, "b", 12, done))
             return done
 
@@ -44,7 +44,7 @@ class TestTurns:
                     done.append("-")
                     await asyncio.sleep(0)
 
-            turns = Turns(ticking(SLICE).__next__)
+            turns = TimeSlices(ticking(SLICE).__next__)
             await asyncio.gather(work(turns, "a", 3, done), others())
             return done
 
@@ -55,7 +55,7 @@ class TestTurns:
     )
     def test_the_collector_is_spared_what_much_work_at_once_has_made(self, step: float, kept: bool) -> None:
         gc.unfreeze()
-        run_virtually(work(Turns(ticking(step).__next__), "a", MUCH, []))
+        run_virtually(work(TimeSlices(ticking(step).__next__), "a", MUCH, []))
         try:
             assert (gc.get_freeze_count() > 0) == kept
         finally:
@@ -65,7 +65,7 @@ class TestTurns:
     def test_a_worker_that_is_stopped_leaves_the_turn_to_the_others(self, waiting: bool) -> None:
         async def story() -> list[str]:
             done: list[str] = []
-            turns = Turns(ticking(SLICE).__next__)
+            turns = TimeSlices(ticking(SLICE).__next__)
             workers = [asyncio.create_task(work(turns, name, 5, done)) for name in "ab"]
             for _ in range(2):
                 await asyncio.sleep(0)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.edge.api_source.line_reader import LineReader, LineTooLong
+from topodns.kube.informer.watcher import LineReader, LineTooLong
 
 
 def lines(*pieces: bytes, max_line: int = 1000) -> list[bytes]:

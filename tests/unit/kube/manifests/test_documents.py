@@ -9,7 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodns.edge.documents import MAX_BYTES, BadManifest, parse_documents
+from topodns.kube.manifests.documents import MAX_BYTES, parse_documents
+from topodns.kube.manifests.value import BadManifest
 
 
 def parsed(text: str | bytes) -> list[tuple[dict[str, object], int]]:
@@ -176,7 +177,7 @@ def laughs(levels: int) -> str:
         ("kind: X\na: {<<: text}\n", "m.yaml:2: the value of << must be a mapping"),
         (laughs(9), "m.yaml:7: aliases repeat more than 100000 values"),
         ("kind: X\na: " + "[" * 200 + "]" * 200, "m.yaml:2: nested more than 100 levels deep"),
-        ("apiV", "m.yaml:1: expected an object, found 'apiV'"),
+        ("apiV", "m.yaml:1: expected an object, found text"),
         ("- kind: Pod\n", "m.yaml:1: expected an object, found a list"),
         ("kind: List\nitems: 7\n", "m.yaml:1: items of List: expected a list, found 7"),
         ('{"kind": "List", "items": [' * 100 + "]}" * 100, "m.yaml:1: more than 10 lists within each other"),

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.objects import packed
+from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import Change, Kind, Replaced, Upserted
-from topodns.cluster.selector import parse_selector
-from topodns.edge.documents import BadManifest
-from topodns.edge.manifests import KINDS, Contents, ManifestSet, ManifestSource, read_contents
+from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet, read_contents
+from topodns.kube.manifests.source import ManifestSource
+from topodns.kube.manifests.value import BadManifest
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\nspec: {clusterIP: %s}\n"
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: %s, labels: {rack: '%s'}}\n"
@@ -214,7 +215,7 @@ class TestSource:
     ) -> None:
         script.write("a.yaml", NODE % ("n1", "r1"))
         looks = os.stat(script.directory / "a.yaml")
-        monkeypatch.setattr("topodns.edge.manifests.source.os.stat", lambda file: looks)
+        monkeypatch.setattr("topodns.kube.manifests.source.os.stat", lambda file: looks)
         script.load()
         script.write("a.yaml", NODE % ("n2", "r1"))
         assert (script.look(named=False), script.look()) == ({}, {"Node": ["n2"]})
@@ -288,7 +289,7 @@ class TestSource:
     def test_a_pipe_is_not_waited_for(self, script: Script) -> None:
         os.mkfifo(script.directory / "a.yaml")
         script.load()
-        assert script.source.problems[0].endswith("a.yaml: cannot be read: not a regular file")
+        assert script.source.problems[0].endswith("a.yaml: cannot be read: is no regular file")
 
     def test_problems_are_logged_once_and_counted_for_as_long_as_they_last(
         self, script: Script, caplog: pytest.LogCaptureFixture

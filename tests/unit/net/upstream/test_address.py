@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from topodns.edge.upstream.endpoint import resolve_endpoint
+from topodns.net.upstream.address import resolve_endpoint
 
 
 @pytest.mark.parametrize(

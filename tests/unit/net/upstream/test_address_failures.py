@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
-from topodns.edge.upstream.failures import failure_of
-from topodns.resolve.exchange import Failure
+from topodns.net.upstream.address import failure_of
+from topodns.query.upstream import Failure
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A client's search list, gone through for it. Questions are asked of a whole server block, so `acl` has its say."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from random import Random
 
@@ -12,22 +12,23 @@ from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
 from tests.support.courses import at_once
 from tests.support.objects import namespace, packed, pod, service
 from tests.support.records import lines
-from topodns.cluster.facts import namespace_fact, service_fact
 from topodns.cluster.model import ClusterObject, Kind, Replaced, kind_of
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import Name, name_text, parse_name
-from topodns.resolve.autopath import SearchPath
-from topodns.resolve.chain import Chain, Host, Parts, build_chain
-from topodns.resolve.cluster_search import ClusterSearch
-from topodns.resolve.cluster_zone import ClusterZone
-from topodns.resolve.course import Outcome
-from topodns.resolve.search_list import FixedSearch, Searcher
-from topodns.resolve.step import Around, Client, Resolution, Scope, Step
-from topodns.settings.autopath import Autopath
-from topodns.settings.kubernetes import PodMode
-from topodns.settings.server import BlockKey, ServerBlock
-from topodns.settings.steps import Acl, AclAction, AclRule
+from topodns.corefile.zones import BlockKey
+from topodns.dependency import namespace_fact, service_fact
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import Name, name_text, parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dnsserver.chain import Chain, Host, Parts, build_chain
+from topodns.dnsserver.settings import ServerBlock
+from topodns.plugins.acl import Acl, AclAction, AclRule
+from topodns.plugins.autopath.handler import SearchPath
+from topodns.plugins.autopath.search_list import ClusterSearch, FixedSearch, Searcher, own_namespace
+from topodns.plugins.autopath.settings import Autopath
+from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.settings import PodMode
+from topodns.query.deferred import Outcome
+from topodns.query.plugin import Around, Client, Resolution, Scope, Step
 
 HOST = Host("ns-1", Random(1))
 CORP = ("corp.example",)
@@ -57,6 +58,7 @@ class Upstream:
     def __init__(self, records: Mapping[str, str], asked: list[str]) -> None:
         self._records = records
         self._asked = asked
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def __call__(self, query: Query, client: Client) -> Resolution:
         name = name_text(query.qname)
@@ -71,6 +73,7 @@ class Upstream:
 
     async def later(self, query: Query, client: Client) -> Resolution:
         """The same, after a wait."""
+        self.meanwhile()
         outcome: Outcome[Resolution] = Outcome()
         outcome.settle(self(query, client))
         return await outcome
@@ -86,15 +89,21 @@ class Dig:
         acl: tuple[Acl, ...] = (),
         late: bool = False,
         origins: tuple[str, ...] = (".",),
+        more_outside: Mapping[str, str] | None = None,
+        denied: bool = False,
     ) -> None:
+        """`denied`: Pods are wanted, and may not be read."""
         kinds: frozenset[Kind] = frozenset(("Namespace", "Service", "EndpointSlice"))
         state = ClusterState(kinds | {"Pod"} if pods is PodMode.VERIFIED else kinds)
-        for kind in sorted(state.needed):
+        if denied:
+            state.do_without("Pod")
+        for kind in sorted(state.needed - state.denied):
             state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
+        self.state = state
         self.asked: list[str] = []
         search = ClusterSearch(settings(pods=pods), state, tuple(map(parse_name, CORP)))
         self.around = SearchPath(Autopath(tuple(map(parse_name, origins))), search)
-        upstream = Upstream(OUTSIDE, self.asked)
+        self.upstream = upstream = Upstream({**OUTSIDE, **(more_outside or {})}, self.asked)
         forward: Step = upstream.later if late else upstream
         block = ServerBlock((BlockKey((), 53),), "Corefile", 1, acl=acl)
         cluster = ClusterZone(settings(pods=pods), None, state, None)
@@ -141,12 +150,59 @@ WHO = {
     "a Pod on the host's network, whose address others share": ("10.0.0.3", False),
     "an address that goes from one Pod to another": ("10.0.0.4", False),
 }
+FROM_SHOP = {
+    "one label": ("files.shop.svc.cluster.local. A", "192.0.2.4"),
+    "a name outside": ("example.com.shop.svc.cluster.local. A", "192.0.2.1"),
+    "a Service of another namespace": ("api.prod.shop.svc.cluster.local. A", "10.96.0.2"),
+}
 
 
+@pytest.mark.parametrize(("question", "address"), FROM_SHOP.values(), ids=FROM_SHOP)
 @pytest.mark.parametrize(("source", "searched"), WHO.values(), ids=WHO)
-def test_one_label_is_searched_for_the_pods_of_the_namespace_alone(source: str, searched: bool) -> None:
-    answer = Dig(pods=PodMode.VERIFIED)("files.shop.svc.cluster.local. A", source)
-    assert answer.endswith("192.0.2.4") if searched else answer == "NXDOMAIN"
+def test_where_pods_are_watched_names_are_searched_for_the_pods_of_the_namespace_alone(
+    source: str, searched: bool, question: str, address: str
+) -> None:
+    answer = Dig(pods=PodMode.VERIFIED)(question, source)
+    assert answer.endswith(address) if searched else answer == "NXDOMAIN"
+
+
+@pytest.mark.parametrize(("question", "answer"), searching.FOUND.values(), ids=searching.FOUND)
+def test_a_pod_s_own_list_is_gone_through_as_without_a_watch(question: str, answer: str) -> None:
+    assert Dig(pods=PodMode.VERIFIED)(question, "10.0.0.1") == expected(answer)
+
+
+@pytest.mark.parametrize("pods", [PodMode.DISABLED, PodMode.VERIFIED])
+@pytest.mark.parametrize("question", searching.OWN.values(), ids=searching.OWN)
+def test_names_that_may_be_a_service_s_own_lead_nobody_outside(question: str, pods: PodMode) -> None:
+    name, _ = question.split()
+    outside = name.removesuffix("shop.svc.cluster.local.")
+    dig = Dig(pods=pods, more_outside={outside: "192.0.2.66"})
+    for source in ("10.0.0.1", "10.0.0.2", STRANGER):
+        resolution = dig.resolve(question, source)
+        assert told(resolution, name) == "NXDOMAIN"
+        assert resolution.scope is Scope.EVERYONE
+    assert dig.asked == []
+
+
+def test_a_service_without_a_ready_endpoint_is_nobody_s_name_outside() -> None:
+    """CoreDNS and `ignore empty_service` say NXDOMAIN of it."""
+    objects = (*OBJECTS, service("empty", "shop", ports=["http:80"]))
+    dig = Dig(objects, pods=PodMode.VERIFIED, more_outside={"empty.corp.example.": "192.0.2.66"})
+    assert dig("empty.shop.svc.cluster.local. A", "10.0.0.1") == "NXDOMAIN"
+
+
+def test_what_another_name_led_to_is_not_searched_for() -> None:
+    for pods in (PodMode.DISABLED, PodMode.VERIFIED):
+        dig = Dig(pods=pods)
+        asked = query_of("example.com.shop.svc.cluster.local. A")
+        resolution = at_once(dig.chain.resolve(asked, client("10.0.0.1")._replace(depth=1)))
+        assert resolution.response.rcode == Rcode.NXDOMAIN
+
+
+def test_while_pods_are_denied_the_name_tells_the_list() -> None:
+    dig = Dig(pods=PodMode.VERIFIED, denied=True)
+    assert "192.0.2.1" in dig("example.com.shop.svc.cluster.local. A", STRANGER)
+    assert dig("app-0.app.shop.svc.cluster.local. A", STRANGER) == "NXDOMAIN"
 
 
 def test_without_a_watch_of_pods_one_label_is_searched_for_nobody() -> None:
@@ -172,12 +228,29 @@ def test_a_namespace_that_comes_to_be_is_among_the_facts_of_the_denial() -> None
     assert namespace_fact("nowhere") in Dig().resolve("example.com.nowhere.svc.cluster.local. A").facts
 
 
-def test_what_depends_on_the_asking_pod_is_kept_for_nobody() -> None:
+def test_what_depends_on_the_asking_pod_is_kept_for_its_namespace() -> None:
     dig = Dig(pods=PodMode.VERIFIED)
-    assert dig.resolve("other.shop.svc.cluster.local. A", "10.0.0.1").scope is Scope.CLIENT
-    assert dig.resolve("other.shop.svc.cluster.local. A", STRANGER).scope is Scope.CLIENT
-    assert dig.resolve("web.shop.svc.cluster.local. A", STRANGER).scope is Scope.EVERYONE
-    assert dig.resolve("example.com.shop.svc.cluster.local. A", STRANGER).scope is Scope.EVERYONE
+    for name in ("other", "example.com"):
+        for source in ("10.0.0.1", STRANGER):
+            assert dig.resolve(f"{name}.shop.svc.cluster.local. A", source).scope is Scope.NODE
+    for name in ("web", "app-0.app", "example.web"):
+        assert dig.resolve(f"{name}.shop.svc.cluster.local. A", STRANGER).scope is Scope.EVERYONE
+
+
+def test_an_address_that_changes_hands_meanwhile_leaves_no_answer_to_its_next_namespace() -> None:
+    question = "example.com.shop.svc.cluster.local. A"
+    dig = Dig(pods=PodMode.VERIFIED, late=True)
+    assert dig.resolve(question, "10.0.0.1").scope is Scope.NODE
+    moved = (pod("next", ["10.0.0.1"], "prod"),)
+    dig.upstream.meanwhile = lambda: dig.state.apply(Replaced("Pod", moved), 0)
+    assert dig.resolve(question, "10.0.0.1").scope is Scope.CLIENT
+
+
+def test_the_namespace_of_a_client() -> None:
+    state = Dig(pods=PodMode.VERIFIED).state
+    named = {address: own_namespace(state, packed(address)) for address in ("10.0.0.1", "10.0.0.2", "10.0.0.3")}
+    assert named == {"10.0.0.1": "shop", "10.0.0.2": "prod", "10.0.0.3": ""}
+    assert (own_namespace(state, packed("10.0.0.4")), own_namespace(state, packed(STRANGER))) == ("", "")
 
 
 def test_acl_is_asked_about_each_name_that_is_tried() -> None:

@@ -16,18 +16,20 @@ from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
 from tests.support.courses import at_once
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
 from tests.support.records import lines
-from topodns.dns.message import Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import name_text, parse_name
-from topodns.resolve.autopath import SearchPath
-from topodns.resolve.blocks import Block, BlockTable
-from topodns.resolve.chain import Host, Parts, build_chain
-from topodns.resolve.chase import Neighbours
-from topodns.resolve.course import Outcome
-from topodns.resolve.search_list import DistantClusterSearch
-from topodns.resolve.step import Answered, Client, Dropped, Resolution, Scope, Step
-from topodns.settings.autopath import Autopath
-from topodns.settings.server import BlockKey, ServerBlock
-from topodns.settings.steps import Acl, AclAction, AclRule
+from topodns.corefile.zones import BlockKey
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import name_text, parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dnsserver.chain import Host, Parts, build_chain
+from topodns.dnsserver.cname_chaser import Neighbours
+from topodns.dnsserver.router import Block, BlockTable
+from topodns.dnsserver.settings import ServerBlock
+from topodns.plugins.acl import Acl, AclAction, AclRule
+from topodns.plugins.autopath.handler import SearchPath
+from topodns.plugins.autopath.search_list import DistantClusterSearch
+from topodns.plugins.autopath.settings import Autopath
+from topodns.query.deferred import Outcome
+from topodns.query.plugin import Answered, Client, Dropped, Resolution, Scope, Step
 
 ORIGIN = parse_name("cluster.local")
 HOST_DOMAINS = (parse_name("corp.example"),)
@@ -157,6 +159,13 @@ def test_what_may_be_a_service_or_an_endpoint_by_its_form_is_asked_once(name: st
     node = Node()
     assert node(f"{name}.svc.cluster.local. A") == "NXDOMAIN"
     assert node.cluster_dns == [f"{name}.svc.cluster.local."]
+    assert node.outside == []
+
+
+@pytest.mark.parametrize("question", searching.OWN.values(), ids=searching.OWN)
+def test_names_that_may_be_a_service_s_own_lead_nobody_outside(question: str) -> None:
+    node = Node()
+    assert node(question) == "NXDOMAIN"
     assert node.outside == []
 
 

@@ -6,12 +6,13 @@ import pytest
 
 from tests.support.caching import CLIENT, Story, addresses, denied, positive, question, soa, wire
 from tests.support.messages import RD
-from topodns.cluster.facts import service_fact
-from topodns.dns.message import Ede, Flag, Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import parse_name
-from topodns.resolve.cache import CacheCounts, ResponseCache
-from topodns.resolve.step import Client, Resolution, Scope
-from topodns.settings.cache import Cache, Share
+from topodns.dependency import service_fact
+from topodns.dns.message import Ede, Flag, Query, Response, RRset
+from topodns.dns.name import parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.cache.setup import Cache, CacheCounts, Share
+from topodns.query.plugin import Client, Resolution, Scope
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ import logging
 import pytest
 
 from tests.support.caching import CLIENT, Story, denied, failed, positive, question, shown
-from topodns.dns.message import Flag, Rcode, Response
-from topodns.resolve.course import pursue
-from topodns.resolve.step import Dropped, Scope, settled
-from topodns.settings.cache import Cache, ServeStale, Share
+from topodns.dns.message import Flag, Response
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.cache.setup import Cache, ServeStale, Share
+from topodns.query.deferred import pursue
+from topodns.query.plugin import Dropped, Scope, settled
 
 IMMEDIATE = Cache(serve_stale=ServeStale())
 VERIFY = Cache(serve_stale=ServeStale(verify=True))

@@ -3,32 +3,32 @@ from random import Random
 
 import pytest
 
-from topodns.resolve.budget import Budget
-from topodns.resolve.cache.entry import Entry, Sort
-from topodns.resolve.cache.table import MAX_ENTRY, Table, _size
+from topodns.plugins.cache.entry import CacheEntry, Sort
+from topodns.plugins.cache.segmented_lru import MAX_ENTRY, SegmentedLru, _size
+from topodns.query.memory_budget import Budget
 
 MUCH = 1 << 30
 
 
-def entry(octets: int = 100) -> Entry:
-    return Entry(bytes(octets), Sort.SUCCESS, 60, 0.0)
+def entry(octets: int = 100) -> CacheEntry:
+    return CacheEntry(bytes(octets), Sort.SUCCESS, 60, 0.0)
 
 
 def key(number: int) -> bytes:
     return b"%d.example" % number
 
 
-def fill(table: Table, numbers: range, octets: int = 100) -> None:
+def fill(table: SegmentedLru, numbers: range, octets: int = 100) -> None:
     for number in numbers:
         assert table.insert(key(number), entry(octets))
 
 
-def known(table: Table, numbers: range) -> int:
+def known(table: SegmentedLru, numbers: range) -> int:
     return sum(table.peek(key(number)) is not None for number in numbers)
 
 
 def test_no_more_entries_than_its_capacity() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     for number in range(5000):
         table.insert(key(number), entry())
         assert table.peek(key(number)) is not None  # what has just come in stays
@@ -39,7 +39,7 @@ def test_no_more_entries_than_its_capacity() -> None:
 
 @pytest.mark.parametrize("octets", [0, 500, 20_000, MAX_ENTRY])
 def test_no_more_octets_than_allowed(octets: int) -> None:
-    table = Table(1 << 20, Budget(1 << 20))
+    table = SegmentedLru(1 << 20, Budget(1 << 20))
     for number in range(4000):
         table.insert(key(number), entry(octets))
         assert table.octets <= 1 << 20
@@ -49,14 +49,14 @@ def test_no_more_octets_than_allowed(octets: int) -> None:
 
 
 def test_the_oldest_go_first() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     fill(table, range(1024 + 100))
     assert known(table, range(100)) == 0
     assert known(table, range(200, 1124)) == 924
 
 
 def test_a_scan_leaves_alone_what_was_asked_for_again() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     fill(table, range(500))
     for number in range(0, 500, 2):
         table.touch(key(number))
@@ -66,7 +66,7 @@ def test_a_scan_leaves_alone_what_was_asked_for_again() -> None:
 
 
 def test_what_was_asked_for_again_long_ago_makes_room_for_what_is_now() -> None:
-    table = Table(1000, Budget(MUCH))
+    table = SegmentedLru(1000, Budget(MUCH))
     for number in range(3000):
         fill(table, range(number, number + 1))
         table.touch(key(number))
@@ -75,7 +75,7 @@ def test_what_was_asked_for_again_long_ago_makes_room_for_what_is_now() -> None:
 
 
 def test_an_entry_is_replaced_in_its_place() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     fill(table, range(2))
     table.touch(key(0))
     octets = table.octets
@@ -86,7 +86,7 @@ def test_an_entry_is_replaced_in_its_place() -> None:
 
 
 def test_what_is_removed_gives_its_room_back() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     fill(table, range(10))
     table.touch(key(3))
     for number in range(12):
@@ -95,17 +95,17 @@ def test_what_is_removed_gives_its_room_back() -> None:
 
 
 def test_an_entry_larger_than_any_message_is_refused() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     assert not table.insert(key(1), entry(MAX_ENTRY + 1))
     assert (len(table), table.octets) == (0, 0)
 
 
 def test_the_room_that_is_counted_is_about_what_is_taken() -> None:
     # A key, its content and an entry: what sys.getsizeof says of them, and a place in a dictionary after a flood.
-    one = Entry(marshal.dumps((0, 0, (), (), ())), Sort.SUCCESS, 300, 1000.5)
-    table = Table(12_000, Budget(MUCH))
+    one = CacheEntry(marshal.dumps((0, 0, (), (), ())), Sort.SUCCESS, 300, 1000.5)
+    table = SegmentedLru(12_000, Budget(MUCH))
     for number in range(100_000):
-        table.insert(key(number), Entry(one.packed, Sort.SUCCESS, 300, 1000.5), A)
+        table.insert(key(number), CacheEntry(one.packed, Sort.SUCCESS, 300, 1000.5), A)
     place = table._probation.__sizeof__() / len(table) + 8  # and one in the list of its owner's
     taken = sum(each.__sizeof__() for each in (key(1), one.packed, one, one.born, one.ttl)) + 16 + place
     assert 0.8 < table.octets / len(table) / taken < 1.25
@@ -114,7 +114,7 @@ def test_the_room_that_is_counted_is_about_what_is_taken() -> None:
 A, B, C = (bytes((10, 244, 1, last)) for last in (1, 2, 3))
 
 
-def ask(table: Table, client: bytes, numbers: range, times: int = 1) -> None:
+def ask(table: SegmentedLru, client: bytes, numbers: range, times: int = 1) -> None:
     """As the cache does it: what is not there comes in, what is there is asked for again."""
     for number in numbers:
         for _ in range(times):
@@ -131,7 +131,7 @@ JUNK = range(10_000, 110_000)
 @pytest.mark.parametrize("asked", [1, 2], ids=["asked for once", "asked for twice"])
 @pytest.mark.parametrize("junk_asked", [1, 2], ids=["junk once", "junk twice"])
 def test_n13_a_client_s_junk_pushes_out_nothing_of_another_client(asked: int, junk_asked: int) -> None:
-    table = Table(9984, Budget(MUCH))
+    table = SegmentedLru(9984, Budget(MUCH))
     ask(table, B, OTHERS, asked)
     ask(table, A, JUNK, junk_asked)
     assert known(table, OTHERS) == 2000
@@ -139,7 +139,7 @@ def test_n13_a_client_s_junk_pushes_out_nothing_of_another_client(asked: int, ju
 
 
 def test_n13_nor_where_octets_are_what_is_short() -> None:
-    table = Table(1 << 20, Budget(4 << 20))
+    table = SegmentedLru(1 << 20, Budget(4 << 20))
     ask(table, B, OTHERS)
     ask(table, A, JUNK)
     assert known(table, OTHERS) == 2000
@@ -147,20 +147,20 @@ def test_n13_nor_where_octets_are_what_is_short() -> None:
 
 
 def test_a_client_that_is_alone_may_have_all() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     ask(table, A, range(1000))
     assert known(table, range(1000)) == 1000
 
 
 def test_the_junk_that_goes_is_the_oldest() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     ask(table, A, range(5000))
     assert known(table, range(4100, 5000)) == 900
     assert known(table, range(3900)) == 0
 
 
 def test_what_another_client_asked_for_as_well_is_nobody_s_junk() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     ask(table, A, range(500))
     ask(table, B, range(500))
     ask(table, C, range(1000, 50_000))
@@ -168,7 +168,7 @@ def test_what_another_client_asked_for_as_well_is_nobody_s_junk() -> None:
 
 
 def test_several_floods_share_what_is_not_asked_for_twice() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     ask(table, B, range(200), 2)
     for number in range(1000, 20_000, 2):
         ask(table, A, range(number, number + 1))
@@ -177,7 +177,7 @@ def test_several_floods_share_what_is_not_asked_for_twice() -> None:
 
 
 def test_no_more_is_remembered_of_clients_than_there_are_entries() -> None:
-    table = Table(1024, Budget(MUCH))
+    table = SegmentedLru(1024, Budget(MUCH))
     for number in range(20_000):
         ask(table, number.to_bytes(4, "big"), range(number, number + 1))
         table.touch(key(number), A)
@@ -190,7 +190,7 @@ def test_no_more_is_remembered_of_clients_than_there_are_entries() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_happens_each_octet_is_counted_once(seed: int) -> None:
     rng = Random(seed)
-    table = Table(rng.choice((64, 1024)), Budget(rng.choice((20_000, 200_000))))
+    table = SegmentedLru(rng.choice((64, 1024)), Budget(rng.choice((20_000, 200_000))))
     clients = [b"", *(bytes((10, 0, 0, last)) for last in range(rng.choice((1, 3, 200))))]
     for _ in range(20_000):
         name, client = key(int(rng.paretovariate(0.5)) % 3000), rng.choice(clients)

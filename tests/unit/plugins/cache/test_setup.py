@@ -1,12 +1,11 @@
 import pytest
 
-from topodns.config.corefile import parse_blocks
-from topodns.config.directives.cache import parse_cache
-from topodns.config.directives.context import Context
-from topodns.config.errors import ConfigError
-from topodns.config.lexer import tokenize
-from topodns.dns.names import ROOT, parse_name
-from topodns.settings.cache import Cache, Prefetch, ServeStale, Share
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import parse_blocks
+from topodns.dns.name import ROOT, parse_name
+from topodns.plugins.cache.setup import Cache, Prefetch, ServeStale, Share, parse_cache
+from topodns.plugins.context import Context
 
 EXAMPLE, TEST = parse_name("example."), parse_name("test.")
 BLOCK = (parse_name("block."),)

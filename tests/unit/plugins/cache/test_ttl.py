@@ -12,8 +12,9 @@ from tests.support.caching import (
     soa,
     wire,
 )
-from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
-from topodns.settings.cache import Cache, Share
+from topodns.dns.message import Flag, Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.cache.setup import Cache, Share
 
 
 def test_an_answer_counts_down_and_is_asked_for_anew_when_its_ttl_is_over() -> None:

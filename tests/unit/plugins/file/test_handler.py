@@ -4,13 +4,15 @@ from tests.support.asking import client
 from tests.support.cluster_dig import query_of
 from tests.support.courses import at_once
 from tests.support.records import lines
-from topodns.dns.message import Query, Rcode, Response, RRset, RRType
-from topodns.dns.names import Name, name_text, parse_name
-from topodns.dns.zone_text import parse_zone
-from topodns.resolve.chase import Chase
-from topodns.resolve.step import Answered, Client, FellThrough, Resolution, Scope, Stepped
-from topodns.resolve.zone_file import TableBuilder, ZoneFileStep, ZoneTable, file_fact
-from topodns.settings.zone_file import ZoneFile
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import Name, name_text, parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.zonefile import parse_zone
+from topodns.plugins.file.handler import ZoneFileStep
+from topodns.plugins.file.setup import ZoneFile
+from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
+from topodns.query.cname import Chase
+from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
 
 TEXT = """
 @      5 SOA ns host 1 1 1 1 1

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.cluster_dig import expected, query_of
-from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
-from topodns.dns.names import name_text, parse_name, wire_labels
-from topodns.dns.presentation import record_lines
-from topodns.dns.zone_text import parse_zone
-from topodns.resolve.zone_file.lookup import Finding, look_up
-from topodns.resolve.zone_file.table import TableBuilder, ZoneTable
+from topodns.dns.dnslib_text import record_lines
+from topodns.dns.message import Flag, Response, RRset
+from topodns.dns.name import name_text, parse_name, wire_labels
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.zonefile import parse_zone
+from topodns.plugins.file.lookup import ZoneAnswer, look_up
+from topodns.plugins.file.zone import TableBuilder, ZoneTable
 
 DNAME = 39
 TEXT = """
@@ -82,7 +83,7 @@ def table(text: str = TEXT, origin: str = "example.org") -> ZoneTable:
 TABLE = table()
 
 
-def find(question: str) -> Finding:
+def find(question: str) -> ZoneAnswer:
     return look_up(TABLE, query_of(question))
 
 

@@ -2,12 +2,11 @@
 
 import pytest
 
-from topodns.config.corefile import parse_blocks
-from topodns.config.directives.context import Context
-from topodns.config.directives.zone_file import parse_file
-from topodns.config.errors import ConfigError
-from topodns.config.lexer import tokenize
-from topodns.settings.zone_file import ZoneFile
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import parse_blocks
+from topodns.plugins.context import Context
+from topodns.plugins.file.setup import ZoneFile, parse_file
 
 ORG, NET = ("example", "org"), ("example", "net")
 

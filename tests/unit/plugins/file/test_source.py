@@ -9,13 +9,13 @@ import pytest
 
 from tests.support.cluster_dig import query_of
 from tests.support.virtual_time import run_virtually
-from topodns.cluster.facts import Fact
-from topodns.dns.names import parse_name
-from topodns.dns.zone_text import BadZone
-from topodns.edge.zone_file_source import MAX_OCTETS, ZoneFileSource
-from topodns.resolve.zone_file import file_fact
-from topodns.resolve.zone_file.lookup import look_up
-from topodns.settings.zone_file import ZoneFile
+from topodns.dependency import Fact
+from topodns.dns.name import parse_name
+from topodns.dns.zonefile import BadZone
+from topodns.plugins.file.lookup import look_up
+from topodns.plugins.file.setup import ZoneFile
+from topodns.plugins.file.source import MAX_OCTETS, ZoneFileSource
+from topodns.plugins.file.zone import file_fact
 
 ORIGIN = parse_name("example.org")
 SOA = "$TTL 5\n@ SOA ns host {serial} 1 1 1 1\n"

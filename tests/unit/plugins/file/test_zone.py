@@ -2,10 +2,11 @@
 
 import pytest
 
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import parse_name
-from topodns.dns.zone_text import BadZone, parse_zone
-from topodns.resolve.zone_file import MAX_RECORDS, TableBuilder, ZoneTable
+from topodns.dns.message import RRset
+from topodns.dns.name import parse_name
+from topodns.dns.rrtype import RRType
+from topodns.dns.zonefile import BadZone, parse_zone
+from topodns.plugins.file.zone import MAX_RECORDS, TableBuilder, ZoneTable
 
 ORIGIN = parse_name("example.org")
 SOA = "@ 300 SOA ns host 2017 7200 1800 86400 30\n"

@@ -5,8 +5,8 @@ import pytest
 from tests.support.asking import ask
 from tests.support.forward_scene import ForwardScene
 from tests.support.scripted_upstream import refuses, says
-from topodns.resolve.forward.counts import ForwardCounts, UpstreamCounts
-from topodns.resolve.tally import DURATION_BUCKETS
+from topodns.plugins.forward.counts import ForwardCounts, UpstreamCounts
+from topodns.query.counters import DURATION_BUCKETS
 
 
 @pytest.mark.parametrize(("seconds", "bucket"), [(0.0, 0), (0.00025, 0), (0.0003, 1), (0.1, 9), (8.192, 15), (9.0, 16)])

@@ -7,10 +7,11 @@ from tests.support.forward_scene import ForwardScene
 from tests.support.messages import ECS, NODE_IDENTITY, Opt
 from tests.support.records import lines
 from tests.support.scripted_upstream import Behaviour, says
-from topodns.dns.message import Ede, Edns, Flag, Option, Query, Rcode, RRType
-from topodns.dns.names import parse_name
-from topodns.resolve.exchange import Transport
-from topodns.resolve.step import Client, Scope
+from topodns.dns.message import Ede, Edns, Flag, Option, Query
+from topodns.dns.name import parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.query.plugin import Client, Scope
+from topodns.query.upstream import Transport
 
 AA, TC, RA, AD = Flag.AA, Flag.TC, Flag.RA, Flag.AD
 UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS

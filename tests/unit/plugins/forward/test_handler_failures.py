@@ -8,9 +8,10 @@ import pytest
 from tests.support.asking import ask, client
 from tests.support.forward_scene import ForwardScene
 from tests.support.scripted_upstream import Behaviour, garbage, refuses, says, silent, whatever
-from topodns.dns.message import Ede, EdeCode, Edns, Flag, Rcode
-from topodns.resolve.exchange import Transport
-from topodns.settings.forward import Policy
+from topodns.dns.message import Ede, EdeCode, Edns, Flag
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.forward.settings import UpstreamPolicy
+from topodns.query.upstream import Transport
 
 WWW = says("www.example.org. 300 IN A 192.0.2.7")
 QUERY = ask("www.example.org")
@@ -53,26 +54,39 @@ ALONE: dict[str, tuple[Behaviour, float, Ede]] = {
     ),
     "another question": (other_question, 0.1, Ede(EdeCode.NETWORK_ERROR, "192.0.2.1:53: reply to another question")),
 }
+FOR_CLIENTS = {
+    EdeCode.NO_REACHABLE_AUTHORITY: "no upstream has answered in time",
+    EdeCode.NETWORK_ERROR: "no upstream has given an answer that can be used",
+}
 
 
 @pytest.mark.parametrize(("failing", "seconds", "ede"), ALONE.values(), ids=ALONE)
 def test_with_nobody_else_to_ask_it_is_servfail_after_two_tries(failing: Behaviour, seconds: float, ede: Ede) -> None:
-    scene = ForwardScene(failing)
+    scene = ForwardScene(failing, names_upstreams=True)
     found = scene.asked_and_answered(QUERY)
     assert (found.rcode, found.ede, found.seconds) == (Rcode.SERVFAIL, ede, seconds)
     assert (found.resolution.upstream, scene.asked) == ("192.0.2.1:53", [2])
 
 
+@pytest.mark.parametrize(("failing", "seconds", "ede"), ALONE.values(), ids=ALONE)
+def test_clients_are_told_what_is_wrong_without_the_address_and_the_log_with_it(
+    failing: Behaviour, seconds: float, ede: Ede
+) -> None:
+    found = ForwardScene(failing).asked_and_answered(QUERY, within=seconds)
+    assert found.ede == Ede(ede.code, FOR_CLIENTS[EdeCode(ede.code)])
+    assert found.resolution.problem == ede.text
+
+
 def test_the_problem_of_each_upstream_is_named() -> None:
-    found = ForwardScene(silent, refuses, read_timeout=1.0).asked_and_answered(QUERY)
+    found = ForwardScene(silent, refuses, read_timeout=1.0, names_upstreams=True).asked_and_answered(QUERY)
     expected = "192.0.2.1:53: i/o timeout; 192.0.2.2:53: connection refused"
     assert found.ede == Ede(EdeCode.NETWORK_ERROR, expected)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 15])
-@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("policy", UpstreamPolicy)
 @pytest.mark.parametrize("attempts", [None, 0])
-def test_silence_of_all_ends_after_four_seconds(count: int, policy: Policy, attempts: int | None) -> None:
+def test_silence_of_all_ends_after_four_seconds(count: int, policy: UpstreamPolicy, attempts: int | None) -> None:
     scene = ForwardScene(*[silent] * count, policy=policy, max_connect_attempts=attempts, max_fails=0)
     found = scene.asked_and_answered(QUERY)
     assert found.rcode == Rcode.SERVFAIL
@@ -150,8 +164,8 @@ def test_formerr_with_and_without_edns_is_the_answer() -> None:
     assert (found.rcode, scene.asked) == (Rcode.FORMERR, [2, 0])
 
 
-@pytest.mark.parametrize("policy", [Policy.RANDOM, Policy.ROUND_ROBIN])
-def test_where_upstreams_are_alike_a_second_one_is_asked_after_half_a_second(policy: Policy) -> None:
+@pytest.mark.parametrize("policy", [UpstreamPolicy.RANDOM, UpstreamPolicy.ROUND_ROBIN])
+def test_where_upstreams_are_alike_a_second_one_is_asked_after_half_a_second(policy: UpstreamPolicy) -> None:
     scene = ForwardScene(WWW, WWW, policy=policy)
     for upstream in scene.upstreams:
         upstream.delay = 0.8
@@ -160,7 +174,7 @@ def test_where_upstreams_are_alike_a_second_one_is_asked_after_half_a_second(pol
 
 
 def test_one_dead_upstream_of_two_loses_nothing_and_no_answer_takes_a_second() -> None:
-    scene = ForwardScene(silent, whatever, policy=Policy.RANDOM)
+    scene = ForwardScene(silent, whatever, policy=UpstreamPolicy.RANDOM)
     scene.upstreams[0].probes_fail = True
     waiting = []
     for number in range(1000):
@@ -173,7 +187,7 @@ def test_one_dead_upstream_of_two_loses_nothing_and_no_answer_takes_a_second() -
 
 
 def test_with_three_dead_upstreams_of_four_each_half_second_brings_another() -> None:
-    scene = ForwardScene(silent, silent, silent, whatever, policy=Policy.ROUND_ROBIN)
+    scene = ForwardScene(silent, silent, silent, whatever, policy=UpstreamPolicy.ROUND_ROBIN)
     waits = [scene.asked_and_answered(ask(f"{n}.example.org"), within=2.0).seconds for n in range(4)]
     assert max(wait for wait in waits if wait is not None) < 2.0
 
@@ -186,7 +200,7 @@ def test_sequential_upstreams_say_different_things_so_a_slow_one_is_waited_for()
 
 
 def test_the_limit_of_tries_holds_for_the_second_one_too() -> None:
-    scene = ForwardScene(WWW, WWW, policy=Policy.RANDOM, max_connect_attempts=1)
+    scene = ForwardScene(WWW, WWW, policy=UpstreamPolicy.RANDOM, max_connect_attempts=1)
     for upstream in scene.upstreams:
         upstream.delay = 0.8
     scene.asked_and_answered(QUERY)
@@ -194,7 +208,7 @@ def test_the_limit_of_tries_holds_for_the_second_one_too() -> None:
 
 
 def test_a_reply_that_comes_too_late_is_counted_and_goes_nowhere() -> None:
-    scene = ForwardScene(WWW, WWW, policy=Policy.ROUND_ROBIN)
+    scene = ForwardScene(WWW, WWW, policy=UpstreamPolicy.ROUND_ROBIN)
     scene.upstreams[1].delay, scene.upstreams[0].delay = 1.0, 0.1  # the second one is asked first
     found = scene.asked_and_answered(QUERY)
     assert (found.resolution.upstream, found.seconds) == ("192.0.2.1:53", 0.6)
@@ -208,7 +222,7 @@ def test_what_breaks_our_own_code_is_servfail(
     def broken(_: bytes, __: bytes) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("topodns.resolve.forward.flight.read_plain", broken)
+    monkeypatch.setattr("topodns.plugins.forward.flight.read_plain", broken)
     scene = ForwardScene(WWW)
     assert scene.asked_and_answered(QUERY).rcode == Rcode.SERVFAIL
     assert [record.message for record in caplog.records] == ["bug: what 192.0.2.1:53 said of www.example.org."]

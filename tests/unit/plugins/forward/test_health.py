@@ -7,10 +7,12 @@ import pytest
 from tests.support.asking import ask
 from tests.support.forward_scene import ForwardScene
 from tests.support.scripted_upstream import refuses, silent, whatever
-from topodns.dns.message import Ede, EdeCode, Rcode
-from topodns.resolve.exchange import Transport
-from topodns.resolve.forward import Forwarding, InFlight
-from topodns.settings.forward import Forward, HealthCheck, Policy, UpstreamAddress
+from topodns.dns.message import Ede, EdeCode
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.settings import Forward, HealthCheck, UpstreamAddress, UpstreamPolicy
+from topodns.query.upstream import Transport
 
 QUERY = ask("www.example.org")
 
@@ -128,7 +130,8 @@ def test_with_failfast_nobody_is_asked_where_all_are_down() -> None:
     scene = all_down(failfast=True)
     before = scene.asked
     found = scene.asked_and_answered(QUERY, within=0.0)
-    ede = Ede(EdeCode.NO_REACHABLE_AUTHORITY, "all upstreams are down: 192.0.2.1:53, 192.0.2.2:53")
+    ede = Ede(EdeCode.NO_REACHABLE_AUTHORITY, "all upstreams are down")
+    assert found.resolution.problem == "all upstreams are down: 192.0.2.1:53, 192.0.2.2:53"
     assert (found.rcode, found.ede, scene.asked) == (Rcode.SERVFAIL, ede, before)
     assert scene.counts.healthcheck_broken == 1
 
@@ -157,7 +160,7 @@ def test_probes_come_at_the_interval_of_health_check(interval: float, count: int
 
 
 def test_a_slow_upstream_is_probed_when_another_is_asked_beside_it() -> None:
-    scene = ForwardScene(silent, whatever, policy=Policy.ROUND_ROBIN)
+    scene = ForwardScene(silent, whatever, policy=UpstreamPolicy.ROUND_ROBIN)
     for n in range(2):
         scene.asked_and_answered(ask(f"n{n}.example.org"), within=0.5)
     assert probes(scene) == [1, 0]
@@ -267,3 +270,65 @@ def test_of_upstreams_that_are_asked_no_more_nothing_is_said() -> None:
     assert reachable(scene) == [None]
     scene.timers.advance(120.0)
     assert probes(scene) == [1]
+
+
+def silent_and_good(policy: UpstreamPolicy) -> ForwardScene:
+    """192.0.2.1 says nothing, not even to probes; 192.0.2.2 answers. A question has just waited for the first."""
+    scene = ForwardScene(silent, whatever, policy=policy)
+    scene.upstreams[0].probes_fail = True
+    number = 0
+    while not scene.asked[0]:
+        scene.asked_and_answered(ask(f"first{number}.example.org"), within=2.5)
+        number += 1
+    return scene
+
+
+@pytest.mark.parametrize("policy", [UpstreamPolicy.RANDOM, UpstreamPolicy.ROUND_ROBIN])
+def test_an_upstream_that_is_silent_while_another_answers_gets_no_new_question(policy: UpstreamPolicy) -> None:
+    scene = silent_and_good(policy)
+    before = scene.asked[0]
+    for n in range(50):
+        assert scene.asked_and_answered(ask(f"n{n}.example.org"), within=0.01).rcode == Rcode.NOERROR
+    assert scene.asked[0] == before
+
+
+@pytest.mark.parametrize("policy", [UpstreamPolicy.RANDOM, UpstreamPolicy.ROUND_ROBIN])
+def test_it_does_again_as_soon_as_a_probe_is_answered(policy: UpstreamPolicy) -> None:
+    scene = silent_and_good(policy)
+    scene.upstreams[0].behave(whatever)
+    scene.upstreams[0].probes_fail = False
+    scene.timers.advance(3.0)
+    before = scene.asked[0]
+    for n in range(50):
+        scene.asked_and_answered(ask(f"n{n}.example.org"), within=0.01)
+    assert scene.asked[0] > before + 10
+
+
+def test_sequential_goes_on_with_the_first_one_until_it_is_down() -> None:
+    scene = silent_and_good(UpstreamPolicy.SEQUENTIAL)
+    before = scene.asked[0]
+    scene.ask(ask("n.example.org"))
+    assert scene.asked[0] == before + 1
+
+
+def test_without_a_socket_to_spare_no_second_upstream_is_asked_and_the_slow_one_is_suspected_all_the_same() -> None:
+    scene = ForwardScene(silent, whatever, policy=UpstreamPolicy.ROUND_ROBIN, may_ask_twice=lambda: False)
+    scene.upstreams[0].probes_fail = True
+    scene.ask(ask("one.example.org"))  # round robin begins with the second one
+    waiting = scene.ask(ask("two.example.org"))
+    scene.timers.advance(1.0)
+    assert (waiting.arrived, scene.asked[1]) == (False, 1)
+    for number in range(4):
+        assert scene.asked_and_answered(ask(f"n{number}.example.org"), within=0.01).rcode == Rcode.NOERROR
+    assert scene.asked[1] >= 5
+
+
+def test_where_all_are_silent_all_are_asked() -> None:
+    scene = ForwardScene(silent, silent, policy=UpstreamPolicy.ROUND_ROBIN)
+    for upstream in scene.upstreams:
+        upstream.probes_fail = True
+    scene.asked_and_answered(ask("first.example.org"))
+    before = scene.asked
+    for n in range(10):
+        scene.ask(ask(f"n{n}.example.org"))
+    assert [asked - was for asked, was in zip(scene.asked, before, strict=True)] == [5, 5]

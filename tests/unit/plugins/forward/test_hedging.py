@@ -3,7 +3,7 @@
 from weakref import ref
 
 from tests.support.virtual_timers import VirtualTimers
-from topodns.resolve.forward.impatience import SLACK, Impatience
+from topodns.plugins.forward.hedging import AT_ONCE, SLACK, Impatience
 
 
 class Wait:
@@ -72,3 +72,15 @@ def test_waits_that_are_over_are_forgotten_as_others_come() -> None:
         wait.over = True
         kept.append(ref(wait))
     assert sum(each() is not None for each in kept) == 1
+
+
+def test_of_many_whose_time_is_up_some_are_hurried_in_each_turn_of_the_loop() -> None:
+    timers = VirtualTimers()
+    impatience, waits = Impatience(0.5, timers), [Wait(timers) for _ in range(2 * AT_ONCE)]
+    for wait in waits:
+        impatience.watch(wait, timers.time())
+    turns: list[int] = []
+    timers.call_later(0.5, lambda: turns.append(sum(bool(wait.hurried) for wait in waits)))
+    timers.advance(0.5)
+    assert turns == [AT_ONCE]
+    assert all(wait.hurried == [0.5] for wait in waits)

@@ -1,14 +1,19 @@
 """Many questions at a time: equal ones are asked once, and there is an end to how many wait."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.asking import ask, client
-from tests.support.forward_scene import ForwardScene
+from tests.support.forward_scene import ForwardScene, Waiting
 from tests.support.messages import ECS
 from tests.support.scripted_upstream import refuses, silent, whatever
-from topodns.dns.message import Edns, Flag, Option, Query, Rcode, RRType
-from topodns.resolve.forward import InFlight
-from topodns.resolve.step import Client, Dropped
+from tests.support.virtual_timers import VirtualTimer
+from topodns.dns.message import Edns, Flag, Option, Query
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.forward.flight import AT_ONCE
+from topodns.plugins.forward.limits import InFlight
+from topodns.query.plugin import Client, Dropped
 
 QUERY = ask("www.example.org")
 EDNS = Edns(1232, 0, False)
@@ -26,6 +31,49 @@ def test_two_hundred_clients_with_one_question_are_one_upstream_query() -> None:
     scene.timers.advance(0.3)
     assert [each.rcode for each in waiting] == [Rcode.NOERROR] * 200
     assert scene.asked == [1]
+
+
+class _Turns:
+    """How many wait each time that the rest of the program is given its turn."""
+
+    def __init__(self, scene: ForwardScene) -> None:
+        self.in_flight: list[int] = []
+        call_later = scene.timers.call_later
+
+        def noting(delay: float, callback: Callable[[], object], /) -> VirtualTimer:
+            timer = call_later(delay, callback)
+            if not delay:
+                call_later(0.0, lambda: self.in_flight.append(scene.in_flight.total))
+            return timer
+
+        scene.timers.call_later = noting  # type: ignore[method-assign]
+
+
+def test_those_who_wait_for_one_answer_get_it_some_in_each_turn_of_the_loop() -> None:
+    scene = slow_scene()
+    waiting = [scene.ask(QUERY, client(f"10.240.{n >> 8}.{n & 255}")) for n in range(3 * AT_ONCE)]
+    turns = _Turns(scene)
+    scene.timers.advance(0.3)
+    assert turns.in_flight == [AT_ONCE, 0]
+    assert [each.rcode for each in waiting] == [Rcode.NOERROR] * 3 * AT_ONCE
+
+
+def test_while_some_still_wait_for_an_answer_equal_questions_are_asked_anew_and_those_give_way() -> None:
+    scene = slow_scene(in_flight=InFlight(max_total=2 * AT_ONCE, max_per_client=2 * AT_ONCE))
+    old = [scene.ask(QUERY) for _ in range(2 * AT_ONCE)]
+    new: list[Waiting] = []
+
+    def asked_meanwhile() -> None:
+        new.extend(scene.ask(QUERY, client("10.240.0.2")) for _ in range(AT_ONCE))
+        new.append(scene.ask(QUERY, client("10.240.0.3")))
+
+    scene.upstreams[0].delay = 0.2
+    scene.timers.call_later(0.3, asked_meanwhile)  # after the first have their answer, before the others have
+    scene.timers.advance(1.0)
+    assert sum(each.arrived for each in old) == 2 * AT_ONCE - 1
+    assert scene.in_flight.preempted == 1
+    assert [each.rcode for each in new] == [Rcode.NOERROR] * (AT_ONCE + 1)
+    assert (scene.asked, scene.in_flight.total) == ([2], 0)
 
 
 SAME = {
@@ -138,18 +186,3 @@ def test_who_has_an_answer_is_in_flight_no_more(behave: object) -> None:
         scene.ask(QUERY, client(f"10.240.0.{n % 2}"))
     scene.timers.advance(4.0)
     assert scene.in_flight.total == 0
-    assert scene.in_flight.enter(client("10.240.0.0").address)
-
-
-def test_the_limits_are_those_written_down() -> None:
-    limits = InFlight()
-    addresses = [bytes((10, 0, n, 1)) for n in range(17)]
-    let_in = dict.fromkeys(addresses, 0)
-    for address in addresses:
-        for _ in range(300):
-            if limits.enter(address):
-                let_in[address] += 1
-            else:
-                limits.note_drop(address)
-    assert list(let_in.values()) == [256] * 16 + [0]
-    assert (limits.total, limits.dropped_by_client, limits.dropped_in_total) == (4096, 16 * 44, 300)

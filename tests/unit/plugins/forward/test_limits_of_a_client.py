@@ -10,18 +10,18 @@ from tests.support.caching import CLIENT
 from tests.support.forward_scene import ForwardScene
 from tests.support.scripted_upstream import silent, whatever
 from tests.support.server import block, counted, dig, handler
-from topodns.config.node_cache.defaults import NODE_CACHE
-from topodns.dns.message import Query, Rcode, RRType
-from topodns.dns.names import parse_name
-from topodns.resolve.autopath import SearchPath
-from topodns.resolve.cache import ResponseCache
-from topodns.resolve.course import Outcome, pursue
-from topodns.resolve.dns64 import Translator
-from topodns.resolve.forward import InFlight
-from topodns.resolve.search_list import FixedSearch
-from topodns.resolve.step import Answered, Around, Client, Dropped, Resolution, settled
-from topodns.settings.autopath import Autopath
-from topodns.settings.dns64 import Dns64
+from topodns.dns.message import Query
+from topodns.dns.name import parse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.nodecache.corefile import NODE_CACHE
+from topodns.plugins.autopath.handler import SearchPath
+from topodns.plugins.autopath.search_list import FixedSearch
+from topodns.plugins.autopath.settings import Autopath
+from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.dns64 import Dns64, Translator
+from topodns.plugins.forward.limits import InFlight
+from topodns.query.deferred import Outcome, pursue
+from topodns.query.plugin import Answered, Around, Client, Dropped, Resolution, settled
 
 MUCH = 2  # of a client's questions
 DELAY = 0.3
@@ -32,7 +32,7 @@ class Scene:
     """An around above a `forward` whose upstream is slow, and a client that may have two questions under way."""
 
     def __init__(self, make: Callable[["Scene"], Around]) -> None:
-        self.forward = ForwardScene(whatever, in_flight=InFlight(max_per_client=MUCH))
+        self.forward = ForwardScene(whatever, in_flight=InFlight(max_total=3 * MUCH, max_per_client=MUCH))
         self.forward.upstreams[0].delay = DELAY
         self.timers = self.forward.timers
         self.around = make(self)

@@ -7,10 +7,11 @@ from dnslib import DNSRecord
 
 from tests.support.asking import ask
 from tests.support.messages import ECS, KEEPALIVE, NODE_IDENTITY
-from topodns.dns.message import Edns, Flag, Option, Query, RRClass, RRType
-from topodns.dns.wire import HEADER_SIZE
-from topodns.resolve.forward.outgoing import Outgoing, probe_message, without_edns
-from topodns.settings.forward import HealthCheck
+from topodns.dns.message import Edns, Flag, Option, Query
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.plugins.forward.messages import Outgoing, probe_message, without_edns
+from topodns.plugins.forward.settings import HealthCheck
 
 RD, AD, CD, AA, TC, RA = Flag.RD, Flag.AD, Flag.CD, Flag.AA, Flag.TC, Flag.RA
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.asking import ask
 from tests.support.forward_scene import ForwardScene
 from tests.support.scripted_upstream import refuses, says
-from topodns.settings.forward import Policy
+from topodns.plugins.forward.settings import UpstreamPolicy
 
 
 def order(scene: ForwardScene, questions: int) -> list[str]:
@@ -18,21 +18,21 @@ def order(scene: ForwardScene, questions: int) -> list[str]:
 
 
 def test_sequential_is_the_first_one_always() -> None:
-    assert set(order(ForwardScene(says(), says(), says(), policy=Policy.SEQUENTIAL), 9)) == {"1"}
+    assert set(order(ForwardScene(says(), says(), says(), policy=UpstreamPolicy.SEQUENTIAL), 9)) == {"1"}
 
 
 def test_round_robin_is_one_after_the_other() -> None:
-    assert order(ForwardScene(says(), says(), says(), policy=Policy.ROUND_ROBIN), 7) == list("2312312")
+    assert order(ForwardScene(says(), says(), says(), policy=UpstreamPolicy.ROUND_ROBIN), 7) == list("2312312")
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_random_is_each_as_often(count: int) -> None:
-    found = Counter(order(ForwardScene(*[says()] * count, policy=Policy.RANDOM), 200 * count))
+    found = Counter(order(ForwardScene(*[says()] * count, policy=UpstreamPolicy.RANDOM), 200 * count))
     assert len(found) == count
     assert min(found.values()) > 140
 
 
 def test_where_one_fails_the_others_get_its_share_alike() -> None:
-    found = Counter(order(ForwardScene(refuses, says(), says(), policy=Policy.RANDOM, max_fails=0), 600))
+    found = Counter(order(ForwardScene(refuses, says(), says(), policy=UpstreamPolicy.RANDOM, max_fails=0), 600))
     assert set(found) == {"2", "3"}
     assert min(found.values()) > 240

@@ -7,12 +7,13 @@ import pytest
 
 from tests.support.asking import ask
 from tests.support.scripted_upstream import says
-from topodns.dns.message import Ede, Edns, Option, RRset, RRType
-from topodns.dns.names import name_text, name_wire, parse_name, wire_labels
-from topodns.dns.reply import Reply, read_reply
-from topodns.dns.wire import WireError
-from topodns.resolve.forward.cleaning import MAX_CHAIN, MAX_TTL, clean, extended_error
-from topodns.resolve.forward.outgoing import Outgoing
+from topodns.dns.message import Ede, Edns, Option, RRset
+from topodns.dns.name import name_text, name_wire, parse_name, wire_labels
+from topodns.dns.response_reader import UpstreamReply, read_reply
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import WireError
+from topodns.plugins.forward.messages import Outgoing
+from topodns.plugins.forward.sanitize import MAX_CHAIN, MAX_TTL, clean, extended_error
 
 Lines = Sequence[str]
 
@@ -23,7 +24,7 @@ def reply(
     additional: Lines = (),
     qtype: int = RRType.A,
     name: str = "www.example.org",
-) -> Reply:
+) -> UpstreamReply:
     message = Outgoing().question_message(ask(name, qtype))
     return read_reply(says(*answer, authority=authority, additional=additional)(message))
 
@@ -129,7 +130,7 @@ def test_n15_the_answer_is_the_chain_of_the_question(qtype: int, answer: Lines, 
     assert shown(clean(found, False)[0]) == kept
 
 
-def with_dname(found: Reply, owner: str) -> Reply:
+def with_dname(found: UpstreamReply, owner: str) -> UpstreamReply:
     """dnslib knows no DNAME."""
     dname = RRset(name_wire(parse_name(owner)), 39, 300, (name_wire(("example", "net")),))
     return found._replace(answer=(dname, *found.answer))

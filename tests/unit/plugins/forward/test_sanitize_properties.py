@@ -5,12 +5,13 @@ from hypothesis import strategies as st
 
 from tests.support.asking import ask
 from tests.support.scripted_upstream import says
-from topodns.dns.message import RRset, RRType
-from topodns.dns.names import name_wire
-from topodns.dns.reply import Reply, read_reply
-from topodns.dns.wire import WireError
-from topodns.resolve.forward.cleaning import MAX_CHAIN, MAX_TTL, clean
-from topodns.resolve.forward.outgoing import Outgoing
+from topodns.dns.message import RRset
+from topodns.dns.name import name_wire
+from topodns.dns.response_reader import UpstreamReply, read_reply
+from topodns.dns.rrtype import RRType
+from topodns.dns.wire_reader import WireError
+from topodns.plugins.forward.messages import Outgoing
+from topodns.plugins.forward.sanitize import MAX_CHAIN, MAX_TTL, clean
 
 QNAME = name_wire(("www", "example", "org"))
 OWNERS = [b"", *map(name_wire, [("a", "example"), ("B", "example"), ("example", "org"), ("org",), ()])]
@@ -37,7 +38,9 @@ rrsets = st.builds(
 )
 sections = st.lists(rrsets, max_size=5).map(tuple)
 replies = st.builds(
-    lambda qtype, answer, authority, additional: Reply(0, 0, QNAME, qtype, 1, answer, authority, additional, None),
+    lambda qtype, answer, authority, additional: UpstreamReply(
+        0, 0, QNAME, qtype, 1, answer, authority, additional, None
+    ),
     st.sampled_from(TYPES),
     sections,
     sections,
@@ -58,7 +61,7 @@ def chain(answer: tuple[RRset, ...]) -> set[bytes]:
 
 
 @given(replies, st.booleans())
-def test_what_is_kept_was_received_and_is_of_the_chain(reply: Reply, dnssec_ok: bool) -> None:
+def test_what_is_kept_was_received_and_is_of_the_chain(reply: UpstreamReply, dnssec_ok: bool) -> None:
     try:
         answer, _, _ = clean(reply, dnssec_ok)
     except WireError:
@@ -73,9 +76,9 @@ def test_what_is_kept_was_received_and_is_of_the_chain(reply: Reply, dnssec_ok: 
 SIGNED_ELSEWHERE = (RRset(b"", 43, 0, (b"",), 1), RRset(OWNERS[1], 46, 0, (bytes(18) + QNAME,), 1))
 
 
-@example(Reply(0, 0, QNAME, 1, 1, (), SIGNED_ELSEWHERE, (), None), True)
+@example(UpstreamReply(0, 0, QNAME, 1, 1, (), SIGNED_ELSEWHERE, (), None), True)
 @given(replies, st.booleans())
-def test_cleaning_what_is_clean_changes_nothing(reply: Reply, dnssec_ok: bool) -> None:
+def test_cleaning_what_is_clean_changes_nothing(reply: UpstreamReply, dnssec_ok: bool) -> None:
     try:
         once = clean(reply, dnssec_ok)
     except WireError:

@@ -5,13 +5,20 @@ from typing import Any
 
 import pytest
 
-from topodns.config.corefile import parse_blocks
-from topodns.config.directives.context import Context
-from topodns.config.directives.forward import parse_forward
-from topodns.config.errors import ConfigError
-from topodns.config.lexer import tokenize
-from topodns.dns.message import Rcode
-from topodns.settings.forward import Forward, ForwardTls, HealthCheck, Policy, UpstreamAddress, UpstreamTransport
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import parse_blocks
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.context import Context
+from topodns.plugins.forward.settings import (
+    Forward,
+    ForwardTls,
+    HealthCheck,
+    UpstreamAddress,
+    UpstreamPolicy,
+    UpstreamTransport,
+)
+from topodns.plugins.forward.setup import parse_forward
 
 TLS = UpstreamTransport.TLS
 
@@ -37,7 +44,7 @@ def test_without_options_the_defaults_are_those_of_coredns() -> None:
     settings = forward("forward . 192.0.2.1")
     assert settings == Forward(((),), (UpstreamAddress("192.0.2.1", 53),))
     assert (settings.expire, settings.read_timeout, settings.max_fails) == (10.0, 2.0, 2)
-    assert (settings.policy, settings.health_check) == (Policy.RANDOM, HealthCheck(0.5, True, ()))
+    assert (settings.policy, settings.health_check) == (UpstreamPolicy.RANDOM, HealthCheck(0.5, True, ()))
 
 
 @pytest.mark.parametrize(
@@ -118,8 +125,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "read_timeout 500ms": {"read_timeout": 0.5},
     "max_fails 0": {"max_fails": 0},
     "max_connect_attempts 0": {"max_connect_attempts": 0},
-    "policy sequential": {"policy": Policy.SEQUENTIAL},
-    "policy round_robin": {"policy": Policy.ROUND_ROBIN},
+    "policy sequential": {"policy": UpstreamPolicy.SEQUENTIAL},
+    "policy round_robin": {"policy": UpstreamPolicy.ROUND_ROBIN},
     "health_check 5s": {"health_check": HealthCheck(5.0)},
     "health_check 1s no_rec domain example.org": {"health_check": HealthCheck(1.0, False, ("example", "org"))},
     "health_check 1s domain . no_rec": {"health_check": HealthCheck(1.0, False)},

@@ -7,10 +7,11 @@ import pytest
 from tests.support.asking import ask, client
 from tests.support.corefiles import only_block
 from tests.support.records import lines
-from topodns.dns.message import Flag, RRClass, RRType
-from topodns.resolve.host_table import HostTable, parse_hosts_line
-from topodns.resolve.hosts import HostNames, hosts_fact
-from topodns.resolve.step import FellThrough, Resolution, Scope, Stepped
+from topodns.dns.message import Flag
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.plugins.hosts.handler import HostNames, hosts_fact
+from topodns.plugins.hosts.table import HostTable, parse_hosts_line
+from topodns.query.plugin import FellThrough, Resolution, Scope, Stepped
 
 INLINE = """hosts /lists/hosts {
     10.0.0.1 a.example b.example

@@ -2,8 +2,9 @@ import pytest
 
 from tests.support.corefiles import block_problem, only_block
 from tests.support.objects import packed
-from topodns.dns.names import ROOT
-from topodns.settings.hosts import HostEntry, Hosts
+from topodns.dns.name import ROOT
+from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.table import HostEntry
 
 EXAMPLE = ("example",)
 

@@ -3,9 +3,8 @@ from ipaddress import ip_address
 import pytest
 
 from tests.support.objects import packed
-from topodns.dns.names import ROOT, Name, name_text, name_wire, parse_name, wire_labels
-from topodns.resolve.host_table import MAX_ADDRESSES, BadHostsLine, HostTable, parse_hosts_line
-from topodns.settings.hosts import HostEntry
+from topodns.dns.name import ROOT, Name, name_text, name_wire, parse_name, wire_labels
+from topodns.plugins.hosts.table import MAX_ADDRESSES, BadHostsLine, HostEntry, HostTable, parse_hosts_line
 
 EXAMPLE = """
 # comment

@@ -8,9 +8,10 @@ from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, pod, service
 from tests.support.records import lines
 from topodns.cluster.model import ClusterObject, Deleted, Namespace
-from topodns.dns.message import EdeCode, Flag, Rcode
-from topodns.resolve.step import Scope
-from topodns.settings.kubernetes import PodMode
+from topodns.dns.message import EdeCode, Flag
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.kubernetes.settings import PodMode
+from topodns.query.plugin import Scope
 
 NS = "testns"
 
@@ -45,7 +46,7 @@ NODES: Cases = {
     "apex SRV": ("cluster.local. SRV", "NODATA cluster.local. 5"),
     "apex MX": ("cluster.local. MX", "NODATA cluster.local. 5"),
     "apex HINFO": ("cluster.local. HINFO", "NODATA cluster.local. 5"),
-    "apex TXT, a quirk of CoreDNS": ("cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "apex TXT, which CoreDNS denies": ("cluster.local. TXT", "NODATA cluster.local. 5"),
     "apex SOA": (
         "cluster.local. SOA",
         "cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 1499347823 7200 1800 86400 5",
@@ -61,19 +62,19 @@ NODES: Cases = {
     "ns.dns A": ("ns.dns.cluster.local. A", "ns.dns.cluster.local. 5 IN A 10.1.2.3"),
     "ns.dns AAAA": ("ns.dns.cluster.local. AAAA", "ns.dns.cluster.local. 5 IN AAAA fd00::9"),
     "ns.dns SRV": ("ns.dns.cluster.local. SRV", "NODATA cluster.local. 5"),
-    "dns": ("dns.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "dns, above ns.dns": ("dns.cluster.local. A", "NODATA cluster.local. 5"),
     "dns-version TXT": ("dns-version.cluster.local. TXT", 'dns-version.cluster.local. 28800 IN TXT "1.1.0"'),
-    "dns-version A": ("dns-version.cluster.local. A", "NXDOMAIN cluster.local. 5"),
+    "dns-version A": ("dns-version.cluster.local. A", "NODATA cluster.local. 5"),
     "svc": ("svc.cluster.local. A", "NODATA cluster.local. 5"),
     "svc NS": ("svc.cluster.local. NS", "NODATA cluster.local. 5"),
-    "ns.dns TXT, a quirk of CoreDNS": ("ns.dns.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
-    "ns.dns PTR, a quirk of CoreDNS": ("ns.dns.cluster.local. PTR", "NXDOMAIN cluster.local. 5"),
+    "ns.dns TXT, which CoreDNS denies": ("ns.dns.cluster.local. TXT", "NODATA cluster.local. 5"),
+    "ns.dns PTR, which CoreDNS denies": ("ns.dns.cluster.local. PTR", "NODATA cluster.local. 5"),
     "ns.dns MX": ("ns.dns.cluster.local. MX", "NODATA cluster.local. 5"),
-    "svc TXT, a quirk of CoreDNS": ("svc.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "svc TXT, which CoreDNS denies": ("svc.cluster.local. TXT", "NODATA cluster.local. 5"),
     "pod": ("pod.cluster.local. A", "NODATA cluster.local. 5"),
     "a namespace": ("testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
     "a namespace NS": ("testns.svc.cluster.local. NS", "NODATA cluster.local. 5"),
-    "a namespace TXT, a quirk of CoreDNS": ("testns.svc.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
+    "a namespace TXT, which CoreDNS denies": ("testns.svc.cluster.local. TXT", "NODATA cluster.local. 5"),
     "no such namespace": ("foo.svc.cluster.local. NS", "NXDOMAIN cluster.local. 5"),
     "anything else": ("foo.cluster.local. NS", "NXDOMAIN cluster.local. 5"),
 }

@@ -4,8 +4,8 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, service
+from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject, Replaced
-from topodns.cluster.selector import parse_selector
 
 NS = "testns"
 

@@ -7,10 +7,11 @@ import pytest
 from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
 from topodns.cluster.model import ClusterObject
-from topodns.dns.message import Flag, Rcode, Response, RRset, RRType
-from topodns.dns.names import Name, name_text
-from topodns.resolve.chase import Chase
-from topodns.resolve.step import Client, Resolution, Scope
+from topodns.dns.message import Flag, Response, RRset
+from topodns.dns.name import Name, name_text
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.query.cname import Chase
+from topodns.query.plugin import Client, Resolution, Scope
 
 NS = "testns"
 
@@ -128,10 +129,11 @@ CLUSTER_IP = {
     ),
     "no such port": ("_nope._tcp.svc1.testns.svc.cluster.local. SRV", "NXDOMAIN cluster.local. 5"),
     "no such protocol": ("_http._udp.svc1.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
-    "a protocol alone is an endpoint that does not exist": (
+    "a protocol alone is above the names of ports": (
         "_tcp.svc1.testns.svc.cluster.local. SRV",
-        "NXDOMAIN cluster.local. 5",
+        "NODATA cluster.local. 5",
     ),
+    "a protocol of no port": ("_udp.svc1.testns.svc.cluster.local. SRV", "NXDOMAIN cluster.local. 5"),
     "A of a Service without ports": (
         "portless.testns.svc.cluster.local. A",
         "portless.testns.svc.cluster.local. 5 IN A 10.0.0.5",

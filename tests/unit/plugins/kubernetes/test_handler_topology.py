@@ -6,14 +6,16 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, service
-from topodns.cluster.facts import namespace_fact, node_fact, service_fact
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject
-from topodns.cluster.policy import KeySource
-from topodns.cluster.topology import OnInvalid, Reason, UnknownClient
-from topodns.dns.message import EdeCode, Edns, Flag, Option, Rcode
-from topodns.resolve.step import Resolution, Scope
-from topodns.settings.kubernetes import KubernetesSettings
-from topodns.settings.topology import TopologySettings
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Kind, Replaced, kind_of
+from topodns.cluster.topology_keys import KeySource
+from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fact
+from topodns.dns.message import EdeCode, Edns, Flag, Option
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.topology import TopologySettings
+from topodns.query.plugin import Resolution, Scope
+from topodns.topology.client_locator import Method
+from topodns.topology.select import OnInvalid, Reason, UnknownClient
 
 NS = "testns"
 N1, N2, N3, N4, NOWHERE = "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "192.0.2.1"
@@ -298,6 +300,56 @@ def test_unknown_client_refuse_refuses_it_where_the_policy_does_not_end_in_any()
     assert len(addresses(dig, "none", NOWHERE)) == 3
     assert addresses(dig, "zone", N4) == []
     assert resolved(dig, "zone.testns.svc.cluster.local. TXT", N4).scope is Scope.NODE
+
+
+def without(denied: Kind, topology: TopologySettings) -> ClusterDig:
+    """A server that may not read this kind."""
+    dig = ClusterDig((), settings(), topology, synced=False)
+    for kind in sorted(dig.state.needed - {denied}):
+        dig.apply(listed(kind))
+    dig.state.do_without(denied)
+    return dig
+
+
+def listed(kind: Kind) -> Replaced:
+    return Replaced(kind, tuple(each for each in cluster() if kind_of(each) == kind))
+
+
+DENIALS: dict[str, tuple[Kind, str, str, list[int]]] = {
+    "Pods: whom no other method finds": ("Pod", "zone", NOWHERE, [1, 2, 3]),
+    "Pods: whom another method finds": ("Pod", "zone", N3, [3]),
+    "Pods: and who has nothing near": ("Pod", "zone", N4, []),
+    "Nodes: a label decides": ("Node", "zone", "172.0.0.3", [1, 2, 3]),
+    "Nodes: whom no other method finds": ("Node", "host", N3, [1, 2, 3]),
+    "Nodes: whom a slice finds, and the node's name decides": ("Node", "host", "172.0.0.3", [3]),
+    "Nodes: or would have": ("Node", "hostzone", "172.0.0.3", [3]),
+}
+
+
+@pytest.mark.parametrize("unknown_client", UnknownClient)
+@pytest.mark.parametrize(("denied", "name", "source", "told"), DENIALS.values(), ids=DENIALS)
+def test_a_denied_kind_leaves_nobody_without_endpoints_who_can_not_be_placed_for_want_of_it(
+    denied: Kind, name: str, source: str, told: list[int], unknown_client: UnknownClient
+) -> None:
+    every_method = (Method.NODES, Method.PODS, Method.SLICES)
+    dig = without(denied, TopologySettings(locate=every_method, unknown_client=unknown_client))
+    assert addresses(dig, name, source) == [f"172.0.0.{each}" for each in told]
+
+
+def test_pods_that_no_method_asks_for_may_be_denied() -> None:
+    dig = without("Pod", TopologySettings(locate=(Method.NODES,)))
+    assert addresses(dig, "zone", NOWHERE) == []
+
+
+@pytest.mark.parametrize("denied", ["Node", "Pod"])
+def test_when_the_permission_comes_no_answer_from_before_is_kept(denied: Kind) -> None:
+    dig = without(denied, TopologySettings(locate=(Method.NODES, Method.PODS)))
+    resolution = resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE)
+    assert resolution.selection is not None
+    assert resolution.selection.reason is Reason.NOT_PERMITTED
+    assert dig.state.apply(listed(denied), 0) == {EVERYTHING}
+    assert addresses(dig, "zone", NOWHERE) == []
+    assert addresses(dig, "zone", N3) == ["172.0.0.3"]
 
 
 def test_on_invalid_deny_gives_nobody_to_anybody() -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.dns.names import parse_name
-from topodns.resolve.schema import Fixed, NamespaceNode, PodName, SchemaName, ServiceName, ZonalName, parse
+from topodns.dns.name import parse_name
+from topodns.plugins.kubernetes.parse import Fixed, NamespaceNode, PodName, SchemaName, ServiceName, ZonalName, parse
 
 NAMES = [
     ("", Fixed.APEX),
@@ -13,7 +13,7 @@ NAMES = [
     ("pod", Fixed.POD),
     ("ns.dns", Fixed.NS_DNS),
     ("dns-version", Fixed.DNS_VERSION),
-    ("dns", None),
+    ("dns", Fixed.DNS),
     ("foo", None),
     ("example.org", None),
     ("a.ns.dns", None),

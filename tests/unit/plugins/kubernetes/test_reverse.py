@@ -4,9 +4,9 @@ import pytest
 
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
-from topodns.cluster.facts import address_fact, namespace_fact, service_fact
 from topodns.cluster.model import ClusterObject
-from topodns.dns.names import name_text, reverse_name
+from topodns.dependency import address_fact, namespace_fact, service_fact
+from topodns.dns.name import name_text, reverse_name
 
 NS = "testns"
 
@@ -62,10 +62,10 @@ def test_an_endpoint_of_two_services_has_a_record_for_each() -> None:
 NEGATIVE = {
     "nobody's address": ("101.0.0.10.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
     "an endpoint that is not ready": ("97.0.0.10.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
-    "A of an address that has a PTR": ("100.0.0.10.in-addr.arpa. A", "NXDOMAIN in-addr.arpa. 5"),
-    "TXT of an address that has a PTR": ("100.0.0.10.in-addr.arpa. TXT", "NXDOMAIN in-addr.arpa. 5"),
-    "a part of an address": ("0.0.10.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
-    "a part of an IPv6 address": ("d.c.b.a.4.3.2.1.ip6.arpa. PTR", "NXDOMAIN ip6.arpa. 5"),
+    "A of an address that has a PTR": ("100.0.0.10.in-addr.arpa. A", "NODATA in-addr.arpa. 5"),
+    "TXT of an address that has a PTR": ("100.0.0.10.in-addr.arpa. TXT", "NODATA in-addr.arpa. 5"),
+    "a part of an address": ("0.0.10.in-addr.arpa. PTR", "NODATA in-addr.arpa. 5"),
+    "a part of an IPv6 address": ("d.c.b.a.4.3.2.1.ip6.arpa. PTR", "NODATA ip6.arpa. 5"),
     "more than an address": ("1.100.0.0.10.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
     "no address": ("x.0.0.10.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
     "no octet": ("256.0.0.10.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
@@ -76,7 +76,7 @@ NEGATIVE = {
 
 
 @pytest.mark.parametrize(("question", "answer"), NEGATIVE.values(), ids=NEGATIVE.keys())
-def test_what_is_no_address_of_ours_is_denied_by_the_reverse_origin(question: str, answer: str) -> None:
+def test_the_reverse_origin_denies_what_is_no_address_of_ours_and_nothing_else(question: str, answer: str) -> None:
     assert ClusterDig(cluster(), settings())(question) == answer
 
 

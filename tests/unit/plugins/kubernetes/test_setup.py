@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block, settings
-from topodns.cluster.selector import parse_selector
-from topodns.settings.kubernetes import KubernetesSettings, PodMode
+from topodns.cluster.label_selector import parse_selector
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 
 CLUSTER_LOCAL = ("cluster", "local")
 IN_ADDR = ("in-addr", "arpa")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.settings.kubernetes import ApiSettings, KubernetesSettings
+from topodns.kube.client.settings import ApiSettings
+from topodns.plugins.kubernetes.settings import KubernetesSettings
 
 URL = "the URL of one API server, https://HOST[:PORT] or http://HOST[:PORT]"
 TLS_FILES = 'the files of a client certificate, its key and a CA, "" for one that there is not'
@@ -106,9 +107,9 @@ def test_a_kubeconfig_and_perhaps_a_context(directory: Path, arguments: str, con
         ("endpoint https://me:secret@a", f"'endpoint' has 'https://me:secret@a', expected {URL}"),
         ("endpoint https://a?watch=1", f"'endpoint' has 'https://a?watch=1', expected {URL}"),
         ("tls", f"'tls' has no argument, expected {TLS_FILES}"),
-        ("tls /dev/null /dev/null", f"'tls' has the arguments '/dev/null /dev/null', expected {TLS_FILES}"),
-        ('tls /dev/null "" /dev/null', "'tls' has one of certificate and key, expected both or none"),
-        ("tls /nowhere /dev/null /dev/null", "cannot read '/nowhere': No such file or directory"),
+        ("tls /etc/passwd /etc/passwd", f"'tls' has the arguments '/etc/passwd /etc/passwd', expected {TLS_FILES}"),
+        ('tls /etc/passwd "" /etc/passwd', "'tls' has one of certificate and key, expected both or none"),
+        ("tls /nowhere /etc/passwd /etc/passwd", "cannot read '/nowhere': No such file or directory"),
         ("kubeconfig", "'kubeconfig' has no argument, expected a file and perhaps the name of a context"),
         ("kubeconfig /nowhere/config", "cannot read '/nowhere/config': No such file or directory"),
         (
@@ -124,11 +125,14 @@ def test_a_wrong_source_is_refused(option: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("manifests .\nkubeconfig /dev/null", "has both 'manifests' and 'kubeconfig', expected one of them"),
+        ("manifests .\nkubeconfig /etc/passwd", "has both 'manifests' and 'kubeconfig', expected one of them"),
         ("endpoint https://a\nmanifests .", "has both 'manifests' and 'endpoint', expected one of them"),
-        ("endpoint https://a\nkubeconfig /dev/null", "has both 'kubeconfig' and 'endpoint', expected one of them"),
-        ("tls /dev/null /dev/null /dev/null", "has 'tls' without 'endpoint', which it is for"),
-        ("kubeconfig /dev/null\ntls /dev/null /dev/null /dev/null", "has 'tls' without 'endpoint', which it is for"),
+        ("endpoint https://a\nkubeconfig /etc/passwd", "has both 'kubeconfig' and 'endpoint', expected one of them"),
+        ("tls /etc/passwd /etc/passwd /etc/passwd", "has 'tls' without 'endpoint', which it is for"),
+        (
+            "kubeconfig /etc/passwd\ntls /etc/passwd /etc/passwd /etc/passwd",
+            "has 'tls' without 'endpoint', which it is for",
+        ),
     ],
 )
 def test_there_is_one_source(options: str, problem: str) -> None:

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.asking import ask, client
-from topodns.dns.message import Query, Rcode, Response, RRset, RRType
-from topodns.resolve.loadbalance import LoadBalancer, RRsets, shuffle
-from topodns.resolve.step import Resolution, Scope
-from topodns.resolve.weight_file import parse_weights
-from topodns.settings.steps import Loadbalance, LoadbalancePolicy
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.loadbalance.handler import LoadBalancer, RRsets, shuffle
+from topodns.plugins.loadbalance.setup import Loadbalance, LoadbalancePolicy
+from topodns.plugins.loadbalance.weights import parse_weights
+from topodns.query.plugin import Resolution, Scope
 
 CNAME = RRset(b"", RRType.CNAME, 5, (b"\1b\0",))
 TXT = RRset(b"", RRType.TXT, 5, (b"\1x",))

@@ -2,8 +2,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.dns.names import name_wire, parse_name
-from topodns.resolve.weight_file import BadWeights, parse_weights
+from topodns.dns.name import name_wire, parse_name
+from topodns.plugins.loadbalance.weights import BadWeights, parse_weights
 
 
 def readable(text: str) -> dict[str, dict[str, int]]:

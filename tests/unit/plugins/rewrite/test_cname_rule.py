@@ -4,10 +4,11 @@ import pytest
 
 from tests.support.asking import client
 from tests.support.rewriting import World, line, question, resolve, response, rules
-from topodns.dns.message import Flag, Query, Rcode, Response
-from topodns.resolve.course import Outcome, pursue
-from topodns.resolve.rewrite import Rewriter
-from topodns.resolve.step import Client, Dropped, Resolution, Scope
+from topodns.dns.message import Flag, Query, Response
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.rewrite.handler import Rewriter
+from topodns.query.deferred import Outcome, pursue
+from topodns.query.plugin import Client, Dropped, Resolution, Scope
 
 
 def known(*answer: str, flags: int = Flag.AA, rcode: int = 0) -> Resolution:

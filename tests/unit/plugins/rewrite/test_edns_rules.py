@@ -6,8 +6,8 @@ from tests.support.asking import client
 from tests.support.messages import subnet
 from tests.support.rewriting import World, question, resolve
 from topodns.dns.message import Edns, Option, Response
-from topodns.resolve.rewrite import OperatorOption, operator_options
-from topodns.resolve.step import Scope
+from topodns.plugins.rewrite.edns_rules import OperatorOption, operator_options
+from topodns.query.plugin import Scope
 
 Options = tuple[tuple[int, bytes], ...]
 

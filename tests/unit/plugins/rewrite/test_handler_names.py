@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.support.asking import client
 from tests.support.rewriting import World, asked, line, question, resolve, response, rrset, rules
 from topodns.dns.message import Response
-from topodns.dns.names import name_text, name_wire, parse_name, wire_labels
-from topodns.resolve.rewrite import Rewriter
-from topodns.resolve.step import Resolution, Scope
+from topodns.dns.name import name_text, name_wire, parse_name, wire_labels
+from topodns.plugins.rewrite.handler import Rewriter
+from topodns.query.plugin import Resolution, Scope
 
 
 class Case(NamedTuple):

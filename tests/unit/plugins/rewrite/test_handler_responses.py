@@ -6,12 +6,13 @@ import pytest
 
 from tests.support.asking import client
 from tests.support.rewriting import World, asked, line, question, resolve, response, rrset, rules
-from topodns.dns.message import Edns, Query, Rcode, Response
-from topodns.dns.names import name_wire, parse_name
-from topodns.resolve.course import Outcome, pursue
-from topodns.resolve.rewrite import Rewriter
-from topodns.resolve.rewrite.amendments import rename_value
-from topodns.resolve.step import Client, Dropped, Resolution, Scope
+from topodns.dns.message import Edns, Query, Response
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.rewrite.handler import Rewriter
+from topodns.plugins.rewrite.rules import rename_value
+from topodns.query.deferred import Outcome, pursue
+from topodns.query.plugin import Client, Dropped, Resolution, Scope
 
 ANY, HINFO, CH, IN = 255, 13, 3, 1
 

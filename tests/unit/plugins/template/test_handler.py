@@ -5,13 +5,14 @@ import pytest
 from tests.support.asking import ask, client
 from tests.support.corefiles import only_block
 from tests.support.courses import at_once
-from topodns.dns.message import TYPE_NAMES, Ede, EdeCode, Edns, Flag, Query, Rcode, Response, RRClass, RRset, RRType
-from topodns.dns.names import Name, name_wire, parse_name
-from topodns.dns.presentation import record_lines
-from topodns.resolve.chase import Chase
-from topodns.resolve.part_counts import FailureKey
-from topodns.resolve.step import Answered, Client, Resolution, Scope
-from topodns.resolve.template.step import Templates
+from topodns.dns.dnslib_text import record_lines
+from topodns.dns.message import Ede, EdeCode, Edns, Flag, Query, Response, RRset
+from topodns.dns.name import Name, name_wire, parse_name
+from topodns.dns.rrtype import TYPE_NAMES, Rcode, RRClass, RRType
+from topodns.plugins.template.handler import Templates
+from topodns.query.cname import Chase
+from topodns.query.plugin import Answered, Client, Resolution, Scope
+from topodns.query.plugin_counts import FailureKey
 
 ADDRESSES = r"""
     # ip-a-b-c-d.example A a.b.c.d

@@ -1,9 +1,9 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.dns.message import RRType
-from topodns.dns.names import ROOT
-from topodns.settings.template import ANY_CLASS, ANY_TYPE, Template
+from topodns.dns.name import ROOT
+from topodns.dns.rrtype import RRType
+from topodns.plugins.template.settings import ANY_CLASS, ANY_TYPE, Template
 
 EXAMPLE = ("example",)
 

@@ -5,21 +5,21 @@ import pytest
 from tests.support.messages import DO, Opt
 from tests.support.objects import packed
 from tests.support.server import dig
-from topodns.dns.wire import read_query
-from topodns.resolve.step import Client
-from topodns.resolve.view.compiler import compile_expression
-from topodns.resolve.view.functions import Question
+from topodns.dns.wire_reader import read_query
+from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.functions import ViewQuery
+from topodns.query.plugin import Client
 
 CLIENT = Client(packed("10.244.1.7"), 40212, "udp", 5300)
 
 
 def asked(
     question: str = "www.Example.com. A", client: Client = CLIENT, opt: Opt | None = None, flags: int = 0x0100
-) -> Question:
-    return Question(read_query(dig(question, opt, flags, 4711)), client, "192.0.2.53")
+) -> ViewQuery:
+    return ViewQuery(read_query(dig(question, opt, flags, 4711)), client, "192.0.2.53")
 
 
-def holds(expression: str, question: Question | None = None) -> bool:
+def holds(expression: str, question: ViewQuery | None = None) -> bool:
     return compile_expression(expression).holds(question or asked())
 
 
@@ -62,7 +62,7 @@ def test_the_functions_of_a_plain_query(expression: str) -> None:
         (asked(client=CLIENT._replace(address=packed("2001:db8::1"))), "incidr(client_ip(), '2001:0DB8::/32')"),
     ],
 )
-def test_the_functions_of_other_queries(question: Question, expression: str) -> None:
+def test_the_functions_of_other_queries(question: ViewQuery, expression: str) -> None:
     assert holds(expression, question)
 
 

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.server import CLIENT, PORT, dig
-from topodns.dns.wire import read_query
-from topodns.resolve.step import Client
-from topodns.resolve.view.compiler import compile_expression
-from topodns.resolve.view.functions import Question
-from topodns.resolve.view.lexer import BadExpression
+from topodns.dns.wire_reader import read_query
+from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.functions import ViewQuery
+from topodns.plugins.view.parser import BadExpression
+from topodns.query.plugin import Client
 
 
 def problem(expression: str) -> str:
@@ -132,7 +132,7 @@ _PIECES = [
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(_PIECES), max_size=12).map(" ".join))
 def test_any_text_is_an_expression_or_is_refused(text: str) -> None:
-    query = Question(read_query(dig("www.example.com. A")), Client(CLIENT, PORT, "udp"), "::")
+    query = ViewQuery(read_query(dig("www.example.com. A")), Client(CLIENT, PORT, "udp"), "::")
     try:
         expression = compile_expression(text)
     except BadExpression:

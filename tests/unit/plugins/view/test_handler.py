@@ -2,10 +2,10 @@ import pytest
 
 from tests.support.objects import packed
 from tests.support.server import dig
-from topodns.dns.wire import read_query
-from topodns.resolve.step import Client
-from topodns.resolve.view.filter import ViewFilter
-from topodns.settings.view import View
+from topodns.dns.wire_reader import read_query
+from topodns.plugins.view.handler import ViewFilter
+from topodns.plugins.view.setup import View
+from topodns.query.plugin import Client
 
 CLIENT = Client(packed("10.244.1.7"), 40212, "udp")
 

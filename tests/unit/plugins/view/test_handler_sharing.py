@@ -8,9 +8,9 @@ from tests.support.courses import at_once
 from tests.support.messages import Reply
 from tests.support.objects import packed
 from tests.support.server import Addresses, block, dig, handler
-from topodns.resolve.handler import Handler
-from topodns.resolve.view.filter import ViewFilter
-from topodns.settings.view import View
+from topodns.dnsserver.handler import Handler
+from topodns.plugins.view.handler import ViewFilter
+from topodns.plugins.view.setup import View
 
 
 def split(expression: str) -> Handler:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block, problem, settings
-from topodns.settings.view import View
+from topodns.plugins.view.setup import View
 
 
 @pytest.mark.parametrize(

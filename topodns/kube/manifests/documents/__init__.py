@@ -1,24 +1,22 @@
-"""Manifest text, YAML or JSON, as plain objects with the line where each one begins.
+"""Manifest text, YAML or JSON, to plain objects with the line where each one begins.
 
 Knows the envelopes that kubectl prints (many documents, `List`, typed lists such as `ServiceList`) and nothing else of
-Kubernetes. The one door of PyYAML (`yaml_reader`).
+Kubernetes. Only `yaml_reader` imports PyYAML.
 """
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from topodns.edge.documents.json_reader import read_json
-from topodns.edge.documents.value import BadManifest, Value
-from topodns.edge.documents.yaml_reader import read_yaml
+from topodns.kube.manifests.json_reader import read_json
+from topodns.kube.manifests.value import BadManifest, Value
+from topodns.kube.manifests.yaml_reader import read_yaml
 
-__all__ = ["BadManifest", "Document", "parse_documents", "MAX_BYTES"]
-
-MAX_LISTS: Final = 10  # within each other; kubectl makes one
-MAX_BYTES: Final = 64 * 1024 * 1024  # of one file; a dump of 5,000 nodes without Pods is about half of that
+MAX_LISTS: Final = 10  # nested lists; kubectl prints one level
+MAX_BYTES: Final = 64 * 1024 * 1024  # per file; a dump of 5,000 nodes without Pods is about half of that
 
 
 class Document(NamedTuple):
-    """One object as its file has it, and the line (from 1) where it begins."""
+    """One undecoded object of a file, and the line (from 1) where it begins."""
 
     object: dict[str, object]
     line: int
@@ -28,15 +26,15 @@ def parse_documents(data: bytes, file: str) -> Iterator[Document | None]:
     """The objects of a YAML or JSON file in order, lists flattened. `file` is only for messages.
 
     Text whose first character is `{` is JSON, several values in a row included; anything else is YAML 1.1, with
-    timestamps left as text. None is a pause, at least every millisecond of work: nothing to see, but a caller in an
-    event loop can let others run. Raises BadManifest, possibly after some documents; never anything else.
+    timestamps left as text. None, at least once per millisecond of work, marks a point where a caller in an event loop
+    may let other tasks run. Raises BadManifest, possibly after some documents, and nothing else.
     """
     text = _decoded(data, file)
     values = read_json(text, file) if text.lstrip()[:1] == "{" else read_yaml(text, file)
     for value in values:
         if value is None:
             yield None
-        elif value.content is not None:  # an empty document between two `---`
+        elif value.content is not None:  # None: an empty document between two `---`
             yield from _flattened(value, file, MAX_LISTS)
 
 
@@ -52,7 +50,7 @@ def _decoded(data: bytes, file: str) -> str:
 
 
 def _flattened(value: Value, file: str, lists: int) -> Iterator[Document]:
-    """The value itself, or what it lists, at most so many `lists` deep."""
+    """The value itself or, of a list, its items; lists may be nested `lists` deep."""
     content = value.content
     if not isinstance(content, dict):
         raise BadManifest(file, value.line, f"expected an object, found {_described(content)}")
@@ -62,14 +60,14 @@ def _flattened(value: Value, file: str, lists: int) -> Iterator[Document]:
             raise BadManifest(file, value.line, f"more than {MAX_LISTS} lists within each other")
         yield from _listed(value, kind, file, lists - 1)
     elif kind is None and isinstance(items, list):
-        # kubectl prints `kind: List` after the items, so this is a list that somebody is still writing.
+        # kubectl prints `kind: List` after the items, so this list is probably still being written.
         raise BadManifest(file, value.line, "a list of items without kind: is it cut off?")
     else:
         yield Document(content, value.line)
 
 
 def _listed(value: Value, kind: str, file: str, lists: int) -> Iterator[Document]:
-    """The items of a list. Those of a typed one get the kind that only their envelope tells."""
+    """The items of a list; those of a typed list get kind and apiVersion from it."""
     assert isinstance(value.content, dict)
     items = value.content["items"] or []
     if not isinstance(items, list):
@@ -78,7 +76,7 @@ def _listed(value: Value, kind: str, file: str, lists: int) -> Iterator[Document
     for index, item in enumerate(items):
         line = value.item_lines[index] if index < len(value.item_lines) else value.line
         if not isinstance(item, dict):
-            yield Document({}, line)  # one bad item is no reason to lose the others: whoever decodes it will say so
+            yield Document({}, line)  # decoding reports this item as bad and keeps the others
             continue
         if kind != "List":
             item = {**implied, **item}
@@ -86,4 +84,5 @@ def _listed(value: Value, kind: str, file: str, lists: int) -> Iterator[Document
 
 
 def _described(value: object) -> str:
-    return "a list" if isinstance(value, list) else repr(value)[:40]
+    """A value for an error message; never text, since the file may hold a secret, such as a token."""
+    return "a list" if isinstance(value, list) else "text" if isinstance(value, str) else repr(value)[:40]

@@ -1,31 +1,31 @@
-"""Writes a template out for some data, in bounded time and space."""
+"""Renders a template with data, in bounded time and space."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from topodns.resolve.template.functions import AND, OR, apply
-from topodns.resolve.template.nodes import (
+from topodns.plugins.template.engine.functions import AND, OR, apply
+from topodns.plugins.template.engine.nodes import (
     Assignment,
     Break,
-    Call,
     Compiled,
     Continue,
     Dot,
     Expression,
     Fields,
     If,
-    Literal,
     Node,
     Output,
     Range,
+    TemplateCall,
+    TemplateLiteral,
     Text,
     Variable,
     With,
 )
-from topodns.resolve.template.values import RenderFailed, Struct, Value, field_of, is_true, kind, printed
+from topodns.plugins.template.engine.values import RenderFailed, Struct, Value, field_of, is_true, kind, printed
 
 MAX_OUTPUT: Final = 65_536  # characters
-MAX_STEPS: Final = 10_000  # nodes and expressions looked at
+MAX_STEPS: Final = 10_000  # nodes and expressions evaluated, and rounds of loops
 
 _STOPS: Final[Mapping[str, Callable[[Value], bool]]] = {AND: lambda value: not is_true(value), OR: is_true}
 
@@ -45,7 +45,7 @@ class _Run:
         self._steps = 0
 
     def write(self, nodes: Iterable[Node], dot: Value) -> Break | Continue | None:
-        """Write the nodes; the `break` or `continue` that ended it, None at its end."""
+        """Render the nodes; the `break` or `continue` that ended this early, None if all were rendered."""
         for node in nodes:
             self._count()
             match node:
@@ -90,7 +90,7 @@ class _Run:
     def _value(self, expression: Expression, dot: Value) -> Value:
         self._count()
         match expression:
-            case Literal(value):
+            case TemplateLiteral(value):
                 return value
             case Dot():
                 return dot
@@ -101,11 +101,11 @@ class _Run:
                 for name in names:
                     value = field_of(value, name)
                 return value
-            case Call(function, arguments):
+            case TemplateCall(function, arguments):
                 return apply(function, self._arguments(function, arguments, dot))
 
     def _arguments(self, function: str, expressions: tuple[Expression, ...], dot: Value) -> list[Value]:
-        """Their values; of `and` and `or` only those up to the one that decides, which is the result."""
+        """Values of the arguments; for `and` and `or` only up to the deciding one, which is the result."""
         stops = _STOPS.get(function)
         values: list[Value] = []
         for expression in expressions:
@@ -127,7 +127,7 @@ class _Run:
 
 
 def _elements(value: Value) -> Iterator[tuple[Value, Value]]:
-    """What `range` goes through, with the keys: a list, a map in the order of its keys, or the numbers below one."""
+    """The keys and elements for `range` of a list, of a map in key order, or of the integers from 0 below a number."""
     if isinstance(value, Struct | str | bool) or not isinstance(value, tuple | Mapping | int):
         raise RenderFailed(f"range: found {kind(value)}, expected a list, a map or an integer")
     if isinstance(value, Mapping):

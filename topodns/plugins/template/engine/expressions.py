@@ -1,16 +1,16 @@
-"""The inside of one action: terms, calls and pipelines, and the variables that are known where it stands."""
+"""Parser of the content of one action: terms, calls and pipelines, with the variables and fields in scope."""
 
 import re
 from collections.abc import Mapping
 from typing import Final
 
-from topodns.resolve.template.functions import FUNCTIONS, GO_ONLY, META
-from topodns.resolve.template.nodes import Call, Dot, Expression, Fields, Literal, Variable
-from topodns.resolve.template.pieces import Action, BadTemplate, Token
+from topodns.plugins.template.engine.functions import FUNCTIONS, GO_ONLY, META
+from topodns.plugins.template.engine.lexer import Action, BadTemplate, TemplateToken
+from topodns.plugins.template.engine.nodes import Dot, Expression, Fields, TemplateCall, TemplateLiteral, Variable
 
 KEYWORDS: Final = frozenset({"if", "else", "end", "range", "with", "break", "continue", "define", "template", "block"})
 
-_MAX_DEPTH: Final = 32  # of parentheses
+_MAX_DEPTH: Final = 32  # nesting of parentheses
 _MAX_VARIABLES: Final = 64
 _MAX_NUMBER: Final = (1 << 63) - 1  # Go's int
 _NUMBER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|0[0-7_]*|[1-9][0-9_]*)")
@@ -20,13 +20,13 @@ _PLAIN_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", 
 _CONSTANTS: Final = {"true": True, "false": False, "nil": None}
 
 
-class Scope:
-    """What names mean at a place of the template. Slot 0 is `$`, the data."""
+class VariableScope:
+    """The variables and fields in scope at a position of the template. Slot 0 is `$`, the data."""
 
     def __init__(self, known: Mapping[str, frozenset[str]]) -> None:
         self.slots = 1
         self.fields: set[str] = set()
-        self.moved_dots = 0  # how many `with` and `range` stand around this place
+        self.moved_dots = 0  # number of `with` and `range` blocks around this position
         self._known = known
         self._variables: list[tuple[str, int]] = []
 
@@ -34,7 +34,7 @@ class Scope:
         return len(self._variables)
 
     def forget(self, mark: int) -> None:
-        """End the variables declared since `mark`."""
+        """End the scope of the variables declared since `mark`."""
         del self._variables[mark:]
 
     def declare(self, name: str) -> int:
@@ -51,7 +51,7 @@ class Scope:
         raise action.error(f"unknown variable {name!r}")
 
     def use(self, action: Action, names: tuple[str, ...]) -> None:
-        """Note that `names`, one behind the other, are read of the data. Raises BadTemplate where it has them not."""
+        """Note that the template reads the field path `names` of the data. Raises BadTemplate if it does not exist."""
         if not names:
             raise action.error("found the whole of the data, expected one of its fields, such as .Name")
         first, *rest = names
@@ -68,10 +68,10 @@ class Scope:
             raise action.error(f"unknown field '{prefix}{name}', expected one of {expected}")
 
 
-class Words:
+class TokenReader:
     """Reads the tokens of one action from left to right."""
 
-    def __init__(self, action: Action, scope: Scope) -> None:
+    def __init__(self, action: Action, scope: VariableScope) -> None:
         self.action = action
         self._scope = scope
         self._at = 0
@@ -81,7 +81,7 @@ class Words:
         return self.action.error(problem)
 
     def keyword(self) -> str:
-        """The keyword that comes next, taken; "" where none does."""
+        """Take the next token if it is a keyword; "" if not."""
         token = self._peek()
         if token is None or token.kind != "word" or token.text not in KEYWORDS:
             return ""
@@ -98,7 +98,7 @@ class Words:
             raise self.error(f"found {token.text!r}, expected the end of the action")
 
     def assignment(self) -> tuple[str, bool] | None:
-        """The variable of `$name :=` or `$name =`, and whether it is a new one; None where there is neither."""
+        """Take `$name :=` or `$name =`: the variable and whether it is declared; None if neither comes next."""
         name, mark = self._peek(), self._peek(1)
         if name is None or mark is None or name.kind != "variable" or mark.text not in (":=", "="):
             return None
@@ -106,7 +106,7 @@ class Words:
         return self._named(name), mark.text == ":="
 
     def range_variables(self) -> list[str]:
-        """The one or two names of `$key, $element :=`."""
+        """Take `$element :=` or `$key, $element :=`: the names; empty if neither comes next."""
         first, mark, second, sign = (self._peek(ahead) for ahead in range(4))
         if first is None or mark is None or first.kind != "variable":
             return []
@@ -119,18 +119,18 @@ class Words:
         return []
 
     def pipeline(self) -> Expression:
-        """`command | command`: each command gets the one before it as its last argument."""
+        """`command | command`: the result of each command is the last argument of the next."""
         expression = self._command(None)
         while self.next_is("|"):
             self._at += 1
             expression = self._command(expression)
         return expression
 
-    def _peek(self, ahead: int = 0) -> Token | None:
+    def _peek(self, ahead: int = 0) -> TemplateToken | None:
         at = self._at + ahead
         return self.action.tokens[at] if at < len(self.action.tokens) else None
 
-    def _named(self, token: Token) -> str:
+    def _named(self, token: TemplateToken) -> str:
         if token.kind != "variable" or token.text == "$":
             raise self.error(f"found {token.text!r}, expected a variable such as $name")
         return token.text
@@ -158,14 +158,14 @@ class Words:
         known = ", ".join(sorted(known for known in FUNCTIONS if known != META))
         raise self.error(f"unknown function {name!r}, expected one of {known}")
 
-    def _is_meta(self, token: Token) -> bool:
-        """Whether `.Meta` or `$.Meta` comes next: the one method there is. Takes the `$`."""
+    def _is_meta(self, token: TemplateToken) -> bool:
+        """Whether `.Meta` or `$.Meta`, the only method, comes next. Takes the `$`."""
         if token.text == "$" and (field := self._peek(1)) is not None and field.text == META and field.glued:
             self._at += 1
             return True
         return token.text == META and not self._scope.moved_dots
 
-    def _call(self, function: str, piped: Expression | None) -> Call:
+    def _call(self, function: str, piped: Expression | None) -> TemplateCall:
         arguments: list[Expression] = []
         while not self._ended():
             arguments.append(self._term())
@@ -175,24 +175,24 @@ class Words:
         if not least <= len(arguments) <= (len(arguments) if most is None else most):
             expected = f"at least {least}" if most is None else f"{least}" if most == least else f"{least} to {most}"
             raise self.error(f"{function!r} has {len(arguments)} arguments, expected {expected}")
-        return Call(function, tuple(arguments))
+        return TemplateCall(function, tuple(arguments))
 
     def _ended(self) -> bool:
         return self._peek() is None or self.next_is("|") or self.next_is(")")
 
     def _term(self) -> Expression:
         token = self._peek()
-        assert token is not None  # the caller has looked
+        assert token is not None  # checked by the caller
         self._at += 1
         match token.kind:
             case "string" | "raw" | "char" | "number":
-                return Literal(self._literal(token))
+                return TemplateLiteral(self._literal(token))
             case "float":
                 raise self.error(f"found {token.text!r}, but topodns has no floating point")
             case "dot" | "field" | "variable":
                 return self._path(token)
             case "word" if token.text in _CONSTANTS:
-                return Literal(_CONSTANTS[token.text])
+                return TemplateLiteral(_CONSTANTS[token.text])
             case "word" if token.text in FUNCTIONS:
                 raise self.error(f"found {token.text!r} as an argument, expected it in parentheses with its own")
             case "mark" if token.text == "(":
@@ -211,8 +211,8 @@ class Words:
         names = self._field_names()
         return Fields(inner, names) if names else inner
 
-    def _path(self, token: Token) -> Expression:
-        """A dot or a variable with the fields behind it."""
+    def _path(self, token: TemplateToken) -> Expression:
+        """A dot or a variable, followed by any fields."""
         names = ((token.text[1:],) if token.kind == "field" else ()) + self._field_names()
         of_data = token.text == "$" or (token.kind != "variable" and not self._scope.moved_dots)
         if of_data:
@@ -228,7 +228,7 @@ class Words:
             self._at += 1
         return tuple(names)
 
-    def _literal(self, token: Token) -> str | int:
+    def _literal(self, token: TemplateToken) -> str | int:
         match token.kind:
             case "raw":
                 return token.text[1:-1]

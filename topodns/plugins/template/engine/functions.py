@@ -1,6 +1,6 @@
-"""The functions of templates: Go's predefined ones that records have a use for, and CoreDNS's `parseInt`.
+"""Functions of templates: those of Go's predefined ones that are useful for records, and CoreDNS's `parseInt`.
 
-`and` and `or` are the renderer's, since they need not look at all their arguments.
+`execute` implements the short-circuit evaluation of `and` and `or`.
 """
 
 import operator
@@ -8,19 +8,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from topodns.resolve.template.formatting import sprintf
-from topodns.resolve.template.values import NO_VALUE, RenderFailed, Struct, Value, is_true, kind, printed
+from topodns.plugins.template.engine.printf import sprintf
+from topodns.plugins.template.engine.values import NO_VALUE, RenderFailed, Struct, Value, is_true, kind, printed
 
 MAX_STRING: Final = 65_536  # characters of a result
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-_MAX_DIGITS: Final = 64  # of what parseInt reads: 64 bits in base 2
+_MAX_DIGITS: Final = 64  # maximum for parseInt: 64 bits in base 2
 _PREFIXES: Final = {"0x": 16, "0b": 2, "0o": 8}
 _UNDERSCORED: Final = re.compile(r"(0[xX]_?|0[bB]_?|0[oO]_?)?[0-9a-zA-Z]+(_[0-9a-zA-Z]+)*")
 
 
-class Function(NamedTuple):
-    """`most` None: any number of arguments."""
+class TemplateFunction(NamedTuple):
+    """A function with its least and most number of arguments; `most` None: no limit."""
 
     least: int
     most: int | None
@@ -28,7 +28,7 @@ class Function(NamedTuple):
 
 
 def parse_int(text: Value, base: Value, bits: Value) -> int:
-    """Go's strconv.ParseUint, which is what CoreDNS calls parseInt."""
+    """Go's strconv.ParseUint, which CoreDNS calls parseInt."""
     if not isinstance(text, str) or type(base) is not int or type(bits) is not int:
         raise RenderFailed("parseInt: expected a string, a base and a size in bits")
     if not (base == 0 or 2 <= base <= 36) or not 0 <= bits <= 64:
@@ -53,7 +53,7 @@ def _without_prefix(text: str) -> tuple[str, int]:
 
 
 def index(value: Value, *keys: Value) -> Value:
-    """`value[key]`, and of that the next key."""
+    """`value[key1][key2]...`."""
     for key in keys:
         value = _element(value, key)
     return value
@@ -63,7 +63,7 @@ def _element(value: Value, key: Value) -> Value:
     if isinstance(value, Mapping):
         if not isinstance(key, str):
             raise RenderFailed(f"index: found {kind(key)} for a map, expected a string")
-        return value.get(key, "")  # the zero of its elements, which are strings
+        return value.get(key, "")  # Go's zero value of its elements, which are strings
     if isinstance(value, Struct) or not isinstance(value, str | tuple):
         raise RenderFailed(f"index: found {kind(value)}, expected a list, a map or a string")
     if type(key) is not int:
@@ -122,7 +122,7 @@ def _comparable(value: Value, other: Value) -> bool:
 
 
 def join(*values: Value) -> str:
-    """Go's `print`: with a space between two that are both no strings."""
+    """Go's `print`: a space between two values if neither is a string."""
     text = ""
     for at, value in enumerate(values):
         if at and not isinstance(value, str) and not isinstance(values[at - 1], str):
@@ -142,7 +142,7 @@ def _printf(pattern: Value, *arguments: Value) -> str:
 
 
 def _meta(name: Value) -> str:
-    """`.Meta`: what CoreDNS gives where no plugin has published this piece of metadata."""
+    """`.Meta`: always "", CoreDNS's result for metadata that no plugin has published."""
     if not isinstance(name, str):
         raise RenderFailed(f"Meta: found {kind(name)}, expected a string")
     return ""
@@ -152,35 +152,35 @@ META: Final = ".Meta"
 AND: Final = "and"
 OR: Final = "or"
 
-FUNCTIONS: Final[Mapping[str, Function]] = {
-    AND: Function(1, None, lambda *values: values[-1]),
-    OR: Function(1, None, lambda *values: values[-1]),
-    "not": Function(1, 1, lambda value: not is_true(value)),
-    "eq": Function(2, None, equal),
-    "ne": Function(2, 2, not_equal),
-    "lt": Function(2, 2, _ordered(operator.lt)),
-    "le": Function(2, 2, _ordered(operator.le)),
-    "gt": Function(2, 2, _ordered(operator.gt)),
-    "ge": Function(2, 2, _ordered(operator.ge)),
-    "index": Function(1, None, index),
-    "slice": Function(1, 3, part),
-    "len": Function(1, 1, length),
-    "print": Function(0, None, join),
-    "println": Function(0, None, join_line),
-    "printf": Function(1, None, _printf),
-    "parseInt": Function(3, 3, parse_int),
-    META: Function(1, 1, _meta),
+FUNCTIONS: Final[Mapping[str, TemplateFunction]] = {
+    AND: TemplateFunction(1, None, lambda *values: values[-1]),
+    OR: TemplateFunction(1, None, lambda *values: values[-1]),
+    "not": TemplateFunction(1, 1, lambda value: not is_true(value)),
+    "eq": TemplateFunction(2, None, equal),
+    "ne": TemplateFunction(2, 2, not_equal),
+    "lt": TemplateFunction(2, 2, _ordered(operator.lt)),
+    "le": TemplateFunction(2, 2, _ordered(operator.le)),
+    "gt": TemplateFunction(2, 2, _ordered(operator.gt)),
+    "ge": TemplateFunction(2, 2, _ordered(operator.ge)),
+    "index": TemplateFunction(1, None, index),
+    "slice": TemplateFunction(1, 3, part),
+    "len": TemplateFunction(1, 1, length),
+    "print": TemplateFunction(0, None, join),
+    "println": TemplateFunction(0, None, join_line),
+    "printf": TemplateFunction(1, None, _printf),
+    "parseInt": TemplateFunction(3, 3, parse_int),
+    META: TemplateFunction(1, 1, _meta),
 }
 
 GO_ONLY: Final = frozenset({"call", "html", "js", "urlquery"})
-"""Functions that Go's templates have and these have not."""
+"""Functions of Go's templates that are not supported here."""
 
 
 def apply(name: str, arguments: list[Value]) -> Value:
-    """The function's result. Raises RenderFailed. A value that is not there is no argument (Go: invalid value)."""
+    """The function's result. Raises RenderFailed, also for NO_VALUE as an argument (Go: invalid value)."""
     if any(argument is NO_VALUE for argument in arguments):
         raise RenderFailed(f"{name}: found no value, expected an argument")
     result = FUNCTIONS[name].call(*arguments)
-    if isinstance(result, str) and len(result) > MAX_STRING:  # a range could double one again and again
+    if isinstance(result, str) and len(result) > MAX_STRING:  # a `range` could double a string repeatedly
         raise RenderFailed(f"{name}: more than {MAX_STRING} characters")
     return result

@@ -1,7 +1,7 @@
-"""A template's text cut into literal text and actions, and the actions into tokens.
+"""Lexer of templates: splits the text into literal text and actions, and actions into tokens.
 
-As Go's text/template/parse does: `{{- ` and ` -}}` eat the white space beside them, and a comment is an action of its
-own that leaves nothing behind.
+As in Go's text/template/parse, `{{- ` and ` -}}` trim the white space beside them, and a comment is an action of its
+own without output.
 """
 
 import re
@@ -27,15 +27,15 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_LONGEST_SHOWN: Final = 40  # characters of an action that a message repeats
+_LONGEST_SHOWN: Final = 40  # characters of an action in an error message
 
 
 class BadTemplate(ValueError):
-    """Text that is no template, or one beyond what is understood here; says what was found."""
+    """An invalid or unsupported template; the message says what was found."""
 
 
-class Token(NamedTuple):
-    """`kind` is a group's name of the expression above. `glued`: no white space stands before it."""
+class TemplateToken(NamedTuple):
+    """A token. `kind` is the name of a group in _TOKEN; `glued`: no white space precedes it."""
 
     kind: str
     text: str
@@ -43,20 +43,20 @@ class Token(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What stands between `{{` and `}}`."""
+    """The text between `{{` and `}}`, and its tokens."""
 
     source: str
-    tokens: tuple[Token, ...]
+    tokens: tuple[TemplateToken, ...]
 
     def error(self, problem: str, closed: bool = True) -> BadTemplate:
-        """`closed`: its text has the braces that end it."""
+        """An error with the action's text. `closed`: the text ends with `}}`."""
         source = self.source if len(self.source) <= _LONGEST_SHOWN else self.source[: _LONGEST_SHOWN - 1] + "…"
         text = f"{{{{ {source} }}}}" if closed else f"{{{{ {source}".rstrip()
         return BadTemplate(f"{text}: {problem}")
 
 
 def cut(text: str) -> Iterator[str | Action]:
-    """Literal texts, none of them empty, and actions, in order. Raises BadTemplate."""
+    """The non-empty literal texts and the actions, in order. Raises BadTemplate."""
     at, trimmed = 0, False
     while (left := _LEFT.search(text, at)) is not None:
         literal = text[at : left.start()]
@@ -74,18 +74,18 @@ def cut(text: str) -> Iterator[str | Action]:
 
 
 def _action(text: str, start: int) -> tuple[Action | None, re.Match[str]]:
-    """The action whose inside begins at `start`, None for a comment, and the delimiter that ends it."""
+    """The action whose content begins at `start`, None for a comment, and the match of its closing delimiter."""
     comment = _COMMENT.match(text, start)
     if comment is not None:
         right = _RIGHT.match(text, comment.end())
         if right is None:
             raise Action(comment[0].strip(_SPACE), ()).error("found more than the comment, expected }} after it")
         return None, right
-    tokens: list[Token] = []
+    tokens: list[TemplateToken] = []
     at = start
     while (right := _RIGHT.match(text, at)) is None:
         token = _token(text, start, at)
-        tokens.append(Token(token.lastgroup or "", token[0].lstrip(_SPACE), token.start() == at))
+        tokens.append(TemplateToken(token.lastgroup or "", token[0].lstrip(_SPACE), token.start() == at))
         at = token.end()
     return Action(text[start : right.start()].strip(_SPACE), tuple(tokens)), right
 

@@ -1,18 +1,18 @@
-"""A parsed template: what is written out, and the expressions in it. Variables are numbered, `$` is number 0."""
+"""Syntax tree of a template: nodes and expressions. Variables are numbered slots, `$` is slot 0."""
 
 from dataclasses import dataclass
 
-from topodns.resolve.template.values import Value
+from topodns.plugins.template.engine.values import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class TemplateLiteral:
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """`.`, whatever `with` and `range` have made of it."""
+    """`.`, the data or the value set by the innermost `with` or `range`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TemplateCall:
     function: str
     arguments: tuple["Expression", ...]
 
 
-Expression = Literal | Dot | Variable | Fields | Call
+Expression = TemplateLiteral | Dot | Variable | Fields | TemplateCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """`slot`: the variable that holds the condition's value, None without one."""
+    """`if`. `slot`: the variable assigned the condition's value, None without one."""
 
     condition: Expression
     slot: int | None
@@ -65,7 +65,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """As `If`, and the value becomes the dot of the body."""
+    """`with`: as `If`, and the value becomes the dot in the body."""
 
     value: Expression
     slot: int | None
@@ -75,7 +75,7 @@ class With:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`key` and `element` are the variables that hold them."""
+    """`range`. `key` and `element`: the slots of its variables, None without one."""
 
     value: Expression
     key: int | None
@@ -99,7 +99,7 @@ Node = Text | Output | Assignment | If | With | Range | Break | Continue
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A whole template. `fields`: the first names of what it reads of its data."""
+    """A whole template. `slots`: number of variables; `fields`: the top-level fields of the data that it reads."""
 
     text: str
     nodes: tuple[Node, ...]
@@ -108,6 +108,6 @@ class Compiled:
 
     @property
     def constant(self) -> str | None:
-        """What it renders to whatever the data; None where it looks."""
+        """The rendered text of a template without actions; None if it has any."""
         texts = [node.text for node in self.nodes if isinstance(node, Text)]
         return "".join(texts) if len(texts) == len(self.nodes) else None

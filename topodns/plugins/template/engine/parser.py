@@ -1,9 +1,11 @@
-"""Actions and literal text to a `Compiled` template; every name in it is looked up here."""
+"""Parser of templates: makes a `Compiled` template of literal text and actions, and resolves all names."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from topodns.resolve.template.nodes import (
+from topodns.plugins.template.engine.expressions import TokenReader, VariableScope
+from topodns.plugins.template.engine.lexer import Action, BadTemplate, cut
+from topodns.plugins.template.engine.nodes import (
     Assignment,
     Break,
     Compiled,
@@ -15,12 +17,10 @@ from topodns.resolve.template.nodes import (
     Text,
     With,
 )
-from topodns.resolve.template.pieces import Action, BadTemplate, cut
-from topodns.resolve.template.words import Scope, Words
 
-MAX_TEXT: Final = 65_536  # characters; the longest record there can be has no longer text
+MAX_TEXT: Final = 65_536  # characters; enough for the text of the longest record
 
-_MAX_DEPTH: Final = 32  # of blocks inside blocks
+_MAX_DEPTH: Final = 32  # nesting of blocks
 _UNSUPPORTED: Final = frozenset({"define", "template", "block"})
 
 Nodes = tuple[Node, ...]
@@ -28,20 +28,20 @@ Fieldset = Mapping[str, frozenset[str]]
 
 
 def compile_template(text: str, known: Fieldset) -> Compiled:
-    """The template that this text is. Raises BadTemplate.
+    """Compile a template. Raises BadTemplate.
 
-    `known`: the fields of the data, and of each that is a structure its own fields; empty for other kinds.
+    `known`: the fields of the data, each with its subfields if it is a structure, else empty.
     """
     if len(text) > MAX_TEXT:
         raise BadTemplate(f"found {len(text)} characters, expected at most {MAX_TEXT}")
-    scope = Scope(known)
+    scope = VariableScope(known)
     parser = _Parser(cut(text), scope)
     nodes = parser.whole()
     return Compiled(text, nodes, scope.slots, frozenset(scope.fields))
 
 
 class _Parser:
-    def __init__(self, pieces: Iterator[str | Action], scope: Scope) -> None:
+    def __init__(self, pieces: Iterator[str | Action], scope: VariableScope) -> None:
         self._pieces = pieces
         self._scope = scope
         self._loops = 0
@@ -53,20 +53,20 @@ class _Parser:
             raise stopped.error("found where no if, range or with is open")
         return nodes
 
-    def _nodes(self) -> tuple[Nodes, Words | None]:
+    def _nodes(self) -> tuple[Nodes, TokenReader | None]:
         """The nodes up to an `end` or `else`, and that action; None at the end of the text."""
         nodes: list[Node] = []
         for piece in self._pieces:
             if isinstance(piece, str):
                 nodes.append(Text(piece))
                 continue
-            words = Words(piece, self._scope)
+            words = TokenReader(piece, self._scope)
             if words.next_is("end") or words.next_is("else"):
                 return tuple(nodes), words
             nodes.append(self._statement(words))
         return tuple(nodes), None
 
-    def _statement(self, words: Words) -> Node:
+    def _statement(self, words: TokenReader) -> Node:
         keyword = words.keyword()
         if keyword in _UNSUPPORTED:
             raise words.error(f"found {keyword!r}, which topodns does not have")
@@ -79,7 +79,7 @@ class _Parser:
             return Break() if keyword == "break" else Continue()
         return self._simple(words)
 
-    def _simple(self, words: Words) -> Node:
+    def _simple(self, words: TokenReader) -> Node:
         assigned = words.assignment()
         expression = words.pipeline()
         words.expect_end()
@@ -88,8 +88,8 @@ class _Parser:
         name, declares = assigned
         return Assignment(self._scope.declare(name) if declares else self._scope.slot(words.action, name), expression)
 
-    def _block(self, keyword: str, words: Words) -> Node:
-        """What stands from `if`, `with` or `range` to its `end`; its variables are gone after that."""
+    def _block(self, keyword: str, words: TokenReader) -> Node:
+        """The block from `if`, `with` or `range` to its `end`, which also ends the scope of its variables."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise words.error(f"found blocks inside blocks, more than {_MAX_DEPTH} deep")
@@ -99,7 +99,7 @@ class _Parser:
         self._depth -= 1
         return node
 
-    def _condition(self, keyword: str, words: Words) -> Node:
+    def _condition(self, keyword: str, words: TokenReader) -> Node:
         assigned = words.assignment()
         expression = words.pipeline()
         words.expect_end()
@@ -113,7 +113,7 @@ class _Parser:
             return If(expression, slot, body, otherwise)
         return With(expression, slot, body, otherwise)
 
-    def _range(self, words: Words) -> Node:
+    def _range(self, words: TokenReader) -> Node:
         names = words.range_variables()
         expression = words.pipeline()
         words.expect_end()
@@ -125,7 +125,7 @@ class _Parser:
         key = slots[0] if len(slots) == 2 else None
         return Range(expression, key, slots[-1] if slots else None, body, otherwise)
 
-    def _body(self, owner: Words, moves_dot: bool) -> tuple[Nodes, Words]:
+    def _body(self, owner: TokenReader, moves_dot: bool) -> tuple[Nodes, TokenReader]:
         mark = self._scope.mark()
         self._scope.moved_dots += moves_dot
         nodes, stopped = self._nodes()
@@ -135,8 +135,8 @@ class _Parser:
             raise owner.error("found no end, expected {{ end }}")
         return nodes, stopped
 
-    def _otherwise(self, keyword: str, owner: Words, stopped: Words) -> Nodes:
-        """What stands behind `else`; `else if` and `else with` need no `end` of their own."""
+    def _otherwise(self, keyword: str, owner: TokenReader, stopped: TokenReader) -> Nodes:
+        """The `else` branch, empty without one; `else if` and `else with` need no `end` of their own."""
         if stopped.keyword() == "end":
             stopped.expect_end()
             return ()

@@ -1,12 +1,12 @@
-"""The function `printf`, as far as records need Go's fmt: strings, integers and booleans, with flags and widths."""
+"""The function `printf`: Go's fmt for strings, integers and booleans, with flags, widths and precisions."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from topodns.resolve.template.values import RenderFailed, Value, kind, printed
+from topodns.plugins.template.engine.values import RenderFailed, Value, kind, printed
 
-_MAX_WIDTH: Final = 255  # no record has a use for more padding
+_MAX_WIDTH: Final = 255  # characters; no record needs more padding
 _VERB: Final = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>[0-9]*)(?:\.(?P<precision>[0-9]*))?(?P<verb>.)", re.DOTALL)
 _BASES: Final[Mapping[str, str]] = {"d": "d", "v": "d", "x": "x", "X": "X", "o": "o", "b": "b"}
 _PREFIXES: Final[Mapping[str, str]] = {"x": "0x", "X": "0X", "o": "0", "b": "0b"}
@@ -21,7 +21,7 @@ class _Verb(NamedTuple):
 
 
 def sprintf(pattern: str, arguments: Sequence[Value]) -> str:
-    """`pattern` with its verbs replaced. Raises RenderFailed where Go would write a complaint into the text."""
+    """`pattern` with its verbs replaced. Raises RenderFailed where Go would write an error into the text."""
     left = list(arguments)
 
     def replaced(match: re.Match[str]) -> str:

@@ -1,21 +1,21 @@
-"""What a template computes with, what counts as true, and how it is printed: by Go's rules."""
+"""Values of templates, their truth and their text form, by Go's rules."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
 class RenderFailed(Exception):
-    """A template that cannot be written out for this query; says why."""
+    """A template cannot be rendered for this query; the message says why."""
 
 
 class Struct(NamedTuple):
-    """A Go struct: it has these fields and no others, while a map may have any key."""
+    """A Go struct: a fixed set of fields, while a map may have any key."""
 
     fields: Mapping[str, "Value"]
 
 
 class _NoValue:
-    """What a map gives for a key that it has not got, where Go's template has an invalid value."""
+    """The value of a missing key of a map, Go's invalid value."""
 
     def __repr__(self) -> str:
         return "<no value>"
@@ -28,7 +28,7 @@ Value = str | int | bool | None | tuple["Value", ...] | Mapping[str, "Value"] | 
 
 
 def kind(value: Value) -> str:
-    """For messages."""
+    """The value's type in error messages."""
     match value:
         case bool():
             return "a boolean"
@@ -49,14 +49,14 @@ def kind(value: Value) -> str:
 
 
 def is_true(value: Value) -> bool:
-    """What `if` makes of a value: false for the zero of its kind and for what is empty."""
+    """The truth of a value for `if`: false for the zero value of its type and for an empty one."""
     if isinstance(value, Struct):
         return True
     return value is not NO_VALUE and bool(value)
 
 
 def printed(value: Value) -> str:
-    """As Go's fmt prints it. Raises RenderFailed for a structure, whose text nobody needs in a record."""
+    """The value as Go's fmt prints it. Raises RenderFailed for a structure, whose text no record needs."""
     match value:
         case str():
             return value

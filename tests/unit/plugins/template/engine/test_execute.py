@@ -2,9 +2,9 @@
 
 import pytest
 
-from topodns.resolve.template.parser import compile_template
-from topodns.resolve.template.render import MAX_OUTPUT, render
-from topodns.resolve.template.values import RenderFailed, Struct
+from topodns.plugins.template.engine.execute import MAX_OUTPUT, render
+from topodns.plugins.template.engine.parser import compile_template
+from topodns.plugins.template.engine.values import RenderFailed, Struct
 
 KNOWN = {"Name": frozenset[str](), "Match": frozenset[str](), "Group": frozenset[str](), "Q": frozenset({"Type", "In"})}
 DATA = Struct(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodns.resolve.template.parser import MAX_TEXT, compile_template
-from topodns.resolve.template.pieces import BadTemplate
-from topodns.resolve.template.render import MAX_OUTPUT, render
-from topodns.resolve.template.values import RenderFailed, Struct
+from topodns.plugins.template.engine.execute import MAX_OUTPUT, render
+from topodns.plugins.template.engine.lexer import BadTemplate
+from topodns.plugins.template.engine.parser import MAX_TEXT, compile_template
+from topodns.plugins.template.engine.values import RenderFailed, Struct
 
 KNOWN = {"Name": frozenset[str](), "Match": frozenset[str](), "Q": frozenset({"Type"})}
 

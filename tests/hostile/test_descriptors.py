@@ -1,0 +1,86 @@
+"""A server that may have few descriptors; idle connections, and questions without answers, that would take them all."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_upstream import ANSWER, bad_upstream
+from tests.support.messages import query
+from tests.support.process import COMMAND, HEALTH, METRICS, READY, Server, open_tcp, open_udp, serving, until
+from tests.support.upstream_faults import answers, silent
+from tests.support.victim import victim
+
+COREFILE = f"""
+. {{{{
+    bind HERE
+    health HERE:{HEALTH}
+    ready HERE:{READY}
+    prometheus HERE:{METRICS}
+    forward . 127.0.0.1:{{port}}
+}}}}
+"""
+LIMIT = 120
+FEW_DESCRIPTORS = ("sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh", *COMMAND)
+
+
+@pytest.mark.parametrize("http", [False, True], ids=["dns", "dns-and-http"])
+def test_two_hundred_idle_connections_leave_descriptors_for_forwarding_and_health(tmp_path: Path, http: bool) -> None:
+    ports = (0, HEALTH, READY, METRICS) if http else (0,)
+    with (
+        bad_upstream(answers) as upstream,
+        serving(tmp_path, COREFILE.format(port=upstream.port), command=FEW_DESCRIPTORS) as server,
+        ExitStack() as idle,
+    ):
+        (line,) = server.lines("Descriptors: the limit of 120")
+        assert "allows 40 TCP connections of clients on each of 1 listeners, not 1000" in line
+        for number in range(200):
+            for port in ports:
+                at = server.address, port or server.port
+                idle.enter_context(open_tcp(at, f"127.66.{number % 20}.1"))
+        with (
+            victim(server, "a.example A", ANSWER) as by_udp,
+            victim(server, "b.example A", ANSWER, tcp=True) as by_tcp,
+        ):
+            for number in range(20):
+                assert server.ask(f"n{number}.example A").data == [ANSWER]
+                assert server.get("/health", HEALTH) == (200, "OK")
+        assert by_udp.asked
+        assert by_tcp.asked
+        assert (by_udp.lost, by_udp.wrong, by_tcp.lost, by_tcp.wrong) == (0, [], 0, [])
+        assert server.metric("process_open_fds") < LIMIT - 10
+
+
+@pytest.mark.parametrize("upstreams", [1, 3])
+def test_questions_that_no_upstream_answers_leave_descriptors_for_other_questions_and_health(
+    tmp_path: Path, upstreams: int
+) -> None:
+    with ExitStack() as stack:
+        asked = [
+            stack.enter_context(bad_upstream(lambda each: (answers if b"good" in each.message else silent)(each)))
+            for _ in range(upstreams)
+        ]
+        ports = " 127.0.0.1:".join(str(each.port) for each in asked)
+        server = stack.enter_context(serving(tmp_path, COREFILE.format(port=ports), command=FEW_DESCRIPTORS))
+        _ask_dead_names(server)
+        until(lambda: server.metric("topodns_forward_dropped_total", reason="preempted") > 0, "all places taken")
+        with victim(server, "good.example A", ANSWER) as fate:
+            until(lambda: fate.asked >= 30, "questions of the victim")
+        assert (fate.lost, fate.wrong) == (0, []), fate
+        assert server.get("/health", HEALTH) == (200, "OK")
+        assert server.metric("process_open_fds") < LIMIT - 10
+        assert "too many open files" not in server.output()
+        server.process.kill()  # it would wait for its upstreams
+        server.process.wait()
+
+
+def _ask_dead_names(server: Server) -> None:
+    for address in range(5):
+        with open_udp((server.address, server.port), f"127.66.{address}.1") as sock:
+            for number in range(40):
+                sock.send(query(f"dead-{address}-{number}.example A"))
+
+
+def test_with_enough_descriptors_nothing_is_said(tmp_path: Path) -> None:
+    with bad_upstream(answers) as upstream, serving(tmp_path, COREFILE.format(port=upstream.port)) as server:
+        assert server.lines("Descriptors") == []

@@ -1,0 +1,80 @@
+"""What was asked does not make later scrapes dear: sizes are counted in buckets, and cells are few."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.messages import Opt, query
+from tests.support.process import METRICS, ROOT, Server, open_udp, serving
+from tests.support.victim import cpu_seconds
+
+COREFILE = f"""
+. {{
+    bind HERE
+    prometheus HERE:{METRICS}
+    kubernetes cluster.local {{
+        manifests {ROOT}/config/demo/cluster
+    }}
+    topology
+    whoami
+}}
+"""
+ODD = 24_000  # questions
+PADDING = 12  # option code (RFC 7830)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with serving(tmp_path, COREFILE) as server:
+        yield server
+
+
+def cost(server: Server) -> float:
+    """CPU seconds of the server for an exposition made now, the lesser of two."""
+    server.scrape()  # the next one is not made before a second is over, and then by one request alone
+    costs = []
+    for _ in range(2):
+        before = cpu_seconds(server.pid)
+        server.scrape()
+        costs.append(cpu_seconds(server.pid) - before)
+    return min(costs)
+
+
+def ask_oddly(server: Server) -> tuple[int, int]:
+    """Questions of nearly as many sizes, types and answers; the octets sent and received."""
+    names = ["web.shop.svc.cluster.local", "cache.shop.svc.cluster.local", "gone.shop.svc.cluster.local", "example.org"]
+    types = ["A", "AAAA", "SRV", "TXT", "MX", "PTR"]
+    sent = got = 0
+    with open_udp((server.address, server.port)) as sock:
+        waiting = 0
+        for number in range(ODD):
+            name, rtype = names[number % 4], types[number // 4 % 6]
+            message = query(
+                f"{name} {rtype}", Opt(options=[(PADDING, bytes(number // 24 % 1000))]), ident=number % 65536
+            )
+            sock.send(message)
+            sent += len(message)
+            waiting += 1
+            if waiting == 50:
+                got += receive(sock, waiting)
+                waiting = 0
+        got += receive(sock, waiting)
+    return sent, got
+
+
+def receive(sock: socket.socket, number: int) -> int:
+    return sum(len(sock.recv(65535)) for _ in range(number))
+
+
+def test_a_scrape_after_24000_odd_questions_costs_at_most_twice_what_it_did(server: Server) -> None:
+    server.ask("web.shop.svc.cluster.local A")
+    before, asked = cost(server), server.scrape()
+    sent, got = ask_oddly(server)
+    after, seen = cost(server), server.scrape()
+    assert after <= 2 * before, (before, after)
+    for what, octets in (("request", sent), ("response", got)):
+        name = f"coredns_dns_{what}_size_bytes"
+        assert seen.sum(f"{name}_count") - asked.sum(f"{name}_count") == ODD
+        assert seen.sum(f"{name}_sum") - asked.sum(f"{name}_sum") == octets

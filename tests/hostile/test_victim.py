@@ -1,0 +1,28 @@
+"""The measure of the other tests here: a victim sees a slow server, and one that it cannot reach."""
+
+import signal
+from pathlib import Path
+
+from tests.support.process import serving, until
+from tests.support.victim import MIN_ASKED, cpu_seconds, victim
+
+COREFILE = ". {\n    bind HERE\n    hosts {\n        192.0.2.1 a.example\n    }\n}\n"
+
+
+def test_an_idle_server_costs_a_victim_nothing_and_a_stopped_one_its_answers(tmp_path: Path) -> None:
+    with serving(tmp_path, COREFILE) as server:
+        before = cpu_seconds(server.pid)
+        with victim(server, "a.example A", "192.0.2.1", per_second=500) as fate:
+            until(lambda: fate.asked >= MIN_ASKED, "questions asked")
+        assert (fate.lost, fate.wrong) == (0, []), fate
+        assert 0 < fate.cpu(50) <= cpu_seconds(server.pid) - before, fate
+
+        with victim(server, "a.example A", "192.0.2.2") as deceived:
+            until(lambda: deceived.wrong, "a wrong answer")
+
+        server.signal(signal.SIGSTOP)
+        try:
+            with victim(server, "a.example A", "192.0.2.1") as forsaken:
+                until(lambda: forsaken.lost, "a question lost")
+        finally:
+            server.signal(signal.SIGCONT)

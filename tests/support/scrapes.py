@@ -1,0 +1,38 @@
+"""What /metrics says, read by Prometheus's own parser, and how to be sure that it says it of now."""
+
+import time
+from collections.abc import Callable
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from topodns.metrics.scrapes import EVERY
+
+
+class Scrape:
+    """One exposition."""
+
+    def __init__(self, text: str) -> None:
+        self.families = list(text_string_to_metric_families(text))
+
+    def sum(self, sample_name: str, /, **labels: str) -> float:
+        """Of the samples with this name and these labels; 0.0 where there are none."""
+        return sum(
+            sample.value
+            for family in self.families
+            for sample in family.samples
+            if sample.name == sample_name and labels.items() <= sample.labels.items()
+        )
+
+
+def fresh(fetch: Callable[[], str]) -> Scrape:
+    """An exposition that was begun after this call, of those that `fetch` gets.
+
+    Takes up to a second: a server makes one that often, and gives it out meanwhile.
+    """
+    asked = time.time()
+    while True:
+        scrape = Scrape(fetch())
+        begun = scrape.sum("topodns_exposition_timestamp_seconds")
+        if begun >= asked or not begun:  # CoreDNS makes each anew and does not say when
+            return scrape
+        time.sleep(max(0.01, begun + EVERY - time.time()))

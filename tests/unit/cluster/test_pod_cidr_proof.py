@@ -1,0 +1,169 @@
+"""When podCIDRs are proven: by few observations or by many, by namespace and by node."""
+
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.objects import node, packed, pod
+from topodns.cluster.model import Node
+from topodns.cluster.node_index import NodeIndex
+
+ELSEWHERE = "172.16"  # addresses of a plan that ignores podCIDRs
+
+
+def nodes(count: int) -> list[Node]:
+    return [node(f"n{at}", addresses=[f"192.0.2.{at}"], pod_cidrs=[f"10.1.{at}.0/24"]) for at in range(count)]
+
+
+def index_of(count: int) -> NodeIndex:
+    index = NodeIndex()
+    for each in nodes(count):
+        index.replace(None, each)
+    return index
+
+
+def observe(index: NodeIndex, at: int, namespace: str = "apps", first: int = 2, count: int = 1) -> None:
+    """So many endpoints on the node of this number, with addresses in its podCIDR."""
+    for host in range(first, first + count):
+        index.observe(packed(f"10.1.{at}.{host}"), f"n{at}", namespace, 1)
+
+
+def contradict(index: NodeIndex, at: int, namespace: str, count: int = 1) -> None:
+    """So many endpoints on the node of this number, with addresses in no podCIDR."""
+    for host in range(count):
+        index.observe(packed(f"{ELSEWHERE}.{at}.{host}"), f"n{at}", namespace, 1)
+
+
+class Chance(NamedTuple):
+    nodes: int
+    observed: int
+    proven: bool
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Chance(1, 0, False),
+        Chance(1, 1, True),  # there is no other node to be on
+        Chance(2, 2, False),
+        Chance(4, 4, False),  # 1 in 256
+        Chance(7, 7, False),  # 1 in 823,543
+        Chance(8, 6, False),
+        Chance(8, 7, True),  # 1 in 2,097,152
+        Chance(100, 3, False),  # 1 in 1,000,000
+        Chance(101, 3, True),
+        Chance(250, 2, False),
+    ],
+)
+def test_few_observations_prove_where_accident_has_less_than_one_chance_in_a_million(case: Chance) -> None:
+    index = index_of(case.nodes)
+    for at in range(case.observed):
+        observe(index, at)
+    assert index.pod_cidrs_verified is case.proven
+
+
+def test_pods_of_one_node_are_one_observation_since_they_may_share_a_block() -> None:
+    index = index_of(100)
+    observe(index, 0, count=150)
+    assert not index.pod_cidrs_verified
+
+
+def test_two_hundred_agreeing_observations_prove_on_however_few_nodes() -> None:
+    index = index_of(2)
+    observe(index, 0, count=199)
+    assert not index.pod_cidrs_verified
+    observe(index, 1)
+    assert index.pod_cidrs_verified
+
+
+@pytest.mark.parametrize("count", [1, 2, 50])
+@pytest.mark.parametrize("from_the_same_range", [False, True])
+def test_a_plugin_that_ignores_pod_cidrs_never_proves_them(count: int, from_the_same_range: bool) -> None:
+    """As Calico with its own IPAM and Cilium with cluster-pool: every Pod's address is of a block of its node's own."""
+    index = index_of(count)
+    for at in range(count):
+        for namespace in ("kube-system", "apps", "more"):
+            prefix = f"10.1.{(at + 1) % count + (count == 1)}" if from_the_same_range else f"{ELSEWHERE}.{at}"
+            for host in range(20):
+                index.observe(packed(f"{prefix}.{host}"), f"n{at}", namespace, 1)
+    assert not index.pod_cidrs_verified
+
+
+def test_one_namespace_cannot_end_the_proof() -> None:
+    index = index_of(20)
+    for at in range(20):
+        observe(index, at, "apps", count=45)
+        observe(index, at, "kube-system", first=100)
+        contradict(index, at, "evil", count=50)
+    assert index.pod_cidrs_verified
+    contradict(index, 0, "evil too")
+    assert not index.pod_cidrs_verified
+
+
+def test_of_a_hundred_namespaces_each_may_err_alone() -> None:
+    index = index_of(20)
+    for at in range(198):
+        observe(index, at % 20, f"team-{at}", first=2 + at // 20)
+    contradict(index, 0, "odd")
+    contradict(index, 1, "odder")
+    assert index.pod_cidrs_verified
+    contradict(index, 2, "oddest")
+    assert not index.pod_cidrs_verified
+
+
+def test_one_namespace_cannot_prove_what_another_contradicts() -> None:
+    index = index_of(20)
+    for at in range(20):
+        contradict(index, at, "kube-system")
+        observe(index, at, "evil", count=200)
+    assert not index.pod_cidrs_verified
+
+
+def test_a_namespace_may_have_one_stray_in_a_thousand() -> None:
+    index = index_of(10)
+    for at in range(10):
+        observe(index, at, count=100)
+    contradict(index, 0, "apps")
+    assert index.pod_cidrs_verified
+    contradict(index, 1, "apps")
+    assert not index.pod_cidrs_verified
+
+
+def test_where_pods_are_known_slices_prove_and_disprove_nothing() -> None:
+    index = index_of(8)
+    for at in range(7):
+        list(index.move_pod(None, pod(f"p{at}", [f"10.1.{at}.2"], node=f"n{at}")))
+    for at in range(8):
+        for namespace in ("a", "b", "c"):
+            contradict(index, at, namespace)
+    assert index.pod_cidrs_verified
+    gone = pod("p0", ["10.1.0.2"], node="n0")
+    list(index.move_pod(gone, None))
+    assert not index.pod_cidrs_verified
+
+
+def test_a_host_network_pod_says_nothing_about_pod_cidrs() -> None:
+    index = index_of(1)
+    list(index.move_pod(None, pod("agent", ["192.0.2.77"], node="n0", host_network=True)))
+    observe(index, 0)
+    assert index.pod_cidrs_verified
+
+
+def test_an_address_of_a_family_without_pod_cidrs_contradicts_nothing() -> None:
+    index = index_of(1)
+    observe(index, 0)
+    index.observe(packed("fd00::7"), "n0", "apps", 1)
+    assert index.pod_cidrs_verified
+
+
+def test_a_pod_in_several_slices_counts_once_for_each_namespace_and_goes_with_the_last() -> None:
+    index = index_of(1)
+    address = packed("10.1.0.2")
+    for namespace in ("a", "a", "b"):
+        index.observe(address, "n0", namespace, 1)
+    for namespace in ("a", "b"):
+        index.observe(address, "n0", namespace, -1)
+        assert index.pod_cidrs_verified
+    index.observe(address, "n0", "a", -1)
+    assert not index.pod_cidrs_verified
+    assert not index.has_pods_on("n0")

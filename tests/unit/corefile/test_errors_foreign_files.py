@@ -1,0 +1,115 @@
+"""Files that are no Corefiles and no files at all: what is said of them, and that nothing waits for them."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from topodns.app.load import load_settings
+from topodns.corefile import errors
+from topodns.corefile.errors import ConfigError, shown_word
+from topodns.corefile.files import load_corefile, unreadable
+from topodns.corefile.resolv_conf import load_nameservers
+
+SECRETS = {
+    "a private key": (
+        "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2\n"
+        "OF/2NxApJCzGCEDdfSp6VQO30hyhRANCAAQRWz+jn65BtOMvdyHKcvjBeBSDZH2r\n-----END PRIVATE KEY-----\n"
+    ),
+    "a token": "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQifQ.c2lnbmF0dXJl",
+    "a bootstrap token": "abcdef.0123456789abcdef",
+    "passwords": "root:$6$Zk0pQ1sT$Ww8HqhJ3cVYd5Q7E1bXq0:19700:0:99999:7:::\n",
+    "an environment": "DATABASE_PASSWORD=correcthorsebatterystaple\n",
+    "octets": "\0\x01\x02secretsecretsecret\n",
+}
+CERTIFICATE_WORDS = ("BEGIN", "PRIVATE", "KEY", "END")
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Iterator[str]:
+    """A pipe with a writer who says nothing: opening it for reading succeeds, and reading waits, here for 5 s."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    before = signal.signal(signal.SIGALRM, _waited)
+    signal.alarm(5)
+    yield str(path)
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+    os.close(writer)
+
+
+def _waited(*_: object) -> None:
+    pytest.fail("waited for a pipe")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "import FIFO",
+        "forward . FIFO",
+        "autopath FIFO\n forward . 127.0.0.1",
+        "kubernetes cluster.local {\n manifests FIFO\n }",
+        "kubernetes cluster.local {\n kubeconfig FIFO\n }",
+        "kubernetes cluster.local {\n endpoint https://127.0.0.1\n tls FIFO FIFO FIFO\n }",
+        "forward . tls://127.0.0.1 {\n tls FIFO\n }",
+    ],
+)
+def test_a_pipe_in_the_place_of_a_file_is_refused(tmp_path: Path, fifo: str, lines: str) -> None:
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(f". {{\n {lines.replace('FIFO', fifo)}\n whoami\n}}\n")
+    with pytest.raises(ConfigError, match="is no regular file"):
+        load_settings(str(corefile), 53, {})
+
+
+def test_a_pipe_is_no_corefile_and_no_resolv_conf(fifo: str) -> None:
+    for read in (load_corefile, load_nameservers):
+        with pytest.raises(ConfigError, match=r"fifo: cannot be read: is no regular file"):
+            read(fifo)
+
+
+def test_devices_are_refused_and_links_followed(tmp_path: Path) -> None:
+    assert unreadable("/dev/zero") == "cannot read '/dev/zero': is no regular file"
+    assert unreadable(str(tmp_path)) is None
+    (tmp_path / "..data").mkdir()  # as the kubelet mounts a ConfigMap
+    (tmp_path / "..data" / "Corefile").write_text(". {\n}\n")
+    (tmp_path / "Corefile").symlink_to("..data/Corefile")
+    assert load_corefile(str(tmp_path / "Corefile")) == ". {\n}\n"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "import ITSELF\n.:53 {\n}\n",
+        ". {\n import ITSELF\n}\n",
+        ". {\n hosts {\n import ITSELF\n }\n}\n",
+        ". {\n cache {\n import ITSELF\n }\n}\n",
+        ". {\n acl {\n import ITSELF\n }\n}\n",
+        ". {\n header {\n import ITSELF\n }\n}\n",
+    ],
+)
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_what_a_file_that_is_no_corefile_says_is_not_repeated(tmp_path: Path, secret: str, around: str) -> None:
+    (tmp_path / "secret").write_text(secret)
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(around.replace("ITSELF", "secret"))
+    with pytest.raises(ConfigError) as refused:
+        load_settings(str(corefile), 53, {})
+    for word in secret.replace(":", " ").replace("=", " ").replace(".", " ").strip("-\n").split():
+        if len(word) > 5 and word not in CERTIFICATE_WORDS:
+            assert word not in refused.value.problem
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["whoamy", "k8s_external", "example.org:99999", "tls://example.org", "10.0.0.0/33", "exämple.org", "(snippet)", ""],
+)
+def test_what_looks_like_a_word_of_a_corefile_is_shown(word: str) -> None:
+    assert shown_word(word) == errors.shown(word)
+
+
+@pytest.mark.parametrize("word", ["root:$6$x", "PASSWORD=x", "0123456789abcdef", "a.0123456789abcdef", "a-" * 33, "\0"])
+def test_what_does_not_is_counted(word: str) -> None:
+    assert shown_word(word) == f"'…' ({len(word)} characters, not shown)"

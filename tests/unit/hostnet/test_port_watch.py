@@ -1,0 +1,74 @@
+"""Whose the sockets are that take DNS at the listen addresses, and what is said about it."""
+
+from ipaddress import ip_address
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.host_networks import host_network
+from topodns.hostnet import port_watch
+from topodns.hostnet.port_watch import PortWatch
+from topodns.netlink.sock_diag import BoundSocket
+
+ADDRESS = "169.254.20.10"
+OWN, INSTANCE, FOREIGN = (BoundSocket("udp", ip_address(ADDRESS), 0, inode) for inode in (1, 2, 3))
+
+
+@pytest.fixture
+def watch() -> PortWatch:
+    presence: Any = SimpleNamespace(own_sockets=lambda: frozenset({1}), others_sockets=lambda: frozenset({2}))
+    return PortWatch(host_network(ADDRESS), presence)
+
+
+def test_before_the_first_look_nothing_is_known(watch: PortWatch) -> None:
+    assert watch.counts is None
+
+
+def test_sockets_are_ours_another_instance_s_or_foreign(watch: PortWatch) -> None:
+    for _ in range(2):
+        watch.heed([OWN, INSTANCE, FOREIGN])
+    assert watch.counts == {"instance": 1, "foreign": 1}
+
+
+def test_a_socket_is_foreign_at_the_second_look_that_finds_it(
+    watch: PortWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch.heed([OWN, FOREIGN])
+    assert watch.counts == {"instance": 0, "foreign": 0}
+    watch.heed([OWN])
+    watch.heed([OWN, FOREIGN])
+    assert watch.counts == {"instance": 0, "foreign": 0}
+    assert caplog.text == ""
+
+
+def test_a_foreign_socket_is_named_once_and_its_end_said(watch: PortWatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    for _ in range(4):
+        watch.heed([OWN, FOREIGN])
+    watch.heed([OWN])
+    watch.heed([OWN])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"another program takes a part of the questions to {ADDRESS} port 53: a udp socket of user 0, inode 3",
+        "no other program takes questions to the listen addresses any more",
+    ]
+
+
+def test_where_the_kernel_cannot_tell_nothing_is_counted_and_it_is_said_once(
+    watch: PortWatch, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(2, "No such file or directory")
+
+    monkeypatch.setattr(port_watch, "sockets_at", refuse)
+    for _ in range(2):
+        watch.heed(watch.look())
+    assert watch.counts is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize(("found", "taken"), [([], False), ([OWN], False), ([OWN, FOREIGN], True), (None, True)])
+def test_a_port_is_taken_where_a_socket_is_not_our_own_and_in_doubt(
+    watch: PortWatch, found: list[BoundSocket] | None, taken: bool
+) -> None:
+    assert watch.is_taken(found) is taken

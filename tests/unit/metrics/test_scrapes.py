@@ -1,0 +1,95 @@
+"""One exposition a second, made in steps."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from topodns.metrics.scrapes import EVERY, SLICE, Scrapes
+
+
+class Clock:
+    """Goes on with each line that is made, by `cost`, and when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.cost = 0.0
+        self.made = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def lines(self) -> Iterator[str]:
+        self.made += 1
+        for number in range(100):
+            self.now += self.cost
+            yield f"{self.made}.{number}\n"
+
+
+def first_line(text: bytes) -> str:
+    return text.split(b"\n", 1)[0].decode()
+
+
+def running(story: Callable[[Clock, Scrapes[str]], object]) -> None:
+    async def run() -> None:
+        clock = Clock()
+        await story(clock, Scrapes(clock.lines, first_line, clock))  # type: ignore[misc]
+
+    asyncio.run(run())
+
+
+def test_an_exposition_is_given_out_again_for_a_second_and_no_longer() -> None:
+    async def story(clock: Clock, scrapes: Scrapes[str]) -> None:
+        assert await scrapes.latest() == "1.0"
+        clock.now += 0.99 * EVERY
+        assert await scrapes.latest() == "1.0"
+        clock.now += 0.01 * EVERY
+        assert await scrapes.latest() == "2.0"
+        assert clock.made == 2
+
+    running(story)
+
+
+def test_all_who_ask_while_it_is_made_get_the_same() -> None:
+    async def story(clock: Clock, scrapes: Scrapes[str]) -> None:
+        clock.cost = SLICE
+        assert await asyncio.gather(*(scrapes.latest() for _ in range(50))) == ["1.0"] * 50
+        assert clock.made == 1
+
+    running(story)
+
+
+def test_a_costly_one_is_made_in_slices() -> None:
+    async def story(clock: Clock, scrapes: Scrapes[str]) -> None:
+        clock.cost = SLICE / 4
+        made, turns = scrapes.latest(), 0
+        while not made.done():
+            before = clock.now
+            await asyncio.sleep(0)
+            assert clock.now - before <= SLICE + clock.cost
+            turns += 1
+        assert turns >= 100 / 4
+
+    running(story)
+
+
+def test_one_that_cannot_be_made_is_told_to_all_who_asked_and_not_tried_for_a_second(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(clock: Clock, scrapes: Scrapes[str]) -> None:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await broken.latest()
+        assert tries == [1000.0]
+
+    tries: list[float] = []
+    clock = Clock()
+
+    def lines() -> Iterator[str]:
+        tries.append(clock.now)
+        yield "a\n"
+        raise ZeroDivisionError("as bugs do")
+
+    broken = Scrapes(lines, first_line, clock)
+    running(story)
+    assert [record.getMessage() for record in caplog.records] == ["bug: the metrics cannot be told"]

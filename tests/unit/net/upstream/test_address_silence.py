@@ -1,0 +1,315 @@
+"""Connections that have gone silent, in virtual time: what becomes of their queries, and which take new ones."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tests.support.messages import query
+from tests.support.upstream_faults import reply_to
+from tests.support.virtual_timers import VirtualTimer, VirtualTimers
+from topodns.dns.tcp_framing import MessageReader, frame
+from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, resolve_endpoint
+from topodns.net.upstream.deadlines import Deadlines
+from topodns.net.upstream.matching import RandomIds
+from topodns.net.upstream.tcp_connection import UpstreamConnection
+from topodns.net.upstream.tcp_transport import TcpCarrier
+from topodns.query.upstream import Failure, Sent
+
+
+class Loop:
+    """An event loop as far as a carrier needs one, in which connections are opened at once."""
+
+    def __init__(self) -> None:
+        self.timers = VirtualTimers()
+        self.time = self.timers.time
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> VirtualTimer:
+        return self.timers.call_later(delay, lambda: callback(*args))
+
+    def call_soon(self, callback: Callable[..., object], *args: object) -> VirtualTimer:
+        return self.call_later(0, callback, *args)
+
+    def create_task(self, course: Coroutine[Any, Any, None], name: str) -> Any:
+        course.close()
+        return _Done()
+
+
+class _Done:
+    def add_done_callback(self, _: object) -> None:
+        """Nothing is done."""
+
+
+class Line:
+    """The upstream's end of one connection."""
+
+    def __init__(self, connection: UpstreamConnection) -> None:
+        self.connection = connection
+        self.asked: list[bytes] = []  # messages that have not been answered
+        self.closed = False
+        self._reader = MessageReader()
+        connection.connection_made(cast(asyncio.BaseTransport, self))
+
+    def get_extra_info(self, _: str) -> Any:
+        return SimpleNamespace(setsockopt=lambda *_: None)
+
+    def write(self, data: bytes) -> None:
+        self.asked += self._reader.receive_data(data)
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+    def answer(self, name: str = "") -> None:
+        """The queries for this name, or all."""
+        wanted = [message for message in self.asked if name.encode() in message]
+        self.asked = [message for message in self.asked if message not in wanted]
+        for message in wanted:
+            self.connection.data_received(frame(reply_to(message)))
+
+    @property
+    def names(self) -> list[str]:
+        return [message[13 : 13 + message[12]].decode() for message in self.asked]
+
+
+class Scene:
+    """A carrier with `lines` to its upstream, and what came of each name that it was asked for."""
+
+    def __init__(self, **limits: Any) -> None:
+        loop = Loop()
+        self.timers = loop.timers
+        self.counts = Counts()
+        self.lines: list[Line] = []
+        self.came: dict[str, list[bytes | Failure]] = {}
+        as_loop = cast(asyncio.AbstractEventLoop, loop)
+        settings = UpstreamLimits(max_age=0, **limits)
+        self.deadlines = Deadlines(self.timers, settings.sweep)
+        endpoint = resolve_endpoint("192.0.2.1", 53, None, "", "")
+        self.carrier = TcpCarrier(as_loop, endpoint, settings, self.deadlines, RandomIds(), self.counts)
+
+    def ask(self, *names: str, timeout: float = 2.0) -> Sent | None:
+        sent = None
+        for name in names:
+            message = query(f"{name}.example A", ident=0)
+            came = self.came.setdefault(name, [])
+            sent = self.carrier.exchange(message, message[HEADER_SIZE:], timeout, came.append)
+            self.settle()
+        return sent
+
+    def settle(self) -> None:
+        """Connections that were wanted are open, and what was written has arrived."""
+        known = [line.connection for line in self.lines]
+        self.lines += [Line(each) for each in self.carrier._connections if each not in known]
+        self.timers.advance(0)
+
+    def advance(self, seconds: float) -> None:
+        for _ in range(round(seconds / 0.05)):
+            self.timers.advance(0.05)
+            self.settle()
+
+    def answered(self, name: str) -> bool:
+        (came,) = self.came[name]
+        return isinstance(came, bytes)
+
+
+def two_lines(**limits: Any) -> Scene:
+    """Two connections, of which the first has been used and both are open."""
+    scene = Scene(**limits)
+    scene.ask("x", "y")
+    for line in scene.lines:
+        line.answer()
+    assert len(scene.lines) == 2
+    return scene
+
+
+def test_what_waits_on_a_silent_connection_is_sent_again_over_the_other_one() -> None:
+    scene = two_lines()
+    scene.ask("a", "b", "c", "d")
+    first, second = scene.lines
+    assert (first.names, second.names) == (["a", "c"], ["b", "d"])
+    scene.advance(0.4)
+    second.answer()
+    scene.advance(0.2)
+    assert second.names == ["a", "c"]
+    second.answer()
+    assert all(scene.answered(name) for name in "abcd")
+    assert (scene.counts.resent, scene.counts.timed_out, len(scene.deadlines)) == (2, 0, 0)
+
+
+def test_all_that_waits_there_is_sent_again_as_soon_as_one_query_has_waited_for_half_a_second() -> None:
+    scene = two_lines()
+    scene.ask("a")
+    scene.advance(0.3)
+    scene.ask("b", "c")
+    first, second = scene.lines
+    assert first.names == ["a", "c"]
+    scene.advance(0.3)
+    assert second.names == ["b", "a", "c"]
+
+
+def test_a_silent_connection_gets_no_new_query_and_closes_once_another_one_is_heard() -> None:
+    scene = two_lines()
+    scene.ask("a", "b")
+    first, second = scene.lines
+    second.answer("b")
+    scene.advance(0.6)
+    scene.ask("c", "d", "e")
+    assert (first.names, second.names) == (["a"], ["a", "c", "d", "e"])
+    second.answer("a")
+    scene.settle()
+    assert first.closed
+    scene.ask("f")
+    assert first.names == ["a"]
+
+
+def test_a_late_reply_is_the_answer_where_it_is_the_first_and_ignored_where_it_is_not() -> None:
+    scene = two_lines()
+    scene.ask("a", "b")
+    first, second = scene.lines
+    scene.advance(0.6)
+    first.answer("a")
+    second.answer("a")
+    assert len(scene.came["a"]) == 1
+    assert scene.answered("a")
+    assert scene.counts.strays == 1
+
+
+def test_a_connection_that_speaks_again_is_used_again() -> None:
+    scene = two_lines()
+    scene.ask("a", "b")
+    first, second = scene.lines
+    second.answer("b")
+    scene.advance(0.6)
+    assert (first.names, second.names) == (["a"], ["a"])
+    first.answer()
+    second.answer()
+    assert not first.closed
+    scene.ask("c", "d")
+    assert (first.names, second.names) == (["c"], ["d"])
+
+
+def test_a_name_that_is_slow_on_a_connection_that_is_heard_is_not_sent_again() -> None:
+    scene = two_lines()
+    scene.ask("dead", timeout=3.9)
+    first, _ = scene.lines
+    for number in range(30):
+        scene.ask(f"good{number}a", f"good{number}b")
+        for line in scene.lines:
+            line.answer("good")
+        scene.advance(0.1)
+    assert first.names == ["dead"]
+    assert scene.counts.resent == 0
+
+
+def test_it_is_silent_also_half_a_second_after_its_last_reply() -> None:
+    scene = two_lines()
+    scene.ask("a", "b")
+    first, second = scene.lines
+    scene.advance(0.3)
+    scene.ask("c", "d")
+    first.answer("c")
+    second.answer()
+    scene.advance(0.3)
+    assert second.names == []
+    scene.advance(0.5)
+    assert second.names == ["a"]
+
+
+def test_with_one_connection_a_second_one_is_opened_for_it() -> None:
+    scene = Scene()
+    scene.ask("a")
+    scene.advance(0.6)
+    first, second = scene.lines
+    assert (first.names, second.names) == (["a"], ["a"])
+    second.answer()
+    assert scene.answered("a")
+    assert first.closed
+
+
+def test_where_there_may_be_one_connection_only_a_new_one_is_instead_of_the_silent_one() -> None:
+    scene = Scene(connections=1)
+    scene.ask("a")
+    scene.advance(0.6)
+    first, second = scene.lines
+    second.answer()
+    assert scene.answered("a")
+    assert first.closed
+
+
+def test_when_all_are_silent_one_of_them_is_replaced() -> None:
+    scene = two_lines()
+    scene.ask("a", "b")
+    scene.advance(0.6)
+    assert len(scene.lines) == 3
+    scene.lines[2].answer()
+    assert len([came for name in "ab" for came in scene.came[name]]) == 1
+
+
+def test_an_upstream_that_says_nothing_costs_few_connections() -> None:
+    scene = Scene()
+    for second in range(20):
+        scene.ask(*(f"n{second}-{number}" for number in range(10)), timeout=2.0)
+        scene.advance(1.0)
+    scene.advance(2.0)
+    assert len(scene.lines) <= 2 * 22 + 2
+    assert all(came == [Failure("i/o timeout", timed_out=True)] for came in scene.came.values())
+    assert scene.carrier.open_sockets <= 2
+
+
+def test_the_loss_of_one_of_the_two_connections_leaves_the_query_with_the_other() -> None:
+    for lost in (0, 1):
+        scene = two_lines()
+        scene.ask("a")
+        scene.advance(0.6)
+        assert [line.names for line in scene.lines] == [["a"], ["a"]]
+        scene.lines[lost].connection.fail(LOST)
+        assert scene.came["a"] == []
+        scene.lines[1 - lost].answer()
+        assert scene.answered("a")
+        assert len(scene.deadlines) == 0
+
+
+def test_a_query_without_any_reply_times_out_once() -> None:
+    scene = two_lines()
+    scene.ask("a")
+    scene.advance(2.1)
+    assert scene.came["a"] == [Failure("i/o timeout", timed_out=True)]
+    assert (scene.counts.timed_out, len(scene.deadlines)) == (1, 0)
+
+
+def test_no_more_queries_are_under_way_twice_than_allowed() -> None:
+    scene = two_lines(sent_twice=3)
+    scene.ask(*(f"n{number}" for number in range(10)))
+    first, second = scene.lines
+    second.answer()
+    scene.advance(0.7)
+    assert (len(first.names), len(second.names)) == (5, 3)
+    second.answer()
+    scene.advance(0.05)
+    assert scene.counts.resent == 3
+
+
+def test_a_query_that_is_cancelled_is_forgotten_wherever_it_was_sent() -> None:
+    for waits in (0.1, 0.7):
+        scene = two_lines()
+        sent = scene.ask("a")
+        assert sent is not None
+        scene.advance(waits)
+        sent.cancel()
+        sent.cancel()
+        for line in scene.lines:
+            line.answer()
+        assert (scene.came["a"], len(scene.deadlines)) == ([], 0)
+        assert all(line.connection.in_flight == 0 for line in scene.lines)
+        sent = scene.ask("b")
+        for line in scene.lines:
+            line.answer()
+        assert scene.answered("b")
+        assert sent is not None
+        sent.cancel()
+        assert all(line.connection.in_flight == 0 for line in scene.lines)

@@ -1,0 +1,1 @@
+"""The command line: `topodns`, `topodns check`, `topodns explain`, `topodns node-cache`."""

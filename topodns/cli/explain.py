@@ -1,0 +1,61 @@
+"""`topodns explain`: prints why a client gets its answer, by a running server or from a Corefile's manifests."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+from topodns.cli.options import DEFAULT_PORT, load, stdin_text
+
+
+def explain(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="topodns explain",
+        description="Say why a client is told what it is told: by a running server, or from a Corefile's manifests.",
+        allow_abbrev=False,
+    )
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--client", default="", metavar="IP", help="the address that asks")
+    who.add_argument("--node", default="", metavar="NAME", help="the node that the client is on")
+    parser.add_argument("name", help="the name asked for")
+    parser.add_argument("type", nargs="?", default="A", help="the type asked for (A)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "-conf", "--conf", default="", metavar="FILE", help="load this Corefile's manifests to find out"
+    )
+    parser.add_argument(
+        "--server", default="127.0.0.1:8181", metavar="HOST:PORT", help="else ask the `ready` address of this server"
+    )
+    flags = parser.parse_args(arguments)
+    question = {"name": flags.name, "type": flags.type, "client": flags.client, "node": flags.node}
+    return _print_explanation(flags, {key: value for key, value in question.items() if value})
+
+
+def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
+    from topodns.app.explain import Unexplained, explain_offline, explanation_text
+    from topodns.app.server_block import FILE_ERRORS
+    from topodns.net.http_client import AdminError, fetch
+
+    try:
+        if flags.conf:
+            settings = load(flags.conf, DEFAULT_PORT, stdin_text(flags.conf))
+            explained = explain_offline(settings, question).as_dict()
+        else:
+            explained = _read_explanation(fetch(flags.server, "/explain", question), flags.server)
+    except (AdminError, Unexplained, *FILE_ERRORS) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    print(json.dumps(explained, indent=2) if flags.json else explanation_text(explained))
+    return 0
+
+
+def _read_explanation(body: bytes, server: str) -> dict[str, object]:
+    from topodns.net.http_client import AdminError
+
+    try:
+        explained = json.loads(body)
+    except ValueError:
+        explained = None
+    if not isinstance(explained, dict) or "question" not in explained:
+        raise AdminError(f"{server} does not explain: is it the `ready` address of a topodns?")
+    return explained

@@ -1,0 +1,61 @@
+"""`topodns` with CoreDNS's flags: serves a Corefile, or runs a subcommand."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from topodns.app.banner import mind_signals, plugins_text, print_banner, print_nothing, version_text
+from topodns.cli.check import check
+from topodns.cli.explain import explain
+from topodns.cli.options import LoadedCorefile, add_corefile_flags, stdin_text
+from topodns.corefile.errors import listed, shown
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Serve, or run the subcommand in the first word; the exit status. Raises ConfigError."""
+    command = _COMMANDS.get(arguments[0]) if arguments else None
+    return _serve(arguments) if command is None else command(arguments[1:])
+
+
+def _serve(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="topodns",
+        description="Cluster DNS that knows where the asking pod runs. Also: topodns node-cache, check, explain.",
+        allow_abbrev=False,
+    )
+    add_corefile_flags(parser)
+    parser.add_argument("-pidfile", "--pidfile", default="", metavar="FILE", help="write the process id here")
+    parser.add_argument("-quiet", "--quiet", action="store_true", help="print nothing at start")
+    parser.add_argument("-plugins", "--plugins", action="store_true", help="list the directives and exit")
+    parser.add_argument("-version", "--version", action="store_true", help="print the version and exit")
+    if arguments and not arguments[0].startswith("-"):
+        parser.error(f"unknown command {shown(arguments[0])}, expected {listed(_WORDS)}, or flags alone to serve")
+    flags = parser.parse_args(arguments)
+    if flags.version:
+        print(version_text())
+        return 0
+    if flags.plugins:
+        print(plugins_text())
+        return 0
+    return _run(flags)
+
+
+def _run(flags: argparse.Namespace) -> int:
+    mind_signals()
+    # Imported here: `check` and `-version` need no sockets and no event loop.
+    from topodns.app.server import STOP_ERRORS, Announcement, run
+    from topodns.logs import start_logging
+
+    start_logging(sys.stdout, time.monotonic)
+    announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pidfile)
+    try:
+        return run(LoadedCorefile(flags.conf, flags.port, stdin_text(flags.conf)), announcement)
+    except STOP_ERRORS as problem:
+        print(problem, file=sys.stderr)
+        return 1
+
+
+_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"check": check, "explain": explain}
+_WORDS: Final = (*_COMMANDS, "node-cache")  # dispatched by `cli.main`

@@ -1,0 +1,93 @@
+"""The DNS label of an endpoint below its Service's name, and an index of endpoints by that label."""
+
+from collections.abc import Sequence
+from ipaddress import AddressValueError, IPv6Address
+from struct import Struct
+from typing import Final
+
+from topodns.cluster.model import Endpoint
+
+_MAX_LABEL: Final = 63  # octets, RFC 1035 2.3.4
+_DECIMALS: Final = frozenset(map(str, range(256)))  # without leading zeros, so that an address has one label
+_HEXTETS: Final = Struct("!8H")
+_ZEROS: Final = tuple("-" + "0-" * run for run in range(8, 1, -1))  # zero runs, longest first, for RFC 5952's "::"
+
+
+def endpoint_label(endpoint: Endpoint, pod_names: bool) -> str:
+    """The label of an endpoint: hostname, else the Pod's name (if `pod_names`, at most 63 octets), else dashed IP.
+
+    In CoreDNS's spelling: IPv6 in its shortest text (RFC 5952), with a 0 appended if it would end in a dash.
+    """
+    if endpoint.hostname:
+        return endpoint.hostname
+    return _own_label(endpoint, pod_names) or _dashed(endpoint.address) if pod_names else _dashed(endpoint.address)
+
+
+class LabelIndex:
+    """Endpoints of one family, with distinct (address, hostname), by label. Built on first use.
+
+    Endpoints whose label is their dashed address are indexed by address: parsing one label is cheap, formatting the
+    addresses of 5,000 endpoints is not.
+    """
+
+    __slots__ = ("_endpoints", "_labelled", "_pod_names", "_unnamed")
+
+    def __init__(self, endpoints: Sequence[Endpoint], pod_names: bool) -> None:
+        self._endpoints = endpoints
+        self._pod_names = pod_names
+        self._labelled: dict[str, list[Endpoint]] | None = None  # by lower-case label
+        self._unnamed: dict[bytes, Endpoint] = {}  # by address
+
+    def members(self, label: str) -> Sequence[Endpoint]:
+        """The endpoints with this lower-case label, in order."""
+        labelled = self._labelled if self._labelled is not None else self._build()
+        named = labelled.get(label, [])
+        unnamed = self._unnamed.get(_undashed(label)) if self._unnamed else None
+        if unnamed is None:
+            return named
+        if not named:
+            return (unnamed,)
+        both = {id(unnamed), *map(id, named)}
+        return [endpoint for endpoint in self._endpoints if id(endpoint) in both]
+
+    def _build(self) -> dict[str, list[Endpoint]]:
+        labelled: dict[str, list[Endpoint]] = {}
+        for endpoint in self._endpoints:
+            own = _own_label(endpoint, self._pod_names)
+            if own:
+                labelled.setdefault(own.lower(), []).append(endpoint)
+            else:
+                self._unnamed[endpoint.address] = endpoint
+        self._labelled = labelled
+        return labelled
+
+
+def _own_label(endpoint: Endpoint, pod_names: bool) -> str:
+    """The hostname or Pod name that is the label; "" if the label is the dashed address."""
+    if endpoint.hostname:
+        return endpoint.hostname
+    return endpoint.pod_name if pod_names and len(endpoint.pod_name) <= _MAX_LABEL else ""
+
+
+def _dashed(address: bytes) -> str:
+    if len(address) == 4:
+        first, second, third, fourth = address
+        return f"{first}-{second}-{third}-{fourth}"
+    text = "-{:x}-{:x}-{:x}-{:x}-{:x}-{:x}-{:x}-{:x}-".format(*_HEXTETS.unpack(address))
+    zeros = next((run for run in _ZEROS if run in text), None)
+    if zeros is None:
+        return text[1:-1]
+    before, _, after = text.partition(zeros)
+    return f"{before[1:]}--{after[:-1] or '0'}"
+
+
+def _undashed(label: str) -> bytes:
+    """The packed address for which `_dashed` gives exactly this label; b"" if there is none."""
+    parts = label.split("-")
+    if len(parts) == 4 and _DECIMALS.issuperset(parts):
+        return bytes(map(int, parts))
+    try:
+        address = IPv6Address(label.replace("-", ":")).packed
+    except AddressValueError:
+        return b""
+    return address if _dashed(address) == label else b""

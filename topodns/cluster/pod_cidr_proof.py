@@ -1,0 +1,118 @@
+"""Proof that the CNI plugin assigns Pod addresses from Node.spec.podCIDRs, from addresses of Pods with a known Node.
+
+Some plugins ignore podCIDRs that are set (Calico's own IPAM, Cilium's cluster-pool, those of cloud VPCs). An
+observation is an address, the Node of a Pod with it, and the namespace of the object it comes from. It agrees if the
+address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in docs/topology.md.
+"""
+
+from collections.abc import Callable, Iterator, Set
+from typing import Final
+
+MANY: Final = 200  # agreeing observations; so many are proof, however few Nodes they are on
+TOLERATED: Final = 1000  # observations; a namespace with one contradiction in so many still agrees
+CHANCE: Final = 1_000_000  # fewer agreeing observations are proof if accident is less likely than one in so many
+TOLERATED_NAMESPACES: Final = 100  # one contradicting namespace in so many, or a single one, is outvoted
+
+Verdict = Callable[[bytes, str], bool | None]
+"""(address, Node name) -> whether the address agrees with the Node's pod CIDRs; None: it is no evidence."""
+
+
+class PodCidrProof:
+    """The observations of one source: Pods, or endpoints of slices. `verdict` judges each by the current CIDRs.
+
+    Call `retract` for a Node before a change of its verdicts; the next `holds` counts the Node again. Every other
+    change costs constant time, independent of the number of observations.
+    """
+
+    def __init__(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+        # Node name -> address -> namespace of the one object with it, or (several) number of objects per namespace.
+        self._observed: dict[str, dict[bytes, str | dict[str, int]]] = {}
+        self._retracted: set[str] = set()  # Nodes that are not counted at present
+        self._by_node: dict[str, int] = {}  # agreeing observations; Nodes without any are left out
+        self._by_namespace: dict[str, tuple[int, int]] = {}  # agreeing and contradicting observations
+        self._agreeing = 0
+        self._contradicting: set[str] = set()  # namespaces
+
+    def __bool__(self) -> bool:
+        """Whether there is any observation, with or without a Node object for it."""
+        return bool(self._observed)
+
+    def on_node(self, name: str) -> Set[bytes]:
+        """The addresses observed on a Node."""
+        return self._observed.get(name, {}).keys()
+
+    def observe(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
+        """An object of this namespace with this address on this Node was added (count 1) or removed (-1)."""
+        addresses = self._observed.setdefault(node_name, {})
+        held = addresses.pop(address, None)
+        before = held if isinstance(held, dict) else {held: 1} if held is not None else {}
+        after = {**before, namespace: before.get(namespace, 0) + count}
+        if not after[namespace]:
+            del after[namespace]
+        if after:
+            addresses[address] = next(iter(after)) if list(after.values()) == [1] else after
+        elif not addresses:
+            del self._observed[node_name]
+        change = (namespace in after) - (namespace in before)
+        if change and node_name not in self._retracted:
+            self._count(address, node_name, namespace, change)
+
+    def retract(self, name: str) -> None:
+        """Subtract the observations on a Node from the counts, before their verdicts change."""
+        if name not in self._retracted:
+            for address, namespace in self._on(name):
+                self._count(address, name, namespace, -1)
+            self._retracted.add(name)
+
+    def retract_all(self) -> None:
+        """Subtract all observations from the counts, before verdicts on any Node change."""
+        for name in list(self._observed):
+            self.retract(name)
+
+    def holds(self, nodes: int) -> bool:
+        """Whether pod CIDRs are proven in a cluster in which `nodes` Nodes have one.
+
+        By namespace: each with observations agrees or contradicts as a whole. Contradicting ones are outvoted if they
+        are a single one, or one in 100, and at least two others agree. By number: the others have 200 agreeing
+        observations, or are on so many Nodes that accident is excluded: an address from the same range but assigned
+        regardless of the CIDRs lies in the CIDR of its Node with a probability of one in `nodes`. A Node counts once,
+        since its Pods may all have addresses of one block. With `nodes` 1 a single agreeing observation is proof.
+        """
+        for name in self._retracted:
+            for address, namespace in self._on(name):
+                self._count(address, name, namespace, 1)
+        self._retracted.clear()
+        outvoted = len(self._contradicting)
+        voting = len(self._by_namespace)
+        if outvoted and (outvoted > max(1, voting // TOLERATED_NAMESPACES) or voting - outvoted < 2):
+            return False
+        agreeing = self._agreeing - sum(self._by_namespace[name][0] for name in self._contradicting)
+        if agreeing >= MANY:
+            return True
+        if not agreeing:
+            return False
+        return nodes == 1 or nodes ** min(len(self._by_node), 20) > CHANCE
+
+    def _on(self, name: str) -> Iterator[tuple[bytes, str]]:
+        for address, held in self._observed.get(name, {}).items():
+            for namespace in held if isinstance(held, dict) else (held,):
+                yield address, namespace
+
+    def _count(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
+        agrees = self._verdict(address, node_name)
+        if agrees is None:
+            return
+        if agrees:
+            self._agreeing += count
+            on_node = self._by_node.pop(node_name, 0) + count
+            if on_node:
+                self._by_node[node_name] = on_node
+        agreeing, contradicting = self._by_namespace.pop(namespace, (0, 0))
+        agreeing, contradicting = agreeing + count * agrees, contradicting + count * (not agrees)
+        if agreeing or contradicting:
+            self._by_namespace[namespace] = agreeing, contradicting
+        if contradicting * TOLERATED > agreeing + contradicting:
+            self._contradicting.add(namespace)
+        else:
+            self._contradicting.discard(namespace)

@@ -1,0 +1,42 @@
+"""The ports of a Service's slices, and the set of slices with each port. In most Services all slices have the same."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from topodns.cluster.model import EndpointPort, EndpointSlice
+
+MAX_PORTS: Final = 1000  # distinct ports served of one Service's endpoints; a slice has at most 100
+EVERYWHERE: Final = 0  # the number of the set of all slices
+
+
+class PortIndex:
+    """The first 1,000 distinct ports of the slices of one Service, in slice order.
+
+    The owners of Pods choose names and numbers of ports: if a Service's `targetPort` is a name, each Pod that gives the
+    name another number gets a slice of its own, with up to 100 ports of its own. So no step here may cost slices times
+    ports, let alone its square. Ports with the same set of slices share the number of that set.
+    """
+
+    ports: tuple[EndpointPort, ...]
+
+    def __init__(self, slices: Sequence[EndpointSlice]) -> None:
+        having: dict[EndpointPort, list[int]] = {}
+        for at, one in enumerate(slices):
+            for port in dict.fromkeys(one.ports):
+                if port in having:
+                    having[port].append(at)
+                elif len(having) < MAX_PORTS:
+                    having[port] = [at]
+        self.ports = tuple(having)
+        self._slices = slices
+        numbers = {tuple(range(len(slices))): EVERYWHERE}
+        self._set_of = {port: numbers.setdefault(tuple(members), len(numbers)) for port, members in having.items()}
+        self._sets = tuple(numbers)
+
+    def set_of(self, port: EndpointPort) -> int | None:
+        """The number of the set of slices with this port; None if no slice has it."""
+        return self._set_of.get(port)
+
+    def identities(self, number: int) -> set[tuple[bytes, str]]:
+        """The address and hostname of each endpoint in the slices of this set."""
+        return {(each.address, each.hostname) for at in self._sets[number] for each in self._slices[at].endpoints}

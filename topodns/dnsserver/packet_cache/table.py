@@ -1,0 +1,245 @@
+"""The packet cache table: a dictionary from the octets of a query to those of its reply, both without the id.
+
+Two levels: answers that are the same for all clients, and answers for the clients on one node. A key is a query in its
+plain form (see `variants`) with flags, type, class and the OPT record's size and DO, so a hit cannot be wrong about
+those. Most queries have that form and cost one lookup; another spelling, or EDNS options that no code here reads, cost
+a second one. Changes of cluster state take effect at once: each entry is indexed by its dependencies (facts), and
+`forget` removes the entries of those that changed.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from random import Random
+from typing import Final
+
+from topodns.dependency import EVERYTHING, Fact
+from topodns.dns.message import Query
+from topodns.dnsserver.packet_cache.countdown import Ageing
+from topodns.dnsserver.packet_cache.rotation import order_matters, rotation_of
+from topodns.dnsserver.packet_cache.variants import (
+    BESIDE_NAME,
+    BESIDE_NAME_WITH_OPT,
+    NAME_AT,
+    is_plain,
+    name_in,
+    plain_form,
+    respelled,
+    variants_of,
+)
+from topodns.query.counters import Cell
+from topodns.query.memory_budget import SERVER, Budget
+from topodns.query.packet import Entry, Variants, View
+from topodns.query.plugin import Resolution, Scope
+
+MAX_STORED: Final = 32_768  # entries since the table was last cleared
+MAX_CLIENTS: Final = 65_536
+
+_DOORS: Final = 1 << 16
+_OBJECTS: Final = 202  # octets of an entry beside its content, and its slot in a dictionary: see bench/cache_memory.py
+_FILED: Final = 100  # and of its index entry under each fact
+_CLIENT, _EVERYONE = Scope.CLIENT, Scope.EVERYONE  # reading an Enum's member costs 0.1 us
+
+
+class PacketCacheBudget:
+    """Shared by the packet caches of all sockets: the memory budget, and a filter of the keys seen once."""
+
+    def __init__(self, octets: int) -> None:
+        self.budget = Budget(octets)
+        self._doors = bytearray(_DOORS)
+
+    def knocked_before(self, key: bytes) -> bool:
+        """Whether this key was the last one in its slot; records it. Each of the 65,536 slots has 8 bits of a hash.
+
+        So another key with the same hash bits gives True, and one that takes the slot in between gives False.
+        """
+        mark = hash(key)
+        door, sign = mark & _DOORS - 1, mark >> 16 & 0xFF or 1  # 0: empty slot
+        known = self._doors[door] == sign
+        self._doors[door] = sign
+        return known
+
+
+class PacketCache:
+    """The packet cache of one socket. Read `common` and `views` anew for each batch: they get replaced.
+
+    A full table is cleared: refilling costs one pass through the chain per name. A query is admitted only when it comes
+    a second time, so a flood of random names does not fill the table.
+    """
+
+    def __init__(
+        self,
+        view_key: Callable[[bytes], Hashable],
+        rng: Random,
+        clock: Callable[[], float],
+        room: PacketCacheBudget | None = None,
+    ) -> None:
+        self.common: View = {}
+        self.views: dict[bytes, View] = {}  # by packed client address: the view of the node it is on
+        self.started_over = 0
+        self._view_key = view_key  # packed address to the key of its view; called once per address
+        self._rng = rng
+        self._clock = clock  # of the `valid_until` of resolutions
+        self._by_key: dict[Hashable, View] = {}
+        self._filed: dict[Fact, list[tuple[View, bytes]]] = {}
+        self._room = room or PacketCacheBudget(SERVER.ready_made)
+        self._room.budget.enrol(self)
+        self.limit = 0  # octets
+        self._stored = 0
+        self.octets = 0  # memory of keys and answers, Python objects included, since the table was last cleared
+
+    def __repr__(self) -> str:
+        return f"<PacketCache {len(self)} entries, {len(self._by_key)} views, {self.octets} octets>"
+
+    def __len__(self) -> int:
+        return len(self.common) + sum(len(view) for view in self._by_key.values())
+
+    def variant_entry(self, message: bytes, address: bytes) -> Entry | None:
+        """The entry for a message (without its id) that is no key, but a variant of one; None if there is none.
+
+        Also None if the entry has expired.
+        """
+        plain = None if is_plain(message) else plain_form(message)
+        if plain is None:
+            return None
+        entry = self.common.get(plain)
+        if entry is None:
+            view = self.views.get(address)
+            entry = None if view is None else view.get(plain)
+            if entry is None:
+                return None
+        tail, cell, made_by, variants = entry
+        if variants is None:
+            return None
+        name = name_in(message, plain)
+        respell = not plain.startswith(name, NAME_AT)
+        if respell and not variants.spellings:
+            return None
+        if made_by is not None:
+            tail = made_by()
+        if tail is None:
+            return None
+        return respelled(tail, name, variants) if respell else tail, cell, None, None
+
+    def offer(
+        self,
+        data: bytes,
+        query: Query,
+        address: bytes,
+        reply: bytes,
+        resolution: Resolution,
+        cell: Cell,
+        rotate: bool,
+        most: Variants | None = None,
+    ) -> None:
+        """Keep `reply` for the same query from the clients in the resolution's scope.
+
+        Not kept: replies with Scope.CLIENT, replies to queries not seen before, and queries without a plain form. With
+        `rotate`, an answer with several addresses rotates their order at each hit. A reply with a `valid_until` expires
+        and is replaced by the next offer. `most`: the query variants that the plugins allow an answer.
+        """
+        message = data[2:]
+        key = None if resolution.scope == _CLIENT else _key(message, query, most is not None)
+        if key is None or not self._room.knocked_before(key):
+            return
+        variants = None if most is None else variants_of(reply, resolution, most)
+        if variants is not None and not message.startswith(name := name_in(key, key), NAME_AT):
+            if not variants.spellings:
+                return
+            reply = reply[:2] + respelled(reply[2:], name, variants)
+        if self._stored >= MAX_STORED or (self.octets >= self.limit and not self._room.budget.grant(self)):
+            self.start_over()
+        view = self.common if resolution.scope == _EVERYONE else self._view_of(address)
+        kept = view.get(key)
+        if kept is not None and not self._outlived(kept):
+            return  # the entry exists; only this client's view was missing
+        made = self._entry(reply, resolution, cell, rotate, variants)
+        if made is None:
+            return
+        if kept is not None:
+            self._take_out(view, key, kept)
+        self._store(view, key, *made, resolution.facts)
+
+    def forget(self, facts: Iterable[Fact]) -> None:
+        """Remove every entry that depends on one of these facts, and the views of clients whose location may change."""
+        for fact in facts:
+            if fact == EVERYTHING:
+                self.start_over()
+                return
+            for view, key in self._filed.pop(fact, ()):
+                view.pop(key, None)
+            if fact.kind == "address" and isinstance(fact.name, bytes):
+                self.views.pop(fact.name, None)
+
+    def lower(self, octets: int) -> None:
+        """Give up so many octets of the limit to another table."""
+        self.limit -= octets
+        if self.octets > self.limit:
+            self.start_over()
+
+    def start_over(self) -> None:
+        """Clear the table."""
+        self.common, self.views = {}, {}
+        self._by_key, self._filed = {}, {}
+        self._stored = self.octets = 0
+        self.started_over += 1
+
+    def _entry(
+        self, reply: bytes, resolution: Resolution, cell: Cell, rotate: bool, variants: Variants | None
+    ) -> tuple[Entry, int] | None:
+        """The entry and its octets; None if its order should rotate but cannot."""
+        rotation = None
+        if rotate and order_matters(resolution.response.answer):
+            # With dependencies on cluster state, that state also keeps the RDATAs until the entry is forgotten.
+            shared = bool(resolution.facts)
+            rotation = rotation_of(resolution.response.answer, reply, self._rng, shared)
+            if rotation is None:
+                return None
+        if resolution.valid_until is not None:
+            ageing = Ageing(reply, resolution.valid_until, self._clock, rotation, bool(resolution.facts))
+            return (None, cell, ageing, variants), ageing.octets
+        if rotation is not None:
+            return (None, cell, rotation, variants), rotation.octets + _OBJECTS
+        return (reply[2:], cell, None, variants), len(reply) + _OBJECTS
+
+    def _store(self, view: View, key: bytes, entry: Entry, size: int, facts: tuple[Fact, ...]) -> None:
+        view[key] = entry
+        for fact in facts:
+            self._filed.setdefault(fact, []).append((view, key))
+        # Not decremented by `forget`: the lists above keep entries forgotten under another fact until the next clear.
+        self._stored += 1
+        self.octets += len(key) + size + len(facts) * _FILED
+
+    @staticmethod
+    def _outlived(kept: Entry) -> bool:
+        made_by = kept[2]
+        return isinstance(made_by, Ageing) and made_by() is None
+
+    def _take_out(self, view: View, key: bytes, kept: Entry) -> None:
+        """Remove an expired entry and its octets, so that an answer with a short TTL does not fill the table alone."""
+        made_by = kept[2]
+        assert isinstance(made_by, Ageing)
+        del view[key]
+        self.octets -= len(key) + made_by.octets
+        if not made_by.filed:
+            self._stored -= 1
+
+    def _view_of(self, address: bytes) -> View:
+        view = self.views.get(address)
+        if view is None:
+            if len(self.views) >= MAX_CLIENTS:
+                self.views = {}
+            view = self.views[address] = self._by_key.setdefault(self._view_key(address), {})
+        return view
+
+
+def _key(message: bytes, query: Query, has_variants: bool) -> bytes | None:
+    """The plain form of a parsed message; None if it has none, or is a variant and variants are not allowed.
+
+    A label with a zero octet would end the name too early in `plain_form`: other names would have the same form.
+    """
+    _, _, _, spelling, _, _, edns, size = query
+    if size - len(spelling) == (BESIDE_NAME if edns is None else BESIDE_NAME_WITH_OPT) and spelling.islower():
+        return message  # only the question, and an OPT record without options, if any
+    if spelling.find(0) != len(spelling) - 1:
+        return None
+    key = plain_form(message)
+    return key if has_variants or key == message else None

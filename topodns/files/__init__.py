@@ -1,0 +1,1 @@
+"""Reads regular files, and watches them for changes."""

@@ -1,0 +1,73 @@
+"""Detects sockets beside our own that receive DNS at the listen addresses: those of other instances, or foreign ones.
+
+A process with our user id (root in the chart; a Pod with hostNetwork may have one) can join a port that we share
+(SO_REUSEPORT, socket(7)), and the kernel then gives it a part of the queries. This cannot be prevented, only detected.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from topodns.hostnet.instances import Presence
+from topodns.hostnet.rules import HostNetwork
+from topodns.netlink.sock_diag import BoundSocket, sockets_at
+
+log = logging.getLogger(__name__)
+
+
+INSTANCE: Final = "instance"  # announced by another instance over a connection of our own user
+FOREIGN: Final = "foreign"
+HOLDERS: Final = (INSTANCE, FOREIGN)
+
+
+class PortWatch:
+    """Counts sockets of others: call `look` in a worker thread (some 100 us in the kernel), then `heed` in the loop."""
+
+    def __init__(self, network: HostNetwork, presence: Presence) -> None:
+        self._network, self._presence = network, presence
+        self._unknown: frozenset[int] = frozenset()  # inodes found by the previous look
+        self._foreign: frozenset[int] = frozenset()
+        self._is_blind = False
+        self.counts: dict[str, int] | None = None  # sockets by HOLDERS; None: not known
+
+    def look(self) -> list[BoundSocket] | None:
+        """The sockets at the listen addresses; None if the kernel has no sock_diag for them, which is logged once."""
+        try:
+            return sockets_at(self._network.local_addresses, self._network.port)
+        except OSError as problem:
+            if not self._is_blind:
+                log.warning("whether other programs share the port of DNS cannot be told: %s", problem)
+            self._is_blind = True
+            return None
+
+    def is_taken(self, found: Iterable[BoundSocket] | None) -> bool:
+        """Whether `look` found a socket that is not our own; True if unknown (None)."""
+        return found is None or not self._presence.own_sockets().issuperset(each.inode for each in found)
+
+    def heed(self, found: Iterable[BoundSocket] | None) -> None:
+        """Count the result of `look`, and log foreign sockets.
+
+        A socket counts as foreign at the second look that finds it: an instance opens its sockets a moment before it
+        announces them.
+        """
+        if found is None:
+            self.counts = None
+            return
+        others = [each for each in found if each.inode not in self._presence.own_sockets()]
+        instances = self._presence.others_sockets()
+        unknown = [each for each in others if each.inode not in instances]
+        foreign = [each for each in unknown if each.inode in self._unknown]
+        self._unknown = frozenset(each.inode for each in unknown)
+        self.counts = {INSTANCE: len(others) - len(unknown), FOREIGN: len(foreign)}
+        self._tell(foreign)
+
+    def _tell(self, foreign: list[BoundSocket]) -> None:
+        before, self._foreign = self._foreign, frozenset(each.inode for each in foreign)
+        for each in foreign:
+            if each.inode not in before:
+                log.warning(
+                    "another program takes a part of the questions to %s port %d: a %s socket of user %d, inode %d",
+                    each.address, self._network.port, each.protocol, each.uid, each.inode,
+                )  # fmt: skip
+        if before and not foreign:
+            log.info("no other program takes questions to the listen addresses any more")

@@ -1,0 +1,1 @@
+"""Kubernetes as a source of cluster state: API client, informers, manifests, Events."""

@@ -1,0 +1,29 @@
+"""The description of a watched API resource: its paths, selectors and RBAC rule."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from topodns.cluster.model import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One watched kind, by its names in RBAC and in URLs.
+
+    `paths` are tried in order: after a 404 the next one. An `optional` resource may be denied; features that need it
+    are then off. A `custom` resource may also be not installed and then counts as empty. Core resources always exist,
+    so a 404 for one of them does not come from an API server.
+    """
+
+    kind: Kind
+    name: str  # plural, with its group: `endpointslices.discovery.k8s.io`
+    paths: tuple[str, ...]
+    selectors: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
+    custom: bool = False
+
+    @property
+    def rule(self) -> str:
+        """The ClusterRole rule that it needs, in YAML flow style."""
+        plural, _, group = self.name.partition(".")
+        return f'apiGroups: ["{group}"], resources: ["{plural}"], verbs: ["list", "watch"]'

@@ -1,0 +1,1 @@
+"""Sockets: DNS over UDP and TCP, HTTP, and connections to upstreams."""

@@ -1,0 +1,295 @@
+"""One connection of an HTTP client. The only importer of h11."""
+
+import asyncio
+import logging
+import re
+import socket
+import struct
+from contextlib import suppress
+from typing import Final, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import h11
+
+from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
+from topodns.net.http_server.scheduler import RoundRobin
+
+log = logging.getLogger(__name__)
+
+
+METHODS: Final = (b"GET", b"HEAD")
+MAX_HEADERS: Final = 100  # lines of a request's head; 8 KiB could have 2,000, which take 3 ms to parse
+MAX_ARGUMENTS: Final = 32  # of a query string
+
+_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: discard unsent data
+_END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
+_FIRST_OF_METHOD: Final = 0x21  # RFC 9110 section 5.6.2: no token starts below it
+
+
+class Home(Protocol):
+    """The listener of a connection: limits, scheduler, routes and the set of its open connections."""
+
+    limits: AdminLimits
+    turns: RoundRobin
+    routes: dict[str, Route]
+    connections: dict["HttpConnection", None]
+
+
+class HttpConnection:
+    """One connection. h11 parses one request head at a time and writes replies; this class does I/O and deadlines."""
+
+    def __init__(self, listener: Home, sock: socket.socket, peer: str) -> None:
+        self.peer = peer
+        self._listener = listener
+        self._limits = listener.limits
+        self._turns = listener.turns
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=listener.limits.head)
+        self._unread = bytearray()  # received and not parsed yet
+        self._unsent: list[memoryview] = []
+        self._method = b""
+        self._reply: HttpReply | None = None  # result of the route's future, not sent yet
+        self._awaiting = False
+        self._idle = False  # between two requests
+        self._ended = False  # the client has sent EOF
+        self._closing = False  # no request follows this one
+        self._lingering = False  # the last reply is sent: further input is discarded until EOF
+        self._answered = 0
+        self._closed = False
+        listener.connections[self] = None
+        self._deadline = self._loop.call_later(self._limits.request, self.drop)
+        self._turns.join(self)
+
+    @property
+    def owed(self) -> bool:
+        """Whether the first request may have arrived and is unanswered only because of the server's own delay."""
+        return not self._answered and (self._awaiting or self._turns.has(self))
+
+    def step(self) -> None:
+        try:
+            self._go_on()
+        except Exception:  # a bug, for the loop to log
+            self.drop()
+            raise
+
+    def _go_on(self) -> None:
+        if self._lingering:
+            self._discard()
+        elif self._unsent:
+            self._send()
+        elif self._reply is not None:
+            reply, self._reply = self._reply, None
+            self._respond(reply)
+        else:
+            self._take_request()
+
+    def drop(self) -> None:
+        """Close at once with a reset; the kernel discards unsent data."""
+        if not self._closed:
+            with suppress(OSError):
+                self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._close()
+
+    def finish(self) -> None:
+        """Close, after the reply if a request is being received or handled."""
+        self._closing = True
+        if self._idle and not self._turns.has(self):
+            self._close()
+
+    def _take_request(self) -> None:
+        """Read, and answer the next request if its head is complete."""
+        head = self._next_head()
+        if head is None and not self._ended:
+            data = self._receive()
+            if data is None:
+                return
+            self._ended = not data
+            self._unread += data
+            if self._idle and data:
+                self._idle = False
+                self._wait(self._limits.request)
+            head = self._next_head()
+        if head is not None:
+            self._read_head(head)
+        elif self._unread[:1] and self._unread[0] < _FIRST_OF_METHOD:
+            self._refuse(400)
+        elif len(self._unread) > self._limits.head:
+            self._refuse(431)
+        elif self._ended:
+            self._close()
+        else:
+            self._watch()
+
+    def _receive(self) -> bytes | None:
+        """Received octets, b"" at EOF; None if there are none yet, or if the connection failed and was dropped."""
+        try:
+            return self._sock.recv(self._limits.head)
+        except BlockingIOError:
+            self._watch()
+        except OSError:
+            self.drop()
+        return None
+
+    def _next_head(self) -> bytes | None:
+        """Take first line and headers of the next request from the input; None if incomplete or too long."""
+        end = _END_OF_HEAD.search(self._unread)
+        if end is None or end.end() > self._limits.head:
+            return None
+        head = bytes(self._unread[: end.end()])
+        del self._unread[: end.end()]
+        return head
+
+    def _read_head(self, head: bytes) -> None:
+        if head.count(b"\n") > MAX_HEADERS + 2:
+            self._refuse(431)
+            return
+        try:
+            self._http.receive_data(head)
+            event = self._http.next_event()
+            if not isinstance(event, h11.Request):
+                self._refuse(400)
+                return
+            if self._http.next_event() is h11.NEED_DATA:
+                self._closing = True  # a body, which is not read
+        except h11.RemoteProtocolError as wrong:
+            self._refuse(wrong.error_status_hint)
+            return
+        self._method = event.method
+        reply = self._reply_to(event)
+        if isinstance(reply, HttpReply):
+            self._respond(reply)
+        else:
+            self._awaiting = True
+            reply.add_done_callback(self._fulfilled)
+
+    def _reply_to(self, event: h11.Request) -> HttpReply | asyncio.Future[HttpReply]:
+        if event.method not in METHODS:
+            return HttpReply(405, b"only GET and HEAD\n")
+        try:
+            target = urlsplit(event.target.decode("latin-1"))
+            given = parse_qs(target.query, keep_blank_values=True, max_num_fields=MAX_ARGUMENTS)
+        except ValueError:
+            return HttpReply(400, b"not a URL\n")
+        route = self._listener.routes.get(target.path)
+        if route is None:
+            return HttpReply(404, b"not found\n")
+        arguments = {name: values[0] for name, values in given.items()}
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
+        if target.netloc:
+            headers["host"] = target.netloc  # RFC 9112 section 3.2.2
+        try:
+            return route(HttpRequest(target.path, arguments, self.peer, headers))
+        except Exception:
+            log.exception("bug: %s", target.path)
+            return HttpReply(500, b"internal error\n")
+
+    def _fulfilled(self, made: asyncio.Future[HttpReply]) -> None:
+        self._awaiting = False
+        if self._closed:
+            return
+        failed = made.cancelled() or made.exception() is not None
+        self._reply = HttpReply(500, b"internal error\n") if failed else made.result()
+        self._turns.join(self)
+
+    def _respond(self, reply: HttpReply) -> None:
+        headers = [("Content-Type", reply.content_type), ("Content-Length", str(len(reply.body)))]
+        if reply.status == 405:
+            headers.append(("Allow", b", ".join(METHODS).decode()))  # RFC 9110 section 15.5.6
+        if self._closing:
+            headers.append(("Connection", "close"))
+        head = self._http.send(h11.Response(status_code=reply.status, headers=headers))
+        body = b""
+        if self._method != b"HEAD":
+            self._http.send_with_data_passthrough(h11.Data(data=reply.body))
+            body = reply.body  # not copied: connections that send the same reply share it
+        self._http.send(h11.EndOfMessage())
+        self._closing = self._closing or self._http.our_state is not h11.DONE
+        self._start_sending(head or b"", body)
+
+    def _refuse(self, status: int) -> None:
+        head = b""
+        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            response = h11.Response(status_code=status, headers=[("Content-Length", "0"), ("Connection", "close")])
+            head = (self._http.send(response) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
+        self._closing = True
+        self._start_sending(head, b"")
+
+    def _start_sending(self, head: bytes, body: bytes) -> None:
+        self._unsent = [memoryview(part) for part in (head, body) if part]
+        self._wait(self._limits.reply)
+        self._send()
+
+    def _send(self) -> None:
+        try:
+            sent = self._sock.sendmsg(self._unsent)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.drop()
+            return
+        while self._unsent and sent >= len(self._unsent[0]):
+            sent -= len(self._unsent.pop(0))
+        if self._unsent:
+            self._unsent[0] = self._unsent[0][sent:]
+            self._loop.add_writer(self._sock.fileno(), self._writable)
+        else:
+            self._replied()
+
+    def _replied(self) -> None:
+        self._answered += 1
+        if self._closing:
+            self._linger()
+            return
+        self._http.start_next_cycle()
+        self._idle = not self._unread
+        self._wait(self._limits.idle if self._idle else self._limits.request)
+        if self._idle and not self._ended:
+            self._watch()
+        else:
+            self._turns.join(self)
+
+    def _linger(self) -> None:
+        """Send FIN and read until EOF: closing a socket with unread input resets it, and the reply could be lost."""
+        self._lingering = True
+        self._unread.clear()
+        self._wait(self._limits.request)
+        try:
+            self._sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.drop()
+            return
+        self._turns.join(self)
+
+    def _discard(self) -> None:
+        data = self._receive()
+        if data:
+            self._turns.join(self)
+        elif data is not None:
+            self._close()
+
+    def _wait(self, seconds: float) -> None:
+        self._deadline.cancel()
+        self._deadline = self._loop.call_later(seconds, self.drop)
+
+    def _watch(self) -> None:
+        self._loop.add_reader(self._sock.fileno(), self._readable)
+
+    def _readable(self) -> None:
+        self._loop.remove_reader(self._sock.fileno())
+        self._turns.join(self)
+
+    def _writable(self) -> None:
+        self._loop.remove_writer(self._sock.fileno())
+        self._turns.join(self)
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._listener.connections.pop(self, None)
+        self._turns.leave(self)
+        self._deadline.cancel()
+        self._loop.remove_reader(self._sock.fileno())
+        self._loop.remove_writer(self._sock.fileno())
+        self._sock.close()

@@ -1,0 +1,339 @@
+"""One client's TCP connection: pipelined queries in, replies out (RFC 7766).
+
+A connection reads a few KiB at a time, answers when the schedule of all connections gives it a turn, writes several
+replies at once, and stops reading while queries wait or its client does not read.
+"""
+
+import asyncio
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
+from itertools import islice
+from typing import Final, Protocol, cast
+
+from topodns.dns.tcp_framing import MessageReader, frame
+from topodns.net.socket_memory import Socket, kernel_memory, octets_to_read, reset_on_close
+from topodns.net.tcp_limits import TcpCounts, TcpLimits
+from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.query.deferred import Outcome
+
+_LONG: Final = 2048  # octets of a reply that takes long to make
+_LEFT_TO_THE_KERNEL: Final = 4 << 10  # octets: no more than the kernel has for the closed socket itself
+
+Answer = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
+"""(query, packed client address, port) -> the reply, None for no reply, or a deferred one (`Outcome`). Must not raise.
+"""
+
+
+class Listener(Protocol):
+    """State shared by its connections. Each adds its own octets to `unfinished` and `unread`, later subtracts them."""
+
+    answer: Answer
+    limits: TcpLimits
+    counts: TcpCounts
+    schedule: TcpSchedule
+    read_buffer: memoryview
+    unfinished: int
+    unread: int
+
+    def admit(self, connection: "TcpConnection") -> bool:
+        """Whether the connection is admitted; if so, it is counted until `leave`."""
+
+    def leave(self, connection: "TcpConnection") -> None: ...
+
+    def bound_unread(self) -> None:
+        """Call when `unread` may exceed its limit. May close any connection."""
+
+
+class TcpConnection(asyncio.BufferedProtocol):
+    """One client's connection.
+
+    `_waiting`: queries read and not yet handled; while there are any, reading stops. `_awaited`: number of queries with
+    a deferred reply, which is sent as soon as it exists, in any order (RFC 7766 section 7).
+    """
+
+    def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+        self.address = b""
+        self.deadline = 0.0  # on the loop's clock
+        self._port = 0
+        self._listener = listener
+        self._limits = listener.limits
+        self._loop = loop
+        self._reader = MessageReader()
+        self._waiting: list[bytes] = []
+        self._taken = 0  # messages so far
+        self._awaited = 0
+        self._late: list[bytes] = []  # framed replies to write in the loop's next turn
+        self._unfinished = 0  # this connection's share of `Listener.unfinished`
+        self.unread = 0  # likewise of `Listener.unread`, kernel buffers included
+        self._client_reads = True
+        self._reading = True
+        self._scheduled = False  # queued in the schedule
+        self._finishing = False  # no more queries are accepted
+        self._ended = False  # FIN is sent; open until the client has read everything
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if peer is None:  # reset before it was accepted
+            self.abort()
+            return
+        self.address, self._port = _packed(peer[0]), peer[1]
+        self._extend(self._limits.idle)
+        self._transport.set_write_buffer_limits(high=self._limits.write_buffer)
+        if not self._listener.admit(self):
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._waiting = []
+        self._account(0)
+        self._set_unread(0)
+        self._listener.leave(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._listener.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        unbroken = self._reader.pending > 0
+        messages = self._reader.receive_data(bytes(self._listener.read_buffer[:nbytes]))
+        self._set_deadline(continued=unbroken and not messages)
+        if not self._account(max(0, self._reader.pending - self._limits.begun)):
+            self._listener.counts.over_memory += 1
+            self.abort()
+            return
+        if messages:
+            self._take(messages)
+            self._go_on()
+
+    def _take(self, messages: list[bytes]) -> None:
+        """Accept messages up to the limit per connection; a client with more reconnects, and is load-balanced anew."""
+        if self._limits.queries:
+            messages = messages[: self._limits.queries - self._taken]
+            self._taken += len(messages)
+            self._finishing = self._finishing or self._taken == self._limits.queries
+        self._waiting += messages
+
+    def eof_received(self) -> bool:
+        """Handle a client that has closed its half after its last query.
+
+        Our half stays open until all queries are answered and the client has read the replies: data that the kernel
+        still sends after a close would not be counted in `unread`.
+        """
+        self._finishing = True
+        self._reader = MessageReader()
+        if self._waiting or self._awaited or self._late:
+            return True
+        return not self._end()
+
+    def pause_writing(self) -> None:
+        self._client_reads = False
+        self._extend(self._limits.write)
+        self._read_on(False)
+
+    def resume_writing(self) -> None:
+        self._client_reads = True
+        self._extend(self._limits.idle)
+        self._go_on()
+
+    def measure_unread(self) -> None:
+        """Measure the octets of replies that the client has not read, in the process and in the kernel.
+
+        Closes the connection if it was only open for them. Received octets in the kernel count if reading has stopped
+        because the client does not read.
+        """
+        if self._transport.is_closing() or not (self.unread or self._ended):
+            return
+        kept = kernel_memory(self._socket)
+        received = 0 if self._client_reads else kept.received
+        self._set_unread(self._transport.get_write_buffer_size() + kept.sent + received)
+        if self._ended and self.unread <= _LEFT_TO_THE_KERNEL:
+            self._transport.close()
+
+    def yields(self) -> bool:
+        """Whether closing it now loses nothing: all replies are sent and read, and no query has arrived."""
+        if self._waiting or self._awaited or self._late or self._transport.is_closing():
+            return False
+        return self._all_read() and not octets_to_read(self._socket)
+
+    def make_room(self) -> None:
+        """Close in favour of a newer connection: with a FIN if it yields, else at once."""
+        if self.yields():
+            self._finishing = True
+            self._transport.close()
+        else:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close at once and discard unread replies, also those in the kernel."""
+        if self.unread and not self._transport.is_closing():
+            reset_on_close(self._socket)
+        self._set_unread(0)
+        self.abort()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def finish(self) -> None:
+        """Close when begun messages are answered; at the latest after `limits.message`, or `limits.awaited` seconds."""
+        longest = self._limits.awaited if self._awaited else self._limits.message
+        self._extend(min(longest, self.deadline - self._loop.time()))
+        self._finishing = True
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        """Close if finishing and nothing is left to answer; only our half, until the client has read everything."""
+        unfinished = self._waiting or self._awaited or self._late or self._reader.pending
+        if not self._finishing or unfinished or self._ended or self._transport.is_closing():
+            return
+        if self._end():
+            self._transport.close()
+
+    def _end(self) -> bool:
+        """Whether the client has read everything. If not, send FIN; a later sweep closes the connection when it has."""
+        if self._all_read():
+            return True
+        if not self._ended:
+            self._ended = True
+            self._read_on(False)
+            self._transport.write_eof()
+        return False
+
+    def _all_read(self) -> bool:
+        """Whether the client has read everything but at most _LEFT_TO_THE_KERNEL octets."""
+        if self.unread > _LEFT_TO_THE_KERNEL:
+            self.measure_unread()
+        return self.unread <= _LEFT_TO_THE_KERNEL
+
+    @property
+    def _socket(self) -> Socket:
+        return cast(Socket, self._transport.get_extra_info("socket"))
+
+    def _set_deadline(self, continued: bool) -> None:
+        """Set the deadline: `limits.message` from a message's first octet (a slow drip gains nothing), else `idle`."""
+        if self._reader.pending == 0:
+            self._extend(self._limits.idle)
+        elif not continued:
+            self._extend(self._limits.message)
+
+    def _extend(self, seconds: float) -> None:
+        if not self._finishing:
+            self.deadline = self._loop.time() + seconds
+
+    def _account(self, unfinished: int) -> bool:
+        """Account for `unfinished` octets beyond the own share. Returns whether the listener's limit allows them."""
+        self._listener.unfinished += unfinished - self._unfinished
+        self._unfinished = unfinished
+        return self._listener.unfinished <= self._limits.unfinished
+
+    def _set_unread(self, octets: int) -> None:
+        self._listener.unread += octets - self.unread
+        self.unread = octets
+
+    def _write(self, replies: list[bytes]) -> None:
+        """Write framed replies; may close this connection if too much is unread."""
+        data = b"".join(replies)
+        size = len(data)
+        if not size:
+            return
+        self._transport.write(data)
+        listener = self._listener
+        self.unread += size
+        listener.unread += size
+        if listener.unread > self._limits.unread:
+            listener.bound_unread()
+
+    def _go_on(self) -> None:
+        """Schedule waiting queries for this client's turn; resume reading if there are none."""
+        if self._scheduled:
+            return
+        if self._waiting and self._client_reads and self._awaited < self._limits.in_flight:
+            self._scheduled = True
+            self._listener.schedule.serve(self)
+        if self._reading is not self._may_read:
+            self._read_on(not self._reading)
+
+    @property
+    def _may_read(self) -> bool:
+        return not self._waiting and self._client_reads and self._awaited < self._limits.in_flight
+
+    def answer_some(self, messages: int, until: float) -> bool:
+        """Implements `tcp_scheduler.Served`; all replies leave with one write."""
+        if self._transport.is_closing():
+            self._scheduled = False
+            return False
+        if self._client_reads:
+            self._write(self._take_answers(messages, until))
+        if self._waiting and self._client_reads and self._awaited < self._limits.in_flight:
+            return True
+        self._scheduled = False
+        if not self._reading:
+            self._read_on(self._may_read)
+        if self._finishing:
+            self._close_if_done()
+        return False
+
+    def _await(self, outcome: Outcome[bytes | None]) -> None:
+        self._awaited += 1
+        outcome.then(self._take_late)
+
+    def _take_late(self, reply: bytes | None) -> None:
+        """Take a deferred reply. Those of one turn of the loop are written together in the next."""
+        if not self._late:
+            self._loop.call_soon(self._write_late)
+        self._awaited -= 1
+        self._late.append(b"" if reply is None else frame(reply))
+
+    def _write_late(self) -> None:
+        late, self._late = self._late, []
+        if self._transport.is_closing():
+            return
+        self._write(late)
+        if self._client_reads:
+            self._extend(self._limits.idle)
+        self._go_on()
+        self._close_if_done()
+
+    def _take_answers(self, most: int, until: float) -> list[bytes]:
+        """Answer up to `most` waiting queries until the clock shows `until`. Returns the framed replies."""
+        answer, address, port, clock = self._listener.answer, self.address, self._port, self._listener.schedule.clock
+        replies: list[bytes] = []
+        taken, room = 0, self._limits.write_buffer
+        for message in islice(self._waiting, min(most, self._limits.in_flight - self._awaited)):
+            taken += 1
+            if not message:  # no DNS message is empty: ignore the rest of the stream
+                self._waiting.clear()
+                self._reader = MessageReader()
+                self._finishing = True
+                break
+            reply = answer(message, address, port)
+            if isinstance(reply, Outcome):
+                self._await(reply)
+            elif reply is not None:
+                replies.append(frame(reply))
+                size = len(reply)
+                room -= size
+                if room <= 0:
+                    break
+                if taken & 7 and size < _LONG:  # reading the clock costs as much as a reply from the packet cache
+                    continue
+            if clock() >= until:
+                break
+        del self._waiting[:taken]
+        return replies
+
+    def _read_on(self, wanted: bool) -> None:
+        if wanted == self._reading or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+
+def _packed(host: str) -> bytes:
+    """The packed address, 4 or 16 octets; an IPv4-mapped IPv6 address gives the IPv4 address."""
+    address = ip_address(host)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.packed
+    return address.packed

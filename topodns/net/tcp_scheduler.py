@@ -1,0 +1,88 @@
+"""Fair schedule of TCP queries: a limited time in each turn of the event loop, client addresses in round robin.
+
+Between two turns the loop polls its other sockets, UDP included. All TCP listeners of the process share one schedule.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+BUDGET: Final = 0.0005  # seconds of TCP work in a turn
+_WINDOW: Final = 2 * BUDGET  # seconds in which BUDGET may be spent at once, without a turn, if no connection waits
+_ALL: Final = 1 << 16  # messages: more than a connection reads before they are answered
+_AT_ONCE: Final = 32  # messages of one connection if others wait; each such batch costs a system call
+
+
+class Served(Protocol):
+    """Something with messages to answer."""
+
+    @property
+    def address(self) -> bytes: ...
+
+    def answer_some(self, messages: int, until: float) -> bool:
+        """Answer at least one message, up to `messages`, until the clock shows `until`. Returns whether more wait."""
+
+
+class TcpSchedule:
+    """Shares the time for TCP equally among client addresses, and that of an address among its connections.
+
+    `clock`: monotonic seconds, with a resolution fine enough to time a single message.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.clock = clock
+        self._addresses: deque[bytes] = deque()  # with waiting connections
+        self._waiting: dict[bytes, deque[Served]] = {}
+        self._window = 0.0  # start of the current window
+        self._left = 0.0  # seconds of BUDGET left in it
+
+    def serve(self, served: Served) -> None:
+        """Answer waiting messages of `served`: now if no other waits and the window has time left, else in its turn.
+
+        It must not be in the schedule already.
+        """
+        if not self._addresses:
+            now = self.clock()
+            if now - self._window >= _WINDOW:
+                self._window, self._left = now, BUDGET
+            if self._left > 0:
+                more = served.answer_some(_ALL, now + self._left)
+                self._left -= self.clock() - now
+                if not more:
+                    return
+        self._wait(served)
+
+    def _wait(self, served: Served) -> None:
+        if not self._addresses:
+            asyncio.get_running_loop().call_soon(self._take_turn)
+        if served.address not in self._waiting:
+            self._waiting[served.address] = deque()
+            self._addresses.append(served.address)
+        self._waiting[served.address].append(served)
+
+    def _take_turn(self) -> None:
+        """Answer for `BUDGET` seconds, and continue in the loop's next turn if more waits."""
+        until = self.clock() + BUDGET
+        try:
+            while self._addresses:
+                self._serve_next(until)
+                if self.clock() >= until:
+                    break
+        finally:  # the others still wait, even if one raised
+            if self._addresses:
+                asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _serve_next(self, until: float) -> None:
+        address = self._addresses.popleft()
+        waiting = self._waiting.pop(address)
+        served = waiting.popleft()
+        alone = not waiting and not self._addresses
+        try:
+            if served.answer_some(_ALL if alone else _AT_ONCE, until):
+                waiting.append(served)
+        finally:
+            if waiting:
+                self._waiting[address] = waiting
+                self._addresses.append(address)

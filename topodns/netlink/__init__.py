@@ -1,0 +1,1 @@
+"""Netlink messages: routes, links and addresses (rtnetlink), and nftables (nfnetlink)."""

@@ -1,0 +1,99 @@
+"""The command `topodns node-cache`: parses the flags, renders the Corefile, and runs the server on a node."""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from topodns.app.banner import plugins_text, print_banner, print_nothing, version_text
+from topodns.app.self_forwarding import refuse_circles
+from topodns.corefile.errors import ConfigError
+from topodns.hostnet.commands import HostNetworkError
+from topodns.hostnet.rules import Firewall, HostNetwork, NetworkAction
+from topodns.hostnet.watchdog_launch import heartbeat_fd, run_supervised
+from topodns.logs import start_logging
+from topodns.netlink.route import own_addresses
+from topodns.nodecache.corefile import NodeCorefile
+from topodns.nodecache.flags import parse_flags, usage
+from topodns.nodecache.go_flags import WrongUsage
+from topodns.nodecache.network import NodeNetwork, host_network
+from topodns.nodecache.settings import NodeCacheFlags
+
+log = logging.getLogger(__name__)
+
+
+def main(given: Sequence[str]) -> int:
+    """The exit status. A failed start changes nothing on the node; it only removes leftovers of an earlier instance.
+
+    Signals are blocked (`held_signals`) until the server can act on them, so that a stop removes leftovers, too.
+    """
+    try:
+        flags = parse_flags(given, os.environ)
+    except WrongUsage as problem:
+        print(f"{problem}\n{usage()}", file=sys.stderr)
+        return 2
+    except ConfigError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    said = {NetworkAction.HELP: usage, NetworkAction.VERSION: version_text, NetworkAction.PLUGINS: plugins_text}.get(
+        flags.action
+    )
+    if said is not None:
+        print(said())
+        return 0
+    return _serve(flags, given)
+
+
+def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
+    start_logging(sys.stdout, time.monotonic)
+    for remark in flags.remarks:
+        log.warning("node-cache: %s", remark)
+    # A forwarding loop is refused before its use: the previous configuration stays, and the refusal is counted (N16).
+    own = own_addresses()
+    corefile = NodeCorefile(flags, os.environ, refuse=lambda settings: refuse_circles(settings, own))
+    around = NodeNetwork(flags, corefile)
+    if problems := around.watch.load().problems:
+        _give_up(flags, around)
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    try:
+        network = host_network(flags)
+        if network.firewall is Firewall.IPTABLES and heartbeat_fd() is None:
+            run_supervised(network, (sys.executable, "-P", "-m", "topodns", "node-cache", *arguments))
+    except HostNetworkError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return _run(flags, corefile, around, network)
+
+
+def _give_up(flags: NodeCacheFlags, around: "NodeNetwork") -> None:
+    """Remove the leftovers of an earlier instance that was killed; this one has set up nothing."""
+    with suppress(HostNetworkError):  # without a firewall there are no rules
+        around.keep(host_network(flags))
+        asyncio.run(around.give_up())
+
+
+def _run(flags: NodeCacheFlags, corefile: NodeCorefile, around: "NodeNetwork", network: HostNetwork) -> int:
+    # Imported here: a supervisor needs none of it.
+    from topodns.app.hooks import Options
+    from topodns.app.server import STOP_ERRORS, Announcement, run
+    from topodns.app.server_block import Identity
+
+    around.keep(network)
+    announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pid_file)
+    options = Options(
+        around,
+        Identity(flags.node_name, frozenset(filter(None, [corefile.cluster_dns]))),
+        around.readings,
+        flags.metrics_listen,
+        around.instance,
+        flags.memory,
+    )
+    try:
+        return run(lambda: corefile.settings(around.watch.text), announcement, options)
+    except (HostNetworkError, *STOP_ERRORS) as problem:
+        print(problem, file=sys.stderr)
+        return 1

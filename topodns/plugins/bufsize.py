@@ -1,0 +1,18 @@
+"""The `bufsize` directive: the largest UDP payload offered to clients, in octets (RFC 6891, DNS flag day 2020)."""
+
+from typing import Final
+
+from topodns.corefile.arguments import no_body, only_arg, whole
+from topodns.corefile.parser import Directive
+from topodns.dns.message import DEFAULT_UDP_SIZE
+from topodns.plugins.context import Context
+
+_MIN_BUFSIZE: Final = 512  # RFC 6891 section 6.2.3
+_MAX_BUFSIZE: Final = 4096  # CoreDNS's limit
+
+
+def parse_bufsize(directive: Directive, _: Context) -> int:
+    no_body(directive)
+    if not directive.args:
+        return DEFAULT_UDP_SIZE
+    return whole(directive, only_arg(directive, "one size at most"), _MIN_BUFSIZE, _MAX_BUFSIZE)

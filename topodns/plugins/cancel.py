@@ -1,0 +1,20 @@
+"""The `cancel` directive: the time limit of a query."""
+
+from typing import Final
+
+from topodns.corefile.arguments import duration, no_body, only_arg
+from topodns.corefile.parser import Directive
+from topodns.plugins.context import Context
+
+DEFAULT_CANCEL: Final = 5.001  # seconds; CoreDNS's
+
+
+def parse_cancel(directive: Directive, _: Context) -> float:
+    """`cancel [TIMEOUT]`: seconds that a query may take in all, above 0."""
+    no_body(directive)
+    if not directive.args:
+        return DEFAULT_CANCEL
+    seconds = duration(directive, only_arg(directive, "one duration at most"))
+    if seconds <= 0:
+        raise directive.error(f"'cancel' has {directive.args[0]}, expected a duration above 0")
+    return seconds

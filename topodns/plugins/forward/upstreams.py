@@ -1,0 +1,82 @@
+"""Upstreams of `forward`, opened at the first query; TLS contexts are created when the Corefile is read."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Final
+
+from topodns.files.regular import held_regular
+from topodns.net.upstream.address import UdpSockets, UpstreamLimits
+from topodns.net.upstream.client import Carrier, Connections, DnsUpstream, open_upstream
+from topodns.plugins.forward.handler import asks_another
+from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
+from topodns.query.upstream import Came, Sent, Transport
+
+LINGER: Final = 10.0  # seconds: twice the time for which a query is retried, since autopath and dns64 send two in a row
+UPSTREAM_DEFAULTS: Final = UpstreamLimits()
+
+
+class LateUpstream:
+    """An `Upstream` that is opened at its first query, when the event loop exists."""
+
+    def __init__(self, settings: Forward, address: UpstreamAddress, counts: Connections, sockets: UdpSockets) -> None:
+        self.name = address.name
+        self._settings = settings
+        self._address = address
+        self._counts = counts
+        self._sockets = sockets
+        # Created now, so that an unreadable certificate is an error of the Corefile.
+        self._tls = _tls_context(settings) if address.transport is UpstreamTransport.TLS else None
+        self.opened: DnsUpstream | None = None
+        self._carriers: Mapping[Transport, Carrier] = {}
+
+    def exchange(
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+    ) -> Sent | None:
+        carrier = self._carriers.get(transport)
+        if carrier is not None:
+            return carrier.exchange(message, question, timeout, came)
+        return (self.opened or self._open()).exchange(message, question, transport, timeout, came)
+
+    def close(self) -> None:
+        """Close after LINGER seconds: queries in flight may still need this upstream, even for the first time."""
+        asyncio.get_running_loop().call_later(LINGER, self._close)
+
+    def _close(self) -> None:
+        self._carriers = {}
+        if self.opened is not None:
+            self.opened.close()
+
+    def _open(self) -> DnsUpstream:
+        settings, address = self._settings, self._address
+        self.opened = open_upstream(
+            asyncio.get_running_loop(),
+            address.host,
+            address.port,
+            tls=self._tls,
+            server_name=address.server_name,
+            source_address=settings.source_address,
+            limits=UpstreamLimits(
+                expire=settings.expire,
+                max_age=UPSTREAM_DEFAULTS.max_age if settings.max_age is None else settings.max_age,
+                max_idle_conns=settings.max_idle_conns,
+                udp_patience=0.0 if asks_another(settings) else UPSTREAM_DEFAULTS.udp_patience,
+            ),
+            counts=self._counts,
+            sockets=self._sockets,
+        )
+        self._carriers = self.opened.carriers
+        return self.opened
+
+
+def _tls_context(settings: Forward) -> ssl.SSLContext:
+    tls = settings.tls
+    with ExitStack() as held:
+        ca, certificate, key = (
+            held.enter_context(held_regular(path)) if path else None for path in (tls.ca, tls.certificate, tls.key)
+        )
+        context = ssl.create_default_context(cafile=ca)
+        if certificate:
+            context.load_cert_chain(certificate, key)
+    return context

@@ -1,0 +1,1 @@
+"""The `hosts` plugin: names and addresses from a hosts file and from the Corefile."""

@@ -1,0 +1,129 @@
+"""A cache, bounded in memory, of the labels of endpoints in SRV answers."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+from weakref import ref
+
+from topodns.cluster.endpoint_names import endpoint_label
+from topodns.cluster.endpoints import Group
+from topodns.dns.name import label_wire
+
+MAX_OCTETS: Final = 1 << 20  # of all labels in one KeptLabels, about
+
+_FEW: Final = 16  # groups of at most so many endpoints are not cached
+_LABEL: Final = 110  # octets of a label: the object and its dictionary entry
+_PLACE: Final = 170  # octets of a label's entry in the table of addresses, and of its tuple
+_ADDRESS: Final = 45  # octets of an address and its entry in a tuple
+
+
+class KeptLabels:
+    """An LRU cache of the labels of groups; of a large group, as many as answers needed so far.
+
+    A group, and its labels with it, is replaced at the next change of its Service's endpoints: the cache holds weak
+    references only. Over `max_octets` in all, the least recently used groups are evicted.
+    """
+
+    def __init__(self, pod_names: bool, max_octets: int = MAX_OCTETS) -> None:
+        """`pod_names` as for `endpoint_label`."""
+        self.pod_names = pod_names
+        self._max_octets = max_octets
+        self._kept: OrderedDict[int, _GroupLabels] = OrderedDict()  # by identity of the group
+        self.octets = 0  # of all cached labels, about
+
+    def between(self, group: Group, start: int, stop: int) -> list[bytes]:
+        """The labels in wire form of the group's endpoints, in order and without repeats: those from index `start` to
+        before `stop`; fewer, or none, at the end.
+        """
+        labels = self._labels(group)
+        found = labels.between(group, start, stop)
+        self._count(labels)
+        return found
+
+    def addresses(self, group: Group) -> Mapping[bytes, tuple[bytes, ...]]:
+        """All labels of the group's endpoints in order, each with the addresses under it, without repeats."""
+        labels = self._labels(group)
+        found = labels.with_addresses(group)
+        self._count(labels)
+        return found
+
+    def _labels(self, group: Group) -> "_GroupLabels":
+        if len(group.endpoints) <= _FEW:
+            return _GroupLabels(group, self.pod_names)
+        key = id(group)
+        kept = self._kept.get(key)
+        if kept is not None and kept.group() is group:
+            self._kept.move_to_end(key)
+            return kept
+        if kept is not None:  # the key belonged to a group that no longer exists
+            self._drop(key)
+        made = self._kept[key] = _GroupLabels(group, self.pod_names)
+        return made
+
+    def _count(self, labels: "_GroupLabels") -> None:
+        if self._kept.get(labels.key) is not labels:
+            return
+        self.octets += labels.octets - labels.counted
+        labels.counted = labels.octets
+        while self.octets > self._max_octets:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: int) -> None:
+        self.octets -= self._kept.pop(key).counted
+
+
+class _GroupLabels:
+    """The labels of one group that were needed so far; the group is an argument each time, not referenced."""
+
+    __slots__ = ("_addresses", "_looked_at", "_made", "_pod_names", "counted", "group", "key")
+
+    def __init__(self, group: Group, pod_names: bool) -> None:
+        self.group = ref(group)
+        self.key = id(group)
+        self.counted = 0  # octets
+        self._pod_names = pod_names
+        self._made: dict[bytes, None] = {}
+        self._looked_at = 0  # endpoints whose labels were made
+        self._addresses: dict[bytes, tuple[bytes, ...]] = {}
+
+    @property
+    def octets(self) -> int:
+        addresses = sum(map(len, self._addresses.values()))
+        return _LABEL * len(self._made) + _PLACE * len(self._addresses) + _ADDRESS * addresses
+
+    def between(self, group: Group, start: int, stop: int) -> list[bytes]:
+        made = self._made
+        if len(made) < stop and self._looked_at < len(group.endpoints):
+            self._make(group, stop)
+        return list(islice(made, start, stop))
+
+    def _make(self, group: Group, stop: int) -> None:
+        """Make labels of further endpoints until there are `stop` of them."""
+        made, before = self._made, ""
+        for endpoint in islice(group.endpoints, self._looked_at, None):
+            self._looked_at += 1
+            label = endpoint_label(endpoint, self._pod_names)
+            if label == before:
+                continue
+            before = label
+            made[label_wire(label)] = None
+            if len(made) >= stop:
+                break
+
+    def with_addresses(self, group: Group) -> Mapping[bytes, tuple[bytes, ...]]:
+        if not self._addresses:
+            self._addresses = self._by_label(group)
+        return self._addresses
+
+    def _by_label(self, group: Group) -> dict[bytes, tuple[bytes, ...]]:
+        endpoints = group.endpoints
+        labels = self.between(group, 0, len(endpoints))
+        if len(labels) == 1:
+            return {labels[0]: group.addresses}
+        if len(labels) == len(endpoints):
+            return {label: (endpoint.address,) for label, endpoint in zip(labels, endpoints, strict=True)}
+        members: dict[bytes, dict[bytes, None]] = {label: {} for label in labels}
+        for endpoint in endpoints:
+            members[label_wire(endpoint_label(endpoint, self._pod_names))][endpoint.address] = None
+        return {label: tuple(addresses) for label, addresses in members.items()}

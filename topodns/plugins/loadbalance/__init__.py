@@ -1,0 +1,1 @@
+"""The `loadbalance` plugin: the order of addresses in an answer."""

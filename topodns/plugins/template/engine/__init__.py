@@ -1,0 +1,1 @@
+"""The subset of Go's text/template that the `template` directive needs."""

@@ -1,0 +1,21 @@
+"""The entry of a packet cache: a ready-made reply, its counter, and the query variants that it answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from topodns.query.counters import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """The query variants that an entry answers: other EDNS options; with `spellings`, other letter case as well."""
+
+    spellings: bool
+    # (offset, length) of copies of the question name's last `length` octets, in a reply without its id.
+    copies: tuple[tuple[int, int], ...] = ()
+
+
+# (reply without its id; the counter cell; if it rotates or ages, a function that makes the reply, or gives None once
+# expired; the query variants that it answers, None: the plain form only)
+Entry = tuple[bytes | None, Cell, Callable[[], bytes | None] | None, Variants | None]
+View = dict[bytes, Entry]
