@@ -5,7 +5,7 @@ import yaml
 
 from tests.support.chart.helm import ROOT, Object, Values, rendered
 from topodns.app.load import settings_from_text
-from topodns.dnsserver.settings import Settings
+from topodns.plugins.block import Settings
 from topodns.topology.client_locator import Method
 
 KUBERNETES = {"name": "kubernetes", "parameters": "cluster.local"}
@@ -73,7 +73,7 @@ def test_pods_can_be_left_alone_in_a_very_large_cluster() -> None:
     topology = {"name": "topology", "configBlock": "ttl 5"}
     values = {**corefile(KUBERNETES, topology), "locatePods": False}
     assert watched(values) == ALWAYS | {"nodes"}
-    (settings,) = (block.topology for block in served(values).blocks)
+    (settings,) = (block.settings.get("topology") for block in served(values).blocks)
     assert settings is not None
     assert (settings.locate, settings.ttl) == ((Method.NODES, Method.PODCIDR, Method.SLICES), 5)
 
@@ -81,7 +81,7 @@ def test_pods_can_be_left_alone_in_a_very_large_cluster() -> None:
 def test_a_corefile_that_says_how_to_locate_is_left_as_it_is() -> None:
     values = {**corefile(KUBERNETES, {"name": "topology", "configBlock": "locate nodes pods"}), "locatePods": False}
     assert watched(values) == ALWAYS | {"nodes", "pods"}
-    (settings,) = (block.topology for block in served(values).blocks)
+    (settings,) = (block.settings.get("topology") for block in served(values).blocks)
     assert settings is not None
     assert settings.locate == (Method.NODES, Method.PODS)
 

@@ -15,7 +15,7 @@ from topodns.dependency import Fact
 from topodns.dns.name import ROOT, name_wire, parse_name
 from topodns.plugins.hosts import source as hosts_source
 from topodns.plugins.hosts.handler import hosts_fact
-from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.settings import Hosts
 from topodns.plugins.hosts.source import HostsSource
 
 SOON = 0.01  # seconds between looks

@@ -42,14 +42,13 @@ from topodns.app.admin_endpoints import Admin
 from topodns.app.generation import Assembly, Machine
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.app.exposition import Metrics
-from topodns.dnsserver.chain import Host
 
 directory = Path(sys.argv[1])
 (directory / "resolv.conf").write_text("nameserver 192.0.2.1\\n")
 corefile = NodeCorefile(node_flags(directory), ENVIRONMENT, str(directory / "resolv.conf"))
 rendered = corefile.render(corefile.read())
 assert rendered.problems == ()
-generation = Assembly(Machine(Host("", Random(0)), "", frozenset()), print).build(corefile.settings(rendered.text))
+generation = Assembly(Machine("", "", frozenset(), Random(0)), print).build(corefile.settings(rendered.text))
 Admin(Metrics(list, ()))._routes(generation)
 print(*sys.modules)
 """

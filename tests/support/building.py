@@ -4,13 +4,12 @@ from random import Random
 
 from topodns.app.clusters import load_manifests
 from topodns.app.generation import Assembly, Generation, Machine
-from topodns.dnsserver.chain import Host
-from topodns.dnsserver.settings import Settings
+from topodns.plugins.block import Settings
 
 
 def assembly(host: str = "") -> Assembly:
     """One that leaves nothing to chance, on a machine of this name."""
-    return Assembly(Machine(Host(host, Random(0)), "", frozenset()), lambda line: None)
+    return Assembly(Machine(host, "", frozenset(), Random(0)), lambda line: None)
 
 
 def read_whole(building: Assembly, settings: Settings) -> Generation:

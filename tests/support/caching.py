@@ -10,7 +10,7 @@ from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.wire_reader import read_query
 from topodns.plugins.cache.handler import ResponseCache
-from topodns.plugins.cache.setup import Cache
+from topodns.plugins.cache.settings import Cache
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from topodns.app.load import settings_from_text
 from topodns.corefile.errors import ConfigError
-from topodns.dnsserver.settings import ServerBlock, Settings
+from topodns.plugins.block import ServerBlock, Settings
 
 _NO_ENVIRONMENT: Mapping[str, str] = {}
 

@@ -19,14 +19,14 @@ from topodns.dnsserver.chain import Chain, ChainLink
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
-from topodns.dnsserver.router import Block, BlockTable, QueryLog
+from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.errors import ErrorLog
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology import TopologySettings
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.packet import Variants
-from topodns.query.plugin import Client, Resolution, Scope, Step
+from topodns.query.plugin import Client, ExchangeLog, Resolution, Scope, Step
 from topodns.topology.client_locator import Locator
 
 NOW: Final = 1_700_000_000  # Unix seconds of every change
@@ -57,7 +57,7 @@ def block(
     *steps: Step,
     payload_size: int = DEFAULT_UDP_SIZE,
     rotate: bool = False,
-    log: QueryLog | None = None,
+    log: ExchangeLog | None = None,
     errors: ErrorLog | None = None,
     variants: Variants | None = None,
 ) -> Block:

@@ -63,9 +63,9 @@ def test_corefiles_of_distributions_can_be_served_by_a_pod_and_follow_its_resolv
     text = distributions.corefile(name, {distributions.RESOLV_CONF: str(tmp_path / "resolv.conf")})
     settings = settings_from_text(text, str(distributions.COREFILES[name]), 5300, {})
     assert list(assembly().build(settings).tables) == [("", 53)]
-    assert settings.blocks[0].forward[0].upstreams == (UpstreamAddress("192.0.2.53", 53),)
-    assert settings.blocks[0].kubernetes is not None
-    assert settings.blocks[0].kubernetes.api == ApiSettings()
+    assert settings.blocks[0].settings["forward"][0].upstreams == (UpstreamAddress("192.0.2.53", 53),)
+    assert settings.blocks[0].settings.get("kubernetes") is not None
+    assert settings.blocks[0].settings["kubernetes"].api == ApiSettings()
 
 
 def test_there_is_a_corefile_for_each_distribution_that_the_guide_is_about() -> None:

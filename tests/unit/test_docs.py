@@ -23,6 +23,8 @@ from topodns.app.metrics import Events, readings
 from topodns.cli.main import main
 from topodns.kube.client.settings import ApiSettings
 from topodns.metrics.registry import Distribution, Published, Reading
+from topodns.plugins import ORDER, load
+from topodns.plugins.setup import MetricsSource, Shared
 from topodns.topology.select import Reason
 
 COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
@@ -83,8 +85,8 @@ def test_the_corefile_of_the_readme_can_be_loaded(tmp_path: Path) -> None:
     (tmp_path / ".kube/config").touch()
     (example,) = COREFILE.findall(DOCUMENTS["README.md"])
     (block,) = settings_from_text(example, str(ROOT / "Corefile"), 53, {"HOME": str(tmp_path)}).blocks
-    assert block.kubernetes is not None
-    assert block.kubernetes.api == ApiSettings(kubeconfig=str(tmp_path / ".kube/config"))
+    assert block.settings.get("kubernetes") is not None
+    assert block.settings["kubernetes"].api == ApiSettings(kubeconfig=str(tmp_path / ".kube/config"))
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -128,9 +130,14 @@ def exposition(demo: Demo) -> str:
 
 
 def all_readings(demo: Demo, events: Events) -> list[Published]:
-    """Those of every server, and those of one with a cluster."""
+    """Those of every server, of every plugin, and of a server with a cluster."""
     assert demo.assembly.cluster_maker is not None
-    return [*readings(Listeners(Random(0)), events), *cluster_readings(events.clusters, demo.assembly.cluster_maker)]
+    source = MetricsSource(Shared(), events.blocks, lambda: [demo.tally])
+    of_plugins = [
+        reading for name in ORDER if (metrics := load(name).metrics) is not None for reading in metrics(source)
+    ]
+    of_clusters = cluster_readings(events.clusters, demo.assembly.cluster_maker)
+    return [*readings(Listeners(Random(0)), events), *of_plugins, *of_clusters]
 
 
 def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:

@@ -8,8 +8,8 @@ import pytest
 from tests.support.building import read_whole
 from tests.support.corefiles import settings
 from tests.support.objects import packed
-from topodns.app.generation import Assembly, Generation, Machine, OnNode, Unlocated
-from topodns.dnsserver.chain import Host
+from topodns.app.generation import Assembly, Generation, Machine
+from topodns.plugins.kubernetes.setup import OnNode, Unlocated
 from topodns.query.label_limiter import MAX_NAMED, OTHERS
 
 NODES = {OTHERS: "10.9.0.1", "node-a": "10.9.0.2", "10.0.0.0/24": "10.9.0.3", "none": "10.9.0.4"}
@@ -26,7 +26,7 @@ def generation(tmp_path: Path) -> Generation:
         )
     )
     text = ". {\nkubernetes cluster.local {\nmanifests nodes.yaml\n}\ntopology {\nlocate nodes\n}\n}\n"
-    assembly = Assembly(Machine(Host("here", Random(0)), "", frozenset()), lambda line: None)
+    assembly = Assembly(Machine("here", "", frozenset(), Random(0)), lambda line: None)
     return read_whole(assembly, settings(text, str(tmp_path)))
 
 

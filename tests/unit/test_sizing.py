@@ -8,7 +8,7 @@ import yaml
 from tests.support.documents import DOCUMENTS, ROOT
 from topodns.dnsserver.packet_cache.table import MAX_STORED
 from topodns.net.tcp_limits import TcpLimits
-from topodns.plugins.cache.setup import DEFAULT_CAPACITY
+from topodns.plugins.cache.settings import DEFAULT_CAPACITY
 from topodns.plugins.forward.limits import MAX_TOTAL
 from topodns.query.memory_budget import SERVER
 

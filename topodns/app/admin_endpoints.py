@@ -20,6 +20,9 @@ from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest
 from topodns.net.http_server.server import AdminServer
 from topodns.net.reuseport import Binding, Instance, leave_group
 from topodns.net.sockets import open_tcp
+from topodns.plugins.health import PLUGIN as HEALTH
+from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
+from topodns.plugins.ready import PLUGIN as READY
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster
@@ -77,14 +80,14 @@ class Admin:
     def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:
         wanted: dict[ListenAt, dict[str, Route]] = {}
         for block in generation.settings.blocks:
-            if block.health is not None:
-                _at(wanted, block.health.listen)["/health"] = _healthy
-            if block.ready is not None:
-                routes = _at(wanted, block.ready.listen)
-                routes["/ready"] = self._readiness(generation, block.ready.continuously)
+            if (health := block.get(HEALTH)) is not None:
+                _at(wanted, health.listen)["/health"] = _healthy
+            if (ready := block.get(READY)) is not None:
+                routes = _at(wanted, ready.listen)
+                routes["/ready"] = self._readiness(generation, ready.continuously)
                 routes["/explain"] = explain_route(generation)
-            if block.prometheus is not None:
-                _at(wanted, block.prometheus.listen)["/metrics"] = self._exposition
+            if (prometheus := block.get(PROMETHEUS)) is not None:
+                _at(wanted, prometheus.listen)["/metrics"] = self._exposition
         if self._metrics_listen is not None:
             _at(wanted, self._metrics_listen)["/metrics"] = self._exposition
         return wanted

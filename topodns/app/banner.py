@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 
 from topodns import __version__
-from topodns.dnsserver.settings import Settings
-from topodns.plugins import DIRECTIVES
+from topodns.plugins import ORDER
+from topodns.plugins.block import Settings
 
 
 def version_text() -> str:
@@ -18,7 +18,7 @@ def version_text() -> str:
 
 def plugins_text() -> str:
     """The directives, a line each, in the format of `coredns -plugins`."""
-    return "\n".join(f"dns.{name}" for name in sorted(DIRECTIVES))
+    return "\n".join(f"dns.{name}" for name in sorted(ORDER))
 
 
 def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
@@ -27,7 +27,7 @@ def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> No
     for block in settings.blocks:
         for key in block.keys:
             origin = ".".join(key.origin) + "."
-            for host in block.bind or ("",):
+            for host in block.bound_hosts:
                 at = f" on {host}" if host else ""
                 lines.append(f"{origin}:{ports[(host, key.port)]}{at}")
     print("\n".join([*lines, version_text()]), flush=True)

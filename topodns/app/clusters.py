@@ -33,7 +33,7 @@ from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology import TopologySettings
-from topodns.plugins.view.setup import View
+from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.topology.audit import Finding, audit
 from topodns.topology.client_locator import Locator, Method

@@ -19,13 +19,13 @@ from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
 from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, RRClass, parse_qtype
 from topodns.dns.wire_writer import MAX_TCP_PAYLOAD
-from topodns.dnsserver.chain import Host
-from topodns.dnsserver.settings import Settings
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.setup import PLUGIN as KUBERNETES
 from topodns.plugins.view.handler import ViewFilter
-from topodns.plugins.view.setup import View
+from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.client_locator import Claim, Locator, Method
 from topodns.topology.select import Location, Reason
@@ -154,9 +154,11 @@ def _why_unread(source: ManifestSource | ApiSource, kind: Kind) -> str:
 
 def explain_offline(settings: Settings, arguments: Mapping[str, str]) -> Explanation:
     """The explanation from the manifests of a Corefile, without a server. Raises Unexplained, OSError."""
-    if any(block.kubernetes is not None and block.kubernetes.api is not None for block in settings.blocks):
+    if any(
+        (kubernetes := block.get(KUBERNETES)) is not None and kubernetes.api is not None for block in settings.blocks
+    ):
         raise Unexplained("the Corefile has an API server for a source, not manifests: ask a running server (--server)")
-    machine = Machine(Host("", Random(0)), "", frozenset())
+    machine = Machine("", "", frozenset(), Random(0))
     generation = Assembly(machine, lambda line: None).build(settings)
     load_manifests(generation.clusters)
     return explain_request(generation.clusters, arguments)

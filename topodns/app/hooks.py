@@ -4,11 +4,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from topodns.app.counters import Counted
-from topodns.app.server_block import Identity
 from topodns.corefile.arguments import Address
 from topodns.metrics.registry import Published
 from topodns.net.reuseport import Instance
+from topodns.plugins.setup import Identity, Shared
 from topodns.query.memory_budget import SERVER, MemoryLimits
 
 
@@ -40,7 +39,7 @@ class Options:
 
     around: Surroundings | None = None
     identity: Identity | None = None
-    readings: Callable[[Counted], Iterable[Published]] | None = None  # additional metrics
+    readings: Callable[[Shared], Iterable[Published]] | None = None  # additional metrics
     metrics_listen: Address | None = None  # a further address of /metrics
     instance: Instance | None = None  # its ports are shared with other instances
     memory: MemoryLimits = SERVER

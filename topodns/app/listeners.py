@@ -16,7 +16,6 @@ from topodns.app.generation import Generation, ListenAt
 from topodns.dependency import Fact
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCacheBudget
-from topodns.dnsserver.settings import Settings
 from topodns.net.descriptors import Descriptors
 from topodns.net.mmsg import DatagramCounts, open_batch
 from topodns.net.reuseport import SETTLE, Binding, Instance, leave_group
@@ -25,6 +24,8 @@ from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
 from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.net.udp import UdpListener
+from topodns.plugins.block import Settings
+from topodns.plugins.timeouts import PLUGIN as TIMEOUTS
 from topodns.query.counters import QueryCounters, server_label
 from topodns.query.memory_budget import SERVER, MemoryLimits
 
@@ -198,8 +199,8 @@ def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
     """The limits by the `timeouts` of the first block at this listener that has the directive."""
     host, port = at
     for block in settings.blocks:
-        here = host in (block.bind or ("",)) and any(key.port == port for key in block.keys)
-        if here and (timeouts := block.timeouts) is not None:
+        here = host in block.bound_hosts and any(key.port == port for key in block.keys)
+        if here and (timeouts := block.get(TIMEOUTS)) is not None:
             return TcpLimits(
                 message=timeouts.read, write=timeouts.write, idle=timeouts.idle, queries=timeouts.max_queries
             )

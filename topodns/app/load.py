@@ -12,13 +12,11 @@ from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
 from topodns.dns.name import name_text
-from topodns.dnsserver.settings import ServerBlock, Settings
-from topodns.plugins import COREDNS_ONLY, DIRECTIVES
-from topodns.plugins.autopath.settings import Autopath
-from topodns.plugins.cache.setup import AS_COREDNS, Cache
+from topodns.plugins import ORDER, load
+from topodns.plugins.block import ServerBlock, Settings
+from topodns.plugins.cache.settings import AS_COREDNS, Cache
+from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE
 from topodns.plugins.context import Context
-from topodns.plugins.coredns import DIRECTIVES as ROWS
-from topodns.plugins.coredns import ELSEWHERE
 
 
 def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context) -> ServerBlock:
@@ -30,53 +28,38 @@ def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context
         values[directive.name] = values[directive.name] + value if directive.name in first else value
         first.setdefault(directive.name, directive)
     _check_companions(first, values)
-    if "bind" in values:
-        values["bind"] = tuple(dict.fromkeys(values["bind"]))
-    names = tuple(name for name in DIRECTIVES if name in first)
-    return ServerBlock(tuple(keys), block.file, block.line, **values, directives=names)
+    return ServerBlock(tuple(keys), block.file, block.line, {name: values[name] for name in ORDER if name in first})
 
 
-def _value(directive: Directive, first: dict[str, Directive], context: Context) -> Any:
-    kind = DIRECTIVES.get(directive.name)
-    if kind is None:
+def _value(directive: Directive, first: Mapping[str, Directive], context: Context) -> Any:
+    if directive.name not in ORDER:
         raise _unknown(directive)
-    if not kind.adds_up and (earlier := first.get(directive.name)) is not None:
+    plugin = load(directive.name)
+    if not plugin.adds_up and (earlier := first.get(directive.name)) is not None:
         raise directive.error(f"found '{directive.name}' again, first at {earlier.file}:{earlier.line}")
-    return kind.parse(directive, context)
+    return plugin.parse(directive, context)
 
 
 def _unknown(directive: Directive) -> ConfigError:
     if directive.name in COREDNS_ONLY:
-        instead = ROWS[directive.name].text
+        instead = COREDNS_ONLY[directive.name].text
         return directive.error(f"CoreDNS has the directive '{directive.name}', topodns does not: {instead}")
     if directive.name in ELSEWHERE:
         return directive.error(f"topodns has no directive '{directive.name}': {ELSEWHERE[directive.name]}")
-    near = nearest(directive.name, (*DIRECTIVES, *COREDNS_ONLY))
+    near = nearest(directive.name, (*ORDER, *COREDNS_ONLY))
     guess = f", did you mean '{near}'?" if near else ", expected one of those that 'topodns -plugins' lists"
     return directive.error(f"unknown directive {shown_word(directive.name)}{guess}")
 
 
-def _check_companions(directives: dict[str, Directive], values: dict[str, Any]) -> None:
-    """Refuse directives that need `kubernetes` in the same block."""
-    if "kubernetes" in directives:
-        return
+def _check_companions(directives: Mapping[str, Directive], values: Mapping[str, Any]) -> None:
+    """Refuse directives without others that they need in the same block."""
     for name, directive in directives.items():
-        if name in ("topology", "k8s_external"):
-            raise directive.error(f"found '{name}' in a server block without 'kubernetes', expected both")
-    if "autopath" in directives and values["autopath"].kubernetes:
-        _check_distant(directives["autopath"], values["autopath"], forwards="forward" in directives)
-
-
-def _check_distant(directive: Directive, autopath: Autopath, forwards: bool) -> None:
-    """Refuse `autopath @kubernetes` without `kubernetes`, unless the block has `forward` and a cluster domain."""
-    if not forwards:
-        raise directive.error(
-            "found 'autopath' in a server block without 'kubernetes' and 'forward', expected one of these"
-        )
-    if not autopath.cluster_domains:
-        raise directive.error(
-            "'autopath' has no domain of a cluster, expected one, as in 'autopath cluster.local @kubernetes'"
-        )
+        plugin = load(name)
+        for required in plugin.requires:
+            if required not in directives:
+                raise directive.error(f"found '{name}' in a server block without '{required}', expected both")
+        if plugin.check is not None:
+            plugin.check(directive, values[name], directives.keys())
 
 
 def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> None:
@@ -101,11 +84,13 @@ def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
     """
     if one is other:
         return True
-    if one.view is not None:
+    if "view" in one.settings:
         return False
-    if other.view is not None:
-        return bool(one.bind) != bool(other.bind)
-    return not one.bind or not other.bind or not set(one.bind).isdisjoint(other.bind)
+    if "view" in other.settings:
+        return ("bind" in one.settings) != ("bind" in other.settings)
+    if "bind" not in one.settings or "bind" not in other.settings:
+        return True
+    return not set(one.bound_hosts).isdisjoint(other.bound_hosts)
 
 
 Warn = Callable[[str], object]

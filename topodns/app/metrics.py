@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topodns import __version__
-from topodns.app.counters import Counted, view_label
-from topodns.app.forward_metrics import forward_readings
 from topodns.app.generation import Generation
 from topodns.app.listeners import Listeners
-from topodns.app.plugin_metrics import resolver_readings
-from topodns.app.server_block import Workings
 from topodns.dns.name import name_text
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.net.mmsg import DatagramCounts
 from topodns.net.tcp_limits import TcpCounts
 from topodns.plugins.health import BUCKETS, HealthProbe
+from topodns.plugins.setup import BlockSetup
 from topodns.query.counters import server_label
 
 if TYPE_CHECKING:
@@ -34,7 +31,6 @@ Rows = Iterable[tuple[tuple[str, ...], float]]
 class Events:
     """Events and state of the process, for its metrics. `generation` is the active one."""
 
-    counted: Counted = field(default_factory=Counted)
     generation: Generation | None = None
     failed_reloads: int = 0
     health: HealthProbe = field(default_factory=HealthProbe)
@@ -47,17 +43,13 @@ class Events:
     def clusters(self) -> "list[Cluster]":
         return self.generation.clusters if self.generation is not None else []
 
-    def workings(self) -> list[Workings]:
-        return self.generation.workings if self.generation is not None else []
+    def blocks(self) -> list[BlockSetup]:
+        return self.generation.blocks if self.generation is not None else []
 
 
 def readings(listeners: Listeners, events: Events) -> list[Published]:
-    """The metrics of every server, read at scrape time; `cluster_metrics` has those of clusters."""
-    resolver = [
-        *forward_readings(events.counted),
-        *resolver_readings(events.counted, events.workings, listeners.tallies),
-    ]
-    return [*_process(events), *_health(events.health), *_sockets(listeners, events), *resolver]
+    """The metrics of every server, read at scrape time; plugins and `cluster_metrics` have further ones."""
+    return [*_process(events), *_health(events.health), *_sockets(listeners)]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -104,36 +96,17 @@ def _health(probe: HealthProbe) -> Iterator[Published]:
     )
 
 
-def _allowed(listeners: Listeners, events: Events) -> Rows:
-    """Queries that `acl` let through: all queries of blocks with `acl`, except those that it answered itself."""
-    blocks = events.generation.settings.blocks if events.generation is not None else ()
-    guarded = {(name_text(key.origin), view_label(block)) for block in blocks if block.acl for key in block.keys}
-    counts: Counter[tuple[str, ...]] = Counter()
-    for tally in listeners.tallies():
-        for kind, times in tally.kinds():
-            if (kind.origin, kind.view) in guarded and kind.plugin != "acl":
-                counts[(tally.server, kind.view)] += times
-    return counts.items()
-
-
 def _enabled(events: Events) -> Rows:
     rows: dict[tuple[str, ...], float] = {}
     for block in events.generation.settings.blocks if events.generation is not None else ():
         for key in block.keys:
-            for host in block.bind or ("",):
+            for host in block.bound_hosts:
                 for name in block.directives:
-                    rows[(server_label((host, key.port)), name_text(key.origin), view_label(block), name)] = 1
+                    rows[(server_label((host, key.port)), name_text(key.origin), block.view_name, name)] = 1
     return rows.items()
 
 
-def _sockets(listeners: Listeners, events: Events) -> Iterator[Reading]:
-    yield Reading(
-        "coredns_acl_allowed_requests",
-        "Queries that acl let through.",
-        "counter",
-        ("server", "view"),
-        lambda: _allowed(listeners, events),
-    )
+def _sockets(listeners: Listeners) -> Iterator[Reading]:
     yield Reading(
         "topodns_hot_entries", "Ready-made answers held.", "gauge", (), lambda: [((), listeners.hot_entries())]
     )

@@ -5,8 +5,9 @@ from ipaddress import ip_address
 
 from topodns.corefile.errors import ConfigError
 from topodns.dns.name import Name, is_subdomain
-from topodns.dnsserver.settings import ServerBlock, Settings
+from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.forward.settings import Forward, UpstreamAddress
+from topodns.plugins.forward.setup import PLUGIN as FORWARD
 
 
 def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None:
@@ -16,7 +17,7 @@ def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None
     """
     listening = _Listening(settings, own_addresses)
     for block in settings.blocks:
-        for forward in block.forward:
+        for forward in block.get(FORWARD) or ():
             names = list(_forwarded(block, forward))
             for upstream in forward.upstreams:
                 there = listening.at(upstream)
@@ -44,7 +45,7 @@ class _Origins:
 
     def add(self, block: ServerBlock, origin: Name) -> None:
         self._blocks.setdefault(origin, block)
-        self._viewed = self._viewed or block.view is not None
+        self._viewed = self._viewed or "view" in block.settings
 
     def get(self, name: Name) -> ServerBlock | None:
         """The block for queries of this name or one below it; None if the choice depends on a view."""
@@ -61,7 +62,7 @@ class _Listening:
         self._own_addresses = own_addresses
         self._at: dict[tuple[bytes, int], _Origins] = {}  # b"" for all addresses of the machine
         for block in settings.blocks:
-            hosts = {_packed(host) for host in block.bind} or {b""}
+            hosts = {_packed(host) if host else b"" for host in block.bound_hosts}
             for key in block.keys:
                 for host in hosts:
                     self._at.setdefault((host, key.port), _Origins()).add(block, key.origin)

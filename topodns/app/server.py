@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -22,22 +22,33 @@ from topodns.app.held_signals import heed_signals
 from topodns.app.hooks import Options, Surroundings
 from topodns.app.listeners import Listeners, Prepared
 from topodns.app.metrics import Events, readings
-from topodns.app.server_block import FILE_ERRORS
 from topodns.corefile.errors import ConfigError
-from topodns.dnsserver.chain import Host
-from topodns.dnsserver.settings import Settings
 from topodns.files.regular import write_text
 from topodns.kube.errors import ApiError
 from topodns.logs import LineWriter
 from topodns.net.descriptors import raise_limit
 from topodns.net.sockets import ListenError
 from topodns.netlink.route import own_addresses
+from topodns.plugins.block import Settings
+from topodns.plugins.debug import PLUGIN as DEBUG
+from topodns.plugins.forward.counts import ForwardShared
+from topodns.plugins.forward.setup import PLUGIN as FORWARD
+from topodns.plugins.health import PLUGIN as HEALTH
+from topodns.plugins.loop import PLUGIN as LOOP
+from topodns.plugins.multisocket import PLUGIN as MULTISOCKET
+from topodns.plugins.plugin import AnyPlugin, Plugin, S
+from topodns.plugins.pprof import PLUGIN as PPROF
+from topodns.plugins.reload import PLUGIN as RELOAD
 from topodns.plugins.reload import Reload
+from topodns.plugins.setup import FILE_ERRORS, MetricsSource
 
 log = logging.getLogger(__name__)
 
 
 _GARBAGE: Final = 20_000  # net allocations before a garbage collection: objects of a query are freed without one
+
+_LABELLESS: Final[tuple[AnyPlugin, ...]] = (FORWARD, LOOP)
+"""Plugins whose metrics without labels are there from the start, as in CoreDNS, without their directives as well."""
 
 LoadSettings = Callable[[], Settings]
 """Reads the Corefile again. Raises ConfigError."""
@@ -75,15 +86,19 @@ class Server:
         self._announcement = announcement
         self._rng = random.Random()
         self._lines = LineWriter()
-        machine = Machine(Host(socket.gethostname(), self._rng), os.environ.get("NODE_NAME", ""), own_addresses())
+        machine = Machine(socket.gethostname(), os.environ.get("NODE_NAME", ""), own_addresses(), self._rng)
         self._assembly = Assembly(machine, self._lines, options.identity, options.memory)
         descriptors = raise_limit()
-        self._assembly.workshop.counted.bound_udp_sockets(descriptors.upstreams)
+        shared = self._assembly.process.shared
+        shared.get(ForwardShared).bound_udp_sockets(descriptors.upstreams)
         self._listeners = Listeners(self._rng, options.instance, options.memory, descriptors)
-        self._events = Events(self._assembly.workshop.counted)
+        self._events = Events()
         self._metrics = Metrics(self._listeners.tallies, readings(self._listeners, self._events))
         if options.readings is not None:
-            self._metrics.tell(options.readings(self._assembly.workshop.counted))
+            self._metrics.tell(options.readings(shared))
+        self._metrics_source = MetricsSource(shared, self._events.blocks, self._listeners.tallies)
+        self._measured: set[str] = set()  # the plugins whose metrics are published
+        self._publish(_LABELLESS)
         waits_for = options.around.waits_for if options.around is not None else tuple
         self._admin = Admin(self._metrics, options.metrics_listen, options.instance, waits_for, descriptors)
         self._clusters = ClusterCare(self._start, self._listeners.forget)
@@ -166,7 +181,7 @@ class Server:
         await self._end_tasks()
         self._clusters.take_over(generation)
         await self._listeners.commit(prepared)
-        self._close_workings()
+        self._close_blocks()
         self._generation = self._events.generation = generation
         self._start_tasks(generation)
         await self._clusters.settle()
@@ -184,8 +199,16 @@ class Server:
         except Exception as problem:
             log.exception("bug: this Corefile could not be built")
             raise NotBuilt(f"a bug of topodns: {problem!r}") from problem
+        self._publish(self._assembly.plugins.values())
         self._tell_of_clusters()
         return generation
+
+    def _publish(self, plugins: Iterable[AnyPlugin]) -> None:
+        """Add the metrics of these plugins, once each."""
+        for plugin in plugins:
+            if plugin.metrics is not None and plugin.name not in self._measured:
+                self._measured.add(plugin.name)
+                self._metrics.tell(plugin.metrics(self._metrics_source))
 
     def _tell_of_clusters(self) -> None:
         """Add the metrics of clusters, from the first Corefile with a cluster on."""
@@ -212,18 +235,16 @@ class Server:
 
     def _start_tasks(self, generation: Generation) -> None:
         self._own(self._clusters.work(), "warm")
-        for workings in generation.workings:
-            workings.start(self._clusters.changed)
-            for source in workings.sources:
+        for block in generation.blocks:
+            block.start(self._clusters.changed)
+            for source in block.sources:
                 self._own(source.run(), "files")
-        health = next((block.health for block in generation.settings.blocks if block.health is not None), None)
-        if health is not None:
-            self._own(self._events.health.run(health.listen.host, health.listen.port), "health")
-        for block in generation.settings.blocks:
-            if block.reload is not None:
-                log.info("plugin/reload: Running configuration SHA512 = %s", generation.settings.digest)
-                self._own(self._look_for_changes(block.reload, generation.settings.digest), "corefile")
-                break
+        if healths := _all(generation.settings, HEALTH):
+            listen = healths[0].listen
+            self._own(self._events.health.run(listen.host, listen.port), "health")
+        for times in filter(None, _all(generation.settings, RELOAD)[:1]):
+            log.info("plugin/reload: Running configuration SHA512 = %s", generation.settings.digest)
+            self._own(self._look_for_changes(times, generation.settings.digest), "corefile")
 
     def _own(self, work: Coroutine[None, None, None], name: str) -> None:
         """Run a background task of this generation. An exception in it is a bug and stops the program."""
@@ -242,9 +263,9 @@ class Server:
             self._hurry.set()
             self._stop.set()
 
-    def _close_workings(self) -> None:
-        for workings in self._generation.workings if self._generation is not None else ():
-            workings.close()
+    def _close_blocks(self) -> None:
+        for block in self._generation.blocks if self._generation is not None else ():
+            block.close()
 
     async def _end_tasks(self) -> None:
         await end_tasks(list(self._tasks))
@@ -316,7 +337,7 @@ class Server:
         await self._end_tasks()
         await self._clusters.close()
         await self._listeners.close()
-        self._close_workings()
+        self._close_blocks()
         if self._around is not None:
             await self._around.after_close()
         self._admin.close()
@@ -328,13 +349,18 @@ class Server:
 
 def _heed(settings: Settings) -> None:
     """Apply the settings of the whole process, and warn of directives that have no effect."""
-    debug = any(block.debug for block in settings.blocks)
-    logging.getLogger("topodns").setLevel(logging.DEBUG if debug else logging.INFO)
-    if any(block.multisocket != 1 and block.multisocket is not None for block in settings.blocks):
+    logging.getLogger("topodns").setLevel(logging.DEBUG if _all(settings, DEBUG) else logging.INFO)
+    if any(sockets != 1 for sockets in _all(settings, MULTISOCKET)):
         log.warning("plugin/multisocket: One socket for each address is what there is; more replicas take more cores")
-    if any(block.pprof is not None for block in settings.blocks):
+    if _all(settings, PPROF):
         log.warning("plugin/pprof: There are no profiles of Go here, and nothing listens for them")
 
 
 def _lameduck(settings: Settings) -> float:
-    return max((block.health.lameduck for block in settings.blocks if block.health is not None), default=0.0)
+    return max((health.lameduck for health in _all(settings, HEALTH)), default=0.0)
+
+
+def _all(settings: Settings, plugin: Plugin[S]) -> list[S]:
+    """The settings of this plugin, of each block that has its directive."""
+    found = (block.get(plugin) for block in settings.blocks)
+    return [each for each in found if each is not None]

@@ -13,10 +13,9 @@ from topodns.app.generation import Assembly, Machine
 from topodns.cli.coredns_check import examine
 from topodns.cli.options import add_corefile_flags, load, stdin_text
 from topodns.corefile.files import load_corefile
-from topodns.dnsserver.chain import Host
-from topodns.dnsserver.settings import Settings
 from topodns.kube.client import check_kubeconfig
 from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.block import Settings
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +46,9 @@ def check(arguments: Sequence[str]) -> int:
 
 def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
     """The settings, if they and all their files can be read as at a start; else None, with the errors on stderr."""
-    from topodns.app.server_block import FILE_ERRORS
     from topodns.kube.errors import ApiError
     from topodns.logs import warnings_to
+    from topodns.plugins.setup import FILE_ERRORS
 
     try:
         with warnings_to(sys.stderr):
@@ -73,7 +72,8 @@ def _examine(flags: argparse.Namespace, text: str | None) -> bool:
 def check_kubeconfigs(settings: Settings) -> None:
     """Read all kubeconfigs as a start does. Raises ApiError."""
     for block in settings.blocks:
-        api = block.kubernetes.api if block.kubernetes is not None else None
+        kubernetes = block.settings.get("kubernetes")
+        api = kubernetes.api if kubernetes is not None else None
         if api is not None and api.kubeconfig:
             asyncio.run(check_kubeconfig(api))
 
@@ -83,7 +83,7 @@ def check_manifests(settings: Settings) -> bool:
 
     Raises the errors of other files of the Corefile: OSError, BadText.
     """
-    machine = Machine(Host("", Random(0)), "", frozenset())
+    machine = Machine("", "", frozenset(), Random(0))
     whole = True
     clusters = Assembly(machine, lambda line: None).build(settings).clusters
     load_manifests(clusters)

@@ -17,10 +17,9 @@ from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import parse_keys
 from topodns.dns.name import ROOT
-from topodns.plugins import DIRECTIVES
+from topodns.plugins import ORDER, load
+from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE, TRANSPORTS, DirectiveVerdict, Row
 from topodns.plugins.context import Context
-from topodns.plugins.coredns import DIRECTIVES as ROWS
-from topodns.plugins.coredns import ELSEWHERE, TRANSPORTS, DirectiveVerdict, Row
 
 _UNCHECKED: Final = Row(DirectiveVerdict.UNCHECKED, "mend the directive first")
 _GOOD: Final = frozenset({DirectiveVerdict.SAME, DirectiveVerdict.DIFFERS, DirectiveVerdict.WARNING})
@@ -156,11 +155,11 @@ def _bad_key(token: Token, problem: ConfigError) -> DirectiveFinding:
 
 
 def _directive(directive: Directive, earlier: Directive | None, context: Context) -> Iterator[DirectiveFinding]:
-    row = ROWS.get(directive.name) or Row(DirectiveVerdict.UNSUPPORTED, _stranger(directive.name))
+    row = _row(directive.name)
     if row.verdict is DirectiveVerdict.UNSUPPORTED:
         yield _finding(directive, row)
         yield from _all_options(directive, Row(row.verdict))
-    elif earlier is not None and not DIRECTIVES[directive.name].adds_up:
+    elif earlier is not None and not load(directive.name).adds_up:
         again = f"found again, first at {earlier.file}:{earlier.line}"
         problems, complete = _problems(directive, context)
         yield from _known(directive, row, {**problems, (directive.file, directive.line): again}, complete)
@@ -168,11 +167,17 @@ def _directive(directive: Directive, earlier: Directive | None, context: Context
         yield from _known(directive, row, *_problems(directive, context))
 
 
+def _row(name: str) -> Row:
+    if name in ORDER:
+        return load(name).coredns
+    return COREDNS_ONLY.get(name) or Row(DirectiveVerdict.UNSUPPORTED, _stranger(name))
+
+
 def _stranger(name: str) -> str:
     """Advice on a directive that CoreDNS 1.14.7 does not have."""
     if name in ELSEWHERE:
         return ELSEWHERE[name]
-    near = nearest(name, ROWS)
+    near = nearest(name, (*ORDER, *COREDNS_ONLY))
     guess = f"; did you mean '{near}'?" if near else "; take it out, or `forward` its names to a server that has it"
     return f"CoreDNS itself has no such directive, so it is an external plugin or a slip{guess}"
 
@@ -186,7 +191,7 @@ def _problems(directive: Directive, context: Context) -> tuple[dict[Place, str],
     replaced = directive.name in _ARGUMENTS_CHOOSE_OPTIONS  # whether arguments were replaced already, or must not be
     while True:
         try:
-            DIRECTIVES[directive.name].parse(directive, context)
+            load(directive.name).parse(directive, context)
         except ConfigError as problem:
             place = (problem.file, problem.line)
             problems.setdefault(place, problem.problem)

@@ -33,8 +33,8 @@ def explain(arguments: Sequence[str]) -> int:
 
 def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
     from topodns.app.explain import Unexplained, explain_offline, explanation_text
-    from topodns.app.server_block import FILE_ERRORS
     from topodns.net.http_client import AdminError, fetch
+    from topodns.plugins.setup import FILE_ERRORS
 
     try:
         if flags.conf:

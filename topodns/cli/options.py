@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from topodns.app.load import Warn, load_settings, settings_from_text
-from topodns.dnsserver.settings import Settings
+from topodns.plugins.block import Settings
 
 log = logging.getLogger(__name__)
 

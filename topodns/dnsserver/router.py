@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from topodns.dns.message import Query
 from topodns.dns.name import ROOT, Name
@@ -10,18 +10,10 @@ from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_writer import MIN_UDP_PAYLOAD
 from topodns.dnsserver.chain import Chain
 from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
-from topodns.plugins.errors import ErrorLog
 from topodns.query.packet import Variants
-from topodns.query.plugin import Client, Resolution
-
-if TYPE_CHECKING:
-    from topodns.plugins.view.handler import ViewFilter
-
+from topodns.query.plugin import BlockSelector, Client, ExchangeLog
 
 _DS: Final = int(RRType.DS)
-
-# Logs one exchange if the block's `log` matches it; True: logged, so the packet cache must not answer the next one.
-QueryLog = Callable[[Query, Client, "Resolution | None", "bytes | None", float], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +25,10 @@ class Block:
     chain: Chain
     payload_size: int  # octets: the UDP payload size that the server advertises, and the maximum that it sends
     rotate: bool = False  # cached answers rotate their addresses (`loadbalance`)
-    log: QueryLog | None = None
-    errors: ErrorLog | None = None
+    log: ExchangeLog | None = None
+    errors: Callable[[Query, str], object] | None = None
     road: Road | None = None  # the fast path of plain questions to its `forward`, if eligible
-    view: "ViewFilter | None" = None  # the queries that it accepts; None: all
+    view: BlockSelector | None = None  # the queries that it accepts; None: all
     view_name: str = ""  # CoreDNS's metric label `view`
     client_dependent: bool = False  # set by the table: the same query from another client may match another block
     variants: Variants | None = None  # the query variants that a cached answer of it may serve at most

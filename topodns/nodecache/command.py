@@ -80,7 +80,7 @@ def _run(flags: NodeCacheFlags, corefile: NodeCorefile, around: "NodeNetwork", n
     # Imported here: a supervisor needs none of it.
     from topodns.app.hooks import Options
     from topodns.app.server import STOP_ERRORS, Announcement, run
-    from topodns.app.server_block import Identity
+    from topodns.plugins.setup import Identity
 
     around.keep(network)
     announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pid_file)

@@ -7,7 +7,6 @@ from typing import Final
 from topodns.app.load import settings_from_text
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.files import read_text, reason
-from topodns.dnsserver.settings import Settings
 from topodns.nodecache.kube_dns import (
     STUB_DOMAINS,
     UPSTREAM_NAMESERVERS,
@@ -17,7 +16,8 @@ from topodns.nodecache.kube_dns import (
 )
 from topodns.nodecache.settings import FileText, NodeCacheFlags, NodeConfigTexts, RenderedCorefile
 from topodns.nodecache.template import RESOLV_CONF, Filling, fill, find_cluster_dns
-from topodns.plugins.cache.setup import Cache, ServeStale, Share
+from topodns.plugins.block import Settings
+from topodns.plugins.cache.settings import Cache, ServeStale, Share
 
 _MAX_STALE: Final = 86_400.0  # seconds beyond the TTL, as RFC 8767 section 5 allows: one day to three
 

@@ -24,9 +24,10 @@ from topodns.nodecache.config_watch import NodeConfigWatch
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.self_probe import TRIES, Heard, SelfProbe
 from topodns.nodecache.settings import NodeCacheFlags
+from topodns.plugins.forward.counts import ForwardShared
 
 if TYPE_CHECKING:
-    from topodns.app.counters import Counted
+    from topodns.plugins.setup import Shared
 
 log = logging.getLogger(__name__)
 
@@ -120,11 +121,11 @@ class NodeNetwork:
         else:
             await self._keeper.remove()
 
-    def readings(self, counted: "Counted") -> Iterator[Published]:
+    def readings(self, shared: "Shared") -> Iterator[Published]:
         """node-cache's own metrics."""
         from topodns.nodecache.metrics import node_readings
 
-        return node_readings(self._keeper, self.watch, counted.forward)
+        return node_readings(self._keeper, self.watch, shared.get(ForwardShared).counts)
 
     async def _keep_renewing(self) -> None:
         while True:

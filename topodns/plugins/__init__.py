@@ -1,88 +1,64 @@
-"""The plugins, one module or folder each, and the table of the directives that configure them.
+"""The plugins, one module or folder each, and their one ordered list.
 
-A new directive is a module here with a function `parse_NAME`, a field of `ServerBlock`, and a line of `DIRECTIVES`.
+A new plugin is a module here, or a folder with a module `setup`, that has a `Plugin` named PLUGIN; and a line of ORDER.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
-from topodns.corefile.arguments import flag
-from topodns.corefile.parser import Directive
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from topodns.plugins.context import Context
+    from topodns.plugins.plugin import AnyPlugin
 
-Parser = Callable[[Directive, "Context"], Any]
+# The order in which plugins see a query: that of CoreDNS's plugin.cfg, with two exceptions, `cache` and `topology`.
+ORDER: Final = (
+    "metadata",
+    "cancel",  # limits the time of all plugins below
+    "timeouts",
+    "multisocket",
+    "reload",
+    "nsid",  # on every reply, whichever plugin answers
+    "bufsize",
+    "bind",
+    "debug",
+    "ready",
+    "health",
+    "pprof",
+    "prometheus",
+    "errors",
+    "log",
+    "local",  # before all plugins that could forward or log queries for localhost
+    "dns64",  # on the answers of all plugins below, cached ones too
+    "any",
+    "chaos",
+    "loadbalance",  # orders addresses last, after `rewrite` has changed them
+    "rewrite",
+    "autopath",  # each name that it tries goes through the plugins below
+    # After `rewrite`, to check the rewritten name; below `autopath`, to check each name tried; above `cache`, to check
+    # each client (CoreDNS 1.14.7, #8289 and #8290).
+    "acl",
+    "header",
+    "minimal",
+    "template",
+    "hosts",
+    "k8s_external",
+    "kubernetes",
+    "topology",  # settings of `kubernetes`; CoreDNS does not have it
+    "file",
+    "loop",  # stops queries that would be forwarded
+    "cache",  # lower than in CoreDNS: it keeps only answers of upstreams, so it never hides local data
+    "forward",
+    "whoami",  # the last resort
+    "view",  # selects the block, before all others
+)
 
 
-@dataclass(frozen=True, slots=True)
-class PluginEntry:
-    """One directive. `room` is the module here with its `parse_NAME`; "" for a directive without arguments and body.
+def load(name: str) -> "AnyPlugin":
+    """The plugin of this name in ORDER.
 
-    A server block may repeat it only with `adds_up`: then values are tuples.
+    It is imported by name, so that a process loads only the plugins of its Corefile: a node cache has no `kubernetes`.
     """
-
-    room: str
-    adds_up: bool = False
-
-    def parse(self, directive: Directive, context: "Context") -> Any:
-        """The value for the `ServerBlock` field of the directive's name. Raises ConfigError."""
-        if not self.room:
-            flag(directive)
-            return True
-        # By name, so that a process loads only the plugins in its Corefile: a node cache needs no `kubernetes`.
-        parser: Parser = getattr(import_module(f"{__name__}.{self.room}"), f"parse_{directive.name}")
-        return parser(directive, context)
-
-
-FLAG: Final = PluginEntry("")
-"""A directive without arguments and body."""
-
-DIRECTIVES: Final[
-    Mapping[str, PluginEntry]
-] = {  # in the order of CoreDNS's plugin.cfg; `topology` follows `kubernetes`
-    "metadata": PluginEntry("accepted"),
-    "cancel": PluginEntry("cancel"),
-    "timeouts": PluginEntry("timeouts"),
-    "multisocket": PluginEntry("accepted"),
-    "reload": PluginEntry("reload"),
-    "nsid": PluginEntry("nsid"),
-    "bufsize": PluginEntry("bufsize"),
-    "bind": PluginEntry("bind", adds_up=True),
-    "debug": FLAG,
-    "ready": PluginEntry("ready"),
-    "health": PluginEntry("health"),
-    "pprof": PluginEntry("accepted"),
-    "prometheus": PluginEntry("prometheus"),
-    "errors": PluginEntry("errors"),
-    "log": PluginEntry("log", adds_up=True),
-    "local": PluginEntry("local"),
-    "dns64": PluginEntry("dns64"),
-    "any": FLAG,
-    "chaos": PluginEntry("chaos"),
-    "loadbalance": PluginEntry("loadbalance.setup"),
-    "rewrite": PluginEntry("rewrite.setup", adds_up=True),
-    "autopath": PluginEntry("autopath.setup"),
-    "acl": PluginEntry("acl", adds_up=True),
-    "cache": PluginEntry("cache.setup"),
-    "header": PluginEntry("header"),
-    "minimal": FLAG,
-    "template": PluginEntry("template.setup", adds_up=True),
-    "hosts": PluginEntry("hosts.setup"),
-    "k8s_external": PluginEntry("k8s_external"),
-    "kubernetes": PluginEntry("kubernetes.setup"),
-    "topology": PluginEntry("topology"),
-    "file": PluginEntry("file.setup", adds_up=True),
-    "loop": FLAG,
-    "forward": PluginEntry("forward.setup", adds_up=True),
-    "whoami": FLAG,
-    "view": PluginEntry("view.setup"),
-}
-
-_COREDNS_ONLY: Final = """
-    auto azure clouddns dnssec dnstap erratic etcd geoip grpc grpc_server https https3 nomad on proxyproto quic root
-    route53 secondary shed sign tls trace transfer tsig
-"""
-COREDNS_ONLY: Final = frozenset(_COREDNS_ONLY.split())
+    module = import_module(f"{__name__}.{name}")
+    if hasattr(module, "__path__"):
+        module = import_module(f"{module.__name__}.setup")
+    plugin: AnyPlugin = module.PLUGIN
+    return plugin

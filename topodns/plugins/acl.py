@@ -1,6 +1,7 @@
 """The `acl` plugin: allows, blocks, filters or drops queries by source address and query type."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network
@@ -10,11 +11,15 @@ from topodns.corefile.arguments import network, no_body
 from topodns.corefile.errors import hint, nearest, shown, shown_word
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Ede, EdeCode, Query, Response
-from topodns.dns.name import Name, is_subdomain
+from topodns.dns.name import Name, is_subdomain, name_text
 from topodns.dns.rrtype import QTYPES, Rcode, parse_qtype
+from topodns.metrics.registry import Published, Reading
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockSetup, MetricsSource, everywhere
 from topodns.query.networks import NetworkList
-from topodns.query.plugin import Client, Dropped, Resolution, Scope
+from topodns.query.plugin import ChainPart, Client, Dropped, Resolution, Scope
 
 
 class AclAction(Enum):
@@ -146,3 +151,40 @@ class _CompiledRule:
         if self._qtypes and qtype not in self._qtypes:
             return False
         return self._networks is None or address in self._networks
+
+
+def _setup(settings: tuple[Acl, ...], block: BlockSetup) -> Install:
+    access = AccessControl(settings)
+    return everywhere(ChainPart(step=access, client_dependent=access.client_dependent))
+
+
+def _readings(source: MetricsSource) -> Iterator[Published]:
+    yield Reading(
+        "coredns_acl_allowed_requests",
+        "Queries that acl let through.",
+        "counter",
+        ("server", "view"),
+        lambda: _allowed(source).items(),
+    )
+
+
+def _allowed(source: MetricsSource) -> Counter[tuple[str, ...]]:
+    """Queries that `acl` let through: all queries of blocks with `acl`, except those that it answered itself."""
+    blocks = [prepared.block for prepared in source.blocks()]
+    guarded = {(name_text(key.origin), block.view_name) for block in blocks if block.get(PLUGIN) for key in block.keys}
+    counts: Counter[tuple[str, ...]] = Counter()
+    for counters in source.counters():
+        for kind, times in counters.kinds():
+            if (kind.origin, kind.view) in guarded and kind.plugin != PLUGIN.name:
+                counts[(counters.server, kind.view)] += times
+    return counts
+
+
+PLUGIN: Final = Plugin(
+    name="acl",
+    coredns=differs("the extended error goes only to clients that sent EDNS"),
+    parse=parse_acl,
+    setup=_setup,
+    adds_up=True,
+    metrics=_readings,
+)

@@ -4,7 +4,10 @@ from typing import Final
 
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.query.plugin import Client, Resolution
+from topodns.plugins.compatibility import same
+from topodns.plugins.plugin import Install, Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart, Client, Resolution
 
 _TTL: Final = 8482  # CoreDNS's
 _CPU: Final = b"ANY obsoleted"
@@ -17,3 +20,15 @@ def answer_any(query: Query, client: Client) -> Resolution | None:
     if query.qtype != RRType.ANY or query.qclass != RRClass.IN:
         return None
     return Resolution(Response(answer=(RRset(b"", RRType.HINFO, _TTL, (_HINFO,)),), flags=0), "any")
+
+
+def _setup(settings: bool, block: BlockSetup) -> Install:
+    return everywhere(ChainPart(step=answer_any))
+
+
+PLUGIN: Final = Plugin(
+    name="any",
+    coredns=same(),
+    parse=parse_flag,
+    setup=_setup,
+)

@@ -1,11 +1,14 @@
 """The `bind` directive: the addresses that a server block listens on, given as such or by interface name."""
 
 from ipaddress import ip_address
+from typing import Final
 
 from topodns.corefile.arguments import some_args, unknown_option, wrong
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
 
 
 def parse_bind(directive: Directive, context: Context) -> tuple[str, ...]:
@@ -39,3 +42,13 @@ def _resolve(directive: Directive, word: str, context: Context) -> tuple[str, ..
     if addresses is None:
         raise directive.error(f"'{directive.name}' has {shown(word)}, expected an IP address or an interface's name")
     return addresses
+
+
+PLUGIN: Final = Plugin(
+    name="bind",
+    coredns=same(),
+    parse=parse_bind,
+    adds_up=True,
+    in_chain=False,
+    fast_path=FastPath.ABSENT,
+)

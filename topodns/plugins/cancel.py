@@ -4,7 +4,9 @@ from typing import Final
 
 from topodns.corefile.arguments import duration, no_body, only_arg
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
 
 DEFAULT_CANCEL: Final = 5.001  # seconds; CoreDNS's
 
@@ -18,3 +20,11 @@ def parse_cancel(directive: Directive, _: Context) -> float:
     if seconds <= 0:
         raise directive.error(f"'cancel' has {directive.args[0]}, expected a duration above 0")
     return seconds
+
+
+PLUGIN: Final = Plugin(
+    name="cancel",
+    coredns=same(),
+    parse=parse_cancel,
+    fast_path=FastPath.ABSENT,
+)

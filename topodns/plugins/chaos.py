@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from topodns import __version__
 from topodns.corefile.arguments import no_body
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import Name
 from topodns.dns.rrtype import RRClass, RRType
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.query.plugin import Client, Resolution, Scope
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart, Client, Resolution, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +73,21 @@ def _txt(*rdatas: bytes) -> Response:
 def _character_string(text: str) -> bytes:
     octets = text.encode()[:_MAX_TXT_STRING]
     return bytes((len(octets),)) + octets
+
+
+def _setup(settings: Chaos, block: BlockSetup) -> Install:
+    process = block.process
+    return everywhere(ChainPart(step=ChaosText(settings, f"topodns-{__version__}", process.host_name, process.rng)))
+
+
+def _classes(settings: Chaos) -> tuple[int, ...]:
+    return (int(RRClass.CH),)
+
+
+PLUGIN: Final = Plugin(
+    name="chaos",
+    coredns=differs("VERSION is topodns's own where none is given, and there are no AUTHORS then"),
+    parse=parse_chaos,
+    setup=_setup,
+    classes=_classes,
+)

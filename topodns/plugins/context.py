@@ -14,7 +14,7 @@ from topodns.dns.name import Name
 from topodns.netlink.route import addresses_of
 
 if TYPE_CHECKING:
-    from topodns.plugins.cache.setup import Cache
+    from topodns.plugins.cache.settings import Cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Differences: where there is no A record either, existing AAAA records stay (Core
 an error stays an error (CoreDNS makes it an empty answer).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Network
 from typing import Final
@@ -15,10 +15,13 @@ from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Flag, Query, RRset
 from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.metrics.registry import Published, Reading
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup, MetricsSource
 from topodns.query.deferred import Deferred
-from topodns.query.plugin import Answered, Below, Client, Resolution, rest_on, settled
-from topodns.query.plugin_counts import Dns64Counts
+from topodns.query.plugin import Answered, Below, ChainPart, Client, Resolution, rest_on, settled
 
 WELL_KNOWN_PREFIX: Final = bytes.fromhex("0064ff9b") + bytes(8)  # 64:ff9b::/96, RFC 6052 section 2.1
 
@@ -71,6 +74,11 @@ _NXDOMAIN: Final = int(Rcode.NXDOMAIN)
 _MAX_TTL: Final = 600  # seconds; the limit where no SOA gives the TTL of NODATA (RFC 6147 section 5.1.7)
 _RESERVED: Final = 8  # the octet of an IPv6 address that stays zero (RFC 6052 section 2.2)
 _IPV6_OCTETS: Final = 16
+
+
+@dataclass(slots=True)
+class Dns64Counts:
+    translated: int = 0  # answers; packet cache hits are not counted again
 
 
 class Translator:
@@ -145,3 +153,29 @@ def _has(resolution: Resolution, rtype: int) -> bool:
 
 def _ttl_of_absence(native: Resolution) -> int:
     return next((rrset.ttl for rrset in native.response.authority if rrset.rtype == _SOA), _MAX_TTL)
+
+
+def _setup(settings: Dns64, block: BlockSetup) -> Install:
+    def install(listener: BlockListener) -> tuple[ChainPart]:
+        return (ChainPart(around=Translator(settings, block.process.shared.get(Dns64Counts, listener.server))),)
+
+    return install
+
+
+def _readings(source: MetricsSource) -> Iterator[Published]:
+    yield Reading(
+        "coredns_dns64_requests_translated",
+        "Answers with AAAA records made from A records.",
+        "counter",
+        ("server",),
+        lambda: [(labels, counts.translated) for labels, counts in source.shared.all(Dns64Counts)],
+    )
+
+
+PLUGIN: Final = Plugin(
+    name="dns64",
+    coredns=differs("AAAA records stay where there is no A record, and errors stay errors"),
+    parse=parse_dns64,
+    setup=_setup,
+    metrics=_readings,
+)

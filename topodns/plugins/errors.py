@@ -10,9 +10,13 @@ from topodns.corefile.errors import listed, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.log import type_text
+from topodns.plugins.plugin import FastPath, Install, Plugin
+from topodns.plugins.setup import BlockSetup, everywhere
 from topodns.query.deferred import Timer, Timers
+from topodns.query.plugin import ChainPart
 from topodns.query.regex import BadPattern, compile_pattern
 
 log = logging.getLogger(__name__)
@@ -142,3 +146,21 @@ class _Crowd:
         if count > self._settings.show_first:
             since = f"occurred in last {self._settings.period_text}"
             self._write(self.level, f"{count} errors like '{self._settings.pattern}' {since}")
+
+
+def _setup(settings: Errors, block: BlockSetup) -> Install:
+    error_log = ErrorLog(settings, block.process.timers)
+    block.on_close(error_log.close)
+    return everywhere(ChainPart(reports=error_log))
+
+
+PLUGIN: Final = Plugin(
+    name="errors",
+    coredns=differs(
+        "a line is logged for each SERVFAIL, at most 10 a second",
+        stacktrace=differs("tracebacks are logged with and without it"),
+    ),
+    parse=parse_errors,
+    setup=_setup,
+    fast_path=FastPath.ABSENT,
+)

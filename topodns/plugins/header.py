@@ -8,8 +8,11 @@ from topodns.corefile.arguments import choice, no_args, no_body, wrong
 from topodns.corefile.errors import hint, shown_word
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Flag, Query
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
-from topodns.query.plugin import Client, Resolution
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart, Client, Resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +81,16 @@ class HeaderFlags:
         response.cleared |= Flag.RD & ~desired
         response.cleared = (response.cleared & ~settings.response_set) | settings.response_clear
         return resolution
+
+
+def _setup(settings: Header, block: BlockSetup) -> Install:
+    flags = HeaderFlags(settings)
+    return everywhere(ChainPart(wrapper=flags, alter=flags.alter_query))
+
+
+PLUGIN: Final = Plugin(
+    name="header",
+    coredns=same(),
+    parse=parse_header,
+    setup=_setup,
+)

@@ -13,7 +13,9 @@ from typing import Final
 
 from topodns.corefile.arguments import Address, duration, fold_options, listen_address, only_arg
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
 
 log = logging.getLogger(__name__)
 
@@ -80,3 +82,11 @@ async def _ask(host: str, port: int) -> None:
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
+
+
+PLUGIN: Final = Plugin(
+    name="health",
+    coredns=same(),
+    parse=parse_health,
+    fast_path=FastPath.ABSENT,
+)

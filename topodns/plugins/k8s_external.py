@@ -35,6 +35,7 @@ from topodns.dns.name import (
     reverse_address,
 )
 from topodns.dns.rrtype import RRType
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.external_name import target_of
 from topodns.plugins.kubernetes.label_cache import KeptLabels
@@ -54,8 +55,10 @@ from topodns.plugins.kubernetes.records import (
     service_srv_records,
 )
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup
 from topodns.query.cname import Chase, follow
-from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope
+from topodns.query.plugin import Answered, ChainPart, Client, FellThrough, Resolution, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ _EXTERNAL_READERS: Final[Mapping[str, Callable[[Directive, K8sExternal], K8sExte
     "fallthrough": _fallthrough,
 }
 
-PLUGIN: Final = "k8s_external"
+NAME: Final = "k8s_external"
 
 _A, _AAAA, _SRV, _PTR, _SOA, _NS, _CNAME = (
     int(each) for each in (RRType.A, RRType.AAAA, RRType.SRV, RRType.PTR, RRType.SOA, RRType.NS, RRType.CNAME)
@@ -178,7 +181,7 @@ class ExternalZone:
             client.limit,
         )
         resolution = self._look_up(question)
-        resolution.plugin = PLUGIN
+        resolution.plugin = NAME
         response = resolution.response
         if response.rcode == NXDOMAIN and self._falls_through(qname):
             return FellThrough(resolution.facts)
@@ -362,3 +365,24 @@ def _part(labels: Name) -> _Part | None:
             return _Part(port=port.removeprefix("_"), protocol=protocol.removeprefix("_"))
         case _:
             return None
+
+
+def _setup(settings: K8sExternal, block: BlockSetup) -> Install | None:
+    cluster = block.cluster
+    if cluster is None:
+        return None
+
+    def install(listener: BlockListener) -> tuple[ChainPart]:
+        handler = ExternalZone(settings, cluster.kubernetes, cluster.state, listener.addresses, listener.chase)
+        return (ChainPart(step=handler),)
+
+    return install
+
+
+PLUGIN: Final = Plugin(
+    name="k8s_external",
+    coredns=differs("a load balancer's hostname is one CNAME; names are SERVFAIL until the cluster is known"),
+    parse=parse_k8s_external,
+    setup=_setup,
+    requires=("kubernetes",),
+)

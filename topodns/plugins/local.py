@@ -9,8 +9,11 @@ from topodns.corefile.parser import Directive
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import IN_ADDR_ARPA, Name, is_subdomain, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
-from topodns.query.plugin import Client, Resolution
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart, Client, Resolution
 
 
 def parse_local(directive: Directive, _: Context) -> bool:
@@ -75,3 +78,15 @@ def _answer(query: Query, rdata: bytes | None, origin: bytes = b"") -> Response:
 
 def _negative(rcode: Rcode, origin: bytes) -> Response:
     return Response(rcode, authority=(RRset(origin, RRType.SOA, _TTL, (_SOA,)),), flags=0)
+
+
+def _setup(settings: bool, block: BlockSetup) -> Install:
+    return everywhere(ChainPart(step=answer_local))
+
+
+PLUGIN: Final = Plugin(
+    name="local",
+    coredns=same(),
+    parse=parse_local,
+    setup=_setup,
+)

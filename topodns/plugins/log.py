@@ -17,8 +17,11 @@ from topodns.corefile.zones import parse_origins
 from topodns.dns.message import Flag, Query
 from topodns.dns.name import ROOT, Name, is_subdomain, name_text
 from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, RRClass
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.query.plugin import Client, Resolution
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.query.plugin import ChainPart, Client, Resolution
 from topodns.query.response_type import ResponseType, response_class, response_type
 
 
@@ -208,3 +211,19 @@ _PLACEHOLDERS: Final[Mapping[str, Formatter]] = {
     "{/log/type}": lambda exchange: exchange.kind.value,
     "{/log/class}": lambda exchange: response_class(exchange.kind).value,
 }
+
+
+def _setup(settings: tuple[LogRule, ...], block: BlockSetup) -> Install:
+    def install(listener: BlockListener) -> tuple[ChainPart]:
+        return (ChainPart(logs=QueryLog(settings, block.process.write_line, listener.host)),)
+
+    return install
+
+
+PLUGIN: Final = Plugin(
+    name="log",
+    coredns=differs("{rsize} is what was sent, after compression; metadata of other plugins is -"),
+    parse=parse_log,
+    setup=_setup,
+    adds_up=True,
+)

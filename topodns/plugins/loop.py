@@ -6,21 +6,30 @@ and a log line gives the reason, until a probe does not come back.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Flag, Query, Response
 from topodns.dns.name import Name, name_text, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.metrics.registry import Published, Reading
+from topodns.plugins.compatibility import differs
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.plugin import FastPath, Install, Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, MetricsSource, everywhere
 from topodns.query.deferred import Deferred, Timer, Timers, pursue
-from topodns.query.plugin import Client, Dropped, Resolution, Scope, Step, Stepped
+from topodns.query.plugin import ChainPart, Client, Dropped, Resolution, Scope, Step, Stepped
 
 log = logging.getLogger(__name__)
 
 
 FIRST_PROBE: Final = 1.0  # seconds after the start: the sockets have to be open
 RECHECK: Final = 5.0  # seconds between probes during a loop; once it is gone, forwarding resumes within this time
+
+_SECRET: Final = 8  # octets of an unguessable label
 
 _HINFO: Final = int(RRType.HINFO)
 _PROBER: Final = Client(b"", 0, "udp")  # no other client has the empty address
@@ -102,3 +111,43 @@ class LoopGuard:
 
 async def _result(stepped: Stepped | Deferred[Stepped]) -> Stepped:
     return stepped if stepped is None or isinstance(stepped, tuple | Resolution) else await stepped
+
+
+def _setup(settings: bool, block: BlockSetup) -> Install | None:
+    forwards = block.provided(Forwarding)
+    if not forwards:
+        return None
+    origin = block.block.keys[0].origin  # as CoreDNS: the first one only
+    process = block.process
+    guard = LoopGuard(origin, forwards, process.timers, _secret_label, process.shared.get(LoopCounts))
+    block.on_start(guard.start)
+    block.on_close(guard.close)
+    return everywhere(ChainPart(step=block.provide(guard)))
+
+
+def _secret_label() -> str:
+    return secrets.token_hex(_SECRET)
+
+
+def _readings(source: MetricsSource) -> Iterator[Published]:
+    counts = source.shared.get(LoopCounts)
+    for name, documentation, attribute in (
+        ("topodns_loop_detected", "Probes of loop that an upstream sent back.", "detected"),
+        ("topodns_loop_refused", "Queries that were not forwarded because of a loop.", "refused"),
+    ):
+        yield Reading(name, documentation, "counter", (), partial(_count, counts, attribute))
+
+
+def _count(counts: LoopCounts, attribute: str) -> list[tuple[tuple[str, ...], float]]:
+    return [((), getattr(counts, attribute))]
+
+
+PLUGIN: Final = Plugin(
+    name="loop",
+    coredns=differs("what loops while serving gets SERVFAIL until it is gone; what plainly will is refused at load"),
+    parse=parse_flag,
+    setup=_setup,
+    fast_path=FastPath.PASSED,
+    unanswered=Rcode.SERVFAIL,
+    metrics=_readings,
+)

@@ -1,7 +1,12 @@
 """The `minimal` plugin: removes the authority and additional sections of positive answers."""
 
+from typing import Final
+
 from topodns.dns.message import Query
-from topodns.query.plugin import Client, Resolution
+from topodns.plugins.compatibility import same
+from topodns.plugins.plugin import Install, Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart, Client, Resolution
 from topodns.query.response_type import ResponseType, response_type
 
 
@@ -11,3 +16,15 @@ def minimize(query: Query, client: Client, resolution: Resolution) -> Resolution
     if response_type(query, response) is ResponseType.NOERROR:
         response.authority = response.additional = ()
     return resolution
+
+
+def _setup(settings: bool, block: BlockSetup) -> Install:
+    return everywhere(ChainPart(wrapper=minimize))
+
+
+PLUGIN: Final = Plugin(
+    name="minimal",
+    coredns=same(),
+    parse=parse_flag,
+    setup=_setup,
+)

@@ -5,8 +5,11 @@ from typing import Final
 from topodns.corefile.arguments import no_body
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Option, Query
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
-from topodns.query.plugin import Client, Resolution
+from topodns.plugins.plugin import Install, Plugin
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart, Client, Resolution
 
 _MAX_NSID: Final = 255  # octets
 
@@ -34,3 +37,15 @@ class Nsid:
         others = tuple(option for option in response.options if option[0] != Option.NSID)
         response.options = (*others, self._option)
         return resolution
+
+
+def _setup(settings: str, block: BlockSetup) -> Install:
+    return everywhere(ChainPart(wrapper=Nsid(settings, block.process.host_name)))
+
+
+PLUGIN: Final = Plugin(
+    name="nsid",
+    coredns=same(),
+    parse=parse_nsid,
+    setup=_setup,
+)

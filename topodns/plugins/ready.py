@@ -5,7 +5,9 @@ from typing import Final
 
 from topodns.corefile.arguments import Address, fold_options, listen_address, only_choice
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
 
 DEFAULT_LISTEN: Final = Address("", 8181)
 
@@ -22,3 +24,12 @@ def parse_ready(directive: Directive, _: Context) -> Ready:
         return replace(ready, continuously=continuously)
 
     return fold_options(directive, Ready(listen_address(directive, Ready().listen)), {"monitor": monitor})
+
+
+PLUGIN: Final = Plugin(
+    name="ready",
+    coredns=same(),
+    parse=parse_ready,
+    in_chain=False,
+    fast_path=FastPath.ABSENT,
+)

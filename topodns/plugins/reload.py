@@ -5,7 +5,9 @@ from typing import Final
 
 from topodns.corefile.arguments import duration, no_body, wrong
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +34,12 @@ def parse_reload(directive: Directive, _: Context) -> Reload | None:
     if 0 < jitter < _MIN_JITTER:
         raise directive.error(f"'reload' has the jitter {directive.args[1]}, expected 0 or at least 1s")
     return Reload(interval, min(jitter, interval / 2))
+
+
+PLUGIN: Final = Plugin(
+    name="reload",
+    coredns=differs("health, ready and metrics listen on while it reloads, and a cluster that stays is kept"),
+    parse=parse_reload,
+    in_chain=False,
+    fast_path=FastPath.ABSENT,
+)

@@ -6,7 +6,9 @@ from typing import Final
 
 from topodns.corefile.arguments import duration, fold_options, no_args, once_each, only_arg, whole
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,12 @@ _TIMEOUTS: Final[Mapping[str, Callable[[Directive, Timeouts], Timeouts]]] = {
     "idle": lambda option, timeouts: replace(timeouts, idle=_seconds(option)),
     "maxtcpqueries": lambda option, timeouts: replace(timeouts, max_queries=_max_queries(option)),
 }
+
+
+PLUGIN: Final = Plugin(
+    name="timeouts",
+    coredns=same(),
+    parse=parse_timeouts,
+    in_chain=False,
+    fast_path=FastPath.ABSENT,
+)

@@ -22,7 +22,9 @@ from topodns.corefile.arguments import (
 )
 from topodns.corefile.errors import listed
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
 from topodns.topology.client_locator import Method
 from topodns.topology.select import OnInvalid, UnknownClient
 
@@ -112,3 +114,12 @@ _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySet
     "filter_hostnames": _filter_hostnames,
     "terminating_fallback": _terminating_fallback,
 }
+
+
+PLUGIN: Final = Plugin(
+    name="topology",
+    coredns=differs(OURS),
+    parse=parse_topology,
+    fast_path=FastPath.PASSED,
+    requires=("kubernetes",),
+)

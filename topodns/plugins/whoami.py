@@ -1,11 +1,15 @@
 """The `whoami` plugin: returns the client's own address, port and transport in the additional section."""
 
 import struct
+from typing import Final
 
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import MAX_WIRE, ROOT, label_wire, name_wire
-from topodns.dns.rrtype import RRClass, RRType
-from topodns.query.plugin import Client, Resolution, Scope
+from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.plugins.compatibility import same
+from topodns.plugins.plugin import Install, Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart, Client, Resolution, Scope
 
 
 def whoami(query: Query, client: Client) -> Resolution | None:
@@ -22,3 +26,16 @@ def whoami(query: Query, client: Client) -> Resolution | None:
         srv = struct.pack(">3H", 0, 0, client.port) + name_wire(ROOT)
         additional += (RRset(srv_owner, RRType.SRV, 0, (srv,)),)
     return Resolution(Response(additional=additional), "whoami", Scope.CLIENT)
+
+
+def _setup(settings: bool, block: BlockSetup) -> Install:
+    return everywhere(ChainPart(step=whoami))
+
+
+PLUGIN: Final = Plugin(
+    name="whoami",
+    coredns=same(),
+    parse=parse_flag,
+    setup=_setup,
+    unanswered=Rcode.SERVFAIL,
+)

@@ -96,6 +96,35 @@ class Around(Protocol):
         """The resolution, made with or without `below`. May be an `async def`."""
 
 
+ExchangeLog = Callable[[Query, Client, Resolution | None, bytes | None, float], bool]
+"""Logs a query with its reply and duration in seconds. True: logged, and the packet cache must not answer the next."""
+
+Alteration = Callable[[Query], Query]
+"""Changes a query before the plugins below see it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPart:
+    """What a plugin puts into the chain of a server block, at most one of each."""
+
+    step: Step | None = None
+    around: Around | None = None
+    wrapper: Wrapper | None = None
+    alter: Alteration | None = None
+    client_dependent: bool = False  # no answer of the block may be kept for other clients
+    selects: "BlockSelector | None" = None
+    logs: ExchangeLog | None = None
+    reports: Callable[[Query, str], object] | None = None  # is called with the reason for each SERVFAIL
+
+
+class BlockSelector(Protocol):
+    """Whether the server block takes a query."""
+
+    of_client: bool  # the decision depends on the client
+
+    def __call__(self, query: Query, client: Client) -> bool: ...
+
+
 async def settled(answered: Answered) -> Resolution:
     """The resolution, awaited if it is deferred."""
     return answered if isinstance(answered, Resolution) else await answered

@@ -13,7 +13,6 @@ from tests.support.objects import packed, pod
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.cluster.model import ObjectKey, Replaced
 from topodns.dependency import Fact, address_fact, service_fact
-from topodns.dnsserver.chain import Host
 from topodns.kube.manifests.source import ManifestSource
 
 API, TOPOLOGY = "endpoint http://127.0.0.1:9", "keys annotation field"
@@ -35,7 +34,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def assembly() -> Assembly:
-    return Assembly(Machine(Host("here", Random(0)), "n1", frozenset({packed("127.0.0.1")})), lambda line: None)
+    return Assembly(Machine("here", "n1", frozenset({packed("127.0.0.1")}), Random(0)), lambda line: None)
 
 
 def corefile(kubernetes: str, topology: str | None = TOPOLOGY, more: str = "") -> str:
@@ -89,7 +88,7 @@ def test_a_change_of_how_names_are_answered_reads_nothing_anew(assembly: Assembl
     old, new = reloaded(assembly, directory, BEFORE, after)
     assert new.feeds == old.feeds
     assert new.clusters != old.clusters
-    assert new.clusters[0].kubernetes == new.settings.blocks[0].kubernetes
+    assert new.clusters[0].kubernetes == new.settings.blocks[0].settings.get("kubernetes")
 
 
 @pytest.mark.parametrize("after", [case[1] for case in ANEW], ids=[case[0] for case in ANEW])

@@ -8,10 +8,9 @@ import pytest
 from tests.support.corefiles import settings
 from topodns.app.explain import Explanation, Unexplained, explain_offline, explain_request, explanation_text
 from topodns.app.generation import Assembly, Machine
-from topodns.dnsserver.chain import Host
-from topodns.dnsserver.settings import Settings
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.sync_state import Progress, Trouble
+from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.watched_kinds import resources
 
 MANIFEST = """
@@ -197,7 +196,7 @@ def test_without_topology_nothing_is_chosen(directory: Path) -> None:
 
 def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
     denied = settings(COREFILE.replace("manifests cluster.yaml", "endpoint http://127.0.0.1:9") % (TOPOLOGY % ""))
-    (cluster,) = Assembly(Machine(Host("", Random(0)), "", frozenset()), lambda line: None).build(denied).clusters
+    (cluster,) = Assembly(Machine("", "", frozenset(), Random(0)), lambda line: None).build(denied).clusters
     assert isinstance(cluster.source, ApiSource)
     (nodes,) = (each for each in resources(cluster.kubernetes, cluster.topology) if each.kind == "Node")
     cluster.source.progress = (Progress(nodes, 0.0, trouble=Trouble("list", 403, "403: forbidden")),)

@@ -12,8 +12,9 @@ from topodns.app.load import load_settings
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.zones import BlockKey
 from topodns.dns.name import parse_name
-from topodns.dnsserver.settings import ServerBlock
-from topodns.plugins import COREDNS_ONLY, DIRECTIVES
+from topodns.plugins import ORDER, load
+from topodns.plugins.block import ServerBlock
+from topodns.plugins.compatibility import COREDNS_ONLY
 
 CLUSTER = """\
 .:53 {
@@ -45,7 +46,7 @@ def test_the_corefile_of_a_cluster() -> None:
 
 
 def test_a_block_without_directives_has_nothing_on() -> None:
-    assert only_block("") == ServerBlock((BlockKey((), 53),), "Corefile", 1)
+    assert only_block("") == ServerBlock((BlockKey((), 53),), "Corefile", 1, {})
 
 
 def test_the_order_of_directives_does_not_matter() -> None:
@@ -67,7 +68,7 @@ def test_relative_paths_start_at_the_corefile_also_from_imported_files(tmp_path:
     (tmp_path / "state").mkdir()
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "k8s").write_text("kubernetes cluster.local {\n manifests state\n}\n")
-    kubernetes = settings(". {\n import parts/k8s\n}", str(tmp_path)).blocks[0].kubernetes
+    kubernetes = settings(". {\n import parts/k8s\n}", str(tmp_path)).blocks[0].settings.get("kubernetes")
     assert kubernetes is not None
     assert kubernetes.manifests == (str(tmp_path / "state"),)
 
@@ -115,7 +116,7 @@ def test_a_directive_that_cannot_be_is_refused(lines: str, expected: str) -> Non
     ],
 )
 def test_in_front_of_a_cluster_s_dns_autopath_has_the_domains_of_clusters(block: str, domains: str) -> None:
-    autopath = settings(block + "forward . 192.0.2.1\n}").blocks[0].autopath
+    autopath = settings(block + "forward . 192.0.2.1\n}").blocks[0].settings.get("autopath")
     assert autopath is not None
     assert autopath.cluster_domains == tuple(map(parse_name, domains.split()))
 
@@ -136,7 +137,7 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(name for name, kind in DIRECTIVES.items() if not kind.adds_up))
+@pytest.mark.parametrize("name", sorted(name for name in ORDER if not load(name).adds_up))
 def test_a_second_one_in_a_block_is_refused(name: str) -> None:
     line = LINES.get(name, name)
     before = "" if name == "kubernetes" else f"{LINES['kubernetes']}\n"
@@ -146,7 +147,11 @@ def test_a_second_one_in_a_block_is_refused(name: str) -> None:
 
 def test_several_of_bind_log_and_acl_add_up() -> None:
     block = only_block("bind 127.0.0.1\nbind 127.0.0.2\nlog a.org\nlog b.org\nacl {\n block\n}\nacl {\n allow\n}")
-    assert (len(block.bind), len(block.log), len(block.acl)) == (2, 2, 2)
+    assert (len(block.settings["bind"]), len(block.settings["log"]), len(block.settings["acl"])) == (
+        2,
+        2,
+        2,
+    )
 
 
 def test_one_directive_in_two_blocks_is_no_repetition() -> None:
@@ -156,7 +161,7 @@ def test_one_directive_in_two_blocks_is_no_repetition() -> None:
 NOWHERE = "/nonexistent"
 SYNTAX = ["{", "}", "{\n", "}\n", "\n", '"', "#", ",", ".", "\\", "*", "(a)", "import a", "{args[0]}", "{$A}", "{%A%}"]
 VALUES = "a.org:53 10.0.0.0/9 ::/3 127.0.0.1 5s 1 A set aa type net class weighted prefer keys ttl lameduck pods"
-WORDS = st.sampled_from([*DIRECTIVES, *COREDNS_ONLY, *SYNTAX, *VALUES.split()])
+WORDS = st.sampled_from([*ORDER, *COREDNS_ONLY, *SYNTAX, *VALUES.split()])
 
 
 def outcome(text: str) -> str:
@@ -173,7 +178,7 @@ def test_any_text_has_settings_or_a_problem_with_a_place(text: str) -> None:
     assert outcome(text) == "" or outcome(text).startswith(f"{NOWHERE}/Corefile")
 
 
-@given(st.sampled_from(sorted(DIRECTIVES)), st.text(max_size=20), st.text(max_size=20))
+@given(st.sampled_from(sorted(ORDER)), st.text(max_size=20), st.text(max_size=20))
 def test_any_arguments_and_options_have_settings_or_a_problem_with_a_place(name: str, args: str, body: str) -> None:
     found = outcome(f". {{\n{name} {args} {{\n{body}\n}}\n}}")
     assert found == "" or found.startswith(f"{NOWHERE}/Corefile:")

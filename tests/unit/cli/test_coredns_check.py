@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.support.corefiles import block_problem
 from tests.support.distributions import COREFILES, RESOLV_CONF, ROOT, corefile
 from topodns.cli.coredns_check import Migration, examine
-from topodns.plugins import COREDNS_ONLY, DIRECTIVES
-from topodns.plugins.coredns import DIRECTIVES as ROWS
-from topodns.plugins.coredns import ELSEWHERE, DirectiveVerdict
+from topodns.plugins import ORDER, load
+from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE, DirectiveVerdict
 
 # CoreDNS 1.14.7's, in its order.
 PLUGIN_CFG = """
@@ -35,19 +34,22 @@ def lines(text: str, directory: str = "") -> list[str]:
 
 
 def test_every_directive_of_coredns_has_a_row_in_its_order() -> None:
-    assert [name for name in ROWS if name != "topology"] == PLUGIN_CFG.split()
+    """But for `cache`, which is lower in topodns, and `topology`, which CoreDNS does not have."""
+    assert {*ORDER, *COREDNS_ONLY} == {*PLUGIN_CFG.split(), "topology"}
+    assert not COREDNS_ONLY.keys() & set(ORDER)
+    shared = [name for name in PLUGIN_CFG.split() if name in ORDER and name != "cache"]
+    assert [name for name in ORDER if name not in ("cache", "topology")] == shared
 
 
-def test_every_directive_of_topodns_has_a_row_and_is_supported() -> None:
-    assert {name for name, row in ROWS.items() if row.verdict is not DirectiveVerdict.UNSUPPORTED} == set(DIRECTIVES)
+def test_every_directive_of_topodns_is_supported() -> None:
+    assert not [name for name in ORDER if load(name).coredns.verdict is DirectiveVerdict.UNSUPPORTED]
 
 
 def test_every_directive_that_only_coredns_has_says_what_to_do_instead() -> None:
-    unsupported = {name for name, row in ROWS.items() if row.verdict is DirectiveVerdict.UNSUPPORTED}
-    assert unsupported == COREDNS_ONLY
-    for name in unsupported:
+    for name, row in COREDNS_ONLY.items():
+        assert row.verdict is DirectiveVerdict.UNSUPPORTED
         assert block_problem(f"    {name}") == (
-            f"Corefile:2: CoreDNS has the directive '{name}', topodns does not: {ROWS[name].text}"
+            f"Corefile:2: CoreDNS has the directive '{name}', topodns does not: {row.text}"
         )
 
 
@@ -58,9 +60,10 @@ def test_a_plugin_that_is_not_coredns_s_own_says_it_too() -> None:
 
 
 def test_no_row_says_that_it_differs_without_saying_how() -> None:
-    rows = [row for directive in ROWS.values() for row in (directive, *directive.options.values())]
+    rows = [*COREDNS_ONLY.values(), *(load(name).coredns for name in ORDER)]
+    rows = [row for directive in rows for row in (directive, *directive.options.values())]
     assert [row for row in rows if (row.verdict is DirectiveVerdict.SAME) is bool(row.text)] == []
-    assert not ELSEWHERE.keys() & ROWS.keys()
+    assert not ELSEWHERE.keys() & {*ORDER, *COREDNS_ONLY}
 
 
 WHOLE = """(watched) {
@@ -227,12 +230,12 @@ def test_an_empty_corefile_and_two_blocks_for_the_same_names_are_refused() -> No
 
 
 WORDS = st.sampled_from(
-    ["{", "}", "\n", "import", "(x)", '"a b"', "{$PORT}", "10s", "-1", "127.0.0.1", "(", ".", "a..b", "\0", *DIRECTIVES]
+    ["{", "}", "\n", "import", "(x)", '"a b"', "{$PORT}", "10s", "-1", "127.0.0.1", "(", ".", "a..b", "\0", *ORDER]
 )
 
 
 @settings(max_examples=200)
-@given(st.lists(WORDS, max_size=12), st.sampled_from(sorted(DIRECTIVES)))
+@given(st.lists(WORDS, max_size=12), st.sampled_from(sorted(ORDER)))
 def test_whatever_it_is_given_it_reports(words: list[str], name: str) -> None:
     assert str(examined(f". {{\n{name} {' '.join(words)}\n}}\n")).startswith("Corefile:")
 

@@ -12,7 +12,7 @@ import pytest
 from topodns import __version__
 from topodns.cli import main as cli
 from topodns.net.http_client import AdminError
-from topodns.plugins import DIRECTIVES
+from topodns.plugins import ORDER
 
 DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
 CACHE = "cache.shop.svc.cluster.local"
@@ -31,7 +31,7 @@ def test_the_version_is_named_with_the_system_and_the_language(capsys: Captured)
 def test_the_directives_are_listed_in_order_as_coredns_lists_its_plugins(capsys: Captured) -> None:
     assert cli.main(["-plugins"]) == 0
     names = capsys.readouterr().out.split()
-    assert names == sorted(f"dns.{name}" for name in DIRECTIVES)
+    assert names == sorted(f"dns.{name}" for name in ORDER)
     assert {"dns.kubernetes", "dns.topology"} <= set(names)
 
 

@@ -24,13 +24,13 @@ def test_a_snippet_alone_is_no_server_block() -> None:
 
 def test_a_snippet_may_import_another_and_be_imported_twice() -> None:
     text = "(a) {\n log a.org\n}\n(b) {\n import a\n import a\n}\n. {\n import b\n}"
-    assert len(settings(text).blocks[0].log) == 2
+    assert len(settings(text).blocks[0].settings["log"]) == 2
 
 
 def test_a_snippet_may_stand_inside_a_body() -> None:
     block = settings("(duck) {\n lameduck 7s\n}\n. {\n health {\n  import duck\n }\n whoami\n}").blocks[0]
-    assert block.health is not None
-    assert (block.health.lameduck, block.whoami) == (7.0, True)
+    assert block.settings.get("health") is not None
+    assert (block.settings["health"].lameduck, block.settings["whoami"]) == (7.0, True)
 
 
 def test_a_snippet_may_have_the_keys_of_a_block() -> None:
@@ -41,19 +41,19 @@ def test_a_snippet_may_have_the_keys_of_a_block() -> None:
 @pytest.mark.parametrize("placeholder", ["{args[1]}", "{args.1}"])
 def test_arguments_of_an_import_are_put_in(placeholder: str) -> None:
     text = f'(id) {{\n chaos v-{placeholder} "{{args[0]}}"\n}}\n. {{\n import id "Jo Doe" 7\n}}'
-    assert settings(text).blocks[0].chaos == Chaos("v-7", ("Jo Doe",))
+    assert settings(text).blocks[0].settings.get("chaos") == Chaos("v-7", ("Jo Doe",))
 
 
 def test_arguments_reach_an_import_inside() -> None:
     text = "(in) {\n chaos {args[0]}\n}\n(out) {\n import in {args[1]}-x\n}\n. {\n import out a b\n}"
-    assert settings(text).blocks[0].chaos == Chaos("b-x")
+    assert settings(text).blocks[0].settings.get("chaos") == Chaos("b-x")
 
 
 def test_the_environment_is_put_in_everywhere() -> None:
     text = "(n) {\n nsid {$NODE}\n}\n{$ORIGIN}:{%PORT%} {\n import {$WHAT}\n chaos {args}\n}"
     environment = {"NODE": "worker 1", "ORIGIN": "a.org", "PORT": "54", "WHAT": "n"}
     (block,) = settings(text, environment=environment).blocks
-    assert (block.nsid, block.keys[0].origin, block.keys[0].port) == ("worker 1", ("a", "org"), 54)
+    assert (block.settings.get("nsid"), block.keys[0].origin, block.keys[0].port) == ("worker 1", ("a", "org"), 54)
 
 
 def test_a_file_is_found_beside_the_importing_one(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_file_is_found_beside_the_importing_one(tmp_path: Path) -> None:
 
 def test_a_file_takes_arguments_too(tmp_path: Path) -> None:
     (tmp_path / "id.conf").write_text("nsid {args[0]}\n")
-    assert settings(". {\n import id.conf a\n}", str(tmp_path)).blocks[0].nsid == "a"
+    assert settings(". {\n import id.conf a\n}", str(tmp_path)).blocks[0].settings.get("nsid") == "a"
 
 
 def test_a_file_may_define_snippets(tmp_path: Path) -> None:

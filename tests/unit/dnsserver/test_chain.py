@@ -1,12 +1,13 @@
 """Directives as in a Corefile, in any order, and which of them answers or changes an answer."""
 
-from random import Random
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.asking import ask, client
+from tests.support.chains import chain_of as chain_from
 from tests.support.corefiles import only_block
 from tests.support.courses import at_once
 from tests.support.messages import RD
@@ -14,11 +15,10 @@ from tests.support.objects import packed
 from topodns.dependency import service_fact
 from topodns.dns.message import Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRClass, RRType
-from topodns.dnsserver.chain import Chain, ChainLink, Host, Parts, build_chain
-from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.dnsserver.chain import Chain, ChainLink
 from topodns.plugins.whoami import whoami
 from topodns.query.deferred import Outcome, pursue
-from topodns.query.plugin import Answered, Below, Client, FellThrough, Resolution, Scope, Step, settled
+from topodns.query.plugin import Answered, Below, ChainPart, Client, FellThrough, Resolution, Scope, Step, settled
 
 ALL = (
     "nsid host-1",
@@ -53,10 +53,8 @@ class Cluster:
 
 def chain_of(*directives: str, cluster: Step | None = None) -> Chain:
     """The chain of a server block with these directives, in this order."""
-    block = only_block("\n".join(directives))
-    host = Host("host-1", Random(1))
-    balancer = LoadBalancer(block.loadbalance, host.rng) if block.loadbalance is not None else None
-    return build_chain(block, host, Parts(balancer=balancer, cluster=cluster))
+    step = () if cluster is None else (ChainPart(step=cluster),)
+    return chain_from(only_block("\n".join(directives)), {"kubernetes": step})
 
 
 @given(st.permutations(ALL))
@@ -204,13 +202,15 @@ def outside() -> Resolution:
     return Resolution(Response(answer=(RRset(b"", RRType.A, 5, ADDRESSES),)), "forward", upstream="192.0.2.53:53")
 
 
-def chain_with(parts: Parts, *directives: str) -> Chain:
-    return build_chain(only_block("\n".join(directives)), Host("host-1", Random(1)), parts)
+def chain_with(instead: Mapping[str, tuple[ChainPart, ...]], *directives: str) -> Chain:
+    return chain_from(only_block("\n".join(directives)), instead)
 
 
 def test_a_step_that_waits_answers_later_and_the_wrappers_around_it_see_its_answer() -> None:
     upstream = Upstream(outside())
-    answered = chain_with(Parts(forwards=(upstream,)), "nsid host-1").resolve(ask("example.", edns=NSID), client())
+    answered = chain_with({"forward": (ChainPart(step=upstream),)}, "nsid host-1").resolve(
+        ask("example.", edns=NSID), client()
+    )
     assert not isinstance(answered, Resolution)
     results: list[Resolution] = []
     pursue(answered, results.append)
@@ -222,7 +222,9 @@ def test_a_step_that_waits_answers_later_and_the_wrappers_around_it_see_its_answ
 
 def test_a_step_that_waits_and_passes_leaves_it_to_the_next() -> None:
     first, second = Upstream(None), Upstream(outside())
-    answered = chain_with(Parts(forwards=(first, second))).resolve(ask("example."), client())
+    answered = chain_with({"forward": (ChainPart(step=first), ChainPart(step=second))}).resolve(
+        ask("example."), client()
+    )
     assert not isinstance(answered, Resolution)
     results: list[Resolution] = []
     pursue(answered, results.append)
@@ -240,7 +242,7 @@ def test_what_falls_through_leaves_its_facts_with_whoever_answers() -> None:
 
     upstream = Upstream(outside())
     upstream.outcome.settle(None)
-    chain = chain_with(Parts(cluster=falling, forwards=(upstream,)))
+    chain = chain_with({"kubernetes": (ChainPart(step=falling),), "forward": (ChainPart(step=upstream),)})
     assert at_once(chain.resolve(ask("web.ns.svc.cluster.local."), client())).facts == (FACT,)
 
 
@@ -267,8 +269,9 @@ def test_arounds_are_passed_in_coredns_order_and_the_cache_is_next_to_the_forwar
         notes.append("forward")
         return outside()
 
-    arounds = {name: Marking(name, notes) for name in ("cache", "autopath", "rewrite", "dns64")}
-    chain = chain_with(Parts(**arounds, hosts=hosts, forwards=(forward,)), "acl {\nblock type TXT\n}")  # type: ignore[arg-type]
+    arounds = {name: (ChainPart(around=Marking(name, notes)),) for name in ("cache", "autopath", "rewrite", "dns64")}
+    steps = {"hosts": (ChainPart(step=hosts),), "forward": (ChainPart(step=forward),)}
+    chain = chain_with({**arounds, **steps}, "acl {\nblock type TXT\n}")
     at_once(chain.resolve(ask("example."), client()))
     down = ["dns64", "rewrite", "autopath", "hosts", "cache", "forward"]
     assert notes == [*down, "/cache", "/autopath", "/rewrite", "/dns64"]
@@ -279,10 +282,12 @@ def test_an_around_may_ask_below_again_and_acl_judges_each_name() -> None:
         below(query, client)
         return below(query._replace(qtype=RRType.TXT), client)
 
-    chain = chain_with(Parts(rewrite=twice, cluster=Cluster()), "acl {\nblock type TXT\n}")
+    chain = chain_with(
+        {"rewrite": (ChainPart(around=twice),), "kubernetes": (ChainPart(step=Cluster()),)}, "acl {\nblock type TXT\n}"
+    )
     assert at_once(chain.resolve(ask("web.example."), client())).plugin == "acl"
 
 
 def test_a_block_with_nothing_but_an_around_has_nobody_left_to_ask() -> None:
-    chain = chain_with(Parts(cache=Marking("cache", [])), "cache")
+    chain = chain_with({"cache": (ChainPart(around=Marking("cache", [])),)}, "cache")
     assert at_once(chain.resolve(ask("example."), client())).response.rcode == Rcode.SERVFAIL

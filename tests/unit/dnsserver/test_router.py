@@ -12,7 +12,7 @@ from topodns.dnsserver.fast_forward.eligibility import Road
 from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.view.handler import ViewFilter
-from topodns.plugins.view.setup import View
+from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client
 
 ALL = (".", "local.", "cluster.local.", "east.cluster.local.", "10.in-addr.arpa.")

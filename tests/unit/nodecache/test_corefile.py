@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.node_template import CLUSTER_DNS, ENVIRONMENT, node_flags, node_template
 from topodns.corefile.arguments import Address
-from topodns.dnsserver.settings import ServerBlock
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.settings import FileText, NodeConfigTexts
+from topodns.plugins.block import ServerBlock
 from topodns.plugins.forward.settings import UpstreamAddress
 from topodns.plugins.health import Health
 from topodns.plugins.prometheus import Prometheus
@@ -60,19 +60,23 @@ def test_the_template_of_nodelocal_dnscache_can_be_served_in_each_family(tmp_pat
     origins = [key.origin for block in blocks for key in block.keys]
     assert origins == [("cluster", "local"), ("in-addr", "arpa"), ("ip6", "arpa"), ()]
     for block in blocks:
-        assert block.bind == tuple(str(ip_address(text)) for text in local_ips.split(","))
-        assert block.prometheus == Prometheus(Address("", 9253))
-        assert (block.reload, block.loop, block.errors is not None) == (Reload(), True, True)
-    assert [block.health for block in blocks] == [Health(Address(first, 8080)), None, None, None]
+        assert block.settings.get("bind") == tuple(str(ip_address(text)) for text in local_ips.split(","))
+        assert block.settings.get("prometheus") == Prometheus(Address("", 9253))
+        assert (block.settings.get("reload"), block.settings.get("loop"), block.settings.get("errors") is not None) == (
+            Reload(),
+            True,
+            True,
+        )
+    assert [block.settings.get("health") for block in blocks] == [Health(Address(first, 8080)), None, None, None]
 
 
 def test_only_names_of_the_cluster_go_to_the_cluster_dns(tmp_path: Path) -> None:
     *inside, outside = Files(tmp_path).blocks()
     for block in inside:
-        assert [(forward.upstreams, forward.force_tcp) for forward in block.forward] == [
+        assert [(forward.upstreams, forward.force_tcp) for forward in block.settings["forward"]] == [
             ((UpstreamAddress(CLUSTER_DNS, 53),), True)
         ]
-    assert [(forward.upstreams, forward.force_tcp) for forward in outside.forward] == [
+    assert [(forward.upstreams, forward.force_tcp) for forward in outside.settings["forward"]] == [
         ((UpstreamAddress("192.0.2.53", 53),), False)
     ]
 
@@ -84,14 +88,20 @@ def test_stub_domains_get_a_block_each_behind_those_of_the_template(tmp_path: Pa
         (("a", "example"), 5300),
         (("b", "example"), 5300),
     ]
-    assert blocks[4].forward[0].upstreams == (UpstreamAddress("2001:db8::1", 53), UpstreamAddress("192.0.2.1", 53))
-    assert blocks[4].bind == ("169.254.20.10", "10.96.0.10")
+    assert blocks[4].settings["forward"][0].upstreams == (
+        UpstreamAddress("2001:db8::1", 53),
+        UpstreamAddress("192.0.2.1", 53),
+    )
+    assert blocks[4].settings.get("bind") == ("169.254.20.10", "10.96.0.10")
     assert blocks[4].directives == ("bind", "errors", "cache", "forward")
 
 
 def test_upstream_nameservers_take_the_place_of_the_machine_s(tmp_path: Path) -> None:
     blocks = Files(tmp_path, upstreamNameservers='["192.0.2.1", "[2001:db8::1]:5353"]').blocks()
-    assert blocks[3].forward[0].upstreams == (UpstreamAddress("192.0.2.1", 53), UpstreamAddress("2001:db8::1", 5353))
+    assert blocks[3].settings["forward"][0].upstreams == (
+        UpstreamAddress("192.0.2.1", 53),
+        UpstreamAddress("2001:db8::1", 5353),
+    )
 
 
 def test_other_keys_of_the_configmap_mean_nothing(tmp_path: Path) -> None:

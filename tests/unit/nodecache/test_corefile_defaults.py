@@ -8,9 +8,9 @@ import pytest
 from tests.support.node_template import ENVIRONMENT, node_flags
 from topodns.app.load import settings_from_text
 from topodns.corefile.errors import ConfigError
-from topodns.dnsserver.settings import ServerBlock
 from topodns.nodecache.corefile import NODE_CACHE, NodeCorefile
-from topodns.plugins.cache.setup import Cache, Prefetch, ServeStale, Share
+from topodns.plugins.block import ServerBlock
+from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, Share
 
 BLOCK = "example.org {{\n cache {}\n forward . 192.0.2.1\n}}"
 ORIGINS = (("example", "org"),)
@@ -23,8 +23,8 @@ def blocks(directory: Path, text: str) -> tuple[ServerBlock, ...]:
 
 def cache(directory: Path, words: str) -> Cache:
     (block,) = blocks(directory, BLOCK.format(words))
-    assert block.cache is not None
-    return block.cache
+    cache: Cache = block.settings["cache"]
+    return cache
 
 
 def test_it_is_rfc_8767_for_a_day_and_raises_no_ttl(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_it_is_rfc_8767_for_a_day_and_raises_no_ttl(tmp_path: Path) -> None:
 
 def test_a_server_keeps_to_coredns() -> None:
     (block,) = settings_from_text(BLOCK.format(""), "Corefile", 53, {}).blocks
-    assert block.cache == Cache(ORIGINS, Share(3600, 5), Share(1800, 5), serve_stale=None)
+    assert block.settings.get("cache") == Cache(ORIGINS, Share(3600, 5), Share(1800, 5), serve_stale=None)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_is_written_counts_and_the_rest_is_the_node_s(
 
 def test_without_the_directive_nothing_is_kept(tmp_path: Path) -> None:
     (block,) = blocks(tmp_path, "example.org {\n forward . 192.0.2.1\n}")
-    assert block.cache is None
+    assert block.settings.get("cache") is None
 
 
 def test_a_policy_for_what_is_off_is_a_fault(tmp_path: Path) -> None:
@@ -78,5 +78,5 @@ def test_a_stub_domain_s_cache_is_a_node_s_too(tmp_path: Path) -> None:
     rendered = corefile.render(corefile.read())
     assert rendered.problems == ()
     stub = corefile.settings(rendered.text).blocks[-1]
-    assert stub.cache is not None
-    assert stub.cache.serve_stale == FOR_A_DAY
+    assert stub.settings.get("cache") is not None
+    assert stub.settings["cache"].serve_stale == FOR_A_DAY

@@ -63,12 +63,12 @@ def test_the_template_can_be_served_and_is_probed_where_it_says(
     rendered = corefile.render(corefile.read())
     assert rendered.problems == ()
     first, *_ = corefile.settings(rendered.text).blocks
-    assert first.health is not None
-    assert first.ready is not None
+    assert first.settings.get("health") is not None
+    assert first.settings.get("ready") is not None
     probed = [container[f"{kind}Probe"]["httpGet"] for kind in ("liveness", "readiness")]
     assert [(each["path"], Address(each["host"], each["port"])) for each in probed] == [
-        ("/health", first.health.listen),
-        ("/ready", first.ready.listen),
+        ("/health", first.settings["health"].listen),
+        ("/ready", first.settings["ready"].listen),
     ]
     assert probed[0]["host"] == str(flags.local_ips[0])
     assert flags.node_name == "node1"

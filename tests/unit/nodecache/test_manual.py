@@ -38,4 +38,6 @@ def test_the_templates_of_the_manual_can_be_served(tmp_path: Path, local_ips: st
     absent = FileText("absent")
     rendered = corefile.render(NodeConfigTexts(FileText("base", template), absent, absent))
     assert rendered.problems == ()
-    assert all(block.bind == tuple(local_ips.split(",")) for block in corefile.settings(rendered.text).blocks)
+    assert all(
+        block.settings.get("bind") == tuple(local_ips.split(",")) for block in corefile.settings(rendered.text).blocks
+    )

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.node_template import ENVIRONMENT, node_flags
-from topodns.app.counters import Counted
 from topodns.hostnet.reconciler import HostNetworkCounts
 from topodns.hostnet.rules import Firewall, HostNetwork
 from topodns.metrics.registry import Reading
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.network import NodeNetwork
 from topodns.nodecache.self_probe import Heard
+from topodns.plugins.setup import Shared
 
 MANUAL = (Path(__file__).parents[3] / "docs" / "node-cache.md").read_text(encoding="utf-8")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
@@ -62,7 +62,7 @@ def test_every_metric_of_a_node_is_in_the_manual_with_its_labels(
 ) -> None:
     keeper = SimpleNamespace(counts=HostNetworkCounts(), switched_on=lambda: False)
     published = {}
-    for reading in network(tmp_path, monkeypatch, keeper).readings(Counted()):
+    for reading in network(tmp_path, monkeypatch, keeper).readings(Shared()):
         assert isinstance(reading, Reading)
         name = f"{reading.name}_total" if reading.kind == "counter" else reading.name
         published[name] = (reading.kind, list(reading.labels))

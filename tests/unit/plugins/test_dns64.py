@@ -8,13 +8,15 @@ import pytest
 from tests.support.asking import client
 from tests.support.cluster_dig import expected, query_of
 from tests.support.courses import at_once
+from tests.support.plugin_metrics import shown
 from tests.support.records import lines
 from topodns.dependency import service_fact
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.record_text import parse_record
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.dns64 import Dns64, Translator, embed
+from topodns.plugins.dns64 import Dns64, Dns64Counts, Translator, embed
+from topodns.plugins.setup import Shared
 from topodns.query.deferred import Outcome
 from topodns.query.plugin import Client, Resolution, Scope
 
@@ -161,3 +163,9 @@ def test_addresses_are_embedded_as_rfc_6052_shows(prefix: str, address: str) -> 
     network = ip_network(prefix)
     octets = network.network_address.packed[: network.prefixlen // 8]
     assert ip_address(embed(octets, ip_address("192.0.2.33").packed)) == ip_address(address)
+
+
+def test_translated_answers_are_counted_by_server() -> None:
+    shared = Shared()
+    shared.get(Dns64Counts, "dns://:53").translated = 4
+    assert shown("dns64", "coredns_dns64_requests_translated_total", shared) == {'{server="dns://:53"}': 4}

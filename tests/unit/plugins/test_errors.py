@@ -14,7 +14,7 @@ TIMEOUT = "read udp 10.0.0.1:53: i/o timeout"
 def story(lines: str, *problems: str) -> list[str]:
     """The log after these problems, a second apart, and then a minute."""
     timers, written = VirtualTimers(), list[str]()
-    settings = only_block(f"errors {{\n{lines}\n}}").errors
+    settings = only_block(f"errors {{\n{lines}\n}}").settings.get("errors")
     assert settings is not None
     log = ErrorLog(settings, timers, lambda level, line: written.append(f"{level} {line}"))
     for problem in problems:
@@ -69,7 +69,7 @@ def test_every_type_is_named_as_in_the_query_log(qtype: int, name: str) -> None:
 
 def test_what_was_not_told_yet_is_told_at_the_end() -> None:
     timers, written = VirtualTimers(), list[str]()
-    settings = only_block("errors {\nconsolidate 30s timeout\n}").errors
+    settings = only_block("errors {\nconsolidate 30s timeout\n}").settings.get("errors")
     assert settings is not None
     log = ErrorLog(settings, timers, lambda level, line: written.append(line))
     log(ask("example.org."), TIMEOUT)

@@ -8,11 +8,13 @@ import pytest
 from tests.support.asking import ask
 from tests.support.asking import client as client_at
 from tests.support.courses import at_once
+from tests.support.plugin_metrics import shown
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query, Response
 from topodns.dns.name import name_text, parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.loop import RECHECK, LoopCounts, LoopGuard
+from topodns.plugins.setup import Shared
 from topodns.query.deferred import Outcome
 from topodns.query.plugin import Client, Dropped, Resolution
 
@@ -109,3 +111,11 @@ def test_a_closed_guard_sends_nothing() -> None:
     made.close()
     timers.advance(60)
     assert upstream.asked == []
+
+
+def test_loops_are_counted() -> None:
+    shared = Shared()
+    counts = shared.get(LoopCounts)
+    counts.detected, counts.refused = 1, 30
+    assert shown("loop", "topodns_loop_detected_total", shared) == {"": 1}
+    assert shown("loop", "topodns_loop_refused_total", shared) == {"": 30}

@@ -34,7 +34,7 @@ ALL = frozenset({"all"})
 )
 def test_errors(lines: str, expected: Errors) -> None:
     block = only_block(lines)
-    assert block.errors == expected
+    assert block.settings.get("errors") == expected
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_errors(lines: str, expected: Errors) -> None:
     ],
 )
 def test_log(lines: str, rule: LogRule) -> None:
-    assert only_block(lines).log == (rule,)
+    assert only_block(lines).settings.get("log") == (rule,)
 
 
 def test_several_logs_add_up_in_order() -> None:
-    rules = only_block("log a.org\nerrors\nlog b.org {\n class error\n}").log
+    rules = only_block("log a.org\nerrors\nlog b.org {\n class error\n}").settings["log"]
     assert [rule.origins for rule in rules] == [(("a", "org"),), (("b", "org"),)]
 
 
@@ -72,7 +72,7 @@ def test_several_logs_add_up_in_order() -> None:
     ],
 )
 def test_health(lines: str, expected: Health) -> None:
-    assert only_block(lines).health == expected
+    assert only_block(lines).settings.get("health") == expected
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_health(lines: str, expected: Health) -> None:
     ],
 )
 def test_ready(lines: str, expected: Ready) -> None:
-    assert only_block(lines).ready == expected
+    assert only_block(lines).settings.get("ready") == expected
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_ready(lines: str, expected: Ready) -> None:
     ],
 )
 def test_prometheus(lines: str, expected: Prometheus) -> None:
-    assert only_block(lines).prometheus == expected
+    assert only_block(lines).settings.get("prometheus") == expected
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from topodns.plugins.timeouts import Timeouts
     ],
 )
 def test_timeouts_of_tcp_connections(lines: str, timeouts: Timeouts) -> None:
-    assert only_block(f"timeouts {{\n{lines}\n}}").timeouts == timeouts
+    assert only_block(f"timeouts {{\n{lines}\n}}").settings.get("timeouts") == timeouts
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_what_cannot_be_meant_is_refused(directive: str, problem: str) -> None:
 
 
 def test_a_query_is_cancelled_after_five_seconds_unless_said_otherwise() -> None:
-    assert only_block("cancel").cancel == 5.001
-    assert only_block("cancel 2s").cancel == 2.0
+    assert only_block("cancel").settings.get("cancel") == 5.001
+    assert only_block("cancel 2s").settings.get("cancel") == 2.0
 
 
 def test_sockets_profiles_and_words_that_stand_alone() -> None:
     block = only_block("multisocket 4\npprof :6060 {\nblock 10\n}\ndebug\nmetadata\nloop")
-    assert (block.multisocket, block.pprof) == (4, Address("", 6060))
-    assert block.debug
-    assert block.metadata
-    assert block.loop
-    assert only_block("multisocket\npprof\nmetadata example.org").multisocket == 0
+    assert (block.settings.get("multisocket"), block.settings.get("pprof")) == (4, Address("", 6060))
+    assert block.settings.get("debug")
+    assert block.settings.get("metadata")
+    assert block.settings.get("loop")
+    assert only_block("multisocket\npprof\nmetadata example.org").settings.get("multisocket") == 0

@@ -64,7 +64,7 @@ def test_interfaces_that_the_kernel_does_not_tell_are_refused() -> None:
 
 
 def test_several_binds_add_up() -> None:
-    assert only_block("bind 127.0.0.1\nwhoami\nbind ::1 127.0.0.1").bind == ("127.0.0.1", "::1")
+    assert only_block("bind 127.0.0.1\nwhoami\nbind ::1 127.0.0.1").bound_hosts == ("127.0.0.1", "::1")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_wrong_bind_is_refused(lines: str, expected: str) -> None:
     ],
 )
 def test_reload(arguments: str, expected: Reload | None) -> None:
-    assert only_block(f"reload {arguments}").reload == expected
+    assert only_block(f"reload {arguments}").settings.get("reload") == expected
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ topology {
 
 
 def topology(lines: str) -> TopologySettings:
-    found = only_block(f"{KUBERNETES}\n{lines}").topology
-    assert found is not None
+    found: TopologySettings = only_block(f"{KUBERNETES}\n{lines}").settings["topology"]
     return found
 
 

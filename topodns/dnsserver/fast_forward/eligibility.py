@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
-from topodns.dns.message import Query
-from topodns.dns.name import Name, is_subdomain, name_wire
-from topodns.dnsserver.settings import ServerBlock
+from topodns.dns.message import DEFAULT_UDP_SIZE, Query
+from topodns.dns.name import Name, is_subdomain, name_text, name_wire
+from topodns.plugins import load
+from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.cache.setup import PLUGIN as CACHE
+from topodns.plugins.cache.setup import counting_cache
 from topodns.plugins.forward.flight import Answer
 from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loop import LoopGuard
+from topodns.plugins.plugin import FastPath
+from topodns.plugins.setup import BlockSetup
 from topodns.query.plugin import Client, Resolution
-
-_BYSTANDERS: Final = {
-    *("bind", "bufsize", "cancel", "debug", "errors", "health", "metadata", "multisocket", "pprof", "prometheus"),
-    *("ready", "reload", "timeouts"),
-}
-_PASSED: Final = {"cache", "forward", "kubernetes", "loadbalance", "loop", "topology"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,18 +40,31 @@ class Road:
         return resolution if self.balancer is None else self.balancer(query, client, resolution)
 
 
-def is_road(block: ServerBlock, origin: Name) -> bool:
-    """Whether names under this origin of the block pass no plugin but those of a `Road`.
+def make_road(prepared: BlockSetup, origin: Name, server: str) -> Road | None:
+    """The fast path for names under this origin of a block; None if such names pass a plugin that it has no part for.
 
-    Names under the origins of its `kubernetes` are excepted.
+    Names under the origins of the block's `kubernetes` are excepted. `server`: CoreDNS's metric label of the listener.
     """
-    if len(block.forward) != 1 or not set(block.directives) <= _BYSTANDERS | _PASSED:
-        return False
-    (forward,) = block.forward
-    kept = () if block.cache is None else (*block.cache.success.disabled, *block.cache.denial.disabled)
-    known = () if block.kubernetes is None else block.kubernetes.origins
-    everywhere = block.cache is None or _covered(origin, block.cache.origins)
-    return _covered(origin, forward.origins) and not forward.excepted and everywhere and set(kept) <= set(known)
+    block = prepared.block
+    forwards = block.get(FORWARD) or ()
+    if len(forwards) != 1 or any(load(name).fast_path is FastPath.BARRED for name in block.directives):
+        return None
+    (forward,) = forwards
+    kubernetes, cache = block.settings.get("kubernetes"), block.get(CACHE)
+    known = () if kubernetes is None else kubernetes.origins
+    disabled = () if cache is None else (*cache.success.disabled, *cache.denial.disabled)
+    everywhere = cache is None or _covered(origin, cache.origins)
+    if not _covered(origin, forward.origins) or forward.excepted or not everywhere or not set(disabled) <= set(known):
+        return None
+    return Road(
+        forwarding=prepared.provided(Forwarding)[0],
+        cache=counting_cache(prepared, server),
+        guard=prepared.first(LoopGuard),
+        balancer=prepared.first(LoadBalancer),
+        elsewhere=known,
+        label=name_text(origin),
+        payload_size=block.get(BUFSIZE) or DEFAULT_UDP_SIZE,
+    )
 
 
 def _covered(origin: Name, by: Iterable[Name]) -> bool:

@@ -13,7 +13,9 @@ from topodns.dns.rrtype import RRType
 from topodns.dns.soa import MAILBOX, PRIMARY
 from topodns.dns.wire_reader import HEADER_SIZE
 from topodns.dnsserver.packet_cache.rotation import end_of_name, record_places
-from topodns.dnsserver.settings import ServerBlock
+from topodns.plugins import ORDER, load
+from topodns.plugins.block import ServerBlock
+from topodns.plugins.plugin import Reads
 from topodns.query.packet import Variants
 from topodns.query.plugin import Resolution
 
@@ -37,22 +39,7 @@ _NO_OPTIONS: Final = b"\0\0"
 _OPTION_HEAD: Final = 4  # octets of code and length
 _POINTER: Final = 0xC000
 
-_ADDRESSES: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
 _SOA, _OPT = int(RRType.SOA), int(RRType.OPT)
-
-# Directives whose plugins read only the plain form of a message and the options in `_READ`. `log` is one of them,
-# because a logged reply is never kept.
-INDIFFERENT: Final = frozenset(
-    {
-        *("acl", "any", "bind", "bufsize", "cache", "cancel", "chaos", "debug", "dns64", "errors", "file", "forward"),
-        *("header", "health", "hosts", "k8s_external", "kubernetes", "loadbalance", "local", "log", "loop", "metadata"),
-        *("minimal", "multisocket", "nsid", "pprof", "prometheus", "ready", "reload", "timeouts", "topology", "whoami"),
-    }
-)
-# Directives whose plugins also read the spelling, or answer with records of a name other than the query's.
-SPELLING_READERS: Final = frozenset({"autopath", "rewrite", "template"})
-# Plugins whose address records have the query's name as owner, in the query's spelling.
-_SPELLING_KEEPERS: Final = frozenset({"cache", "file", "forward", "hosts", "kubernetes"})
 
 OF_OPTIONS: Final = Variants(spellings=False)
 OF_SPELLINGS: Final = Variants(spellings=True)
@@ -61,20 +48,17 @@ OF_SPELLINGS: Final = Variants(spellings=True)
 def block_variants(block: ServerBlock) -> Variants | None:
     """The query variants that the plugins of this block allow at most; None if a plugin may read any EDNS option.
 
-    `view` may read the size of a message, so no block of its listener has variants: see `BlockTable`.
+    A `view` does, so no block of its listener has variants: see `BlockTable`.
     """
-    directives = frozenset(block.directives)
-    if not directives <= INDIFFERENT | SPELLING_READERS or _rewrites_options(block):
+    reads = max((load(name).reading(settings) for name, settings in block.settings.items()), default=Reads.QUESTION)
+    if reads is Reads.EVERYTHING:
         return None
-    return OF_SPELLINGS if directives <= INDIFFERENT else OF_OPTIONS
+    return OF_SPELLINGS if reads is Reads.QUESTION else OF_OPTIONS
 
 
-def _rewrites_options(block: ServerBlock) -> bool:
-    if not block.rewrite:
-        return False
-    from topodns.plugins.rewrite.settings import OptionRule  # here: a node cache has no `rewrite`, and must stay small
-
-    return any(isinstance(rule.change, OptionRule) for rule in block.rewrite)
+@lru_cache
+def _spelled_types(plugin: str) -> frozenset[int]:
+    return load(plugin).spells if plugin in ORDER else frozenset()
 
 
 def is_plain(message: bytes) -> bool:
@@ -141,13 +125,16 @@ def variants_of(reply: bytes, resolution: Resolution, most: Variants) -> Variant
     That is so if all records are addresses of the query's name, or the only record is the SOA of a cluster's origin,
     which repeats the origin in the query's spelling, as in CoreDNS. The owners are pointers into the question.
     """
-    if not most.spellings or resolution.plugin not in _SPELLING_KEEPERS:
+    spelled = _spelled_types(resolution.plugin) if most.spellings else None
+    if not spelled:
         return OF_OPTIONS
     response = resolution.response
     for rrset in (*response.answer, *response.authority, *response.additional):
-        if rrset.rtype == _SOA and resolution.plugin == "kubernetes":
+        if rrset.rtype not in spelled:
+            return OF_OPTIONS
+        if rrset.rtype == _SOA:
             return _of_soa(reply)
-        if rrset.owner or rrset.rtype not in _ADDRESSES:
+        if rrset.owner:
             return OF_OPTIONS
     return OF_SPELLINGS
 

@@ -10,6 +10,7 @@ own are never searched for (`search_list.may_be_of_service`).
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, RRset
@@ -20,7 +21,6 @@ from topodns.plugins.autopath.settings import Autopath
 from topodns.query.cname import owned
 from topodns.query.deferred import Deferred
 from topodns.query.plugin import Answered, Below, Client, Resolution, Scope, rest_on, settled
-from topodns.query.plugin_counts import AutopathCounts
 
 _NXDOMAIN, _IN = int(Rcode.NXDOMAIN), int(RRClass.IN)
 _FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.REFUSED)})
@@ -32,6 +32,11 @@ Asking = Callable[[Query, Client, Below], Answered]
 def ask_below(query: Query, client: Client, below: Below) -> Answered:
     """Resolve every name of the list with the plugins of this server block, as CoreDNS does."""
     return below(query, client)
+
+
+@dataclass(slots=True)
+class AutopathCounts:
+    successes: int = 0  # names found through a later search domain; packet cache hits are not counted again
 
 
 class SearchPath:

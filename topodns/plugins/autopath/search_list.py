@@ -167,7 +167,7 @@ def own_namespace(state: ClusterState, address: bytes) -> str:
     """The namespace of the Pods with this packed address; "" where none is known, one uses its Node's network (and so
     shares the address), or they are in several.
 
-    Clients with different results share no cached replies: see `app.generation.Generation.view_key`.
+    Clients with different results share no cached replies: see `plugins.setup.BlockSetup.vary_by`.
     """
     pods = state.pods_with_address(address)
     namespaces = {pod.namespace for pod in pods}

@@ -1,5 +1,7 @@
 """The parser of the `autopath` directive."""
 
+from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from topodns.corefile.arguments import some_args
@@ -8,8 +10,15 @@ from topodns.corefile.parser import Directive
 from topodns.corefile.resolv_conf import load_search_list
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import Name
+from topodns.plugins.autopath.handler import AutopathCounts, SearchPath
+from topodns.plugins.autopath.metrics import readings
+from topodns.plugins.autopath.search_list import ClusterSearch, DistantClusterSearch, FixedSearch, own_namespace
 from topodns.plugins.autopath.settings import Autopath
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import Install, Plugin, Reads
+from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.query.plugin import ChainPart
 
 _RESOLV_CONF: Final = "/etc/resolv.conf"
 _KUBERNETES: Final = "@kubernetes"
@@ -37,3 +46,56 @@ def _host_search_list(path: str) -> tuple[Name, ...]:
         return load_search_list(path, skip_bad=True)[:_HOST_DOMAINS]
     except ConfigError:
         return ()
+
+
+def _check(directive: Directive, settings: Autopath, present: Collection[str]) -> None:
+    """Refuse `autopath @kubernetes` without `kubernetes`, unless the block has `forward` and a cluster domain."""
+    if not settings.kubernetes or "kubernetes" in present:
+        return
+    if "forward" not in present:
+        raise directive.error(
+            "found 'autopath' in a server block without 'kubernetes' and 'forward', expected one of these"
+        )
+    if not settings.cluster_domains:
+        raise directive.error(
+            "'autopath' has no domain of a cluster, expected one, as in 'autopath cluster.local @kubernetes'"
+        )
+
+
+def _setup(settings: Autopath, block: BlockSetup) -> Install:
+    if settings.kubernetes and block.cluster is not None:
+        block.vary_by(partial(own_namespace, block.cluster.state))
+
+    def install(listener: BlockListener) -> tuple[ChainPart]:
+        counts = block.process.shared.get(AutopathCounts, listener.server)
+        return (ChainPart(around=_search_path(settings, block, listener, counts)),)
+
+    return install
+
+
+def _search_path(settings: Autopath, block: BlockSetup, listener: BlockListener, counts: AutopathCounts) -> SearchPath:
+    if not settings.kubernetes:
+        return SearchPath(settings, FixedSearch(settings.search), counts)
+    if (cluster := block.cluster) is not None:
+        return SearchPath(settings, ClusterSearch(cluster.kubernetes, cluster.state, settings.search), counts)
+    # The block forwards to a cluster's DNS; names outside the cluster belong to other blocks.
+    search = DistantClusterSearch(settings.cluster_domains, settings.search)
+    if listener.neighbours is None:
+        return SearchPath(settings, search, counts)
+    own = frozenset(key.origin for key in block.block.keys if key.port == listener.port)
+    rotates = "loadbalance" in block.block.settings
+    return SearchPath(settings, search, counts, listener.neighbours(own, rotates))
+
+
+PLUGIN: Final = Plugin(
+    name="autopath",
+    coredns=differs(
+        "@kubernetes reads the namespace off the name, so that Pods need not be watched, and works in front of a "
+        "cluster's DNS, too"
+    ),
+    parse=parse_autopath,
+    setup=_setup,
+    reads=Reads.SPELLING,
+    check=_check,
+    metrics=readings,
+)

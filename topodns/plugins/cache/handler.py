@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from topodns.dns.message import Ede, Flag, Query, Response
 from topodns.dns.name import ROOT, Name, is_subdomain, name_text
 from topodns.dns.rrtype import Rcode
+from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of
-from topodns.plugins.cache.setup import Cache, CacheCounts, Prefetch, ServeStale, zones_label
+from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, zones_label
 from topodns.plugins.cache.store import Memory, Room, room_of
 from topodns.plugins.cache.ttl import is_positive
 from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue

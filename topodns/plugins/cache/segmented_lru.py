@@ -8,8 +8,8 @@ names, even if repeated, evict nothing that another client has queried.
 from itertools import islice
 from typing import Final
 
+from topodns.plugins.cache.counts import TableCounts
 from topodns.plugins.cache.entry import CacheEntry, EntryOwner
-from topodns.plugins.cache.setup import TableCounts
 from topodns.query.memory_budget import Budget
 
 MAX_ENTRY: Final = 65_535  # octets: the largest message; a hostile one is larger here, where names are uncompressed

@@ -2,65 +2,26 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from topodns.corefile.arguments import choice, duration, flag, fold_options, no_body, once_each, only_arg, whole, wrong
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT, Name, name_text
+from topodns.dns.name import ROOT
+from topodns.plugins.cache.counts import CacheCounts
+from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.cache.metrics import cache_labels, readings
+from topodns.plugins.cache.settings import AS_COREDNS, Cache, Prefetch, ServeStale, Share
+from topodns.plugins.cache.store import Room, room_of
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-
-DEFAULT_CAPACITY = 9984  # CoreDNS's: 256 shards of 39 entries
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Settings for one sort of answer, positive or negative. TTLs in seconds."""
-
-    max_ttl: int  # 1 or more
-    min_ttl: int = 5  # where it exceeds max_ttl, max_ttl applies
-    capacity: int = DEFAULT_CAPACITY  # entries
-    disabled: tuple[Name, ...] = ()  # names at and below these origins are not cached
-
-
-@dataclass(frozen=True, slots=True)
-class Prefetch:
-    """Refresh an entry queried `amount` times without a gap over `window` seconds, when little of its TTL remains."""
-
-    amount: int  # 1 or more
-    window: float = 60.0
-    percentage: int = 10  # of the TTL, 10..90
-
-
-@dataclass(frozen=True, slots=True)
-class ServeStale:
-    """Stale answers (RFC 8767), times in seconds. The defaults are recommendations of its sections 4 to 6."""
-
-    max_age: float = 3600.0  # after the TTL expired, more than 0
-    verify: bool = False  # ask the upstream first, instead of sending the stale answer at once
-    verify_timeout: float = 1.8  # 0: no limit
-    ttl: int = 30
-    recheck: float = 30.0  # minimum time between a failed refresh and the next
-    prefer_positive: bool = False  # a positive answer takes precedence over a later denial
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """One `cache` directive. None: the option is off."""
-
-    origins: tuple[Name, ...] = (ROOT,)
-    success: Share = Share(3600)
-    denial: Share = Share(1800)
-    servfail: int = 5  # TTL of a SERVFAIL, 0..300; 0: not cached
-    prefetch: Prefetch | None = None
-    serve_stale: ServeStale | None = None
-    keepttl: bool = False
-
-
-AS_COREDNS: Final = Cache()
-"""Settings of a directive without arguments and options, with CoreDNS's defaults."""
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.plugin import ADDRESS_TYPES, FastPath, Install, Plugin
+from topodns.plugins.setup import BlockSetup
+from topodns.query.plugin import ChainPart
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _MAX_NUMBER: Final = (1 << 31) - 1  # RFC 2181 section 8, for TTLs
@@ -218,28 +179,43 @@ _OPTIONS: Final[Mapping[str, Callable[[Directive, Cache], Cache]]] = {
 }
 
 
-def zones_label(settings: Cache) -> str:
-    """CoreDNS's label `zones`: the zones of the directive."""
-    return ",".join(map(name_text, settings.origins))
+def _setup(settings: Cache, block: BlockSetup) -> Install:
+    """One cache for all servers of the block; answers that do not fit are counted under the first server."""
+    process, forwards = block.process, block.provided(Forwarding)
+
+    def hopeless() -> bool:
+        return bool(forwards) and all(forward.all_down for forward in forwards)
+
+    counts = _counts(block, settings, block.block.servers[0])
+    room = process.shared.get(Room, make=partial(room_of, process.memory))
+    block.provide(ResponseCache(settings, process.timers, counts, room, hopeless))
+    return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)
 
 
-@dataclass(slots=True)
-class TableCounts:
-    """Counters of one table, kept over reloads."""
+def counting_cache(block: BlockSetup, server: str) -> ResponseCache | None:
+    """The cache of the block with the counters of this server (a metric label); None without `cache`."""
+    cache = block.first(ResponseCache)
+    return None if cache is None else cache.counting(_counts(block, block.block.settings["cache"], server))
 
-    evictions: int = 0  # entries removed to make room
+
+def _counts(block: BlockSetup, settings: Cache, server: str) -> CacheCounts:
+    return block.process.shared.get(CacheCounts, *cache_labels(block.block, settings, server))
 
 
-@dataclass(slots=True)
-class CacheCounts:
-    """Counters of a cache. Hits, including copies from the packet cache, are in the general counters as plugin "cache".
-
-    May be passed on to the cache of the next configuration, so that a reload keeps the counts.
-    """
-
-    misses: int = 0  # answers of an upstream, including those of an awaited refresh
-    prefetches: int = 0  # refreshes in the background
-    served_stale: int = 0
-    drops: int = 0  # answers too large to be cached
-    success: TableCounts = field(default_factory=TableCounts)
-    denial: TableCounts = field(default_factory=TableCounts)
+PLUGIN: Final = Plugin(
+    name="cache",
+    coredns=differs(
+        "only what `forward` got is kept: answers from the cluster, files and templates are never old; TTL 0 is not "
+        "kept, and what is asked for often is not pushed out by what is not",
+        serve_stale=differs(
+            "what is left out is RFC 8767's: a TTL of 30s, 30s between tries to refresh, 1.8s of waiting in `verify`"
+        ),
+        success=differs("the limit is on octets as well"),
+        denial=differs("the limit is on octets as well"),
+    ),
+    parse=parse_cache,
+    setup=_setup,
+    spells=ADDRESS_TYPES,
+    fast_path=FastPath.PASSED,
+    metrics=readings,
+)

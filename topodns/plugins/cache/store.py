@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, pack, pack_plain
 from topodns.plugins.cache.segmented_lru import SegmentedLru
-from topodns.plugins.cache.setup import Cache, CacheCounts
+from topodns.plugins.cache.settings import Cache
 from topodns.plugins.cache.ttl import Rules, set_ttl
 from topodns.query.deferred import Timers
 from topodns.query.memory_budget import Budget, MemoryLimits

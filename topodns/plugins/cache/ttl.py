@@ -7,7 +7,7 @@ from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import Name, is_subdomain
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.cache.entry import Sort
-from topodns.plugins.cache.setup import Cache
+from topodns.plugins.cache.settings import Cache
 
 _NOERROR: Final = int(Rcode.NOERROR)
 _NXDOMAIN: Final = int(Rcode.NXDOMAIN)

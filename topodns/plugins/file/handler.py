@@ -7,7 +7,7 @@ from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import Name, is_subdomain
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.file.lookup import look_up
-from topodns.plugins.file.setup import ZoneFile
+from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import ZoneTable, file_fact
 from topodns.query.cname import Chase, follow
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution

@@ -1,25 +1,22 @@
 """The settings and parser of the `file` directive, with CoreDNS's options."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from topodns.corefile.arguments import duration, flag, fold_options, no_body, once_each, only_arg, some_args
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT, Name
+from topodns.dns.name import ROOT
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneFile:
-    """One `file` directive with all its origins; a server block may have several."""
-
-    path: str  # need not exist, unless `reload` is 0
-    origins: tuple[Name, ...]  # the file is parsed once for each, with the origin as its $ORIGIN
-    reload: float = 60.0  # seconds between checks of the file; 0: never
-    fallthrough: tuple[Name, ...] = ()  # origins below which an unknown name goes to the next plugin; root: all
-
+from topodns.plugins.file.handler import ZoneFileStep
+from topodns.plugins.file.settings import ZoneFile
+from topodns.plugins.file.source import ZoneFileSource
+from topodns.plugins.plugin import ADDRESS_TYPES, Install, Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.query.plugin import ChainPart
 
 _DROPPED: Final = {  # options that CoreDNS has removed
     "no_reload": "CoreDNS dropped it in 1.5; write `reload 0`",
@@ -63,3 +60,27 @@ _READERS: Final[Mapping[str, Callable[[Directive, ZoneFile], ZoneFile]]] = {
     "fallthrough": _fallthrough,
     "upstream": _upstream,
 }
+
+
+def _setup(settings: tuple[ZoneFile, ...], block: BlockSetup) -> Install:
+    sources = [ZoneFileSource(each) for each in settings]
+    for source in sources:
+        source.load()
+        block.watch_changing(source)
+
+    def install(listener: BlockListener) -> Iterator[ChainPart]:
+        for each, source in zip(settings, sources, strict=True):
+            yield ChainPart(step=ZoneFileStep(each, source.table, listener.chase))
+
+    return install
+
+
+PLUGIN: Final = Plugin(
+    name="file",
+    coredns=differs("without DNSSEC; every change of the file counts, whatever its SOA's serial is"),
+    parse=parse_file,
+    setup=_setup,
+    adds_up=True,
+    spells=ADDRESS_TYPES,
+    unanswered=Rcode.REFUSED,
+)

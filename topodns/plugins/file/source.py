@@ -10,7 +10,7 @@ from topodns.dependency import Fact
 from topodns.dns.name import Name, name_text
 from topodns.dns.zonefile import BadZone, parse_zone
 from topodns.files.regular import read_regular
-from topodns.plugins.file.setup import ZoneFile
+from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
 
 log = logging.getLogger(__name__)

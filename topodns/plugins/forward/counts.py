@@ -1,9 +1,13 @@
 """Counters of `forward`, as plain numbers that are exported when the metrics are scraped."""
 
 from bisect import bisect_left
+from collections import defaultdict
 from math import inf
 
 from topodns.dns.rrtype import RCODE_NAMES
+from topodns.net.upstream.address import Counts, UdpSockets
+from topodns.net.upstream.client import Connections
+from topodns.plugins.forward.limits import InFlight
 from topodns.query.counters import DURATION_BUCKETS, Durations
 
 
@@ -54,6 +58,23 @@ class ForwardCounts:
     def upstream(self, name: str) -> UpstreamCounts:
         """The counters of this address, created at the first call."""
         return self.upstreams.setdefault(name, UpstreamCounts())
+
+
+class ForwardShared:
+    """Counters and limits of all `forward` directives of the process, which all generations share."""
+
+    __slots__ = ("connections", "counts", "in_flight", "udp_sockets")
+
+    def __init__(self) -> None:
+        self.counts = ForwardCounts()
+        self.in_flight = InFlight()
+        self.udp_sockets = UdpSockets()  # of all upstreams
+        self.connections: defaultdict[str, Connections] = defaultdict(lambda: defaultdict(Counts))  # by upstream
+
+    def bound_udp_sockets(self, most: int) -> None:
+        """Limit the sockets of queries to upstreams, and the queries in flight, so that each of these gets a socket."""
+        self.udp_sockets.most = most
+        self.in_flight.bound(self.udp_sockets.questions)
 
 
 def rcode_label(rcode: int) -> str:

@@ -1,5 +1,6 @@
 """Parser of `forward FROM TO... { options }`: CoreDNS's options except those for DNS over HTTPS and `resolver`."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_address
@@ -20,11 +21,26 @@ from topodns.corefile.arguments import (
 from topodns.corefile.errors import nearest, shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
+from topodns.dns.message import Option
 from topodns.dns.name import BadName, Name, parse_name
 from topodns.dns.rrtype import RCODES, Rcode, parse_rcode
+from topodns.plugins.cancel import PLUGIN as CANCEL
+from topodns.plugins.compatibility import differs, unsupported
 from topodns.plugins.context import Context
+from topodns.plugins.debug import PLUGIN as DEBUG
+from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.forward.destinations import EXPECTED, check_server_name, upstreams_of
+from topodns.plugins.forward.flight import DEADLINE
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.messages import Options
+from topodns.plugins.forward.metrics import readings
 from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
+from topodns.plugins.forward.upstreams import LateUpstream
+from topodns.plugins.plugin import ADDRESS_TYPES, FastPath, Install, Plugin
+from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity
+from topodns.query.plugin import ChainPart
+
+log = logging.getLogger(__name__)
 
 MAX_DESTINATIONS: Final = 15  # as in CoreDNS; a file counts once
 
@@ -237,3 +253,66 @@ _READERS: Final[dict[str, _Reader]] = {
     "doh_method": _doh_method,
     "resolver": _resolver,
 }
+
+
+def _setup(settings: tuple[Forward, ...], block: BlockSetup) -> Install:
+    parts = [_part(each, block, followed=number < len(settings)) for number, each in enumerate(settings, 1)]
+    return lambda listener: parts
+
+
+def _part(settings: Forward, block: BlockSetup, followed: bool) -> ChainPart:
+    process = block.process
+    shared = process.shared.get(ForwardShared)
+    upstreams = [
+        LateUpstream(settings, address, shared.connections[address.name], shared.udp_sockets)
+        for address in settings.upstreams
+    ]
+    forwarding = Forwarding(
+        settings,
+        upstreams,
+        process.timers,
+        process.rng,
+        shared.in_flight,
+        shared.counts,
+        followed=followed,
+        options=_options_for(settings, process.identity or NO_IDENTITY),
+        deadline=min(DEADLINE, block.block.get(CANCEL) or DEADLINE),
+        names_upstreams=block.block.get(DEBUG) is not None,
+        may_ask_twice=shared.udp_sockets.has_spare,
+    )
+    if process.identity is not None:  # a node-cache publishes the reachability of upstreams, also without queries
+        block.on_start(forwarding.watch)
+    block.on_close(forwarding.close)
+    for upstream in upstreams:
+        block.on_close(upstream.close)
+    return ChainPart(step=block.provide(forwarding))
+
+
+def _options_for(settings: Forward, identity: Identity) -> Options:
+    """The EDNS option with our Node's name if all upstreams are the cluster DNS, else none."""
+    trusted = [address.host in identity.upstreams for address in settings.upstreams]
+    if not identity.node_name or not any(trusted):
+        return ()
+    if not all(trusted):
+        names = ", ".join(address.name for address in settings.upstreams)
+        log.warning("plugin/forward: %s are not all the cluster DNS, so the node's name is sent to none of them", names)
+        return ()
+    return ((int(Option.NODE_IDENTITY), identity.node_name.encode()),)
+
+
+PLUGIN: Final = Plugin(
+    name="forward",
+    coredns=differs(
+        "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal questions "
+        "are asked once, and a client has at most 256 of them under way; max_age 0 is 30s to 60s here",
+        doh_method=unsupported("write tls://ADDRESS: most such servers speak DNS over TLS too"),
+        resolver=unsupported("write the addresses of the upstreams: names of theirs are not looked up"),
+    ),
+    parse=parse_forward,
+    setup=_setup,
+    adds_up=True,
+    spells=ADDRESS_TYPES,
+    fast_path=FastPath.PASSED,
+    unanswered=Rcode.SERVFAIL,
+    metrics=readings,
+)

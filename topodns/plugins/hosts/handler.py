@@ -7,7 +7,7 @@ from topodns.dependency import Fact
 from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
 from topodns.dns.name import Name, is_subdomain, reverse_address
 from topodns.dns.rrtype import Rcode, RRClass, RRType
-from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.settings import Hosts
 from topodns.plugins.hosts.table import HostTable
 from topodns.query.plugin import Client, FellThrough, Resolution, Scope, Stepped
 
@@ -29,6 +29,7 @@ class HostNames:
 
     def __init__(self, settings: Hosts, table: Callable[[], HostTable]) -> None:
         self._settings = settings
+        self.file = settings.file
         self._table = table
         self._inline = HostTable(settings.origins, settings.reverse)
         for entry in settings.inline:

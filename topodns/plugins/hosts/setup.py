@@ -1,31 +1,24 @@
 """The settings and parser of the `hosts` directive."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from topodns.corefile.arguments import duration, flag, no_body, once_each, only_arg, whole
 from topodns.corefile.errors import ConfigError, listed, nearest, shown_word
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT, Name
+from topodns.dns.name import ROOT
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.hosts.table import BadHostsLine, HostEntry, parse_address, parse_hosts_line
-
-DEFAULT_HOSTS_FILE = "/etc/hosts"
-
-
-@dataclass(frozen=True, slots=True)
-class Hosts:
-    origins: tuple[Name, ...]  # names outside are ignored; reverse names need not be inside
-    file: str = DEFAULT_HOSTS_FILE  # need not exist
-    inline: tuple[HostEntry, ...] = ()
-    ttl: int = 3600  # seconds, 1..65535
-    reverse: bool = True  # answer PTR
-    reload: float = 5.0  # seconds between checks of the file; 0: never
-    fallthrough: tuple[Name, ...] = ()  # origins below which an unknown name goes to the next plugin; root: all
-    fallthrough_unsupported: bool = False  # there, types other than A, AAAA and PTR do so even for a known name
-
+from topodns.plugins.hosts.handler import HostNames
+from topodns.plugins.hosts.metrics import readings
+from topodns.plugins.hosts.settings import DEFAULT_HOSTS_FILE, Hosts
+from topodns.plugins.hosts.source import HostsSource
+from topodns.plugins.hosts.table import BadHostsLine, parse_address, parse_hosts_line
+from topodns.plugins.plugin import ADDRESS_TYPES, Install, Plugin
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart
 
 _MAX_TTL: Final = 65_535  # CoreDNS's limit
 
@@ -96,3 +89,20 @@ _OPTIONS: Final[Mapping[str, Callable[[Directive, Hosts], Hosts]]] = {
     "fallthrough": _fallthrough,
     "fallthrough_unsupported": _fallthrough_unsupported,
 }
+
+
+def _setup(settings: Hosts, block: BlockSetup) -> Install:
+    source = block.provide(HostsSource(settings))
+    source.load()
+    block.watch_changing(source)
+    return everywhere(ChainPart(step=block.provide(HostNames(settings, source.table))))
+
+
+PLUGIN: Final = Plugin(
+    name="hosts",
+    coredns=differs("an address that stands twice for one name is given once"),
+    parse=parse_hosts,
+    setup=_setup,
+    spells=ADDRESS_TYPES,
+    metrics=readings,
+)

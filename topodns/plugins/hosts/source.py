@@ -11,7 +11,7 @@ from typing import Final
 from topodns.dependency import Fact
 from topodns.files.regular import read_regular
 from topodns.plugins.hosts.handler import hosts_fact
-from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.settings import Hosts
 from topodns.plugins.hosts.table import MAX_ENTRIES, BadHostsLine, HostTable, parse_hosts_line
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,8 @@ Options may be given once, except `namespaces` and `manifests`, whose values add
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -26,9 +27,17 @@ from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain, name_text
+from topodns.dns.rrtype import RRType
 from topodns.kube.client.settings import ApiSettings
+from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
+from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.plugin import ADDRESS_TYPES, FastPath, Install, Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.query.label_limiter import LabelLimiters
+from topodns.query.plugin import ChainPart
+from topodns.topology.client_locator import Locator
 
 Reader = Callable[[Directive, KubernetesSettings], KubernetesSettings]
 
@@ -237,3 +246,66 @@ _READERS: Final[Mapping[str, Reader]] = {
     "zonal": _zonal,
     "startup_timeout": _startup_timeout,
 }
+
+
+def _setup(settings: KubernetesSettings, block: BlockSetup) -> Install | None:
+    cluster = block.cluster
+    if cluster is None:
+        return None
+    if cluster.locator is not None:
+        block.vary_by(partial(_view, cluster.locator, cluster.rosters))
+
+    def install(listener: BlockListener) -> tuple[ChainPart]:
+        handler = ClusterZone(
+            cluster.kubernetes,
+            cluster.topology,
+            cluster.state,
+            cluster.locator,
+            listener.addresses,
+            listener.chase,
+            cluster.rosters,
+            cluster.pod_wait,
+        )
+        return (ChainPart(step=handler),)
+
+    return install
+
+
+@dataclass(frozen=True, slots=True)
+class OnNode:
+    """Packet cache key of the clients on one Node of a cluster: they share ready-made answers."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlocated:
+    """Packet cache key of clients on no known Node that share a label in metrics: they share answers as well.
+
+    `prefix` is their network (/24 or /56, packed), None for all networks beyond the label limit.
+    """
+
+    prefix: bytes | None
+
+
+def _view(locator: Locator, limiters: LabelLimiters, address: bytes) -> OnNode | Unlocated:
+    node_name = locator.locate(address).node_name
+    return OnNode(node_name) if node_name else Unlocated(limiters.named_prefix(address))
+
+
+_NO_RATE: Final = "read and without effect: topodns sends an API server too few requests for a limit"
+
+PLUGIN: Final = Plugin(
+    name="kubernetes",
+    coredns=differs(
+        "a name that may exist is SERVFAIL while watches are incomplete, and UDP answers are at most 1232 octets",
+        manifests=differs(OURS),
+        apiserver_qps=differs(_NO_RATE),
+        apiserver_burst=differs(_NO_RATE),
+        apiserver_max_inflight=differs(_NO_RATE),
+    ),
+    parse=parse_kubernetes,
+    setup=_setup,
+    spells=ADDRESS_TYPES | {int(RRType.SOA)},
+    fast_path=FastPath.PASSED,
+)

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.loadbalance.setup import Loadbalance, LoadbalancePolicy
+from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
 from topodns.plugins.loadbalance.weights import Weights
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import Client, Resolution, Scope

@@ -1,25 +1,18 @@
 """The settings and parser of the `loadbalance` directive."""
 
-from dataclasses import dataclass, replace
-from enum import Enum
-from ipaddress import IPv4Network, IPv6Network
+from dataclasses import replace
+from typing import Final
 
 from topodns.corefile.arguments import choice, duration, fold_options, networks, only_arg, wrong
 from topodns.corefile.parser import Directive
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-
-
-class LoadbalancePolicy(Enum):
-    ROUND_ROBIN = "round_robin"
-    WEIGHTED = "weighted"
-
-
-@dataclass(frozen=True, slots=True)
-class Loadbalance:
-    policy: LoadbalancePolicy = LoadbalancePolicy.ROUND_ROBIN
-    weight_file: str = ""  # for WEIGHTED
-    reload: float = 30.0  # seconds between checks of weight_file; 0: never
-    prefer: tuple[IPv4Network | IPv6Network, ...] = ()  # addresses in these come first
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
+from topodns.plugins.loadbalance.source import WeightSource
+from topodns.plugins.plugin import FastPath, Install, Plugin
+from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.plugin import ChainPart
 
 
 def parse_loadbalance(directive: Directive, context: Context) -> Loadbalance:
@@ -42,3 +35,22 @@ def _prefer(option: Directive, settings: Loadbalance) -> Loadbalance:
 
 def _weights_reload(option: Directive, settings: Loadbalance) -> Loadbalance:
     return replace(settings, reload=duration(option, only_arg(option, "a duration")))
+
+
+def _setup(settings: Loadbalance, block: BlockSetup) -> Install:
+    rng = block.process.rng
+    if settings.policy is not LoadbalancePolicy.WEIGHTED:
+        return everywhere(ChainPart(wrapper=block.provide(LoadBalancer(settings, rng))))
+    source = WeightSource(settings.weight_file, settings.reload)
+    source.load()
+    block.watch(source)
+    return everywhere(ChainPart(wrapper=block.provide(LoadBalancer(settings, rng, source.weights))))
+
+
+PLUGIN: Final = Plugin(
+    name="loadbalance",
+    coredns=differs("beyond 64 addresses only the start and the first 64 are left to chance"),
+    parse=parse_loadbalance,
+    setup=_setup,
+    fast_path=FastPath.PASSED,
+)

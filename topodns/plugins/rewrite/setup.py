@@ -1,12 +1,14 @@
 """Parser of `rewrite [continue|stop] FIELD ...`, on one line or with its words in a body."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from topodns.corefile.errors import hint, nearest, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.rrtype import QTYPES, parse_qtype
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import Install, Plugin, Reads
 from topodns.plugins.rewrite.arguments import (
     ArgumentReader,
     parse_option_rule,
@@ -15,18 +17,22 @@ from topodns.plugins.rewrite.arguments import (
     take_pattern,
     take_replacement,
 )
+from topodns.plugins.rewrite.handler import Rewriter
 from topodns.plugins.rewrite.settings import (
     AnswerRule,
     Change,
     ClassRule,
     CnameRule,
     NameRule,
+    OptionRule,
     Part,
     RcodeRule,
     RewriteRule,
     TtlRule,
     TypeRule,
 )
+from topodns.plugins.setup import BlockSetup
+from topodns.query.plugin import ChainPart
 
 _MODES: Final = {"continue": True, "stop": False}
 _ANSWER: Final = "answer"
@@ -166,3 +172,30 @@ _FIELDS: Final[Mapping[str, Callable[[ArgumentReader], Change]]] = {
     "rcode": _parse_rcode,
     "edns0": parse_option_rule,
 }
+
+
+def _setup(settings: tuple[RewriteRule, ...], block: BlockSetup) -> Install:
+    return lambda listener: (ChainPart(around=Rewriter(settings, listener.chase, listener.bound)),)
+
+
+def _reads(settings: tuple[RewriteRule, ...]) -> Reads:
+    options = any(isinstance(rule.change, OptionRule) for rule in settings)
+    return Reads.EVERYTHING if options else Reads.SPELLING
+
+
+def _classes(settings: tuple[RewriteRule, ...]) -> Iterator[int]:
+    return (rule.change.asked for rule in settings if isinstance(rule.change, ClassRule))
+
+
+PLUGIN: Final = Plugin(
+    name="rewrite",
+    coredns=differs(
+        "the question in a response is always the client's own, variables from metadata are refused, and the EDNS "
+        "option 0xffee is topodns's node identity"
+    ),
+    parse=parse_rewrite,
+    setup=_setup,
+    adds_up=True,
+    reads=_reads,
+    classes=_classes,
+)

@@ -1,7 +1,9 @@
 """The `template` plugin: of a block's directives, the first that applies to a query and matches its name answers."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
 from topodns.dns.name import Name, wire_labels
@@ -13,12 +15,32 @@ from topodns.plugins.template.rule import RecordTemplate, TemplateRule
 from topodns.plugins.template.settings import Template
 from topodns.query.cname import Chase, follow
 from topodns.query.plugin import Answered, Client, Resolution, Scope
-from topodns.query.plugin_counts import FailureKey, TemplateCounts
 
 PLUGIN: Final = "template"
 
 _SERVFAIL: Final = int(Rcode.SERVFAIL)
 _CHASED: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+
+
+class FailureKey(NamedTuple):
+    """CoreDNS's labels of template failures, beside `server` and `view`."""
+
+    origin: str
+    qclass: str
+    qtype: str
+    section: str  # answer, additional or authority
+    template: str  # the text of the template
+
+
+@dataclass(slots=True)
+class TemplateCounts:
+    """Template failures. Matches are counted with the answers: see `Resolution.note`.
+
+    A reload hands the object on to the new generation's plugins, which keeps the counts.
+    """
+
+    render_failures: Counter[FailureKey] = field(default_factory=Counter)
+    record_failures: Counter[FailureKey] = field(default_factory=Counter)
 
 
 class Templates:

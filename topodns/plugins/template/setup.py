@@ -10,10 +10,16 @@ from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import ROOT
 from topodns.dns.rrtype import QTYPES, parse_qtype
+from topodns.plugins.compatibility import differs, unsupported
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import Install, Plugin, Reads
+from topodns.plugins.setup import BlockListener, BlockSetup
 from topodns.plugins.template.engine.lexer import BadTemplate
+from topodns.plugins.template.handler import TemplateCounts, Templates
+from topodns.plugins.template.metrics import readings
 from topodns.plugins.template.rule import RecordTemplate
 from topodns.plugins.template.settings import Template
+from topodns.query.plugin import ChainPart
 from topodns.query.regex import BadPattern, compile_pattern
 
 _CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4, "ANY": 255}
@@ -110,3 +116,26 @@ _OPTIONS: Final[Mapping[str, Callable[[Directive, Template], Template]]] = {
     "fallthrough": _fallthrough,
     "upstream": _upstream,
 }
+
+
+def _setup(settings: tuple[Template, ...], block: BlockSetup) -> Install:
+    def install(listener: BlockListener) -> tuple[ChainPart]:
+        counts = block.process.shared.get(TemplateCounts, listener.server, block.block.view_name)
+        return (ChainPart(step=Templates(settings, listener.chase, counts)),)
+
+    return install
+
+
+PLUGIN: Final = Plugin(
+    name="template",
+    coredns=differs(
+        "functions are Go's own and parseInt, .Meta is empty, and define, template and block are refused",
+        var=unsupported("write the value into the templates"),
+        expr=unsupported("use `match`, or `view` for what depends on the client"),
+    ),
+    parse=parse_template,
+    setup=_setup,
+    adds_up=True,
+    reads=Reads.SPELLING,
+    metrics=readings,
+)

@@ -3,7 +3,7 @@
 from topodns.dns.message import Query
 from topodns.plugins.view.compiler import compile_expression
 from topodns.plugins.view.functions import ViewQuery
-from topodns.plugins.view.setup import View
+from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client
 
 

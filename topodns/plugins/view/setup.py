@@ -1,21 +1,21 @@
 """Settings and parser of the `view` directive, which selects the server block for a query."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Final
 
 from topodns.corefile.arguments import fold_options, some_args, wrong
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
+from topodns.dns.rrtype import Rcode
+from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
+from topodns.plugins.plugin import Install, Plugin, Reads
+from topodns.plugins.setup import BlockSetup
 from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.parser import BadExpression
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A server block takes the queries for which every expression is true; without expressions, all queries."""
-
-    name: str  # CoreDNS's metric label `view`
-    expressions: tuple[str, ...] = ()  # in the language of `plugins.view`
+from topodns.plugins.view.settings import View
+from topodns.query.plugin import ChainPart
 
 
 def parse_view(directive: Directive, context: Context) -> View:
@@ -34,3 +34,17 @@ def _expr(option: Directive, settings: View) -> View:
     except BadExpression as problem:
         raise option.error(f"{shown(text)} is no expression: {problem}") from None
     return replace(settings, expressions=(*settings.expressions, text))
+
+
+def _setup(settings: View, block: BlockSetup) -> Install:
+    return lambda listener: (ChainPart(selects=ViewFilter(settings, listener.host)),)
+
+
+PLUGIN: Final = Plugin(
+    name="view",
+    coredns=differs("expressions are on one query and its client: no metadata(), variables or predicates"),
+    parse=parse_view,
+    setup=_setup,
+    unanswered=Rcode.SERVFAIL,
+    reads=Reads.EVERYTHING,  # a view may read the size of a message
+)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.chains import chain_of, set_up
 from tests.support.corefiles import only_block
 from tests.support.courses import at_once
 from tests.support.messages import DO, KEEPALIVE, NODE_IDENTITY, RD, Opt, query
@@ -18,8 +19,7 @@ from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Flag
 from topodns.dns.name import ROOT, parse_name
 from topodns.dns.rrtype import Rcode
-from topodns.dnsserver.chain import Host, Parts, build_chain
-from topodns.dnsserver.fast_forward.eligibility import Road, is_road
+from topodns.dnsserver.fast_forward.eligibility import Road, make_road
 from topodns.dnsserver.fast_forward.relay import Relay
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache
@@ -33,6 +33,7 @@ from topodns.plugins.forward.messages import Options
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loop import LoopCounts, LoopGuard
 from topodns.query.counters import QueryCounters
+from topodns.query.plugin import ChainPart
 
 CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
 AD, CD = int(Flag.AD), int(Flag.CD)
@@ -60,14 +61,20 @@ class Resolver:
         block = only_block(f"forward . 192.0.2.1\n{directives}")
         self.upstream = ScriptedUpstream("192.0.2.1:53", self.timers, behave)
         self.in_flight = InFlight(max_total=6, max_per_client=2)
-        settings, counts = block.forward[0], ForwardCounts()
+        settings, counts = block.settings["forward"][0], ForwardCounts()
         forward = Forwarding(settings, [self.upstream], self.timers, Random(1), self.in_flight, counts, options=options)
         self.guard = LoopGuard(ROOT, [forward], self.timers, lambda: "secret", LoopCounts())
-        balancer = LoadBalancer(block.loadbalance, Random(1)) if block.loadbalance is not None else None
-        self.cache = ResponseCache(block.cache, self.timers) if block.cache is not None else None
-        parts = Parts(balancer=balancer, cache=self.cache, loop=self.guard, forwards=(forward,))
+        balance, keep = block.settings.get("loadbalance"), block.settings.get("cache")
+        balancer = LoadBalancer(balance, Random(1)) if balance is not None else None
+        self.cache = ResponseCache(keep, self.timers) if keep is not None else None
+        parts = {
+            "loop": (ChainPart(step=self.guard),),
+            "forward": (ChainPart(step=forward),),
+            **({"loadbalance": (ChainPart(wrapper=balancer),)} if balancer is not None else {}),
+            **({"cache": (ChainPart(around=self.cache),)} if self.cache is not None else {}),
+        }
         road = Road(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
-        chain = build_chain(block, Host("host-1", Random(1)), parts)
+        chain = chain_of(block, parts)
         table = PacketCache(lambda address: "", Random(1), self.timers.time)
         self.tally = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
         name = parse_name(origin)
@@ -270,7 +277,8 @@ def test_a_client_with_too_many_questions_is_dropped_on_the_long_way() -> None:
     ],
 )
 def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, open_: bool) -> None:
-    assert is_road(only_block(f"forward . 192.0.2.1\n{directives}"), ROOT) is open_
+    prepared = set_up(only_block(f"forward . 192.0.2.1\n{directives}"))
+    assert (make_road(prepared, ROOT, "dns://:53") is not None) is open_
 
 
 @pytest.mark.parametrize(
@@ -286,7 +294,7 @@ def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, op
     ],
 )
 def test_the_short_way_is_for_a_forward_of_everything(forward: str, origin: str, open_: bool) -> None:
-    assert is_road(only_block(forward), parse_name(origin)) is open_
+    assert (make_road(set_up(only_block(forward)), parse_name(origin), "dns://:53") is not None) is open_
 
 
 def test_a_bug_on_the_short_way_is_servfail_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

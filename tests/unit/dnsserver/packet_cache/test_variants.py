@@ -20,14 +20,11 @@ from topodns.dns.wire_reader import WireError, read_query
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import (
-    INDIFFERENT,
     OF_OPTIONS,
     OF_SPELLINGS,
-    SPELLING_READERS,
     block_variants,
     plain_form,
 )
-from topodns.plugins import DIRECTIVES
 from topodns.query.packet import Variants
 from topodns.query.plugin import Client, Resolution
 
@@ -154,11 +151,6 @@ def test_each_variant_has_its_turn_of_several_addresses() -> None:
 )
 def test_what_a_block_reads_decides_which_variants_it_has(lines: str, variants: Variants | None) -> None:
     assert block_variants(only_block(lines)) == variants
-
-
-def test_of_each_directive_it_is_decided_whether_it_reads_options_and_spellings() -> None:
-    assert set(DIRECTIVES) == INDIFFERENT | SPELLING_READERS | {"view"}
-    assert not INDIFFERENT & SPELLING_READERS
 
 
 @pytest.mark.parametrize("option", set(Option) - {Option.COOKIE})

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
-from random import Random
 
 import pytest
 
 from tests.support import searching
 from tests.support.asking import client
+from tests.support.chains import chain_of
 from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
 from tests.support.courses import at_once
 from tests.support.objects import namespace, packed, pod, service
@@ -19,18 +19,17 @@ from topodns.dependency import namespace_fact, service_fact
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import Name, name_text, parse_name
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dnsserver.chain import Chain, Host, Parts, build_chain
-from topodns.dnsserver.settings import ServerBlock
+from topodns.dnsserver.chain import Chain
 from topodns.plugins.acl import Acl, AclAction, AclRule
 from topodns.plugins.autopath.handler import SearchPath
 from topodns.plugins.autopath.search_list import ClusterSearch, FixedSearch, Searcher, own_namespace
 from topodns.plugins.autopath.settings import Autopath
+from topodns.plugins.block import ServerBlock
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import PodMode
 from topodns.query.deferred import Outcome
-from topodns.query.plugin import Around, Client, Resolution, Scope, Step
+from topodns.query.plugin import Around, ChainPart, Client, Resolution, Scope, Step
 
-HOST = Host("ns-1", Random(1))
 CORP = ("corp.example",)
 OUTSIDE = {
     "example.com.": "192.0.2.1",
@@ -105,10 +104,14 @@ class Dig:
         self.around = SearchPath(Autopath(tuple(map(parse_name, origins))), search)
         self.upstream = upstream = Upstream({**OUTSIDE, **(more_outside or {})}, self.asked)
         forward: Step = upstream.later if late else upstream
-        block = ServerBlock((BlockKey((), 53),), "Corefile", 1, acl=acl)
+        block = ServerBlock((BlockKey((), 53),), "Corefile", 1, {"acl": acl} if acl else {})
         cluster = ClusterZone(settings(pods=pods), None, state, None)
-        parts = Parts(autopath=self.around, cluster=cluster, forwards=(forward,))
-        self.chain: Chain = build_chain(block, HOST, parts)
+        parts = {
+            "autopath": (ChainPart(around=self.around),),
+            "kubernetes": (ChainPart(step=cluster),),
+            "forward": (ChainPart(step=forward),),
+        }
+        self.chain: Chain = chain_of(block, parts)
 
     def resolve(self, question: str, source: str = STRANGER) -> Resolution:
         return at_once(self.chain.resolve(query_of(question), client(source)))
@@ -309,8 +312,10 @@ def test_a_domain_under_which_the_name_is_too_long_is_passed_over() -> None:
 
 def test_a_name_that_no_step_of_the_block_answers_for_is_not_found() -> None:
     dig = Dig()
-    block = ServerBlock((BlockKey(("cluster", "local"), 53),), "Corefile", 1, directives=("autopath", "kubernetes"))
+    block = ServerBlock((BlockKey(("cluster", "local"), 53),), "Corefile", 1, {"kubernetes": settings()})
     cluster = ClusterDig(OBJECTS, settings())
-    chain = build_chain(block, HOST, Parts(autopath=dig.around, cluster=cluster.step))
+    chain = chain_of(
+        block, {"autopath": (ChainPart(around=dig.around),), "kubernetes": (ChainPart(step=cluster.step),)}
+    )
     answered = at_once(chain.resolve(query_of("example.com.shop.svc.cluster.local. A"), client()))
     assert answered.response.rcode == Rcode.NXDOMAIN

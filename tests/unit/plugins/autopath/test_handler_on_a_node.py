@@ -3,15 +3,15 @@
 Two server blocks of one listener, as on a node: the cluster's, with `autopath @kubernetes` and `forward`, and the root.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from ipaddress import ip_network
-from random import Random
 
 import pytest
 
 from tests.support import searching
 from tests.support.asking import client
+from tests.support.chains import chain_of
 from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
 from tests.support.courses import at_once
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
@@ -20,16 +20,15 @@ from topodns.corefile.zones import BlockKey
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import name_text, parse_name
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dnsserver.chain import Host, Parts, build_chain
 from topodns.dnsserver.cname_chaser import Neighbours
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.dnsserver.settings import ServerBlock
 from topodns.plugins.acl import Acl, AclAction, AclRule
 from topodns.plugins.autopath.handler import SearchPath
 from topodns.plugins.autopath.search_list import DistantClusterSearch
 from topodns.plugins.autopath.settings import Autopath
+from topodns.plugins.block import ServerBlock
 from topodns.query.deferred import Outcome
-from topodns.query.plugin import Answered, Client, Dropped, Resolution, Scope, Step
+from topodns.query.plugin import Answered, ChainPart, Client, Dropped, Resolution, Scope, Step
 
 ORIGIN = parse_name("cluster.local")
 HOST_DOMAINS = (parse_name("corp.example"),)
@@ -72,16 +71,17 @@ class Node:
         )
         cluster: Step = self._cluster
         upstream: Step = self._upstream
+        parts = {"autopath": (ChainPart(around=self.around),), "forward": (ChainPart(step=cluster),)}
         self.blocks = {
-            "cluster.local.": self._block("cluster.local.", Parts(autopath=self.around, forwards=(cluster,)), acl),
-            ".": self._block(".", Parts(forwards=(upstream,))),
+            "cluster.local.": self._block("cluster.local.", parts, acl),
+            ".": self._block(".", {"forward": (ChainPart(step=upstream),)}),
         }
         self.table = BlockTable(self.blocks.values())
 
-    def _block(self, origin: str, parts: Parts, acl: tuple[Acl, ...] = ()) -> Block:
+    def _block(self, origin: str, parts: Mapping[str, tuple[ChainPart, ...]], acl: tuple[Acl, ...] = ()) -> Block:
         name = parse_name(origin)
-        block = ServerBlock((BlockKey(name, 53),), "Corefile", 1, acl=acl, directives=("forward",))
-        return Block(name, origin, build_chain(block, Host("node", Random(1)), parts), 1232)
+        block = ServerBlock((BlockKey(name, 53),), "Corefile", 1, {"acl": acl} if acl else {})
+        return Block(name, origin, chain_of(block, parts), 1232)
 
     def _cluster(self, query: Query, client: Client) -> Answered:
         self.cluster_dns.append(name_text(query.qname))

@@ -10,8 +10,9 @@ from topodns.dependency import service_fact
 from topodns.dns.message import Ede, Flag, Query, Response, RRset
 from topodns.dns.name import parse_name
 from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.handler import ResponseCache
-from topodns.plugins.cache.setup import Cache, CacheCounts, Share
+from topodns.plugins.cache.settings import Cache, Share
 from topodns.query.plugin import Client, Resolution, Scope
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.caching import Story, denied, failed, positive
 from topodns.dns.message import Flag, Response
-from topodns.plugins.cache.setup import Cache, Prefetch
+from topodns.plugins.cache.settings import Cache, Prefetch
 from topodns.query.plugin import Scope
 
 THRICE = Cache(prefetch=Prefetch(3))

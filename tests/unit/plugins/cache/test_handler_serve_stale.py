@@ -7,7 +7,7 @@ import pytest
 from tests.support.caching import CLIENT, Story, denied, failed, positive, question, shown
 from topodns.dns.message import Flag, Response
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.cache.setup import Cache, ServeStale, Share
+from topodns.plugins.cache.settings import Cache, ServeStale, Share
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Dropped, Scope, settled
 

@@ -4,7 +4,8 @@ from topodns.corefile.errors import ConfigError
 from topodns.corefile.lexer import tokenize
 from topodns.corefile.parser import parse_blocks
 from topodns.dns.name import ROOT, parse_name
-from topodns.plugins.cache.setup import Cache, Prefetch, ServeStale, Share, parse_cache
+from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, Share
+from topodns.plugins.cache.setup import parse_cache
 from topodns.plugins.context import Context
 
 EXAMPLE, TEST = parse_name("example."), parse_name("test.")

@@ -14,7 +14,7 @@ from tests.support.caching import (
 )
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.cache.setup import Cache, Share
+from topodns.plugins.cache.settings import Cache, Share
 
 
 def test_an_answer_counts_down_and_is_asked_for_anew_when_its_ttl_is_over() -> None:

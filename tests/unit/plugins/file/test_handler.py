@@ -9,7 +9,7 @@ from topodns.dns.name import Name, name_text, parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.zonefile import parse_zone
 from topodns.plugins.file.handler import ZoneFileStep
-from topodns.plugins.file.setup import ZoneFile
+from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
 from topodns.query.cname import Chase
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped

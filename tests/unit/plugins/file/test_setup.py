@@ -6,7 +6,8 @@ from topodns.corefile.errors import ConfigError
 from topodns.corefile.lexer import tokenize
 from topodns.corefile.parser import parse_blocks
 from topodns.plugins.context import Context
-from topodns.plugins.file.setup import ZoneFile, parse_file
+from topodns.plugins.file.settings import ZoneFile
+from topodns.plugins.file.setup import parse_file
 
 ORG, NET = ("example", "org"), ("example", "net")
 

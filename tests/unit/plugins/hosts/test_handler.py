@@ -30,7 +30,7 @@ EMPTY = HostTable()
 
 
 def step(corefile: str, table: HostTable = EMPTY) -> HostNames:
-    settings = only_block(corefile).hosts
+    settings = only_block(corefile).settings.get("hosts")
     assert settings is not None
     return HostNames(settings, lambda: table)
 

@@ -3,7 +3,7 @@ import pytest
 from tests.support.corefiles import block_problem, only_block
 from tests.support.objects import packed
 from topodns.dns.name import ROOT
-from topodns.plugins.hosts.setup import Hosts
+from topodns.plugins.hosts.settings import Hosts
 from topodns.plugins.hosts.table import HostEntry
 
 EXAMPLE = ("example",)
@@ -33,11 +33,11 @@ EXAMPLE = ("example",)
     ],
 )
 def test_hosts(lines: str, expected: Hosts) -> None:
-    assert only_block(lines).hosts == expected
+    assert only_block(lines).settings.get("hosts") == expected
 
 
 def test_a_relative_file_is_beside_the_corefile_and_need_not_exist() -> None:
-    hosts = only_block("hosts custom/hosts", "/etc/coredns").hosts
+    hosts = only_block("hosts custom/hosts", "/etc/coredns").settings.get("hosts")
     assert hosts is not None
     assert hosts.file == "/etc/coredns/custom/hosts"
 

@@ -12,8 +12,8 @@ IN_ADDR = ("in-addr", "arpa")
 
 def kubernetes(options: str = "", arguments: str = "cluster.local") -> KubernetesSettings:
     block = only_block(f"kubernetes {arguments} {{\n manifests .\n{options}\n}}")
-    assert block.kubernetes is not None
-    return block.kubernetes
+    settings: KubernetesSettings = block.settings["kubernetes"]
+    return settings
 
 
 def option_problem(options: str, arguments: str = "cluster.local") -> str:
@@ -71,7 +71,7 @@ def test_zones_are_the_arguments_or_the_block_s(arguments: str, origins: list[tu
 
 
 def test_without_arguments_all_zones_of_the_block_are_served() -> None:
-    found = settings("a.org 10.0.0.0/15 {\n kubernetes {\n  manifests .\n }\n}").blocks[0].kubernetes
+    found = settings("a.org 10.0.0.0/15 {\n kubernetes {\n  manifests .\n }\n}").blocks[0].settings.get("kubernetes")
     assert found is not None
     assert found.origins == (("a", "org"), ("0", "10", *IN_ADDR), ("1", "10", *IN_ADDR))
 

@@ -15,8 +15,8 @@ TLS_FILES = 'the files of a client certificate, its key and a CA, "" for one tha
 
 def kubernetes(options: str, directory: str = "") -> KubernetesSettings:
     block = only_block(f"kubernetes cluster.local {{\n{options}\n}}", directory)
-    assert block.kubernetes is not None
-    return block.kubernetes
+    settings: KubernetesSettings = block.settings["kubernetes"]
+    return settings
 
 
 def source_problem(options: str) -> str:
@@ -35,8 +35,8 @@ def directory(tmp_path: Path) -> Path:
 def test_without_a_source_it_is_the_api_server_of_our_pod() -> None:
     assert kubernetes("ttl 30").api == ApiSettings()
     block = only_block("kubernetes cluster.local")
-    assert block.kubernetes is not None
-    assert (block.kubernetes.api, block.kubernetes.manifests) == (ApiSettings(), ())
+    assert block.settings.get("kubernetes") is not None
+    assert (block.settings["kubernetes"].api, block.settings["kubernetes"].manifests) == (ApiSettings(), ())
 
 
 def test_the_line_that_names_the_source_is_known_and_makes_no_difference(directory: Path) -> None:

@@ -11,7 +11,7 @@ from tests.support.asking import ask, client
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.loadbalance.handler import LoadBalancer, RRsets, shuffle
-from topodns.plugins.loadbalance.setup import Loadbalance, LoadbalancePolicy
+from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
 from topodns.plugins.loadbalance.weights import parse_weights
 from topodns.query.plugin import Resolution, Scope
 

@@ -9,10 +9,9 @@ from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Ede, EdeCode, Edns, Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.rrtype import TYPE_NAMES, Rcode, RRClass, RRType
-from topodns.plugins.template.handler import Templates
+from topodns.plugins.template.handler import FailureKey, Templates
 from topodns.query.cname import Chase
 from topodns.query.plugin import Answered, Client, Resolution, Scope
-from topodns.query.plugin_counts import FailureKey
 
 ADDRESSES = r"""
     # ip-a-b-c-d.example A a.b.c.d
@@ -104,7 +103,7 @@ FOUR_DIRECTIVES = r"""
 
 
 def step(corefile: str, chase: Chase | None = None) -> Templates:
-    return Templates(only_block(corefile).template, chase)
+    return Templates(only_block(corefile).settings["template"], chase)
 
 
 def resolved(corefile: str, question: str, chase: Chase | None = None, source: str = "10.240.0.1") -> Resolution | None:

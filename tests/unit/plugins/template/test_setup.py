@@ -39,11 +39,11 @@ EXAMPLE = ("example",)
     ],
 )
 def test_template(lines: str, expected: Template) -> None:
-    assert only_block(lines).template == (expected,)
+    assert only_block(lines).settings.get("template") == (expected,)
 
 
 def test_a_block_may_have_several_in_order() -> None:
-    found = only_block("template IN A example\nwhoami\ntemplate IN AAAA test").template
+    found = only_block("template IN A example\nwhoami\ntemplate IN AAAA test").settings["template"]
     assert [template.qtype for template in found] == [RRType.A, RRType.AAAA]
 
 

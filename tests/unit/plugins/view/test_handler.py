@@ -4,7 +4,7 @@ from tests.support.objects import packed
 from tests.support.server import dig
 from topodns.dns.wire_reader import read_query
 from topodns.plugins.view.handler import ViewFilter
-from topodns.plugins.view.setup import View
+from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client
 
 CLIENT = Client(packed("10.244.1.7"), 40212, "udp")

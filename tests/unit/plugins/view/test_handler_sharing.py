@@ -10,7 +10,7 @@ from tests.support.objects import packed
 from tests.support.server import Addresses, block, dig, handler
 from topodns.dnsserver.handler import Handler
 from topodns.plugins.view.handler import ViewFilter
-from topodns.plugins.view.setup import View
+from topodns.plugins.view.settings import View
 
 
 def split(expression: str) -> Handler:

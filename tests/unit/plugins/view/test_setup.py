@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.corefiles import block_problem, only_block, problem, settings
-from topodns.plugins.view.setup import View
+from topodns.plugins.view.settings import View
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ from topodns.plugins.view.setup import View
     ],
 )
 def test_a_view_has_a_name_and_expressions(lines: str, expressions: tuple[str, ...]) -> None:
-    assert only_block(f"view inside {{\n{lines}\n}}").view == View("inside", expressions)
+    assert only_block(f"view inside {{\n{lines}\n}}").settings.get("view") == View("inside", expressions)
 
 
 def test_a_view_may_have_no_body() -> None:
-    assert only_block("view inside").view == View("inside")
+    assert only_block("view inside").settings.get("view") == View("inside")
 
 
 @pytest.mark.parametrize(

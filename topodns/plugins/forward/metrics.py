@@ -1,4 +1,4 @@
-"""Metrics of forwarding: queries to upstreams, their replies and probes, refused queries, and loops.
+"""Metrics of forwarding: queries to upstreams, their replies and probes, and refused queries.
 
 They have CoreDNS's present names, `coredns_proxy_*`, and its older ones, `coredns_forward_*`, which many dashboards and
 alerts still read.
@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from topodns.app.counters import Counted
 from topodns.metrics.registry import Distributions, Published, Reading
-from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.counts import ForwardCounts, ForwardShared
 from topodns.plugins.forward.limits import InFlight
-from topodns.plugins.loop import LoopCounts
+from topodns.plugins.setup import MetricsSource
 from topodns.query.counters import DURATION_BUCKETS
 
 Labels = tuple[str, ...]
@@ -21,13 +20,13 @@ Rows = Iterable[tuple[Labels, float]]
 _PROXY: Final = "forward"  # CoreDNS's label `proxy_name`
 
 
-def forward_readings(counted: Counted) -> Iterator[Published]:
-    """Metrics of the process-wide forwarding counters."""
-    yield from _replies(counted.forward)
-    yield from _probes(counted.forward)
-    yield from _connections(counted)
-    yield from _limits(counted.forward, counted.in_flight)
-    yield from _loops(counted.loop)
+def readings(source: MetricsSource) -> Iterator[Published]:
+    """The metrics of the counters that all `forward` directives share."""
+    shared = source.shared.get(ForwardShared)
+    yield from _replies(shared.counts)
+    yield from _probes(shared.counts)
+    yield from _connections(shared)
+    yield from _limits(shared.counts, shared.in_flight)
 
 
 def _replies(forward: ForwardCounts) -> Iterator[Published]:
@@ -99,18 +98,18 @@ def _failed_probes(forward: ForwardCounts) -> Rows:
     return [((to,), counts.healthcheck_failures) for to, counts in forward.upstreams.items()]
 
 
-def _connections(counted: Counted) -> Iterator[Published]:
+def _connections(shared: ForwardShared) -> Iterator[Published]:
     for name, documentation, attribute in (
         ("coredns_proxy_conn_cache_hits", "Queries sent over a connection that was open.", "hits"),
         ("coredns_proxy_conn_cache_misses", "Queries sent over a connection or socket made for them.", "misses"),
     ):
-        yield Reading(name, documentation, "counter", ("proxy_name", "to", "proto"), partial(_sent, counted, attribute))
+        yield Reading(name, documentation, "counter", ("proxy_name", "to", "proto"), partial(_sent, shared, attribute))
 
 
-def _sent(counted: Counted, attribute: str) -> Rows:
+def _sent(shared: ForwardShared, attribute: str) -> Rows:
     return [
         ((_PROXY, to, transport.value), getattr(counts, attribute))
-        for to, transports in counted.connections.items()
+        for to, transports in shared.connections.items()
         for transport, counts in transports.items()
     ]
 
@@ -137,15 +136,3 @@ def _limits(forward: ForwardCounts, in_flight: InFlight) -> Iterator[Published]:
             (("preempted",), in_flight.preempted),
         ],
     )
-
-
-def _loops(loop: LoopCounts) -> Iterator[Published]:
-    for name, documentation, attribute in (
-        ("topodns_loop_detected", "Probes of loop that an upstream sent back.", "detected"),
-        ("topodns_loop_refused", "Queries that were not forwarded because of a loop.", "refused"),
-    ):
-        yield Reading(name, documentation, "counter", (), partial(_of_loop, loop, attribute))
-
-
-def _of_loop(loop: LoopCounts, attribute: str) -> Rows:
-    return [((), getattr(loop, attribute))]

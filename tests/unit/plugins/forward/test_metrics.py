@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from tests.support.scraping import only, scraped
-from topodns.app.counters import Counted
-from topodns.app.forward_metrics import forward_readings
+from tests.support import plugin_metrics
 from topodns.dns.rrtype import Rcode
+from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.setup import Shared
 from topodns.query.upstream import Transport
 
 ONE, OTHER = "10.0.0.10:53", "[2001:db8::1]:853"
@@ -20,20 +20,22 @@ class Waits:
         """There is nothing to do."""
 
 
-def shown(counted: Counted, name: str) -> dict[str, float]:
-    return only(scraped(readings=forward_readings(counted)), name)
+def shown(counted: ForwardShared, name: str) -> dict[str, float]:
+    shared = Shared()
+    shared.get(ForwardShared, make=lambda: counted)
+    return plugin_metrics.shown("forward", name, shared)
 
 
-def replied() -> Counted:
+def replied() -> ForwardShared:
     """One upstream has replied three times, another once."""
-    counted = Counted()
+    counted = ForwardShared()
     for to, rcode, seconds in (
         (ONE, Rcode.NOERROR, 0.0002),
         (ONE, Rcode.NOERROR, 0.001),
         (ONE, Rcode.SERVFAIL, 100.0),
         (OTHER, Rcode.NOERROR, 0.0),
     ):
-        counted.forward.upstream(to).replied(rcode, seconds)
+        counted.counts.upstream(to).replied(rcode, seconds)
     return counted
 
 
@@ -66,9 +68,9 @@ def test_replies_have_their_old_names_too() -> None:
 
 
 def test_probes_that_failed_are_counted_by_upstream_under_both_names() -> None:
-    counted = Counted()
-    counted.forward.upstream(ONE).healthcheck_failures = 4
-    counted.forward.healthcheck_broken = 2
+    counted = ForwardShared()
+    counted.counts.upstream(ONE).healthcheck_failures = 4
+    counted.counts.healthcheck_broken = 2
     proxied = shown(counted, "coredns_proxy_healthcheck_failures_total")
     assert proxied == {f'{{proxy_name="forward",to="{ONE}"}}': 4}
     assert shown(counted, "coredns_forward_healthcheck_failures_total") == {f'{{to="{ONE}"}}': 4}
@@ -76,7 +78,7 @@ def test_probes_that_failed_are_counted_by_upstream_under_both_names() -> None:
 
 
 def test_connections_are_counted_by_upstream_and_transport() -> None:
-    counted = Counted()
+    counted = ForwardShared()
     for transport, hits, misses in ((Transport.UDP, 0, 5), (Transport.TCP, 3, 1)):
         counts = counted.connections[ONE][transport]
         counts.hits, counts.misses = hits, misses
@@ -91,21 +93,15 @@ def test_connections_are_counted_by_upstream_and_transport() -> None:
 
 def test_what_waits_and_what_was_not_asked_is_counted() -> None:
     in_flight = InFlight(max_total=3, max_per_client=1)
-    counted = Counted(in_flight=in_flight)
+    counted = ForwardShared()
+    counted.in_flight = in_flight
     for address, admitted in ((b"a", True), (b"a", False), (b"b", True), (b"c", True), (b"d", False), (b"e", False)):
         assert in_flight.enter(Waits(address)) is admitted
         if not admitted:
             in_flight.note_drop(address)
     in_flight.preempted = 5
-    counted.forward.max_concurrent_rejects = 7
+    counted.counts.max_concurrent_rejects = 7
     assert shown(counted, "topodns_forward_in_flight") == {"": 3}
     dropped = {'{reason="client"}': 1, '{reason="total"}': 2, '{reason="preempted"}': 5}
     assert shown(counted, "topodns_forward_dropped_total") == dropped
     assert shown(counted, "coredns_forward_max_concurrent_rejects_total") == {"": 7}
-
-
-def test_loops_are_counted() -> None:
-    counted = Counted()
-    counted.loop.detected, counted.loop.refused = 1, 30
-    assert shown(counted, "topodns_loop_detected_total") == {"": 1}
-    assert shown(counted, "topodns_loop_refused_total") == {"": 30}

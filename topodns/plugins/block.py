@@ -1,0 +1,58 @@
+"""The settings of a server block: its keys, and the parsed settings of each of its directives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from topodns.corefile.zones import BlockKey
+from topodns.query.counters import server_label
+
+if TYPE_CHECKING:
+    from topodns.plugins.plugin import Plugin
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBlock:
+    """One server block. `plugins.ORDER` has the order of the plugins, whatever that of the Corefile."""
+
+    keys: tuple[BlockKey, ...]
+    source: str  # the file that contains it
+    line: int
+    settings: Mapping[str, Any]  # by directive, in the order of `plugins.ORDER`: what the plugin's `parse` returned
+
+    def get(self, plugin: "Plugin[S]") -> S | None:
+        """The settings of this plugin; None if the block does not have its directive."""
+        settings: S | None = self.settings.get(plugin.name)
+        return settings
+
+    @property
+    def directives(self) -> tuple[str, ...]:
+        """The names of the directives that the block has."""
+        return tuple(self.settings)
+
+    @property
+    def bound_hosts(self) -> tuple[str, ...]:
+        """The addresses of `bind`; ("",) without it: all addresses of the machine. Interfaces are resolved already."""
+        return tuple(dict.fromkeys(self.settings.get("bind") or ("",)))
+
+    @property
+    def view_name(self) -> str:
+        """CoreDNS's metric label `view`."""
+        view = self.settings.get("view")
+        return view.name if view is not None else ""
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The values of CoreDNS's metric label `server`, in the order of the Corefile."""
+        return tuple(dict.fromkeys(server_label((host, key.port)) for host in self.bound_hosts for key in self.keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a Corefile. `digest`: SHA-512 of its text with all imports, for `reload` and its metric."""
+
+    blocks: tuple[ServerBlock, ...]
+    digest: str
+    files: tuple[str, ...]  # the Corefile and all imported files

@@ -1,0 +1,25 @@
+"""Counters of one `cache`, kept over reloads."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class TableCounts:
+    """Counters of one table, kept over reloads."""
+
+    evictions: int = 0  # entries removed to make room
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """Counters of a cache. Hits, including copies from the packet cache, are in the general counters as plugin "cache".
+
+    May be passed on to the cache of the next configuration, so that a reload keeps the counts.
+    """
+
+    misses: int = 0  # answers of an upstream, including those of an awaited refresh
+    prefetches: int = 0  # refreshes in the background
+    served_stale: int = 0
+    drops: int = 0  # answers too large to be cached
+    success: TableCounts = field(default_factory=TableCounts)
+    denial: TableCounts = field(default_factory=TableCounts)

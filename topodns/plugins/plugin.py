@@ -1,0 +1,80 @@
+"""What a plugin declares: its parser, its place in a server block, and what other rooms may assume of it.
+
+Each plugin's module, or the module `setup` of its folder, has one `Plugin` with the name PLUGIN. No other room lists
+plugins by name: the checks of a Corefile, the packet cache and the fast path of `forward` read these attributes.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from topodns.corefile.arguments import flag
+from topodns.corefile.parser import Directive
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.metrics.registry import Published
+from topodns.plugins.compatibility import Row
+from topodns.plugins.context import Context
+from topodns.query.plugin import ChainPart
+
+if TYPE_CHECKING:
+    from topodns.plugins.setup import BlockListener, BlockSetup, MetricsSource
+
+S = TypeVar("S")
+
+ADDRESS_TYPES: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+
+Install = Callable[["BlockListener"], Iterable[ChainPart]]
+"""The chain parts of a plugin for one listener of its server block."""
+
+
+class Reads(IntEnum):
+    """The parts of a query that may change a plugin's answer; decides which queries share a packet cache entry."""
+
+    QUESTION = 0  # the question whatever its spelling, and the EDNS options that code here knows
+    SPELLING = 1  # also the letter case of the name
+    EVERYTHING = 2  # also EDNS options by number, or the size of the message
+
+
+class FastPath(Enum):
+    """The part of a plugin in the fast path that relays plain questions to `forward` as octets."""
+
+    ABSENT = "a plain question does not meet it"
+    PASSED = "the fast path knows the plugin"
+    BARRED = "a server block with it has no fast path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin(Generic[S]):
+    """One directive and the plugin that it configures. S: the type of its settings.
+
+    A server block may repeat it only with `adds_up`; then settings are tuples, which are joined.
+    """
+
+    name: str
+    coredns: Row  # the verdict of a Corefile check
+    parse: Callable[[Directive, Context], S]  # raises ConfigError
+    setup: "Callable[[S, BlockSetup], Install | None] | None" = None  # raises one of `setup.FILE_ERRORS`
+    adds_up: bool = False
+    in_chain: bool = True  # False: it configures the server or the process, and takes no part in answers
+    requires: tuple[str, ...] = ()  # directives that the same server block must have
+    check: Callable[[Directive, S, Collection[str]], None] | None = None  # by the block's directives; ConfigError
+    reads: Reads | Callable[[S], Reads] = Reads.QUESTION
+    spells: frozenset[int] = frozenset()  # record types with no name but the query's own, as spelled there
+    fast_path: FastPath = FastPath.BARRED
+    unanswered: Rcode | None = None  # rcode, as in CoreDNS, where it is the last plugin and none answered
+    classes: Callable[[S], Iterable[int]] | None = None  # query classes beside IN that it answers
+    metrics: "Callable[[MetricsSource], Iterable[Published]] | None" = None
+
+    def reading(self, settings: S) -> Reads:
+        """The parts of a query that the plugin reads with these settings."""
+        return self.reads if isinstance(self.reads, Reads) else self.reads(settings)
+
+
+def parse_flag(directive: Directive, _: Context) -> bool:
+    """The parser of a directive without arguments and body."""
+    flag(directive)
+    return True
+
+
+AnyPlugin = Plugin[Any]

@@ -1,0 +1,215 @@
+"""What a plugin's `setup` is given: the process, its server block, and each listener of the block.
+
+Nothing is opened at setup. The generation calls `PreparedBlock.start` and `close`, and runs its `sources` as tasks.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from topodns.dependency import Fact
+from topodns.dns.name import Name
+from topodns.dns.zonefile import BadText
+from topodns.plugins.block import ServerBlock
+from topodns.query.cname import Chase
+from topodns.query.counters import QueryCounters, server_label
+from topodns.query.deferred import Timers
+from topodns.query.memory_budget import SERVER, MemoryLimits
+from topodns.query.plugin import Around, ChainPart
+
+if TYPE_CHECKING:
+    from topodns.cluster.state import ClusterState
+    from topodns.plugins.kubernetes.pod_wait import PodWait
+    from topodns.plugins.kubernetes.settings import KubernetesSettings
+    from topodns.plugins.plugin import Install
+    from topodns.plugins.topology import TopologySettings
+    from topodns.query.label_limiter import LabelLimiters
+    from topodns.topology.client_locator import Locator
+
+T = TypeVar("T")
+
+FILE_ERRORS: Final = (OSError, BadText)
+"""Errors of unusable files; ssl.SSLError is an OSError."""
+
+Changed = Callable[[frozenset[Fact]], object]
+"""Takes the dependencies of answers that a new version of a file touched."""
+
+
+class Shared:
+    """Objects of the process, by type and labels: counters and budgets that all generations share."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[type, tuple[str, ...]], Any] = {}
+
+    def get(self, kind: type[T], *labels: str, make: Callable[[], T] | None = None) -> T:
+        """The object of this type with these labels, created at the first call: by `make`, else without arguments."""
+        key = (kind, labels)
+        found: T | None = self._objects.get(key)
+        if found is None:
+            found = self._objects[key] = kind() if make is None else make()
+        return found
+
+    def all(self, kind: type[T]) -> Iterator[tuple[tuple[str, ...], T]]:
+        """All objects of this type, with their labels."""
+        return ((labels, found) for (of, labels), found in list(self._objects.items()) if of is kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Node identity (EDNS 65518) of a node-cache's queries to the cluster DNS: its clients are Pods of that Node."""
+
+    node_name: str  # "" unknown: no identity is sent
+    upstreams: frozenset[str]  # the only addresses that it is sent to
+
+
+NO_IDENTITY: Final = Identity("", frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The process and its host, as plugins see them. `write_line` writes a line of a query log."""
+
+    timers: Timers
+    rng: Random
+    host_name: str = ""
+    write_line: Callable[[str], object] = str
+    identity: Identity | None = None  # None: no node-cache
+    memory: MemoryLimits = SERVER
+    shared: Shared = field(default_factory=Shared)
+
+
+class FileSource(Protocol):
+    """A file that a plugin has read; `run` watches it for changes until cancelled."""
+
+    async def run(self) -> None: ...
+
+
+class ChangingSource(FileSource, Protocol):
+    """A file on which answers depend."""
+
+    changed: Changed
+
+
+class ClusterOfBlock(Protocol):
+    """The cluster of the block's `kubernetes`. `topology` and `locator` are None without `topology`."""
+
+    @property
+    def kubernetes(self) -> "KubernetesSettings": ...
+    @property
+    def topology(self) -> "TopologySettings | None": ...
+    @property
+    def state(self) -> "ClusterState": ...
+    @property
+    def locator(self) -> "Locator | None": ...
+    @property
+    def rosters(self) -> "LabelLimiters": ...
+    @property
+    def pod_wait(self) -> "PodWait | None": ...
+
+
+class BlockSetup:
+    """One server block during setup: its plugins are set up from the last in `plugins.ORDER` to the first."""
+
+    def __init__(self, process: Process, block: ServerBlock, cluster: ClusterOfBlock | None = None) -> None:
+        self.process = process
+        self.block = block
+        self.cluster = cluster
+        self.views: list[Callable[[bytes], Hashable]] = []
+        self.sources: list[FileSource] = []
+        self._provided: list[object] = []
+        self._changing: list[ChangingSource] = []
+        self._starts: list[Callable[[], object]] = []
+        self._closes: list[Callable[[], object]] = []
+
+    def provide(self, handler: T) -> T:
+        """Let plugins above, metrics and the fast path find this handler by its type."""
+        self._provided.append(handler)
+        return handler
+
+    def provided(self, kind: type[T]) -> tuple[T, ...]:
+        """The handlers of this type that plugins of the block have provided, in the order of setup."""
+        return tuple(handler for handler in self._provided if isinstance(handler, kind))
+
+    def first(self, kind: type[T]) -> T | None:
+        """The first provided handler of this type, or None."""
+        return next(iter(self.provided(kind)), None)
+
+    def vary_by(self, view: Callable[[bytes], Hashable]) -> None:
+        """Answers with Scope.NODE may differ between clients (packed addresses) for which `view` differs."""
+        self.views.append(view)
+
+    def watch(self, source: FileSource) -> None:
+        """Run this source while the generation is active."""
+        self.sources.append(source)
+
+    def watch_changing(self, source: ChangingSource) -> None:
+        """Run this source, and let its changes reach the packet caches, while the generation is active."""
+        self.sources.append(source)
+        self._changing.append(source)
+
+    def on_start(self, action: Callable[[], object]) -> None:
+        """Call this when the generation becomes active."""
+        self._starts.append(action)
+
+    def on_close(self, action: Callable[[], object]) -> None:
+        """Call this when another generation has become active. Queries under way still need an answer."""
+        self._closes.append(action)
+
+    def start(self, changed: Changed) -> None:
+        """Begin work, as the generation is active now; `changed` is called with the facts that a file changed."""
+        for source in self._changing:
+            source.changed = changed
+        for action in self._starts:
+            action()
+
+    def close(self) -> None:
+        """End work, as another generation is active: queries under way are finished, and no others begin."""
+        for action in self._closes:
+            action()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockListener:
+    """One listener of a server block. `own_addresses` (packed) are those of the machine.
+
+    `neighbours` makes an `autopath` search other server blocks: it takes the origins of the block itself, and whether
+    its cached answers rotate their addresses.
+    """
+
+    host: str  # "" is every address of both families
+    port: int
+    own_addresses: frozenset[bytes] = frozenset()
+    chase: Chase | None = None  # resolves the target of a CNAME in any block of the listener
+    neighbours: Callable[[Collection[Name], bool], Around] | None = None
+
+    @property
+    def server(self) -> str:
+        """CoreDNS's metric label `server`."""
+        return server_label((self.host, self.port))
+
+    @property
+    def bound(self) -> bytes:
+        """The listen address, packed; b"" for all addresses."""
+        return ip_address(self.host.partition("%")[0]).packed if self.host else b""
+
+    @property
+    def addresses(self) -> tuple[bytes, ...]:
+        """The addresses that endpoints of this server's own Service would have."""
+        bound = (self.bound,) if self.host else sorted(self.own_addresses)
+        return tuple(address for address in bound if not ip_address(address).is_loopback)
+
+
+def everywhere(*parts: ChainPart) -> "Install":
+    """The installation of a plugin that is the same for every listener of its block."""
+    return lambda listener: parts
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSource:
+    """What metrics of plugins are read from at scrape time."""
+
+    shared: Shared
+    blocks: Callable[[], Iterable[BlockSetup]]  # of the active generation
+    counters: Callable[[], Iterable[QueryCounters]]  # of all sockets
