@@ -6,11 +6,10 @@ from typing import Final
 
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
 from topodns.hostnet.rules import HostNetwork
+from topodns.netlink.messages import CREATE, EXCLUSIVE
 from topodns.netlink.route import (
-    CREATE,
     DELETE_ADDRESS,
     DELETE_LINK,
-    EXCLUSIVE,
     NEW_ADDRESS,
     NEW_LINK,
     IPAddress,
@@ -40,7 +39,7 @@ def ensure_link(network: HostNetwork) -> bool:
                 kernel.change(NEW_LINK, write_link(link.index, alias=ALIAS))
             if not link.up:  # before adding addresses: IPv6 addresses are lost on a link that is down
                 kernel.change(NEW_LINK, write_link(link.index, up=True))
-            there = kernel.addresses(link.index)
+            there = {each.address for each in kernel.addresses() if each.index == link.index}
             missing = [address for address in network.local_addresses if address not in there]
             for address in missing:
                 _add_address(kernel, link.index, address)

@@ -12,17 +12,9 @@ from typing import Final
 from topodns.hostnet.iptables_ruleset import chain_of
 from topodns.hostnet.nftables_ruleset import TABLE
 from topodns.hostnet.rules import Firewall, Hook, HostNetwork, IptablesTable
+from topodns.netlink.messages import Message, read_messages
 from topodns.netlink.nftables import may_concern, open_rule_events, read_removed
-from topodns.netlink.route import (
-    DELETE_ADDRESS,
-    DELETE_LINK,
-    NEW_LINK,
-    Message,
-    open_events,
-    read_address,
-    read_link,
-    read_messages,
-)
+from topodns.netlink.route import DELETE_ADDRESS, DELETE_LINK, NEW_LINK, open_link_events, read_address, read_link
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +74,7 @@ class EventWatch:
 
 def watch_link(network: HostNetwork) -> EventWatch:
     """A monitor of the link: reports that it is removed, goes down, or loses a listen address."""
-    return EventWatch("links", open_events, partial(_takes_link, network), missed=True)
+    return EventWatch("links", open_link_events, partial(_takes_link, network), missed=True)
 
 
 def watch_rules(firewall: Firewall) -> EventWatch | None:

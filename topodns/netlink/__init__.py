@@ -1,1 +1,1 @@
-"""Netlink messages: routes, links and addresses (rtnetlink), and nftables (nfnetlink)."""
+"""Netlink: messages and sockets, rtnetlink (links and addresses), nfnetlink (nftables) and sock_diag (sockets)."""

@@ -7,10 +7,10 @@ import socket
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from topodns.netlink.route import Message, read_attributes
+from topodns.netlink.messages import Message, open_events, read_attributes, read_text
 
 _NETFILTER: Final = 12  # NETLINK_NETFILTER
-_SOL_NETLINK, _ADD_MEMBERSHIP, _TABLES_GROUP = 270, 1, 7  # NFNLGRP_NFTABLES
+_TABLES_GROUP: Final = 7  # NFNLGRP_NFTABLES
 _SUBSYSTEM: Final = 10 << 8  # NFNL_SUBSYS_NFTABLES, above the type of each message
 _DELETE_TABLE, _DELETE_CHAIN, _DELETE_RULE = _SUBSYSTEM | 2, _SUBSYSTEM | 5, _SUBSYSTEM | 8
 _HEAD: Final = 4  # octets of struct nfgenmsg
@@ -31,7 +31,7 @@ def read_removed(message: Message) -> Removed | None:
     if chain is None:
         return None
     found = read_attributes(message.body[_HEAD:])
-    return Removed(_text(found.get(_TABLE, b"")), _text(found.get(chain, b"")))
+    return Removed(read_text(found.get(_TABLE, b"")), read_text(found.get(chain, b"")))
 
 
 def may_concern(data: bytes, tables: Iterable[str]) -> bool:
@@ -44,15 +44,4 @@ def may_concern(data: bytes, tables: Iterable[str]) -> bool:
 
 def open_rule_events() -> socket.socket:
     """A non-blocking netlink socket that receives an event for every nftables change. Raises OSError."""
-    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETFILTER)
-    try:
-        sock.bind((0, 0))
-        sock.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, _TABLES_GROUP)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-def _text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode(errors="replace")
+    return open_events(_NETFILTER, _TABLES_GROUP)

@@ -4,14 +4,14 @@ The kernel filters (INET_DIAG_REQ_BYTECODE of linux/inet_diag.h), so the reply h
 others exist. Each call opens one netlink socket.
 """
 
-import os
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
-from topodns.netlink.route import DUMP, REQUEST, IPAddress, read_messages
+from topodns.netlink.messages import DUMP, NetlinkSocket, write_attribute
+from topodns.netlink.route import IPAddress
 
 MOST: Final = 64  # sockets at most that are read for one address, family and protocol
 
@@ -22,17 +22,12 @@ _PROTOCOLS: Final = {  # and the states of a socket without a peer: 1 << TCP_CLO
     "tcp": (socket.IPPROTO_TCP, 1 << 10),
 }
 
-_HEADER: Final = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
 _REQUEST: Final = struct.Struct("=BBBxI48x")  # struct inet_diag_req_v2: family, protocol, extensions, states, sockid
-_ATTRIBUTE: Final = struct.Struct("=HH")  # struct nlattr: length, type
 _OPERATION: Final = struct.Struct("=BBH")  # struct inet_diag_bc_op: code, offset to jump to if true, and if false
 _HOST: Final = struct.Struct("=BBxxi")  # struct inet_diag_hostcond: family, prefix length, port
 _FOUND: Final = struct.Struct("=4x48x12xII")  # struct inet_diag_msg: uid, inode
 
 _BYTECODE, _SOURCE_IS = 1, 7  # INET_DIAG_REQ_BYTECODE, INET_DIAG_BC_S_COND
-_ERROR, _DONE = 2, 3
-_BUFFER: Final = 1 << 16
-_PATIENCE: Final = 2.0  # seconds
 
 
 class BoundSocket(NamedTuple):
@@ -64,30 +59,16 @@ def _families(address: IPAddress) -> tuple[socket.AddressFamily, ...]:
 
 
 def write_request(family: socket.AddressFamily, protocol: str, address: IPAddress, port: int) -> bytes:
-    """The dump request for the sockets of a family and protocol with this local address and port."""
+    """The body of a dump request for the sockets of a family and protocol with this local address and port."""
     number, states = _PROTOCOLS[protocol]
     wanted = socket.AF_INET if address.version == 4 else socket.AF_INET6
     condition = _HOST.pack(wanted, address.max_prefixlen, port) + address.packed
     length = _OPERATION.size + len(condition)
     code = _OPERATION.pack(_SOURCE_IS, length, length + 4) + condition  # a jump beyond the end rejects the socket
-    body = _REQUEST.pack(family, number, 0, states) + _ATTRIBUTE.pack(_ATTRIBUTE.size + length, _BYTECODE) + code
-    return _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, REQUEST | DUMP, 1, 0) + body
+    return _REQUEST.pack(family, number, 0, states) + write_attribute(_BYTECODE, code)
 
 
 def _dump(request: bytes) -> list[tuple[int, int]]:
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as sock:
-        sock.settimeout(_PATIENCE)
-        sock.send(request)
-        return list(islice(_replies(sock), MOST))
-
-
-def _replies(sock: socket.socket) -> Iterator[tuple[int, int]]:
-    while True:
-        for message in read_messages(sock.recv(_BUFFER)):
-            if message.kind == _DONE:
-                return
-            if message.kind == _ERROR:
-                number = -struct.unpack_from("=i", message.body)[0]
-                raise OSError(number, os.strerror(number))
-            uid, inode = _FOUND.unpack_from(message.body)
-            yield uid, inode
+    with NetlinkSocket(_SOCK_DIAG) as kernel:
+        found = islice(kernel.ask(_BY_FAMILY, request, DUMP), MOST)
+        return [_FOUND.unpack_from(message.body) for message in found]

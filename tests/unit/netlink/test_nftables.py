@@ -6,8 +6,8 @@ import pytest
 
 from topodns.hostnet.monitor import takes_rule
 from topodns.hostnet.rules import Firewall
+from topodns.netlink.messages import Message, read_messages
 from topodns.netlink.nftables import Removed, may_concern, read_removed
-from topodns.netlink.route import Message, read_messages
 
 NEW_RULE, DELETE_TABLE, DELETE_CHAIN, DELETE_RULE = 0xA06, 0xA02, 0xA05, 0xA08
 

@@ -7,6 +7,7 @@ import pytest
 
 from topodns.hostnet.monitor import concerns
 from topodns.hostnet.rules import HostNetwork
+from topodns.netlink.messages import Message, write_attribute
 from topodns.netlink.route import (
     DELETE_ADDRESS,
     DELETE_LINK,
@@ -15,10 +16,8 @@ from topodns.netlink.route import (
     IPAddress,
     Link,
     LinkAddress,
-    Message,
     read_address,
     read_link,
-    read_messages,
     write_address,
     write_link,
 )
@@ -44,18 +43,19 @@ def test_an_address_of_another_family_is_none() -> None:
     assert read_address(struct.pack("=BBBBI", 17, 0, 0, 0, 7)) is None
 
 
-def test_messages_of_one_datagram_are_told_apart_with_what_pads_them() -> None:
-    bodies = (b"a", b"four", b"")
-    data = b"".join(
-        struct.pack("=IHHII", 16 + len(body), 16 + number, 0, 0, 0) + body.ljust((len(body) + 3) // 4 * 4, b"\0")
-        for number, body in enumerate(bodies)
-    )
-    assert list(read_messages(data)) == [Message(16 + number, body) for number, body in enumerate(bodies)]
-
-
-@pytest.mark.parametrize("data", [b"", b"\0" * 15, struct.pack("=IHHII", 0, 16, 0, 0, 0)])
-def test_what_is_too_short_or_has_no_length_ends_the_datagram(data: bytes) -> None:
-    assert list(read_messages(data)) == []
+@pytest.mark.parametrize(
+    ("attributes", "address"),
+    [
+        pytest.param([(1, "127.0.0.1"), (2, "127.0.0.1")], "127.0.0.1", id="IPv4"),
+        pytest.param([(1, "fd00::5")], "fd00::5", id="IPv6 has no IFA_LOCAL"),
+        pytest.param([(1, "10.0.0.2"), (2, "10.0.0.1")], "10.0.0.1", id="this end of a point-to-point link"),
+    ],
+)
+def test_the_address_is_that_of_this_end(attributes: list[tuple[int, str]], address: str) -> None:
+    label = write_attribute(3, b"tun00\0")
+    written = b"".join(write_attribute(kind, ip_address(text).packed) for kind, text in attributes)
+    body = struct.pack("=BBBBI", 2, 24, 0, 0, 3) + label + written
+    assert read_address(body) == LinkAddress(3, ip_address(address))
 
 
 @pytest.mark.parametrize(
