@@ -8,13 +8,13 @@ from typing import Final
 
 from topodns.app.clusters import Cluster, ClusterMaker
 from topodns.cluster.topology_keys import InvalidPolicy
-from topodns.kube.client.counters import BUCKETS as REQUEST_BUCKETS
 from topodns.kube.client.counters import RequestTally
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.state_writer import BUCKETS, Latencies
+from topodns.kube.informer.state_writer import BUCKETS
 from topodns.kube.informer.sync_state import Progress
 from topodns.kube.manifests.source import ManifestSource
-from topodns.metrics.registry import Distributions, Published, Reading
+from topodns.metrics.registry import Distribution, Published, Reading
+from topodns.query.histogram import Histogram
 
 Clusters = Callable[[], Iterable[Cluster]]
 Rows = Iterable[tuple[tuple[str, ...], float]]
@@ -38,11 +38,10 @@ def api_readings(clusters: Clusters) -> Iterator[Published]:
         ("kind", "verb", "status"),
         lambda: [(labels, 1.0) for labels in _failing(clusters)],
     )
-    yield Distributions(
+    yield Distribution(
         "coredns_kubernetes_dns_programming_duration_seconds",
         "Time from a change of a Service's endpoints in the cluster to its being served.",
         ("service_kind",),
-        BUCKETS,
         lambda: _latencies(clusters),
     )
 
@@ -56,12 +55,11 @@ def request_readings(tally: RequestTally) -> Iterator[Published]:
         ("code", "method", "host"),
         tally.results.items,
     )
-    yield Distributions(
+    yield Distribution(
         "coredns_kubernetes_rest_client_request_duration_seconds",
         "Time from a request to an API server to the head of its response.",
         ("verb", "host"),
-        REQUEST_BUCKETS,
-        lambda: [(labels, found.slots, found.seconds) for labels, found in tally.durations.items()],
+        tally.durations.items,
     )
 
 
@@ -93,13 +91,12 @@ def _failing(clusters: Clusters) -> set[tuple[str, str, str]]:
     }
 
 
-def _latencies(clusters: Clusters) -> Iterator[tuple[tuple[str, ...], list[int], float]]:
-    merged: dict[str, Latencies] = {}
+def _latencies(clusters: Clusters) -> Iterable[tuple[tuple[str, ...], Histogram]]:
+    merged: dict[tuple[str, ...], Histogram] = {}
     for source in _sources(clusters):
         for kind, latencies in source.latencies.items():
-            merged.setdefault(kind, Latencies()).add(latencies)
-    for kind, latencies in merged.items():
-        yield (kind,), latencies.slots, latencies.seconds
+            merged.setdefault((kind,), Histogram(BUCKETS)).add(latencies)
+    return merged.items()
 
 
 MAX_NAMED = 100  # label values of a metric of Services or slices; the log names all

@@ -14,7 +14,7 @@ from topodns.dns.name import name_text
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.net.mmsg import DatagramCounts
 from topodns.net.tcp_limits import TcpCounts
-from topodns.plugins.health import BUCKETS, HealthProbe
+from topodns.plugins.health import HealthProbe
 from topodns.plugins.setup import BlockSetup
 from topodns.query.counters import server_label
 
@@ -84,8 +84,8 @@ def _health(probe: HealthProbe) -> Iterator[Published]:
     yield Distribution(
         "coredns_health_request_duration_seconds",
         "Time that our own /health took to answer us.",
-        BUCKETS,
-        lambda: (probe.slots, probe.seconds),
+        (),
+        lambda: [((), probe.durations)],
     )
     yield Reading(
         "coredns_health_request_failures",

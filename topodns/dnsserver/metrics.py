@@ -8,6 +8,7 @@ from topodns.metrics.exposition import counter, histogram
 from topodns.metrics.registry import PACE
 from topodns.plugins.local import LOCALHOST_NOTE
 from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind
+from topodns.query.histogram import Histogram
 
 
 def exposition_of_counters(tallies: Sequence[QueryCounters]) -> Iterator[str]:
@@ -89,7 +90,7 @@ def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Coun
 def _sizes(which: Literal["request", "response"], counted: Counted, tallies: Sequence[QueryCounters]) -> Iterator[str]:
     """Size histograms: the counts per bucket are in the cells, the sums in the tallies."""
     answers = which == "response"
-    slots_of: dict[tuple[str, ...], list[int]] = {}
+    sizes: dict[tuple[str, ...], Histogram] = {}
     for number, (tally, kind, times) in enumerate(counted):
         if not number % PACE:
             yield ""
@@ -97,22 +98,23 @@ def _sizes(which: Literal["request", "response"], counted: Counted, tallies: Seq
         if not bucket:
             continue  # no reply was sent
         place = (tally.server, kind.origin, kind.view, tally.transport)
-        slots_of.setdefault(place, [0] * (len(SIZE_BUCKETS) + 1))[bucket] += times
-    sums: Counter[tuple[str, ...]] = Counter()
+        if place not in sizes:
+            sizes[place] = Histogram(SIZE_BUCKETS)
+        sizes[place].counts[bucket] += times
     for tally in tallies:
         for (origin, view), octets in tally.octets.items():
-            sums[(tally.server, origin, view, tally.transport)] += octets[answers]
-    rows = [(place, slots, sums[place]) for place, slots in slots_of.items()]
+            place = (tally.server, origin, view, tally.transport)
+            if place in sizes:
+                sizes[place].sum += octets[answers]
     documentation = f"Size of the {which} in octets."
-    yield from histogram(f"coredns_dns_{which}_size_bytes", documentation, (*_OURS, "proto"), SIZE_BUCKETS, rows)
+    yield from histogram(f"coredns_dns_{which}_size_bytes", documentation, (*_OURS, "proto"), sizes.items())
 
 
 def _durations(tallies: Iterable[QueryCounters]) -> Iterator[str]:
-    totals: dict[tuple[str, ...], list[float]] = {}
+    totals: dict[tuple[str, ...], Histogram] = {}
     for tally in tallies:
         for labels, durations in tally.durations.items():
-            total = totals.setdefault((tally.server, *labels), [0.0] * len(durations))
-            totals[(tally.server, *labels)] = [a + b for a, b in zip(total, durations, strict=True)]
-    rows = [(place, slots, seconds) for place, (seconds, *slots) in totals.items()]
+            total = totals.setdefault((tally.server, *labels), Histogram(DURATION_BUCKETS))
+            total.add(durations)
     documentation = "Time from query read to response written."
-    return histogram("coredns_dns_request_duration_seconds", documentation, _OURS, DURATION_BUCKETS, rows)
+    return histogram("coredns_dns_request_duration_seconds", documentation, _OURS, totals.items())

@@ -4,9 +4,11 @@ https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Final, Literal
+
+from topodns.query.histogram import Histogram
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,26 +31,20 @@ def counter(name: str, documentation: str, labels: Labels, rows: Iterable[tuple[
     yield from _samples(name, labels, rows)
 
 
-def histogram(
-    name: str,
-    documentation: str,
-    labels: Labels,
-    bounds: Sequence[float],
-    rows: Iterable[tuple[Labels, Sequence[float], float]],
-) -> Iterator[str]:
-    """The lines of a histogram. A row: label values, counts per bucket (the last is +Inf; not cumulative), the sum."""
+def histogram(name: str, documentation: str, labels: Labels, rows: Iterable[tuple[Labels, Histogram]]) -> Iterator[str]:
+    """The lines of a histogram. A row: the values of `labels`, in their order, and the counts."""
     yield from _head(name, documentation, "histogram")
-    edges = [*(f"{bound:g}" for bound in bounds), "+Inf"]  # in Go's format: 100, not 100.0
     bucket_labels = (*labels, "le")
-    for values, slots, total in rows:
-        counts = list(accumulate(slots))
+    for values, counted in rows:
+        edges = [*(f"{bound:g}" for bound in counted.bounds), "+Inf"]  # in Go's format: 100, not 100.0
+        counts = list(accumulate(counted.counts))
         yield from _samples(
             f"{name}_bucket",
             bucket_labels,
             (((*values, edge), count) for edge, count in zip(edges, counts, strict=True)),
         )
         yield from _samples(f"{name}_count", labels, [(values, counts[-1])])
-        yield from _samples(f"{name}_sum", labels, [(values, total)])
+        yield from _samples(f"{name}_sum", labels, [(values, counted.sum)])
 
 
 def _head(name: str, documentation: str, kind: Literal["gauge", "counter", "histogram"]) -> Iterator[str]:

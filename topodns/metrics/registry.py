@@ -1,10 +1,11 @@
 """Metric families whose samples are collected at scrape time, and their lines in Prometheus's text format."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from topodns.metrics.exposition import counter, gauge, histogram
+from topodns.query.histogram import Histogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,34 +21,20 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A histogram without labels: `read` gives the counts per bucket, the last for +Inf, and the sum."""
-
-    name: str
-    documentation: str
-    bounds: tuple[float, ...]
-    read: Callable[[], tuple[Sequence[float], float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Distributions:
-    """A histogram with labels: `read` gives label values, counts as in a Distribution, and the sum."""
+    """A histogram: `read`, called at scrape time, gives (label values, histogram) pairs."""
 
     name: str
     documentation: str
     labels: tuple[str, ...]
-    bounds: tuple[float, ...]
-    read: Callable[[], Iterable[tuple[tuple[str, ...], Sequence[float], float]]]
+    read: Callable[[], Iterable[tuple[tuple[str, ...], Histogram]]]
 
 
-Published = Reading | Distribution | Distributions
+Published = Reading | Distribution
 
 
 def reading_lines(reading: Published) -> Iterator[str]:
     if isinstance(reading, Distribution):
-        slots, total = reading.read()
-        return histogram(reading.name, reading.documentation, (), reading.bounds, [((), slots, total)])
-    if isinstance(reading, Distributions):
-        return histogram(reading.name, reading.documentation, reading.labels, reading.bounds, list(reading.read()))
+        return histogram(reading.name, reading.documentation, reading.labels, list(reading.read()))
     family = gauge if reading.kind == "gauge" else counter
     return family(reading.name, reading.documentation, reading.labels, list(reading.read()))
 

@@ -6,7 +6,6 @@ The probe's duration shows an event loop that is too busy.
 import asyncio
 import logging
 import time
-from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,6 +15,7 @@ from topodns.corefile.parser import Directive
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
+from topodns.query.histogram import Histogram
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +44,10 @@ _WILDCARDS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class HealthProbe:
-    """Results of the probes: `slots` has the counts by bucket, then of longer ones; `seconds` is the sum."""
+    """Results of the probes: their durations in seconds, and the number of failures."""
 
     def __init__(self) -> None:
-        self.slots = [0] * (len(BUCKETS) + 1)
-        self.seconds = 0.0
+        self.durations = Histogram(BUCKETS)
         self.failures = 0
 
     async def run(self, host: str, port: int) -> None:
@@ -65,8 +64,7 @@ class HealthProbe:
             self._book(time.monotonic() - began)
 
     def _book(self, seconds: float) -> None:
-        self.seconds += seconds
-        self.slots[bisect_left(BUCKETS, seconds)] += 1
+        self.durations.observe(seconds)
         if seconds > SLOW:
             log.warning("plugin/health: Local health request took more than 1s: %.3fs", seconds)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from topodns.dns.rrtype import RRType
+from topodns.query.histogram import Histogram
 from topodns.query.label_limiter import OTHERS
 
 # CoreDNS's buckets: 0.25 ms doubling to 8.192 s, and sizes in octets.
@@ -37,8 +38,6 @@ _NAMED_TYPES: Final = {
 
 # [count, durations and octets of its (origin, view)]. A plain list: incrementing a slot is the cheapest count.
 Cell = list[object]
-# [sum of seconds, one count per bucket..., the count above the last bucket]
-Durations = list[float]
 # [octets of queries, octets of responses]
 Octets = list[int]
 
@@ -85,7 +84,7 @@ class QueryCounters:
         self.server = server
         self.transport = transport
         self.family = family
-        self.durations: dict[tuple[str, str], Durations] = {}  # by (origin, view) of the kinds
+        self.durations: dict[tuple[str, str], Histogram] = {}  # in seconds, by (origin, view) of the kinds
         self.octets: dict[tuple[str, str], Octets] = {}  # likewise
         self.panics = 0
         self._cells: dict[ReplyKind, Cell] = {}
@@ -100,15 +99,16 @@ class QueryCounters:
         if len(self._cells) >= MAX_CELLS and kind not in self._cells:
             kind = _coarse(kind)
         place = (kind.origin, kind.view)
-        durations = self.durations.setdefault(place, [0.0] * (len(DURATION_BUCKETS) + 2))
+        durations = self.durations.get(place)
+        if durations is None:
+            durations = self.durations[place] = Histogram(DURATION_BUCKETS)
         return self._cells.setdefault(kind, [0, durations, self.octets.setdefault(place, [0, 0])])
 
     def count(self, cell: Cell, seconds: float, query_size: int, response_size: int) -> None:
         """Count one reply in `cell`. `seconds`: time to make it. Sizes in octets; `response_size` 0: none was sent."""
         _, durations, octets = cell
         cell[0] += 1  # type: ignore[operator]
-        durations[0] += seconds  # type: ignore[index]
-        durations[1 + bisect_left(DURATION_BUCKETS, seconds)] += 1  # type: ignore[index]
+        durations.observe(seconds)  # type: ignore[attr-defined]
         octets[0] += query_size  # type: ignore[index]
         octets[1] += response_size  # type: ignore[index]
 
@@ -128,7 +128,7 @@ class QueryCounters:
         if last_cell is None or not hits:
             return
         _, durations, octets = last_cell
-        _book(durations, hits, seconds)  # type: ignore[arg-type]
+        durations.observe_mean(hits, seconds)  # type: ignore[attr-defined]
         asked = sum(query_sizes)
         if hits < len(query_sizes):
             asked -= sum(size for size, sent in zip(query_sizes, response_sizes, strict=True) if not sent)
@@ -139,11 +139,6 @@ class QueryCounters:
         """Label values and their counts."""
         for kind, cell in self._cells.items():
             yield kind, cell[0]  # type: ignore[misc]
-
-
-def _book(durations: Durations, count: int, seconds: float) -> None:
-    durations[0] += seconds
-    durations[1 + bisect_left(DURATION_BUCKETS, seconds / count)] += count
 
 
 def _unnamed(kind: ReplyKind) -> ReplyKind:

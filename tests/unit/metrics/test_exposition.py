@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from topodns.metrics.exposition import counter, gauge, histogram
+from topodns.query.histogram import Histogram
 
 
 def test_a_gauge_has_its_help_its_type_and_a_line_for_each_row() -> None:
@@ -27,8 +28,10 @@ def test_a_counter_s_name_ends_in_total_and_without_labels_it_has_no_braces() ->
 
 
 def test_a_histogram_s_buckets_hold_all_that_is_below_their_bound() -> None:
-    rows = [(("udp",), [1, 0, 2], 450.5)]
-    assert "".join(histogram("size", "Octets.", ("proto",), (0.25, 100.0), rows)) == (
+    sizes = Histogram((0.25, 100.0))
+    for size in (0.25, 200, 250.25):
+        sizes.observe(size)
+    assert "".join(histogram("size", "Octets.", ("proto",), [(("udp",), sizes)])) == (
         "# HELP size Octets.\n"
         "# TYPE size histogram\n"
         'size_bucket{le="0.25",proto="udp"} 1.0\n'

@@ -9,6 +9,7 @@ from tests.support.scraping import counted, only, scraped
 from topodns.app.exposition import Metrics
 from topodns.metrics.registry import Distribution, Reading
 from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind, size_bucket
+from topodns.query.histogram import Histogram
 
 CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
 PLACE = 'server="dns://:53",view="",zone="cluster.local."'
@@ -283,7 +284,9 @@ def test_readings_are_gauges_and_counters_with_their_labels() -> None:
 
 def test_a_distribution_is_a_histogram_without_labels() -> None:
     name = "coredns_health_request_duration_seconds"
-    samples = scraped(readings=[Distribution(name, "Health checks.", (0.00025, 0.0025), lambda: ([1, 2, 3], 0.5))])
+    histogram = Histogram((0.00025, 0.0025))
+    histogram.counts, histogram.sum = [1, 2, 3], 0.5
+    samples = scraped(readings=[Distribution(name, "Health checks.", (), lambda: [((), histogram)])])
     assert only(samples, f"{name}_bucket") == {'{le="0.00025"}': 1, '{le="0.0025"}': 3, '{le="+Inf"}': 6}
     assert only(samples, f"{name}_count") == {"": 6}
     assert only(samples, f"{name}_sum") == {"": 0.5}

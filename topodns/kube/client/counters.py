@@ -1,20 +1,13 @@
 """Counters and latencies of API server requests, with the labels of CoreDNS's client-go metrics."""
 
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from topodns.query.histogram import Histogram
+
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds, CoreDNS's
 NO_RESPONSE: Final = "<error>"  # label `code` where no response came, as in client-go
-
-
-@dataclass(slots=True)
-class Durations:
-    """A histogram: counts per bucket, the last one above all bounds, and the sum in seconds."""
-
-    slots: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
-    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -22,11 +15,9 @@ class RequestTally:
     """Request counters of the process: `results` by (status, method, host:port), `durations` by (method, host:port)."""
 
     results: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    durations: dict[tuple[str, ...], Durations] = field(default_factory=dict)
+    durations: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
 
     def count(self, method: str, host: str, code: str, seconds: float) -> None:
         """Count one request; `seconds` is the time to the head of its response."""
         self.results[(code, method, host)] += 1
-        durations = self.durations.setdefault((method, host), Durations())
-        durations.slots[bisect_left(BUCKETS, seconds)] += 1
-        durations.seconds += seconds
+        self.durations.setdefault((method, host), Histogram(BUCKETS)).observe(seconds)

@@ -12,9 +12,10 @@ from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.shared import ListWatch, SharedState
-from topodns.kube.informer.state_writer import Intake, Latencies
+from topodns.kube.informer.state_writer import Intake
 from topodns.kube.informer.sync_state import Progress
 from topodns.kube.informer.time_slices import TimeSlices
+from topodns.query.histogram import Histogram
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +81,8 @@ class ApiSource:
         return max((now - progress.heard for progress in self.progress), default=0.0)
 
     @property
-    def latencies(self) -> Mapping[str, Latencies]:
-        """DNS programming latencies by CoreDNS's label `service_kind`."""
+    def latencies(self) -> Mapping[str, Histogram]:
+        """DNS programming latencies in seconds by CoreDNS's label `service_kind`."""
         return self._intake.latencies
 
     def waiting_for(self) -> tuple[str, ...]:

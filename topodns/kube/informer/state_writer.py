@@ -7,7 +7,6 @@ sees the Service empty.
 
 import asyncio
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,24 +16,9 @@ from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, O
 from topodns.cluster.slice_index import SliceOwner, owner_of
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
+from topodns.query.histogram import Histogram
 
 BUCKETS: Final = tuple(0.001 * 2**k for k in range(20))  # seconds
-
-
-@dataclass(slots=True)
-class Latencies:
-    """A histogram: counts per bucket, the last one above all bounds, and the sum in seconds."""
-
-    slots: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
-    seconds: float = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.slots[bisect_left(BUCKETS, seconds)] += 1
-        self.seconds += seconds
-
-    def add(self, others: "Latencies") -> None:
-        self.slots = [a + b for a, b in zip(self.slots, others.slots, strict=True)]
-        self.seconds += others.seconds
 
 
 def service_kind(service: Service) -> str:
@@ -148,7 +132,7 @@ class Intake:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.state = state
-        self.latencies = {kind: Latencies() for kind in _SERVICE_KINDS}
+        self.latencies = {kind: Histogram(BUCKETS) for kind in _SERVICE_KINDS}
         self._publish = publish
         self._wall_clock = wall_clock
         self._hold = RemovalHold(state, self._apply)

@@ -1,6 +1,5 @@
 """Counters of `forward`, as plain numbers that are exported when the metrics are scraped."""
 
-from bisect import bisect_left
 from collections import defaultdict
 from math import inf
 
@@ -8,13 +7,14 @@ from topodns.dns.rrtype import RCODE_NAMES
 from topodns.net.upstream.address import Counts, UdpSockets
 from topodns.net.upstream.client import Connections
 from topodns.plugins.forward.limits import InFlight
-from topodns.query.counters import DURATION_BUCKETS, Durations
+from topodns.query.counters import DURATION_BUCKETS
+from topodns.query.histogram import Histogram
 
 
 class UpstreamCounts:
     """Counters of one upstream address, shared by all directives that forward to it.
 
-    `durations`: rcode label -> reply times: [sum of seconds, one count per bucket, count above the last bucket].
+    `durations`: reply times in seconds by rcode label.
     """
 
     __slots__ = ("_by_rcode", "healthcheck_failures", "looked", "reachable", "replies")
@@ -24,24 +24,23 @@ class UpstreamCounts:
         self.reachable: bool | None = None  # by the latest reply or failed probe; None: neither so far
         self.replies = 0  # total at the latest `heard_since`
         self.looked = -inf  # time of the latest `heard_since`, in monotonic seconds
-        self._by_rcode: dict[int, Durations] = {}
+        self._by_rcode: dict[int, Histogram] = {}
 
     def replied(self, rcode: int, seconds: float) -> None:
         """Count a reply with this rcode that took `seconds`."""
         durations = self._by_rcode.get(rcode)
         if durations is None:
-            durations = self._by_rcode[rcode] = [0.0] * (len(DURATION_BUCKETS) + 2)
-        durations[0] += seconds
-        durations[1 + bisect_left(DURATION_BUCKETS, seconds)] += 1
+            durations = self._by_rcode[rcode] = Histogram(DURATION_BUCKETS)
+        durations.observe(seconds)
 
     def heard_since(self, now: float) -> bool:
         """Whether replies have arrived since the previous call."""
-        replies = sum(int(sum(slots)) for _, *slots in self._by_rcode.values())
+        replies = sum(durations.count() for durations in self._by_rcode.values())
         heard, self.replies, self.looked = replies != self.replies, replies, now
         return heard
 
     @property
-    def durations(self) -> dict[str, Durations]:
+    def durations(self) -> dict[str, Histogram]:
         return {rcode_label(rcode): durations for rcode, durations in self._by_rcode.items()}
 
 

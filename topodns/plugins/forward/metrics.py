@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from topodns.metrics.registry import Distributions, Published, Reading
+from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.plugins.forward.counts import ForwardCounts, ForwardShared
 from topodns.plugins.forward.limits import InFlight
 from topodns.plugins.setup import MetricsSource
-from topodns.query.counters import DURATION_BUCKETS
+from topodns.query.histogram import Histogram
 
 Labels = tuple[str, ...]
 Rows = Iterable[tuple[Labels, float]]
@@ -30,18 +30,16 @@ def readings(source: MetricsSource) -> Iterator[Published]:
 
 
 def _replies(forward: ForwardCounts) -> Iterator[Published]:
-    yield Distributions(
+    yield Distribution(
         "coredns_proxy_request_duration_seconds",
         "Time from a query to an upstream to its reply.",
         ("proxy_name", "to", "rcode"),
-        DURATION_BUCKETS,
-        lambda: [((_PROXY, *labels), slots, seconds) for labels, slots, seconds in _durations(forward)],
+        lambda: [((_PROXY, *labels), durations) for labels, durations in _durations(forward)],
     )
-    yield Distributions(
+    yield Distribution(
         "coredns_forward_request_duration_seconds",
         "Time from a query to an upstream to its reply, under its old name.",
         ("to", "rcode"),
-        DURATION_BUCKETS,
         lambda: _durations(forward),
     )
     yield Reading(
@@ -52,21 +50,21 @@ def _replies(forward: ForwardCounts) -> Iterator[Published]:
         "Replies of upstreams.",
         "counter",
         ("to", "rcode"),
-        lambda: [(labels, sum(slots)) for labels, slots, _ in _durations(forward)],
+        lambda: [(labels, durations.count()) for labels, durations in _durations(forward)],
     )
 
 
-def _durations(forward: ForwardCounts) -> Iterator[tuple[Labels, list[float], float]]:
+def _durations(forward: ForwardCounts) -> Iterator[tuple[Labels, Histogram]]:
     for to, counts in forward.upstreams.items():
-        for rcode, (seconds, *slots) in counts.durations.items():
-            yield (to, rcode), slots, seconds
+        for rcode, durations in counts.durations.items():
+            yield (to, rcode), durations
 
 
 def _asked(forward: ForwardCounts) -> Rows:
     """Queries by upstream, counted when the reply arrives, as CoreDNS counted them."""
     rows: dict[Labels, float] = {}
-    for (to, _), slots, _ in _durations(forward):
-        rows[(to,)] = rows.get((to,), 0.0) + sum(slots)
+    for (to, _), durations in _durations(forward):
+        rows[(to,)] = rows.get((to,), 0.0) + durations.count()
     return rows.items()
 
 

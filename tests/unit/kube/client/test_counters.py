@@ -14,5 +14,5 @@ def test_requests_are_counted_by_what_came_of_them_and_timed_by_where_they_went(
         ("<error>", "PUT", "10.96.0.1:443"): 1,
     }
     read, written = tally.durations["GET", "10.96.0.1:443"], tally.durations["PUT", "10.96.0.1:443"]
-    assert (read.slots[0], sum(read.slots), round(read.seconds, 6)) == (2, 2, 0.008)
-    assert (written.slots[len(BUCKETS)], written.seconds) == (1, 30.0)
+    assert (read.counts[0], read.count(), round(read.sum, 6)) == (2, 2, 0.008)
+    assert (written.counts[len(BUCKETS)], written.sum) == (1, 30.0)

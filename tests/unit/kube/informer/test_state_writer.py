@@ -26,9 +26,9 @@ def measured(event: Event, *services: ClusterObject) -> dict[str, list[float]]:
     bounds = [*BUCKETS, float("inf")]
     found = run_virtually(story()).latencies
     return {
-        kind: [bounds[at] for at, count in enumerate(latencies.slots) if count]
+        kind: [bounds[at] for at, count in enumerate(latencies.counts) if count]
         for kind, latencies in found.items()
-        if any(latencies.slots)
+        if latencies.count()
     }
 
 

@@ -212,7 +212,7 @@ def test_a_reply_that_comes_too_late_is_counted_and_goes_nowhere() -> None:
     scene.upstreams[1].delay, scene.upstreams[0].delay = 1.0, 0.1  # the second one is asked first
     found = scene.asked_and_answered(QUERY)
     assert (found.resolution.upstream, found.seconds) == ("192.0.2.1:53", 0.6)
-    replies = [sum(scene.counts.upstream(each.name).durations["NOERROR"][1:]) for each in scene.upstreams]
+    replies = [scene.counts.upstream(each.name).durations["NOERROR"].count() for each in scene.upstreams]
     assert replies == [1, 1]
 
 
