@@ -27,7 +27,7 @@ from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.shared import SharedState
 from topodns.kube.informer.state_writer import Intake
-from topodns.kube.informer.time_slices import TimeSlices
+from topodns.time_slices import TimeSlices
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",), {"labelSelector": "app=web"})
 SLICES = Resource("EndpointSlice", "endpointslices.discovery.k8s.io", ("/v1/slices", "/v1beta1/slices"))

@@ -6,15 +6,18 @@ It imports no cluster module at run time, only the types of `app.clusters`: a Co
 import asyncio
 import gc
 import logging
+import time
 from collections.abc import Callable, Collection, Coroutine, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
-from topodns.app.index_warmer import Warmer
 from topodns.dependency import EVERYTHING, Fact
+from topodns.time_slices import in_slices
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, Feed
+    from topodns.cluster.state import ClusterState
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +101,35 @@ async def _set_soon(event: asyncio.Event) -> bool:
             return await event.wait()
     except TimeoutError:
         return False
+
+
+WARMING_PAUSE: Final = 0.1  # seconds between two rounds: few for an index that changes often in a rollout
+
+
+class Warmer:
+    """Builds missing indexes of cluster states between queries, before the first query would have to.
+
+    It does so soon after each `rouse`, while `run` runs. `clock` is monotonic, in seconds.
+    """
+
+    def __init__(self, states: "Iterable[ClusterState]", clock: Callable[[], float] = time.perf_counter) -> None:
+        self._states = tuple(states)
+        self._clock = clock
+        self._due = asyncio.Event()
+        self._due.set()
+
+    def rouse(self) -> None:
+        """Schedule a round, as a state has changed."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Build all missing indexes, then wait for changes; never ends."""
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            for state in self._states:
+                await in_slices(chain(state.warm(), state.contradictions.check()), self._clock)
+            await asyncio.sleep(WARMING_PAUSE)
 
 
 AUDIT_AFTER: Final = 0.5  # seconds: one audit for a burst of changes

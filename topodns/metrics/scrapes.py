@@ -3,14 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
+
+from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 
 
 EVERY: Final = 1.0  # seconds for which an exposition is reused
-SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
 
 T = TypeVar("T")
 
@@ -38,21 +39,16 @@ class Scrapes(Generic[T]):
         last = self._last
         if last is not None and (not last.done() or self._clock() - self._made_at < EVERY):
             return last
-        loop = asyncio.get_running_loop()
-        made = self._last = loop.create_future()
-        loop.call_soon(self._go_on, iter(self._lines()), [], made)
-        return made
+        self._last = asyncio.create_task(self._make(), name="exposition")
+        return self._last
 
-    def _go_on(self, lines: Iterator[str], so_far: list[str], made: asyncio.Future[T]) -> None:
-        until = self._clock() + SLICE
+    async def _make(self) -> T:
+        text: list[str] = []
         try:
-            for line in lines:
-                so_far.append(line)
-                if self._clock() >= until:
-                    asyncio.get_running_loop().call_soon(self._go_on, lines, so_far, made)
-                    return
-            made.set_result(self._wrap("".join(so_far).encode()))
-        except Exception as problem:
-            log.exception("bug: the metrics cannot be told")
-            made.set_exception(problem)
-        self._made_at = self._clock()
+            await in_slices(map(text.append, self._lines()), self._clock)
+            return self._wrap("".join(text).encode())
+        except Exception:
+            log.exception("bug: the metrics cannot be made")
+            raise
+        finally:
+            self._made_at = self._clock()

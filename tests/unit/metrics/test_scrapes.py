@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from topodns.metrics.scrapes import EVERY, SLICE, Scrapes
+from topodns.metrics.scrapes import EVERY, Scrapes
+from topodns.time_slices import SLICE
 
 
 class Clock:
@@ -92,4 +93,4 @@ def test_one_that_cannot_be_made_is_told_to_all_who_asked_and_not_tried_for_a_se
 
     broken = Scrapes(lines, first_line, clock)
     running(story)
-    assert [record.getMessage() for record in caplog.records] == ["bug: the metrics cannot be told"]
+    assert [record.getMessage() for record in caplog.records] == ["bug: the metrics cannot be made"]

@@ -1,6 +1,6 @@
 """Cluster state from an API server: one reflector for each kind that answers need.
 
 `reflector` loops over list and watch; `lister` and `watcher` do one of each; `retry` spaces retries; `rollback_check`
-detects a restored etcd; `time_slices` bounds the work per turn of the loop; `sync_state` has the resourceVersion and
-decides whether a list is plausible; `state_writer` applies changes to the cluster state. The connection is passed in.
+detects a restored etcd; `sync_state` has the resourceVersion and decides whether a list is plausible; `state_writer`
+applies changes to the cluster state. The connection is passed in.
 """

@@ -14,8 +14,8 @@ from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.shared import ListWatch, SharedState
 from topodns.kube.informer.state_writer import Intake
 from topodns.kube.informer.sync_state import Progress
-from topodns.kube.informer.time_slices import TimeSlices
 from topodns.query.histogram import Histogram
+from topodns.time_slices import TimeSlices
 
 log = logging.getLogger(__name__)
 

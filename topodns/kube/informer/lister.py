@@ -13,7 +13,7 @@ from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff
 from topodns.kube.informer.shared import ListWatch, SharedState
 from topodns.kube.informer.sync_state import Ledger, Progress, Verb
-from topodns.kube.informer.time_slices import Turn
+from topodns.time_slices import Turn
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.state_writer import Intake
-from topodns.kube.informer.time_slices import TimeSlices
+from topodns.time_slices import TimeSlices
 
 
 class ListWatch(Protocol):

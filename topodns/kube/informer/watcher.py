@@ -8,7 +8,7 @@ from typing import Final
 from topodns.cluster.decode.stream import Bookmark, Event, Refusal, Undecodable, UnreadableReply, read_watch_line
 from topodns.kube.errors import ApiError
 from topodns.kube.informer.lister import Lister
-from topodns.kube.informer.time_slices import Turn
+from topodns.time_slices import Turn
 
 log = logging.getLogger(__name__)
 

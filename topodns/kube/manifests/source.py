@@ -1,6 +1,5 @@
 """Reads manifest files, reads them again when they change, and emits the differences."""
 
-import asyncio
 import errno
 import logging
 import os
@@ -17,13 +16,12 @@ from topodns.files.regular import read_regular
 from topodns.kube.manifests.documents import MAX_BYTES
 from topodns.kube.manifests.objects import ManifestSet, read_contents
 from topodns.kube.manifests.value import BadManifest
+from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")  # of the files read in a directory, as kubectl -f does
-
-SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
 
 
 class _Signature(NamedTuple):
@@ -85,7 +83,7 @@ class ManifestSource:
 
     async def load_gently(self) -> None:
         """`load`, which lets other tasks run about every millisecond."""
-        await _gently(self._load())
+        await in_slices(self._load())
 
     def _load(self) -> Iterator[object]:
         yield from self._refresh(frozenset())
@@ -98,10 +96,10 @@ class ManifestSource:
         may be empty. Other tasks run about every millisecond while files are read.
         """
         async for named in changes:
-            await _gently(self._refresh(named))
+            await in_slices(self._refresh(named))
             if self._outdated:
                 self.reloads += 1
-                await _gently(self._emit_differences())
+                await in_slices(self._emit_differences())
                 log.info("manifests: read again; files that cannot be read: %d", self.files_bad)
 
     @property
@@ -193,12 +191,3 @@ def _signature(file: str) -> _Signature:
 def _read(file: str) -> bytes:
     """The bytes of a file, at most MAX_BYTES + 1, which suffice to reject a longer one."""
     return read_regular(file, MAX_BYTES + 1)
-
-
-async def _gently(steps: Iterable[object]) -> None:
-    """Run these steps and let other tasks run after every SLICE."""
-    began = time.perf_counter()
-    for _ in steps:
-        if time.perf_counter() - began >= SLICE:
-            await asyncio.sleep(0)
-            began = time.perf_counter()

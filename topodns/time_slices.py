@@ -1,13 +1,9 @@
-"""Time slices for decoding, so that no query waits for a list: 0.5 ms per turn of the loop for all reflectors.
-
-Also limits the garbage collector: objects of a list or a burst of events are long-lived, and a full collection each
-time that their number has grown by a quarter takes 100 ms and more.
-"""
+"""Time slices: long work in pieces of 0.5 ms, between which the event loop runs other tasks and answers queries."""
 
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final
 
@@ -16,8 +12,21 @@ MUCH: Final = 200  # full slices before gc.freeze: fewer than the 77,000 new obj
 AT_ONCE: Final = 2.0  # seconds within which MUCH slices must fall; slow, steady change never freezes
 
 
+async def in_slices(steps: Iterable[object], clock: Callable[[], float] = time.perf_counter) -> None:
+    """Exhaust `steps`, and let other tasks run after every SLICE; a step should take less. `clock` gives seconds."""
+    until = clock() + SLICE
+    for _ in steps:
+        if clock() >= until:
+            await asyncio.sleep(0)
+            until = clock() + SLICE
+
+
 class TimeSlices:
-    """A lock for decoding: one reflector at a time, in order of request. `clock` gives seconds."""
+    """A lock for decoding: one reflector at a time, in order of request, a SLICE for all of them in a turn of the loop.
+
+    Also limits the garbage collector: objects of a list or a burst of events are long-lived, and a full collection each
+    time that their number has grown by a quarter takes 100 ms and more. `clock` gives seconds.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.virtual_time import run_virtually
 from topodns.kube.informer.retry import RetryGate
-from topodns.kube.informer.time_slices import AT_ONCE, MUCH, SLICE, TimeSlices
+from topodns.time_slices import AT_ONCE, MUCH, SLICE, TimeSlices, in_slices
 
 
 def ticking(step: float) -> Iterator[float]:
@@ -23,6 +23,21 @@ async def work(turns: TimeSlices, name: str, amount: int, done: list[str]) -> No
         for _ in range(amount):
             done.append(name)
             await turn.breathe()
+
+
+def test_steps_are_done_in_slices_between_which_others_have_a_turn() -> None:
+    async def story() -> list[str]:
+        done: list[str] = []
+
+        async def others() -> None:
+            for _ in range(3):
+                done.append("-")
+                await asyncio.sleep(0)
+
+        await asyncio.gather(in_slices(map(done.append, "a" * 12), ticking(SLICE / 4).__next__), others())
+        return done
+
+    assert "".join(run_virtually(story())) == "aaaa-aaaa-aaaa-"
 
 
 class TestTurns:

@@ -5,7 +5,7 @@ from itertools import count
 
 from tests.support.objects import endpoint, endpoint_slice, service
 from tests.support.virtual_time import run_virtually
-from topodns.app.index_warmer import PAUSE, Warmer
+from topodns.app.cluster_lifecycle import WARMING_PAUSE, Warmer
 from topodns.cluster.model import Upserted
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology_keys import KeySource
@@ -28,7 +28,7 @@ def test_everything_is_built_when_it_starts() -> None:
 
     async def story() -> list[bool]:
         task = asyncio.create_task(Warmer(states).run())
-        await asyncio.sleep(PAUSE / 2)
+        await asyncio.sleep(WARMING_PAUSE / 2)
         task.cancel()
         return [is_warm(state) for state in states]
 
@@ -41,10 +41,10 @@ def test_a_change_is_built_after_it_was_roused() -> None:
     async def story() -> bool:
         warmer = Warmer([state])
         task = asyncio.create_task(warmer.run())
-        await asyncio.sleep(PAUSE / 2)
+        await asyncio.sleep(WARMING_PAUSE / 2)
         state.apply(Upserted(endpoint_slice("db0", endpoint("10.0.0.2"))), 0)
         warmer.rouse()
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(WARMING_PAUSE)
         task.cancel()
         return is_warm(state)
 
