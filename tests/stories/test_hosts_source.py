@@ -34,7 +34,7 @@ async def looking(source: HostsSource) -> AsyncIterator[list[frozenset[Fact]]]:
     """Meanwhile it runs; gives what it said has changed."""
     told: list[frozenset[Fact]] = []
     source.changed = told.append
-    task = asyncio.create_task(source.run())
+    task = asyncio.create_task(source.poller.run())
     try:
         yield told
         assert not task.done()
@@ -47,9 +47,9 @@ def test_it_is_read_at_start(tmp_path: Path) -> None:
     path.write_text("10.0.0.1 a.example\n")
     os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
     source = source_of(path)
-    assert (addresses(source, "a.example."), source.modified) == ([], 0.0)
+    assert (addresses(source, "a.example."), source.poller.modified) == ([], 0.0)
     source.load()
-    assert (addresses(source, "a.example."), source.modified) == (["10.0.0.1"], 1_700_000_000.5)
+    assert (addresses(source, "a.example."), source.poller.modified) == (["10.0.0.1"], 1_700_000_000.5)
 
 
 def test_a_start_without_it_warns_and_has_no_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -109,7 +109,7 @@ def test_what_was_read_stays_when_the_file_goes(
 
 def test_reload_0_never_looks_again(tmp_path: Path) -> None:
     source = source_of(tmp_path / "hosts", 0.0)
-    asyncio.run(asyncio.wait_for(source.run(), 1.0))
+    asyncio.run(asyncio.wait_for(source.poller.run(), 1.0))
 
 
 def test_a_bad_line_is_left_out_and_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,7 +28,7 @@ def weight_in(source: WeightSource) -> int:
 
 @contextlib.asynccontextmanager
 async def looking(source: WeightSource) -> AsyncIterator[None]:
-    task = asyncio.create_task(source.run())
+    task = asyncio.create_task(source.poller.run())
     try:
         yield
         assert not task.done()
@@ -40,17 +40,17 @@ def test_it_is_read_at_start(tmp_path: Path) -> None:
     weigh(tmp_path / "weights", 3)
     source = WeightSource(str(tmp_path / "weights"), 0)
     assert source.weights() == {}
-    source.load()
+    source.poller.load()
     assert weight_in(source) == 3
 
 
 def test_a_start_without_it_or_with_a_broken_one_fails(tmp_path: Path) -> None:
     source = WeightSource(str(tmp_path / "weights"), 0)
     with pytest.raises(FileNotFoundError):
-        source.load()
+        source.poller.load()
     (tmp_path / "weights").write_text("www.example.\n10.0.0.1 many\n")
     with pytest.raises(BadWeights):
-        source.load()
+        source.poller.load()
 
 
 @either_loop
@@ -58,7 +58,7 @@ def test_an_edit_counts_at_the_next_look(loop_name: str, tmp_path: Path) -> None
     async def story() -> None:
         weigh(tmp_path / "weights", 3)
         source = WeightSource(str(tmp_path / "weights"), SOON)
-        source.load()
+        source.poller.load()
         async with looking(source):
             weigh(tmp_path / "weights", 44)
             await eventually(lambda: weight_in(source) == 44)
@@ -75,7 +75,7 @@ def test_the_last_good_weights_stay_and_the_log_says_why(
         path = tmp_path / "weights"
         weigh(path, 3)
         source = WeightSource(str(path), SOON)
-        source.load()
+        source.poller.load()
         async with looking(source):
             if harm == "gone":
                 path.unlink()
@@ -97,9 +97,9 @@ def test_with_an_interval_of_0_nobody_looks_again(loop_name: str, tmp_path: Path
     async def story() -> None:
         weigh(tmp_path / "weights", 3)
         source = WeightSource(str(tmp_path / "weights"), 0)
-        source.load()
+        source.poller.load()
         weigh(tmp_path / "weights", 44)
-        await source.run()
+        await source.poller.run()
         assert weight_in(source) == 3
 
     run(loop_name, story())

@@ -9,9 +9,26 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 # O_NONBLOCK, because opening or reading a pipe waits for its writer, which would block the only thread.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+class FileState(NamedTuple):
+    """The `stat` fields that change with a file's contents, except within one tick of the file system's clock."""
+
+    device: int
+    inode: int
+    size: int  # octets
+    modified: int  # nanoseconds
+    changed: int  # nanoseconds; also of its permissions
+
+
+def file_state(path: str) -> FileState:
+    """The present state of a file. Raises OSError."""
+    found = os.stat(path)
+    return FileState(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def read_regular(path: str, limit: int) -> bytes:

@@ -21,6 +21,7 @@ from topodns.query.plugin import Around, ChainPart
 
 if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState
+    from topodns.files.poller import FilePoller
     from topodns.plugins.kubernetes.pod_wait import PodWait
     from topodns.plugins.kubernetes.settings import KubernetesSettings
     from topodns.plugins.plugin import Install
@@ -80,16 +81,11 @@ class Process:
     shared: Shared = field(default_factory=Shared)
 
 
-class FileSource(Protocol):
-    """A file that a plugin has read; `run` watches it for changes until cancelled."""
-
-    async def run(self) -> None: ...
-
-
-class ChangingSource(FileSource, Protocol):
+class ChangingSource(Protocol):
     """A file on which answers depend."""
 
     changed: Changed
+    poller: "FilePoller"
 
 
 class ClusterOfBlock(Protocol):
@@ -117,7 +113,7 @@ class BlockSetup:
         self.block = block
         self.cluster = cluster
         self.views: list[Callable[[bytes], Hashable]] = []
-        self.sources: list[FileSource] = []
+        self.sources: list[FilePoller] = []
         self._provided: list[object] = []
         self._changing: list[ChangingSource] = []
         self._starts: list[Callable[[], object]] = []
@@ -140,13 +136,13 @@ class BlockSetup:
         """Answers with Scope.NODE may differ between clients (packed addresses) for which `view` differs."""
         self.views.append(view)
 
-    def watch(self, source: FileSource) -> None:
-        """Run this source while the generation is active."""
-        self.sources.append(source)
+    def watch(self, poller: "FilePoller") -> None:
+        """Run this poller while the generation is active."""
+        self.sources.append(poller)
 
     def watch_changing(self, source: ChangingSource) -> None:
-        """Run this source, and let its changes reach the packet caches, while the generation is active."""
-        self.sources.append(source)
+        """Run its poller, and let its changes reach the packet caches, while the generation is active."""
+        self.watch(source.poller)
         self._changing.append(source)
 
     def on_start(self, action: Callable[[], object]) -> None:

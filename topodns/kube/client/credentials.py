@@ -7,27 +7,18 @@ import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
-from topodns.files.regular import held_regular, read_regular
+from topodns.files.regular import FileState, file_state, held_regular, read_regular
 from topodns.kube.errors import ApiError
 
 log = logging.getLogger(__name__)
 
 
 MAX_FILE: Final = 1 << 20  # octets of a token file
-
-
-class FileState(NamedTuple):
-    """The identity of a file's contents: differs after the file is replaced or rewritten."""
-
-    path: str
-    inode: int
-    size: int
-    modified: int  # nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +34,15 @@ class Access:
     server_name: str = ""  # expected in that certificate, if not the URL's host
     proxy: str = ""  # URL
     expires: float = math.inf  # seconds since the epoch
-    files: tuple[FileState, ...] = ()  # the files that it was read from
+    files: tuple[tuple[str, FileState], ...] = ()  # path and state of the files that it was read from
 
 
-def file_states(paths: Iterable[str]) -> tuple[FileState, ...]:
-    """The present states of these files, without "" and without files that `stat` fails for."""
+def file_states(paths: Iterable[str]) -> tuple[tuple[str, FileState], ...]:
+    """These paths and the present states of their files, without "" and without files that `stat` fails for."""
     states = []
     for path in filter(None, paths):
-        try:
-            found = os.stat(path)
-        except OSError:
-            continue
-        states.append(FileState(path, found.st_ino, found.st_size, found.st_mtime_ns))
+        with suppress(OSError):
+            states.append((path, file_state(path)))
     return tuple(states)
 
 

@@ -111,7 +111,7 @@ class Kubeconfig:
 
 
 def _changed(access: Access) -> bool:
-    return file_states(state.path for state in access.files) != access.files
+    return file_states(path for path, _ in access.files) != access.files
 
 
 def _read_config(path: str) -> Entry:

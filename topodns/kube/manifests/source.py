@@ -1,18 +1,16 @@
 """Reads manifest files, reads them again when they change, and emits the differences."""
 
-import errno
 import logging
 import os
-import stat
 import time
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, ClusterObject, Kind, Replaced, Upserted
-from topodns.files.regular import read_regular
+from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.manifests.documents import MAX_BYTES
 from topodns.kube.manifests.objects import ManifestSet, read_contents
 from topodns.kube.manifests.value import BadManifest
@@ -24,21 +22,11 @@ log = logging.getLogger(__name__)
 SUFFIXES: Final = (".yaml", ".yml", ".json")  # of the files read in a directory, as kubectl -f does
 
 
-class _Signature(NamedTuple):
-    """The `stat` fields that show a change of a file, except within one tick of the file system's clock."""
-
-    device: int
-    inode: int
-    size: int
-    modified: int
-    changed: int
-
-
 @dataclass(slots=True)
 class _File:
-    """State of a file: its signature and digest at the last read, and the problem with it, "" for none."""
+    """A file: its state and digest at the last read, and the problem with it, "" for none."""
 
-    signature: _Signature | None = None
+    state: FileState | None = None
     digest: bytes = b""
     problem: str = ""
 
@@ -134,7 +122,7 @@ class ManifestSource:
                 log.warning("manifests: %s", problem)
 
     def _refresh(self, named: Collection[str]) -> Iterator[None]:
-        """Update the set: read files whose signature changed, and all files of the `named` paths."""
+        """Update the set: read files whose state changed, and all files of the `named` paths."""
         self._listings = {path: self._list(path) for path in self.paths}
         listed = {file: path for path, files in self._listings.items() for file in files}
         self._outdated |= listed.keys() != self._files.keys()
@@ -161,17 +149,17 @@ class ManifestSource:
         except BadManifest as error:
             known.problem = str(error)
         except OSError as error:
-            known.signature, known.digest = None, b""
+            known.state, known.digest = None, b""
             known.problem = f"{file}: cannot be read: {error.strerror or error}"
         self._outdated |= known.problem != before
 
     def _read_if_changed(self, file: str, known: _File, asked: bool) -> Iterator[None]:
-        signature = _signature(file)
-        if signature == known.signature and not asked:
+        state = file_state(file)
+        if state == known.state and not asked:
             return
         data = _read(file)
         digest = blake2b(data).digest()
-        known.signature = signature
+        known.state = state
         if digest == known.digest:
             return
         known.digest = digest
@@ -179,13 +167,6 @@ class ManifestSource:
         self._set.put(file, contents)
         self._outdated = True
         known.problem = ""
-
-
-def _signature(file: str) -> _Signature:
-    found = os.stat(file)
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "is no regular file", file)
-    return _Signature(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _read(file: str) -> bytes:

@@ -1,14 +1,13 @@
 """The file of a `file` directive: read at start and after each change."""
 
-import asyncio
 import logging
-import os
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from topodns.dependency import Fact
 from topodns.dns.name import Name, name_text
 from topodns.dns.zonefile import BadZone, parse_zone
+from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
@@ -17,10 +16,6 @@ log = logging.getLogger(__name__)
 
 
 MAX_OCTETS: Final = 1 << 20  # of a file, enough for MAX_RECORDS records
-
-_STRETCH: Final = 5  # records read in about half a millisecond
-
-Look = tuple[int, int, int]
 
 
 class ZoneFileSource:
@@ -32,10 +27,9 @@ class ZoneFileSource:
 
     def __init__(self, settings: ZoneFile) -> None:
         self.changed: Callable[[frozenset[Fact]], object] = lambda facts: None
-        self._path = settings.path
+        self.poller = FilePoller(settings.path, settings.reload, self._read, self._changed, self._warn)
         self._origins = settings.origins
-        self._interval = settings.reload
-        self._seen: Look | None = None
+        self._may_come = settings.reload > 0  # a file that is missing at start
         self._tables: dict[Name, ZoneTable] = {}
 
     def table(self, origin: Name) -> ZoneTable | None:
@@ -45,51 +39,36 @@ class ZoneFileSource:
     def load(self) -> None:
         """Read the file at start. Raises BadZone; OSError only with `reload 0` (as CoreDNS)."""
         try:
-            for _ in self._read():
-                pass
+            self.poller.load()
         except OSError as problem:
-            if not self._interval:
+            if not self._may_come:
                 raise
             log.warning("plugin/file: %s; SERVFAIL until it can be read", problem)
 
-    async def run(self) -> None:
-        """Check the file until cancelled. CoreDNS waits for another serial; here any change of the file is applied."""
-        while self._interval > 0:
-            await asyncio.sleep(self._interval)
-            try:
-                if _look_at(self._path) != self._seen:
-                    await self._reload()
-            except (OSError, BadZone) as problem:
-                log.warning("plugin/file: %s; the records read before stay", problem)
-
-    async def _reload(self) -> None:
-        for _ in self._read():
-            await asyncio.sleep(0)
+    def _changed(self) -> None:
+        """CoreDNS waits for another serial; here any change of the file is applied."""
         serial = next(iter(self._tables.values())).serial
-        log.info("plugin/file: %s: read again, serial %s", self._path, serial)
+        log.info("plugin/file: %s: read again, serial %s", self.poller.path, serial)
+        self.changed(frozenset((file_fact(self.poller.path),)))
+
+    def _warn(self, problem: Exception) -> None:
+        log.warning("plugin/file: %s; the records read before stay", problem)
 
     def _read(self) -> Iterator[None]:
-        """Read the file, a few records per step; the new tables apply at the end. Raises OSError or BadZone."""
-        self._seen = _look_at(self._path)
-        text = _read_text(self._path)
+        """Read the file, a record per step; the new tables apply at the end. Raises OSError or BadZone."""
+        path = self.poller.path
+        text = _read_text(path)
         tables = {}
         for origin in self._origins:
             builder = TableBuilder(origin)
             try:
-                for number, record in enumerate(parse_zone(text, origin)):
+                for record in parse_zone(text, origin):
                     builder.add(record)
-                    if number % _STRETCH == 0:
-                        yield
+                    yield
                 tables[origin] = builder.done()
             except BadZone as problem:
-                raise BadZone(f"{self._path} as {name_text(origin)}: {problem}") from None
+                raise BadZone(f"{path} as {name_text(origin)}: {problem}") from None
         self._tables = tables
-        self.changed(frozenset((file_fact(self._path),)))
-
-
-def _look_at(path: str) -> Look:
-    status = os.stat(path)
-    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _read_text(path: str) -> str:

@@ -39,5 +39,5 @@ def _entries(source: MetricsSource) -> Counter[Labels]:
 
 def _times(source: MetricsSource) -> Iterable[tuple[Labels, float]]:
     files = (file for prepared in source.blocks() for file in prepared.provided(HostsSource))
-    newest = max((file.modified for file in files), default=0.0)
+    newest = max((file.poller.modified for file in files), default=0.0)
     return [((), newest)] if newest else []

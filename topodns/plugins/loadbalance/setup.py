@@ -42,8 +42,8 @@ def _setup(settings: Loadbalance, block: BlockSetup) -> Install:
     if settings.policy is not LoadbalancePolicy.WEIGHTED:
         return everywhere(ChainPart(wrapper=block.provide(LoadBalancer(settings, rng))))
     source = WeightSource(settings.weight_file, settings.reload)
-    source.load()
-    block.watch(source)
+    source.poller.load()
+    block.watch(source.poller)
     return everywhere(ChainPart(wrapper=block.provide(LoadBalancer(settings, rng, source.weights))))
 
 

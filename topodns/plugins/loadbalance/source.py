@@ -1,12 +1,12 @@
 """The file of `loadbalance weighted`: read at start and after each change."""
 
-import asyncio
 import logging
-import os
+from collections.abc import Iterator
 from typing import Final
 
+from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
-from topodns.plugins.loadbalance.weights import BadWeights, Weights, parse_weights
+from topodns.plugins.loadbalance.weights import Weights, parse_weights
 
 log = logging.getLogger(__name__)
 
@@ -18,27 +18,17 @@ class WeightSource:
     """Holds the weights of one file. While the file is unreadable or malformed, the last good weights stay."""
 
     def __init__(self, path: str, interval: float) -> None:
-        self._path = path
-        self._interval = interval  # seconds between checks; 0: never
-        self._seen: tuple[int, int] | None = None
+        """`interval`: seconds between looks at the file; 0: none."""
+        self.poller = FilePoller(path, interval, self._read, bool, self._warn)
         self._weights: Weights = {}
 
     def weights(self) -> Weights:
         return self._weights
 
-    def load(self) -> None:
-        """Read the file. Raises OSError or BadWeights."""
-        status = os.stat(self._path)
-        self._weights = parse_weights(read_regular(self._path, MAX_OCTETS).decode(errors="replace"))
-        self._seen = (status.st_mtime_ns, status.st_size)
+    def _read(self) -> Iterator[None]:
+        text = read_regular(self.poller.path, MAX_OCTETS).decode(errors="replace")
+        yield
+        self._weights = parse_weights(text)
 
-    async def run(self) -> None:
-        """Check the file every `interval` seconds, until cancelled."""
-        while self._interval > 0:
-            await asyncio.sleep(self._interval)
-            try:
-                status = os.stat(self._path)
-                if (status.st_mtime_ns, status.st_size) != self._seen:
-                    self.load()
-            except (OSError, BadWeights) as problem:
-                log.warning("plugin/loadbalance: %s: %s; the weights read before stay", self._path, problem)
+    def _warn(self, problem: Exception) -> None:
+        log.warning("plugin/loadbalance: %s: %s; the weights read before stay", self.poller.path, problem)

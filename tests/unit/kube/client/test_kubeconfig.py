@@ -141,7 +141,7 @@ def test_files_are_found_beside_the_kubeconfig(file: Path) -> None:
     )
     names = [str(file.parent / name) for name in ("ca.crt", "me.crt", "me.key")]
     assert [found.ca, found.certificate, found.key] == names
-    assert [state.path for state in found.files][:2] == [str(file), names[0]]
+    assert [path for path, _ in found.files][:2] == [str(file), names[0]]
 
 
 def test_data_in_the_kubeconfig_comes_before_files_unless_it_is_empty(file: Path) -> None:

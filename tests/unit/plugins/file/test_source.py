@@ -53,7 +53,7 @@ class Story:
         """The address after two minutes, in the middle of which the file has become this text."""
 
         async def pass_time() -> None:
-            running = asyncio.create_task(self.source.run())
+            running = asyncio.create_task(self.source.poller.run())
             await asyncio.sleep(70)
             if text is not None:
                 self.write(text)

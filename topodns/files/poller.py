@@ -1,0 +1,76 @@
+"""File poller: one file of a directive, read at start and again after each change."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from topodns.dns.zonefile import BadText
+from topodns.files.regular import FileState, file_state
+from topodns.time_slices import in_slices
+
+
+class FilePoller:
+    """Compares the file's state every `interval` seconds, and reads it again if that has changed since the last time.
+
+    A file whose last reading ended in OSError is read at every look; one with bad text, only after its next change.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        interval: float,
+        read: Callable[[], Iterator[None]],
+        changed: Callable[[], object],
+        failed: Callable[[OSError | BadText], object],
+    ) -> None:
+        """`interval` 0: the file is read by `load` only. `read` works in short steps, and keeps what it has read at its
+        end; it raises OSError or BadText.
+
+        After a further reading, `changed` is called in the same turn of the event loop. After a failed one, `failed` is
+        called, but once for equal OSErrors in succession.
+        """
+        self.path = path
+        self.modified = 0.0  # mtime of the file at its last reading, in Unix seconds; 0.0: none
+        self._interval = interval
+        self._read = read
+        self._changed = changed
+        self._failed = failed
+        self._seen: FileState | None = None  # at the last reading
+        self._unreadable = ""  # the OSError of the last look; "": none
+
+    def load(self) -> None:
+        """Read the file at once. Raises OSError or BadText."""
+        try:
+            for _ in self._steps():
+                pass
+        except OSError as problem:
+            self._unreadable = str(problem)
+            raise
+
+    async def run(self) -> None:
+        """Look at the file until cancelled."""
+        while self._interval > 0:
+            await asyncio.sleep(self._interval)
+            try:
+                await self._look()
+                self._unreadable = ""
+            except OSError as problem:
+                if str(problem) != self._unreadable:
+                    self._failed(problem)
+                self._unreadable = str(problem)
+            except BadText as problem:
+                self._unreadable = ""
+                self._failed(problem)
+
+    async def _look(self) -> None:
+        if file_state(self.path) != self._seen:
+            await in_slices(self._steps())
+            self._changed()
+
+    def _steps(self) -> Iterator[None]:
+        state = file_state(self.path)  # before reading, so that a change during it is found by the next look
+        try:
+            yield from self._read()
+        except BadText:
+            self._seen = state
+            raise
+        self._seen, self.modified = state, state.modified / 1e9
