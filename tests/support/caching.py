@@ -11,6 +11,7 @@ from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.wire_reader import read_query
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache
+from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 
@@ -129,6 +130,7 @@ def shown(resolution: Resolution) -> str:
     data = [str(ip_address(rdata)) for rrset in response.answer if rrset.rtype in ADDRESSES for rdata in rrset.rdatas]
     ttls = {rrset.ttl for rrset in rrsets}
     ttl = "mixed" if len(ttls) > 1 else str(*ttls)
-    source = resolution.note.split()[0] if resolution.plugin == "cache" else "upstream"
+    hit = resolution.detail
+    source = ("stale" if hit.stale else hit.type) if isinstance(hit, CacheHit) else "upstream"
     words = [*(data or [RCODE_NAMES[response.rcode] if response.rcode else "NODATA"]), ttl, source]
     return " ".join(word for word in words if word)

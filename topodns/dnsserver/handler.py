@@ -241,13 +241,14 @@ class Handler:
                 RCODE_NAMES.get(resolution.response.rcode, "other"),
                 resolution.plugin,
                 query.edns is not None and query.edns.dnssec_ok,
-                selection.reason if selection is not None else resolution.note,
+                selection.reason if selection is not None else "",
                 selection.key if selection is not None else "",
                 BUCKET_OF_SIZE[query.size],
                 BUCKET_OF_SIZE[size],
                 block.view_name if block is not None else "",
                 resolution.missed,
                 resolution.prefix,
+                resolution.detail,
             )
         )
 

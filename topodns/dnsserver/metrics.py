@@ -6,7 +6,7 @@ from typing import Literal
 
 from topodns.metrics.exposition import counter, histogram
 from topodns.metrics.registry import PACE
-from topodns.plugins.local import LOCALHOST_NOTE
+from topodns.query.answer_detail import LocalhostAnswer, TemplateMatch
 from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind
 from topodns.query.histogram import Histogram
 
@@ -64,7 +64,7 @@ def _counters(counted: Counted) -> Iterator[str]:
     yield from _family("topodns_misses", "Answers that topology left empty, by Service.", ("name", "outcome"), misses)
     yield from _family("topodns_unlocated_sources", "Unlocated queries by where they are from.", ("prefix",), sources)
     localhost: Counter[tuple[str, ...]] = Counter()
-    localhost[()] = sum(times for _, kind, times in counted if kind.outcome == LOCALHOST_NOTE)
+    localhost[()] = sum(times for _, kind, times in counted if isinstance(kind.detail, LocalhostAnswer))
     yield from _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)
     yield from _template_matches(counted)
     for rcode, verdict in (("REFUSED", "blocked"), ("NOERROR", "filtered"), ("", "dropped")):
@@ -73,11 +73,10 @@ def _counters(counted: Counted) -> Iterator[str]:
 
 
 def _template_matches(counted: Counted) -> Iterator[str]:
-    """Template matches, from notes `ORIGIN CLASS TYPE`; the origin is the directive's, not the server block's."""
     matches: Counter[tuple[str, ...]] = Counter()
     for tally, kind, times in counted:
-        if kind.plugin == "template" and kind.outcome:
-            origin, qclass, qtype = kind.outcome.split(" ")
+        if isinstance(kind.detail, TemplateMatch):
+            origin, qclass, qtype = kind.detail
             matches[(tally.server, origin, kind.view, qclass, qtype)] += times
     labels = (*_OURS, "class", "type")
     return _family("coredns_template_matches", "Queries that a template was for.", labels, matches)

@@ -13,6 +13,7 @@ from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin
 from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.query.answer_detail import LocalhostAnswer
 from topodns.query.plugin import ChainPart, Client, Resolution
 
 
@@ -38,8 +39,6 @@ _SOA: Final = _LOCALHOST_WIRE + name_wire(("root", "localhost")) + struct.pack("
 _ADDRESSES: Final[Mapping[int, bytes]] = {RRType.A: bytes((127, 0, 0, 1)), RRType.AAAA: bytes(15) + b"\1"}
 _APEX: Final[Mapping[int, bytes]] = {RRType.SOA: _SOA, RRType.NS: _LOCALHOST_WIRE}
 
-LOCALHOST_NOTE: Final = "localhost"  # the note of answers for localhost.<anything>, which CoreDNS counts apart
-
 
 def answer_local(query: Query, client: Client) -> Resolution | None:
     """The loopback addresses and PTR, and SOA and NS of the apexes; NODATA or NXDOMAIN elsewhere below these.
@@ -49,7 +48,7 @@ def answer_local(query: Query, client: Client) -> Resolution | None:
     if query.qclass != RRClass.IN:
         return None
     if _is_or_becomes_localhost(query.qname):
-        return Resolution(_answer(query, _ADDRESSES.get(query.qtype)), "local", note=LOCALHOST_NOTE)
+        return Resolution(_answer(query, _ADDRESSES.get(query.qtype)), "local", detail=LocalhostAnswer())
     for origin in _ORIGINS:
         if is_subdomain(query.qname, origin):
             return Resolution(_in_origin(query, origin), "local")

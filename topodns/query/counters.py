@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from topodns.dns.rrtype import RRType
+from topodns.query.answer_detail import AnswerDetail
 from topodns.query.histogram import Histogram
 from topodns.query.label_limiter import OTHERS
 
@@ -21,7 +22,7 @@ BEYOND: Final = len(SIZE_BUCKETS)  # the index of the bucket +Inf
 # Limits on the cells of one socket. The label values that a client can cause (types, sizes, names of missed Services)
 # multiply, so without these limits a flood would make every later scrape expensive.
 NAMED_CELLS: Final = 512  # from here on, a new cell has OTHERS as topology key, Service and prefix
-MAX_CELLS: Final = 768  # from here on, a new cell is one per server block, rcode, plugin and outcome, which are few
+MAX_CELLS: Final = 768  # from here on, a new cell is one per server block, rcode, plugin, outcome and detail: few
 
 _MAX_SIZE: Final = 65535
 BUCKET_OF_SIZE: Final = bytes(bisect_left(SIZE_BUCKETS, size) for size in range(_MAX_SIZE + 1))
@@ -50,7 +51,7 @@ class ReplyKind(NamedTuple):
     rcode: str
     plugin: str
     dnssec_ok: bool
-    outcome: str  # the reason of the topology decision, or a plugin's note; "" mostly
+    outcome: str  # the reason of the topology decision; "" without one
     topology_key: str
     query_bucket: int  # a result of `size_bucket`
     response_bucket: int  # likewise; 0: no reply was sent
@@ -59,6 +60,7 @@ class ReplyKind(NamedTuple):
         ""  # the Service whose endpoints topology withheld from the client, as `LabelLimiters.service` names it
     )
     prefix: str = ""  # the source prefix of a client without a location, as `LabelLimiters.prefix` names it
+    detail: AnswerDetail | None = None
 
 
 def size_bucket(size: int) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from topodns.dependency import Fact
 from topodns.dns.message import Query, Response
 from topodns.dns.name import Name
+from topodns.query.answer_detail import AnswerDetail
 from topodns.query.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Resolution:
     facts: tuple[Fact, ...] = ()  # dependencies: a change to one makes the response outdated
     selection: "Selection | None" = None  # the topology decision, if one was made
     location: "Location | None" = None
-    note: str = ""  # any other distinction that metrics count separately
+    detail: AnswerDetail | None = None  # what metrics of the plugin distinguish
     missed: str = (
         ""  # the Service whose endpoints topology withheld from the client, as `LabelLimiters.service` names it
     )

@@ -131,13 +131,13 @@ def test_minimal_empties_the_other_sections_of_positive_answers() -> None:
 def test_the_innermost_wrapper_is_the_first() -> None:
     def mark(name: str) -> object:
         def wrapper(query: Query, client: Client, resolution: Resolution) -> Resolution:
-            resolution.note += name
+            resolution.problem += name
             return resolution
 
         return wrapper
 
     chain = Chain((ChainLink(whoami, (mark("inner "), mark("outer")), None),))  # type: ignore[arg-type]  # they are wrappers
-    assert at_once(chain.resolve(ask("example."), client())).note == "inner outer"
+    assert at_once(chain.resolve(ask("example."), client())).problem == "inner outer"
 
 
 def test_the_first_step_that_answers_ends_it() -> None:

@@ -14,6 +14,7 @@ from topodns.dns.rrtype import Rcode
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.plugins.errors import ErrorLog, Errors
 from topodns.plugins.whoami import whoami
+from topodns.query.answer_detail import CacheHit, LocalhostAnswer
 from topodns.query.counters import DURATION_BUCKETS, ReplyKind, size_bucket
 from topodns.query.plugin import Client, Dropped, Resolution, Scope, Step
 
@@ -100,13 +101,13 @@ def test_every_answer_is_counted_by_kind_with_its_duration() -> None:
     assert durations == {("cluster.local.", ""): (3.0, 3), (".", ""): (1.0, 1)}
 
 
-def test_a_steps_note_is_counted_where_topology_decided_nothing() -> None:
-    def notes(query: Query, client: Client) -> Resolution:
-        return Resolution(Response(), "local", note="localhost")
+def test_the_detail_of_an_answer_is_counted() -> None:
+    def localhost(query: Query, client: Client) -> Resolution:
+        return Resolution(Response(), "local", detail=LocalhostAnswer())
 
-    answering = handler(block(".", notes))
+    answering = handler(block(".", localhost))
     send(answering, dig("localhost.example. A"))
-    assert [kind.outcome for kind in counted(answering)] == ["localhost"]
+    assert [kind.detail for kind in counted(answering)] == [LocalhostAnswer()]
 
 
 def test_the_third_asking_over_tcp_is_answered_from_the_table_and_counted_alike() -> None:
@@ -188,7 +189,7 @@ def test_errors_logs_each_servfail(errors: bool, logged: list[str], caplog: pyte
 
 
 def fails_from_the_cache(query: Query, client: Client) -> Resolution:
-    return Resolution(Response(Rcode.SERVFAIL), "cache", Scope.CLIENT, note="denial .")
+    return Resolution(Response(Rcode.SERVFAIL), "cache", Scope.CLIENT, detail=CacheHit("denial", "."))
 
 
 def test_errors_says_nothing_of_a_failure_that_the_cache_repeats(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.scraping import counted, only, scraped
 from topodns.app.exposition import Metrics
 from topodns.metrics.registry import Distribution, Reading
+from topodns.query.answer_detail import LocalhostAnswer, TemplateMatch
 from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind, size_bucket
 from topodns.query.histogram import Histogram
 
@@ -197,16 +198,16 @@ def test_misses_are_counted_by_service_and_strangers_by_where_they_are() -> None
 
 
 def test_names_that_became_localhost_are_counted_and_are_no_decision_of_topology() -> None:
-    samples = scraped(counted([(CLUSTER._replace(plugin="local", outcome="localhost"), 2)]))
+    samples = scraped(counted([(CLUSTER._replace(plugin="local", detail=LocalhostAnswer()), 2)]))
     assert only(samples, "coredns_local_localhost_requests_total") == {"": 2}
     assert only(samples, "topodns_selections_total") == {}
 
 
 def test_matches_of_templates_are_counted_by_the_zone_of_the_template() -> None:
-    matched = CLUSTER._replace(origin=".", plugin="template", outcome="example. IN A")
+    matched = CLUSTER._replace(origin=".", plugin="template", detail=TemplateMatch("example.", "IN", "A"))
     failed = matched._replace(rcode="SERVFAIL")
-    of_a_type_without_name = matched._replace(outcome=". IN ")
-    without_a_match = failed._replace(outcome="")
+    of_a_type_without_name = matched._replace(detail=TemplateMatch(".", "IN", ""))
+    without_a_match = failed._replace(detail=None)
     kinds = [(matched, 3), (failed, 1), (of_a_type_without_name, 1), (without_a_match, 5), (CLUSTER, 9)]
     assert only(scraped(counted(kinds)), "coredns_template_matches_total") == {
         '{class="IN",server="dns://:53",type="A",view="",zone="example."}': 4,

@@ -15,6 +15,7 @@ from topodns.plugins.cache.entry import CacheEntry, Sort, key_of
 from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, zones_label
 from topodns.plugins.cache.store import Memory, Room, room_of
 from topodns.plugins.cache.ttl import is_positive
+from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue
 from topodns.query.memory_budget import SERVER
 from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, settled
@@ -82,11 +83,10 @@ class _Refresh(NamedTuple):
 
 
 class ResponseCache:
-    """The cache of one server block. Hits are a `Resolution` of plugin "cache" with the note `[stale ]TYPE ZONES`.
+    """The cache of one server block. Hits are a `Resolution` of plugin "cache" with a `CacheHit`.
 
-    The note holds the labels of CoreDNS's hit metric that the general counters lack. The packet cache may serve copies
-    of a hit until `valid_until`, a whole number of seconds after the entry was cached. Stale answers have none and are
-    for their own client only.
+    The packet cache may serve copies of a hit until `valid_until`, a whole number of seconds after the entry was
+    cached. Stale answers have none and are for their own client only.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ResponseCache:
         self.memory = Memory(settings, timers, self.counts, room or room_of(SERVER))
         self._hopeless = hopeless
         zones = zones_label(settings)
-        self._success, self._denial = f"success {zones}", f"denial {zones}"  # notes
+        self._success, self._denial = CacheHit("success", zones), CacheHit("denial", zones)
         self._origins = settings.origins
         self._everywhere = ROOT in settings.origins
         self._keepttl = settings.keepttl
@@ -164,11 +164,11 @@ class ResponseCache:
         until: int | None = entry.ttl
         if self._prefetching is not None:
             until = self._look_ahead(self._prefetching, entry, asked, now)
-        note = self._note(entry)
+        hit = self._hit(entry)
         if until is None or self._keepttl:  # copies would escape prefetching, or count down the TTLs
             ttl = entry.ttl if self._keepttl else entry.left(now)
-            return _given(entry, asked.query, ttl, note, Scope.CLIENT)
-        resolution = _given(entry, asked.query, entry.left(now), note, Scope.EVERYONE)
+            return _given(entry, asked.query, ttl, hit, Scope.CLIENT)
+        resolution = _given(entry, asked.query, entry.left(now), hit, Scope.EVERYONE)
         resolution.valid_until = entry.born + until
         return resolution
 
@@ -211,12 +211,12 @@ class ResponseCache:
     def _stale_answer(self, entry: CacheEntry, query: Query) -> Resolution:
         self.counts.served_stale += 1
         ttl = self._serve_stale.ttl or (entry.ttl if self._keepttl else 0)
-        resolution = _given(entry, query, ttl, f"stale {self._note(entry)}", Scope.CLIENT)
+        resolution = _given(entry, query, ttl, self._hit(entry)._replace(stale=True), Scope.CLIENT)
         nxdomain = resolution.response.rcode == Rcode.NXDOMAIN
         resolution.response.ede = Ede(_STALE_NXDOMAIN if nxdomain else _STALE_ANSWER, "")
         return resolution
 
-    def _note(self, entry: CacheEntry) -> str:
+    def _hit(self, entry: CacheEntry) -> CacheHit:
         return self._success if entry.sort is Sort.SUCCESS else self._denial
 
     def _refresh_behind(self, entry: CacheEntry, asked: _Asked, now: float) -> None:
@@ -275,8 +275,8 @@ def _is_news(response: Response) -> bool:
     return response.rcode in _REFRESHING and not response.flags & ~response.cleared & _TC
 
 
-def _given(entry: CacheEntry, query: Query, ttl: int, note: str, scope: Scope) -> Resolution:
-    return _for_asker(query, Resolution(entry.response(ttl), "cache", scope, note=note))
+def _given(entry: CacheEntry, query: Query, ttl: int, hit: CacheHit, scope: Scope) -> Resolution:
+    return _for_asker(query, Resolution(entry.response(ttl), "cache", scope, detail=hit))
 
 
 def _for_asker(query: Query, resolution: Resolution) -> Resolution:

@@ -12,6 +12,7 @@ from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, zones_label
 from topodns.plugins.setup import MetricsSource
+from topodns.query.answer_detail import CacheHit
 
 Labels = tuple[str, ...]
 Rows = Iterable[tuple[Labels, float]]
@@ -67,9 +68,8 @@ def _hits(source: MetricsSource) -> Counter[Labels]:
     hits: Counter[Labels] = Counter()
     for counters in source.counters():
         for kind, times in counters.kinds():
-            if kind.plugin == "cache":
-                *_, sort, zones = kind.outcome.split(" ")
-                hits[(counters.server, sort, zones, kind.view)] += times
+            if isinstance(kind.detail, CacheHit):
+                hits[(counters.server, kind.detail.type, kind.detail.zones, kind.view)] += times
     return hits
 
 

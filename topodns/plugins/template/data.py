@@ -8,6 +8,7 @@ from topodns.dns.message import Flag, Query
 from topodns.dns.name import name_text, wire_labels
 from topodns.dns.rrtype import TYPE_NAMES, RRClass
 from topodns.plugins.template.engine.values import Struct, Value
+from topodns.query.answer_detail import TemplateMatch
 from topodns.query.plugin import Client
 
 QUESTION: Final = frozenset({"Name", "Qtype", "Qclass"})
@@ -48,9 +49,8 @@ class Matched(NamedTuple):
     named: Mapping[str, str]  # the named groups, and all groups by their numbers
 
     @property
-    def note(self) -> str:
-        """The labels of coredns_template_matches_total that the general counters lack, separated by spaces."""
-        return f"{self.origin} {self.qclass} {self.qtype}"
+    def detail(self) -> TemplateMatch:
+        return TemplateMatch(self.origin, self.qclass, self.qtype)
 
 
 def class_text(qclass: int, of_directive: int) -> str:

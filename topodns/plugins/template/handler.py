@@ -13,6 +13,7 @@ from topodns.plugins.template.data import Matched, template_data
 from topodns.plugins.template.engine.values import RenderFailed, Struct
 from topodns.plugins.template.rule import RecordTemplate, TemplateRule
 from topodns.plugins.template.settings import Template
+from topodns.query.answer_detail import TemplateMatch
 from topodns.query.cname import Chase, follow
 from topodns.query.plugin import Answered, Client, Resolution, Scope
 
@@ -34,7 +35,7 @@ class FailureKey(NamedTuple):
 
 @dataclass(slots=True)
 class TemplateCounts:
-    """Template failures. Matches are counted with the answers: see `Resolution.note`.
+    """Template failures. Matches are counted with the answers: see `TemplateMatch`.
 
     A reload hands the object on to the new generation's plugins, which keeps the counts.
     """
@@ -76,13 +77,13 @@ class Templates:
         scope = Scope.CLIENT if rule.client_dependent else Scope.EVERYONE
         if rule.rcode == _SERVFAIL:  # without records, as in CoreDNS
             response = Response(_SERVFAIL, flags=0, ede=ede or Ede(EdeCode.OTHER, "template: rcode SERVFAIL"))
-            return Resolution(response, PLUGIN, note=matched.note)
+            return Resolution(response, PLUGIN, detail=matched.detail)
         try:
             response = self._response(rule, matched, query, template_data(matched, query, client))
         except (RenderFailed, BadRecord) as problem:
-            return _failed(Ede(EdeCode.OTHER, f"template: {problem}"), matched.note)
+            return _failed(Ede(EdeCode.OTHER, f"template: {problem}"), matched.detail)
         response.ede = ede
-        resolution = Resolution(response, PLUGIN, scope, note=matched.note)
+        resolution = Resolution(response, PLUGIN, scope, detail=matched.detail)
         target = _open_end(query, response)
         return resolution if target is None else follow(target, resolution, query, client, self._chase)
 
@@ -106,9 +107,9 @@ class Templates:
             raise BadRecord(f"{template.section}: {problem}") from None
 
 
-def _failed(ede: Ede, note: str = "") -> Resolution:
+def _failed(ede: Ede, detail: TemplateMatch | None = None) -> Resolution:
     """A SERVFAIL with Scope.CLIENT (not shared between queries), so that the `errors` directive logs each."""
-    return Resolution(Response(_SERVFAIL, flags=0, ede=ede), PLUGIN, Scope.CLIENT, note=note)
+    return Resolution(Response(_SERVFAIL, flags=0, ede=ede), PLUGIN, Scope.CLIENT, detail=detail)
 
 
 def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:

@@ -48,7 +48,7 @@ class Ageing:
         query = read_query(data)
         reply = write_response(query, response, limit, 1232)
         until = self.timers.time() + seconds
-        resolution = Resolution(response, "cache", facts=facts, note="success", valid_until=until)
+        resolution = Resolution(response, "cache", facts=facts, valid_until=until)
         self.table.offer(data, query, b"\x0a\0\0\1", reply, resolution, CELL, rotate)
         return reply
 

@@ -13,6 +13,7 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, Share
+from topodns.query.answer_detail import CacheHit
 from topodns.query.plugin import Client, Resolution, Scope
 
 
@@ -183,7 +184,11 @@ def test_a_hit_says_what_it_is_and_how_long_copies_of_it_are_good() -> None:
     story.ask()
     assert (story.last.plugin, story.last.valid_until) == ("forward", None)
     story.after(20.5)
-    assert (story.last.plugin, story.last.note, story.last.scope) == ("cache", "success .", Scope.EVERYONE)
+    assert (story.last.plugin, story.last.detail, story.last.scope) == (
+        "cache",
+        CacheHit("success", "."),
+        Scope.EVERYONE,
+    )
     assert story.last.valid_until == began + 60
 
 
@@ -209,7 +214,7 @@ def test_a_hit_names_what_the_cache_is_for() -> None:
     story = Story(Cache((parse_name("example."), parse_name("b.test."))), positive())
     story.ask()
     story.ask()
-    assert story.last.note == "success example.,b.test."
+    assert story.last.detail == CacheHit("success", "example.,b.test.")
 
 
 def test_a_message_larger_than_any_is_dropped() -> None:

@@ -9,6 +9,7 @@ from topodns.dns.rrtype import Rcode
 from topodns.nodecache.corefile import NODE_CACHE
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.store import room_of
+from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import pursue
 from topodns.query.memory_budget import MemoryLimits
 from topodns.query.plugin import Resolution, settled
@@ -114,7 +115,8 @@ class Gone:
             began = self.story.timers.time()
 
             def answered(resolution: Resolution, began: float = began) -> None:
-                assert resolution.note.startswith("stale")
+                assert isinstance(resolution.detail, CacheHit)
+                assert resolution.detail.stale
                 self.waits.append(self.story.timers.time() - began)
 
             asked = question(f"n{number}.example. A")

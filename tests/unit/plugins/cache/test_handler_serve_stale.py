@@ -8,6 +8,7 @@ from tests.support.caching import CLIENT, Story, denied, failed, positive, quest
 from topodns.dns.message import Flag, Response
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.cache.settings import Cache, ServeStale, Share
+from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Dropped, Scope, settled
 
@@ -38,7 +39,8 @@ def test_at_once_and_refreshed_behind() -> None:
 def test_a_stale_answer_is_for_one_client_and_says_so() -> None:
     story = stale(IMMEDIATE)
     story.ask()
-    assert (story.last.plugin, story.last.note, story.last.scope) == ("cache", "stale success .", Scope.CLIENT)
+    assert (story.last.plugin, story.last.detail) == ("cache", CacheHit("success", ".", stale=True))
+    assert story.last.scope is Scope.CLIENT
     assert story.last.valid_until is None
     assert story.last.response.ede is not None
     assert story.last.response.ede.code == 3  # RFC 8914 section 4.4

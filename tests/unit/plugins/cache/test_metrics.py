@@ -13,19 +13,24 @@ from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import key_of
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.setup import Shared
+from topodns.query.answer_detail import CacheHit
 from topodns.query.counters import QueryCounters, ReplyKind
 
 HERE = ("dns://:53", ".", "")
-HIT = ReplyKind(".", "A", "NOERROR", "cache", False, "success .", "", 1, 1)
+HIT = ReplyKind(".", "A", "NOERROR", "cache", False, "", "", 1, 1, detail=CacheHit("success", "."))
 
 cache_shown = partial(shown, "cache")
 
 
 def test_hits_are_those_of_the_counters_and_a_stale_one_is_of_its_sort() -> None:
-    hits = [(HIT, 5), (HIT._replace(outcome="stale success ."), 2), (HIT._replace(outcome="denial .", qtype="AAAA"), 3)]
+    hits = [
+        (HIT, 5),
+        (HIT._replace(detail=CacheHit("success", ".", stale=True)), 2),
+        (HIT._replace(detail=CacheHit("denial", "."), qtype="AAAA"), 3),
+    ]
     other = QueryCounters("dns://10.96.0.10:53", "tcp", "1")
-    counted([(HIT._replace(outcome="stale denial a.,b.", view="inside"), 1)], into=other)
-    missed = HIT._replace(plugin="forward", outcome="")
+    counted([(HIT._replace(detail=CacheHit("denial", "a.,b.", stale=True), view="inside"), 1)], into=other)
+    missed = HIT._replace(plugin="forward", detail=None)
     assert cache_shown("coredns_cache_hits_total", counters=[counted([*hits, (missed, 9)]), other]) == {
         '{server="dns://:53",type="success",view="",zones="."}': 7,
         '{server="dns://:53",type="denial",view="",zones="."}': 3,

@@ -20,6 +20,7 @@ from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.dns64 import Dns64, Translator
 from topodns.plugins.forward.limits import InFlight
+from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Answered, Around, Client, Dropped, Resolution, settled
 
@@ -99,7 +100,8 @@ def test_n14_refreshes_are_of_the_client_that_asked_and_stale_answers_cost_it_no
     assert len(scene.answers) == 5 - MUCH  # what is over the share is not waited for
     assert (scene.dropped, scene.forward.in_flight.total) == (5 - MUCH, MUCH)
     scene.timers.advance(1.8)
-    assert [each.note for each in scene.answers if isinstance(each, Resolution)] == ["stale success ."] * 5
+    details = [each.detail for each in scene.answers if isinstance(each, Resolution)]
+    assert details == [CacheHit("success", ".", stale=True)] * 5
     scene.ask(names[5], OTHER)
     assert scene.forward.in_flight.total == MUCH + 1
 

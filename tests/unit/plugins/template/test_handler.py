@@ -10,6 +10,7 @@ from topodns.dns.message import Ede, EdeCode, Edns, Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.rrtype import TYPE_NAMES, Rcode, RRClass, RRType
 from topodns.plugins.template.handler import FailureKey, Templates
+from topodns.query.answer_detail import TemplateMatch
 from topodns.query.cname import Chase
 from topodns.query.plugin import Answered, Client, Resolution, Scope
 
@@ -216,7 +217,7 @@ def test_an_answer_is_authoritative_counted_and_for_everyone() -> None:
     resolution = resolved(ADDRESSES, "ip-10-0-0-1.example. A")
     assert resolution is not None
     assert (resolution.response.flags, resolution.plugin, resolution.scope) == (Flag.AA, "template", Scope.EVERYONE)
-    assert resolution.note == "example. IN A"
+    assert resolution.detail == TemplateMatch("example.", "IN", "A")
 
 
 def test_the_longest_of_its_zones_is_the_one_that_counts() -> None:
@@ -297,7 +298,7 @@ def test_a_template_that_gives_no_record_is_servfail_with_its_reason_and_counted
     assert resolution is not None
     ede = Ede(EdeCode.OTHER, f"template: {section}: {problem}")
     assert resolution.response == Response(Rcode.SERVFAIL, flags=0, ede=ede)
-    assert (resolution.scope, resolution.note) == (Scope.CLIENT, "example. IN A")
+    assert (resolution.scope, resolution.detail) == (Scope.CLIENT, TemplateMatch("example.", "IN", "A"))
     key = FailureKey("example.", "IN", "A", section, template)
     expected = ({key: 1}, {}) if counted == "render" else ({}, {key: 1})
     assert (asked.counts.render_failures, asked.counts.record_failures) == expected
@@ -342,7 +343,7 @@ def test_a_type_without_a_mnemonic_has_no_text() -> None:
     resolution = at_once(step('template IN ANY {\n answer "{{ .Name }} TXT <{{ .Type }}>"\n}')(odd, client()))
     assert resolution is not None
     assert resolution.response.answer[0].rdatas == (b"\x02<>",)
-    assert resolution.note == ". IN "
+    assert resolution.detail == TemplateMatch(".", "IN", "")
 
 
 def test_each_question_gets_its_own_record() -> None:
