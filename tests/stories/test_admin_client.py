@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.loops import either_loop, eventually, run
-from topodns.net.http_client import AdminError, fetch
+from topodns.cli.explain import AdminError, fetch
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.net.http_server.server import AdminServer
 from topodns.net.sockets import open_tcp

@@ -17,6 +17,7 @@ from topodns.cluster.model import Change, Kind, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.cluster.topology_keys import KeySource
 from topodns.dependency import Fact
+from topodns.event_loop import LoopTimers
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
 from topodns.kube.client.contract import KubeApi
@@ -28,7 +29,6 @@ from topodns.kube.events.recorder import EventWriter
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.resources import Resource
 from topodns.kube.manifests.source import ManifestSource
-from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources

@@ -19,7 +19,7 @@ from topodns.dnsserver.cname_chaser import Chaser, Neighbours
 from topodns.dnsserver.fast_forward.eligibility import make_road
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.net.loop_timers import LoopTimers
+from topodns.event_loop import LoopTimers
 from topodns.plugins import load
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE

@@ -4,8 +4,15 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from topodns.cli.options import DEFAULT_PORT, load, stdin_text
+
+TIMEOUT: Final = 5.0  # seconds
+
+
+class AdminError(Exception):
+    """The server could not be reached, or refused the request; the text gives the reason."""
 
 
 def explain(arguments: Sequence[str]) -> int:
@@ -33,7 +40,6 @@ def explain(arguments: Sequence[str]) -> int:
 
 def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
     from topodns.app.explain import Unexplained, explain_offline, explanation_text
-    from topodns.net.http_client import AdminError, fetch
     from topodns.plugins.setup import FILE_ERRORS
 
     try:
@@ -50,8 +56,6 @@ def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -
 
 
 def _read_explanation(body: bytes, server: str) -> dict[str, object]:
-    from topodns.net.http_client import AdminError
-
     try:
         explained = json.loads(body)
     except ValueError:
@@ -59,3 +63,25 @@ def _read_explanation(body: bytes, server: str) -> dict[str, object]:
     if not isinstance(explained, dict) or "question" not in explained:
         raise AdminError(f"{server} does not explain: is it the `ready` address of a topodns?")
     return explained
+
+
+def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
+    """The body of a reply with status 200 of an admin endpoint of `server` (host:port). Raises AdminError."""
+    import http.client  # here, as the command that serves imports this module, too
+    import urllib.error
+    import urllib.request
+    from urllib.parse import urlencode
+
+    url = f"http://{server}{path}?{urlencode(arguments)}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=TIMEOUT) as reply:
+            body: bytes = reply.read()
+            return body
+    except urllib.error.HTTPError as refused:
+        raise AdminError(refused.read().decode("utf-8", "replace").strip() or str(refused)) from None
+    except (OSError, ValueError, http.client.HTTPException) as failed:
+        reason = failed.reason if isinstance(failed, urllib.error.URLError) else failed
+        raise AdminError(
+            f"no answer from {server}: {reason}; --server takes the HOST:PORT of a running server's `ready`"
+        ) from None

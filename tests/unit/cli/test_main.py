@@ -11,7 +11,7 @@ import pytest
 
 from topodns import __version__
 from topodns.cli import main as cli
-from topodns.net.http_client import AdminError
+from topodns.cli.explain import AdminError
 from topodns.plugins import ORDER
 
 DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
@@ -242,7 +242,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             raise exchange["body"]
         return bytes(exchange["body"])
 
-    monkeypatch.setattr("topodns.net.http_client.fetch", fetch)
+    monkeypatch.setattr("topodns.cli.explain.fetch", fetch)
     return exchange
 
 

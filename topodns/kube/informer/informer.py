@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
+from topodns.event_loop import TimeSlices
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
@@ -15,7 +16,6 @@ from topodns.kube.informer.shared import ListWatch, SharedState
 from topodns.kube.informer.state_writer import Intake
 from topodns.kube.informer.sync_state import Progress
 from topodns.query.histogram import Histogram
-from topodns.time_slices import TimeSlices
 
 log = logging.getLogger(__name__)
 

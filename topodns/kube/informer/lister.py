@@ -7,13 +7,13 @@ from typing import Final
 
 from topodns.cluster.decode.stream import Page, UnreadableReply, read_listed, read_page
 from topodns.cluster.model import ObjectKey
+from topodns.event_loop import Turn
 from topodns.kube.errors import ApiError
 from topodns.kube.informer.pending_list import Listing
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff
 from topodns.kube.informer.shared import ListWatch, SharedState
 from topodns.kube.informer.sync_state import Ledger, Progress, Verb
-from topodns.time_slices import Turn
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from topodns.event_loop import TimeSlices
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.state_writer import Intake
-from topodns.time_slices import TimeSlices
 
 
 class ListWatch(Protocol):

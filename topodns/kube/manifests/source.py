@@ -10,11 +10,11 @@ from typing import Final
 
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, ClusterObject, Kind, Replaced, Upserted
+from topodns.event_loop import in_slices
 from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.manifests.documents import MAX_BYTES
 from topodns.kube.manifests.objects import ManifestSet, read_contents
 from topodns.kube.manifests.value import BadManifest
-from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 

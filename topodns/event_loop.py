@@ -1,4 +1,4 @@
-"""Time slices: long work in pieces of 0.5 ms, between which the event loop runs other tasks and answers queries."""
+"""The event loop: timers for code that must not import asyncio, and long work in slices between queries."""
 
 import asyncio
 import gc
@@ -10,6 +10,15 @@ from typing import Final
 SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
 MUCH: Final = 200  # full slices before gc.freeze: fewer than the 77,000 new objects that trigger a full collection
 AT_ONCE: Final = 2.0  # seconds within which MUCH slices must fall; slow, steady change never freezes
+
+
+class LoopTimers:
+    """The `Timers` of `query.deferred` on the running event loop; may be constructed before the loop runs."""
+
+    time = staticmethod(time.monotonic)  # without a wrapper: it is called several times for each query
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(delay, callback)
 
 
 async def in_slices(steps: Iterable[object], clock: Callable[[], float] = time.perf_counter) -> None:

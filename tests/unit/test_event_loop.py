@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from tests.support.virtual_time import run_virtually
+from topodns.event_loop import AT_ONCE, MUCH, SLICE, TimeSlices, in_slices
 from topodns.kube.informer.retry import RetryGate
-from topodns.time_slices import AT_ONCE, MUCH, SLICE, TimeSlices, in_slices
 
 
 def ticking(step: float) -> Iterator[float]:
