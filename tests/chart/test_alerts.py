@@ -1,4 +1,4 @@
-"""The alerts ask for metrics that are there, and each has its text in docs/alerts.md."""
+"""The alerts ask for metrics that are there, and each has its text in docs/operate/alerts.md."""
 
 import re
 from typing import Any
@@ -12,11 +12,15 @@ from topodns.hostnet.commands import ErrorKind
 GROUPS: list[dict[str, Any]] = yaml.safe_load((CHART / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
 ALERTS: dict[str, dict[str, Any]] = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
 SECTIONS = dict(
-    re.findall(r"^### (\w+)\n\n(.*?)(?=^##|\Z)", (ROOT / "docs/alerts.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    re.findall(
+        r"^### (\w+)\n\n(.*?)(?=^##|\Z)", (ROOT / "docs/operate/alerts.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
 )
 METRIC = re.compile(r"\b((?:coredns|topodns)_\w+?)(?:_bucket|_count|_sum)?\{([^}]*)\}")
 ROW = re.compile(r"^\| `((?:coredns|topodns)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
-METRICS = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("metrics.md", "node-cache.md"))
+METRICS = "".join(
+    (ROOT / "docs" / name).read_text("utf-8") for name in ("reference/metrics.md", "operate/node-cache.md")
+)
 DOCUMENTED = {name: labels for name, _, labels in ROW.findall(METRICS)}
 ALL: dict[str, Any] = {"prometheus": {"rules": {"enabled": True}}, "nodeCache": {"enabled": True, "intercept": False}}
 

@@ -73,7 +73,7 @@ def test_a_number_stays_as_it_was_written(number: float) -> None:
 
 
 def test_the_example_of_the_manual_is_the_default_and_one_line_of_topology() -> None:
-    example = config_map(yaml.safe_load(yaml_block("docs/install.md", "Your Corefile")))["Corefile"]
+    example = config_map(yaml.safe_load(yaml_block("docs/operate/install.md", "Your Corefile")))["Corefile"]
     block = "    topology {\n        trust 10.0.0.0/16\n    }\n"
     assert example.replace(block, "    topology\n") == config_map({})["Corefile"]
     assert block in example

@@ -67,7 +67,7 @@ def test_kustomize_builds_the_overlay_of_the_manual_as_it_is_printed(tmp_path: P
     (tmp_path / "topodns").symlink_to(ROOT)
     overlay = tmp_path / "overlay"
     overlay.mkdir()
-    (overlay / "kustomization.yaml").write_text(yaml_block("docs/install.md", "Without helm"))
+    (overlay / "kustomization.yaml").write_text(yaml_block("docs/operate/install.md", "Without helm"))
     built = {(each["kind"], each["metadata"]["name"]): each for each in kustomized(overlay)}
     (container,) = built["Deployment", "topodns"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example.com/topodns:0.1.0"

@@ -1,5 +1,5 @@
 """The chart and the plain manifests on a real API server, which takes what they render. The admission policy refuses
-what the server would call invalid. tests/e2e goes the ways of docs/install.md.
+what the server would call invalid. tests/e2e goes the ways of docs/operate/install.md.
 """
 
 import os
@@ -141,7 +141,7 @@ def test_what_is_there_already_stays_until_it_is_changed(cluster: Cluster, admis
 
 
 def test_kubectl_prints_what_the_manual_shows(cluster: Cluster, admission: Place) -> None:
-    manual = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    manual = (ROOT / "docs/operate/install.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^\$ kubectl --namespace shop annotate service (.+)\n((?:.+\n)+?)```", manual, re.MULTILINE)
     admission.create(headless("cache"))
     run = kubectl(cluster, "-n", admission.name, "annotate", "service", *shlex.split(shown[0]))
@@ -160,8 +160,8 @@ def trial(cluster: Cluster, tmp_path: Path) -> Iterator[Release]:
 
 
 def test_the_plain_manifests_install_it(cluster: Cluster, askers: Askers, tmp_path: Path) -> None:
-    """With the overlay of docs/install.md, under names and in a namespace of their own beside the suite's server."""
-    overlay = yaml.safe_load(yaml_block("docs/install.md", "Without helm").replace(CLUSTER_DNS, ADDRESS))
+    """The overlay of docs/operate/install.md, under its own names and namespace, beside the suite's server."""
+    overlay = yaml.safe_load(yaml_block("docs/operate/install.md", "Without helm").replace(CLUSTER_DNS, ADDRESS))
     (image,) = overlay["images"]
     image["newName"], _, image["newTag"] = TOPODNS_IMAGE.rpartition(":")
     overlay["resources"] = [os.path.relpath(ROOT / "config/kubernetes/server", tmp_path.resolve())]

@@ -1,4 +1,4 @@
-"""What docs/sizing.md has an operator count, counted."""
+"""What docs/operate/sizing.md has an operator count, counted."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `m
 
 def test_the_commands_count_what_the_formula_asks_for(lab: Lab, cluster: Cluster, place: Place, tmp_path: Path) -> None:
     place.create(headless("without-endpoints", app="nobody"))
-    *kinds, endpoints = Operator(lab, tmp_path).follow("docs/sizing.md", "sizing-count").splitlines()
+    *kinds, endpoints = Operator(lab, tmp_path).follow("docs/operate/sizing.md", "sizing-count").splitlines()
     counted = {kind: int(number) for number, kind in (line.split() for line in kinds)}
     assert counted.keys() == {"nodes", "services", "endpointslices", "pods"}
     assert counted["nodes"] == len(cluster.nodes)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 
 OUTAGE, RESTARTED = 60.0, 40.0  # seconds; a container is killed after so many
 RATE = 50  # questions a second on each node
-KNOWN_AGAIN = 30.0  # seconds, as docs/reliability.md has it for an outage of this length
+KNOWN_AGAIN = 30.0  # seconds, as docs/operate/reliability.md has it for an outage of this length
 RESTORED = 10.0  # and for an etcd that was restored
 MANY = 110  # objects: fewer than 100 may vanish at once
 ONE_OF_MANY = "many-7.default.svc.cluster.local A"

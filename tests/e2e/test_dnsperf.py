@@ -147,11 +147,11 @@ def test_everything_that_dnsperf_asks_the_server_is_answered(
 
 @pytest.fixture
 def node_cache(cluster: Cluster, operator: Operator, placed: Placed) -> Iterator[PodView]:
-    """The one on the node without a server, switched on as docs/install.md says, and off again."""
-    operator.follow("docs/install.md", "node-cache")
+    """The one on the node without a server, switched on as docs/operate/install.md says, and off again."""
+    operator.follow("docs/operate/install.md", "node-cache")
     (own,) = (pod for pod in workload_pods(cluster, "node-local-dns") if pod.node == placed.elsewhere.node)
     yield own
-    operator.follow("docs/install.md", "node-cache-off")
+    operator.follow("docs/operate/install.md", "node-cache-off")
     becomes(lambda: workload_pods(cluster, "node-local-dns"), [])
 
 

@@ -1,4 +1,4 @@
-"""The steps of docs/migrate-from-nodelocaldns.md, there and back, with a stand-in for NodeLocal DNSCache's objects.
+"""The steps of docs/migrate/from-nodelocaldns.md, there and back, with a stand-in for NodeLocal DNSCache's objects.
 
 The stand-in has their names, labels and addresses, and is of nobody's release; its Pods are node-cache all the same, as
 the program of NodeLocal DNSCache is not to be had here. What it does beside ours is for tests/node.
@@ -28,16 +28,16 @@ def test_node_by_node_there_and_back_no_question_to_the_cluster_dns_is_lost(
 ) -> None:
     theirs = standing_in(operator, cluster, tmp_path)
     before = pods(theirs)
-    assert CLUSTER_DNS in operator.follow("docs/migrate-from-nodelocaldns.md", "nodelocaldns-look")
+    assert CLUSTER_DNS in operator.follow("docs/migrate/from-nodelocaldns.md", "nodelocaldns-look")
     with ExitStack() as stack:
         loads = [stack.enter_context(load(cluster.lab, each.pod, ASKED, RATE)) for each in askers.values()]
         became = stack.enter_context(outcome(*loads))
-        operator.follow("docs/migrate-from-nodelocaldns.md", "nodelocaldns-orphan")
+        operator.follow("docs/migrate/from-nodelocaldns.md", "nodelocaldns-orphan")
         assert pods(theirs) == before
-        operator.follow("docs/migrate-from-nodelocaldns.md", "nodelocaldns-replace")
+        operator.follow("docs/migrate/from-nodelocaldns.md", "nodelocaldns-replace")
         assert not set(pods(theirs).values()) & set(before.values())
-        operator.follow("docs/migrate-from-nodelocaldns.md", "nodelocaldns-own-strategy")
-        operator.follow("docs/migrate-from-nodelocaldns.md", "nodelocaldns-back")
+        operator.follow("docs/migrate/from-nodelocaldns.md", "nodelocaldns-own-strategy")
+        operator.follow("docs/migrate/from-nodelocaldns.md", "nodelocaldns-back")
         assert theirs.leftovers() == {}
     assert became.asked > RATE * len(loads)
     assert (became.lost, became.failed, became.wrong) == (0, 0, 0), became.problems
@@ -49,7 +49,7 @@ def test_where_coredns_stays_the_chart_brings_the_cache_alone(
     """As a release of its own; here it is topodns that stays."""
     theirs = standing_in(operator, cluster, tmp_path)
     before = pods(theirs)
-    operator.follow("docs/migrate-from-nodelocaldns.md", "nodelocaldns-orphan", "nodelocaldns-replace-alone")
+    operator.follow("docs/migrate/from-nodelocaldns.md", "nodelocaldns-orphan", "nodelocaldns-replace-alone")
     assert not set(pods(theirs).values()) & set(before.values())
     assert {node: theirs.metric(node, "topodns_nodecache_switched_on") for node in before} == dict.fromkeys(before, 1)
     operator.run("helm", "--namespace", "kube-system", "uninstall", "node-cache", "--wait")

@@ -71,8 +71,8 @@ def test_dig_in_a_pod_shows_every_sort_of_name(clients: Place, askers: Askers, s
 
 @pytest.mark.short
 def test_dual_stack_it_answers_over_both_families(clients: Place, askers: Askers, operator: Operator) -> None:
-    """With the command of docs/install.md; the Service gets its second address, and keeps the first."""
-    operator.follow("docs/install.md", "dual-stack")
+    """With the command of docs/operate/install.md; the Service gets its second address, and keeps the first."""
+    operator.follow("docs/operate/install.md", "dual-stack")
     digs = [
         ["dig", "+short", "+tries=1", *tcp, f"@{address}", NAME]
         for address in (CLUSTER_DNS, CLUSTER_DNS_IPV6)
@@ -109,11 +109,13 @@ def test_a_corefile_that_cannot_be_served_leaves_the_old_pods_serving_and_the_lo
     values.write_text(json.dumps({"servers": [{"plugins": plugins}]}))
     upgrade = ("helm", "-n", "kube-system", "upgrade", "topodns", "charts/topodns", "--reuse-values", "--wait")
     assert operator.tried(*upgrade, "--timeout", "10s", "--values", str(values)).returncode != 0
-    eventually(lambda: "no-such-directive" in operator.follow("docs/install.md", "check-log"), "the log has the line")
+    eventually(
+        lambda: "no-such-directive" in operator.follow("docs/operate/install.md", "check-log"), "the log has the line"
+    )
     ready = {pod.name for pod in map(view, cluster.list("Pod", "kube-system", "k8s-app=kube-dns")) if pod.ready}
     assert ready == set(before)
     assert askers["node2"].addresses(NAME) == {FIRST_SERVICES[0]}
-    operator.follow("docs/install.md", "dual-stack")
+    operator.follow("docs/operate/install.md", "dual-stack")
 
 
 @pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
@@ -130,6 +132,6 @@ def test_rolled_back_the_revision_before_an_upgrade_serves_again(
     upgrade = ("helm", "--namespace", "kube-system", "upgrade", "topodns", "charts/topodns", "--wait")
     operator.run(*upgrade, "--reset-then-reuse-values", "--set", "podLabels.revision=newer")
     assert deployed() == before | {"revision": "newer"}
-    operator.follow("docs/install.md", "rollback")
+    operator.follow("docs/operate/install.md", "rollback")
     assert deployed() == before
     becomes(lambda: askers["node2"].addresses(NAME), {FIRST_SERVICES[0]})

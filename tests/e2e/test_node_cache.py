@@ -77,7 +77,7 @@ Answering = dict[tuple[str, str, str], str]  # by kind, node and address: the no
 
 @pytest.fixture(scope="module")
 def dual_stack(installed: str, operator: Operator) -> None:
-    operator.follow("docs/install.md", "dual-stack")
+    operator.follow("docs/operate/install.md", "dual-stack")
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def before_caches(
     own = f"nodeCache.localDns={{{','.join(OWN)}}}"
     caches.configure("--set", own, "--set-file", f"nodeCache.extraServerBlocks={known}")
     yield caches
-    operator.follow("docs/install.md", "dual-stack")
+    operator.follow("docs/operate/install.md", "dual-stack")
     caches.await_gone()
 
 
@@ -211,7 +211,7 @@ def life(
 def caches(life: Life, before_caches: NodeCaches) -> NodeCaches:
     """On every node, whatever the test before has done to them."""
     if not before_caches.settled():
-        before_caches.switch_on("docs/install.md", "node-cache")
+        before_caches.switch_on("docs/operate/install.md", "node-cache")
     return before_caches
 
 
@@ -238,7 +238,7 @@ def test_switched_on_under_load_no_question_is_lost(
 ) -> None:
     assert answering(everybody, SHARED) == by_cluster_dns(everybody, SHARED)
     with life.phase("switched on") as asked:
-        before_caches.switch_on("docs/install.md", "node-cache")
+        before_caches.switch_on("docs/operate/install.md", "node-cache")
     assert (asked.lost, asked.failed) == (0, 0)
 
 
@@ -366,7 +366,7 @@ def test_with_the_other_firewall_it_is_the_same(
     caches, firewall = before_caches, "-firewall=iptables"
     caches.configure("--set", f"nodeCache.extraArgs={{{firewall}}}")
     with life.phase(f"{firewall}, switched on") as on:
-        caches.switch_on("docs/install.md", "node-cache-dual-stack")
+        caches.switch_on("docs/operate/install.md", "node-cache-dual-stack")
     becomes(lambda: answering(everybody, LISTENING), by_caches(everybody, LISTENING))
     for node in cluster.nodes:
         forget_tracked(cluster.lab.machine(node), LISTENING)
@@ -390,7 +390,7 @@ def test_in_its_whole_life_only_being_killed_costs_anything(life: Life) -> None:
 def test_the_plain_manifests_bring_it_and_take_it_away(
     before_caches: NodeCaches, operator: Operator, askers: Askers, tmp_path: Path
 ) -> None:
-    """With the overlay and the commands of docs/node-cache.md."""
+    """With the overlay and the commands of docs/operate/node-cache.md."""
     write_overlay(tmp_path)
     operator.run("kubectl", "apply", "-k", str(tmp_path))
     operator.run("kubectl", "-n", "kube-system", "rollout", "status", "daemonset", "node-local-dns")

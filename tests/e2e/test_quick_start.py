@@ -1,4 +1,4 @@
-"""docs/quick-start.md where CoreDNS is the cluster DNS: step by step, and what each node is told from then on.
+"""docs/operate/quick-start.md where CoreDNS is the cluster DNS: step by step, and what each node is told from then on.
 
 In order: each test finds the cluster as the one before it has left it.
 """
@@ -20,13 +20,13 @@ NOTHING = {"[Errno", "-5]", "No", "address", "associated", "with", "hostname"}
 @pytest.fixture(scope="module")
 def started(kubeadm: None, cluster: Cluster, operator: Operator) -> Place:
     """Steps 1 and 2: the namespace of `web` and `shell`."""
-    operator.follow("docs/quick-start.md", "quick-start-install", "quick-start-workload")
+    operator.follow("docs/operate/quick-start.md", "quick-start-install", "quick-start-workload")
     return Place(cluster, "near")
 
 
 def told(operator: Operator) -> Answers:
     """What each node has printed last."""
-    lines = operator.follow("docs/quick-start.md", "quick-start-look").splitlines()
+    lines = operator.follow("docs/operate/quick-start.md", "quick-start-look").splitlines()
     return {node: set(addresses) for node, *addresses in map(str.split, lines)}
 
 
@@ -40,25 +40,25 @@ def test_without_keys_every_node_is_told_of_everything(started: Place, cluster: 
 def test_with_a_soft_list_each_node_is_told_of_its_own_zone(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
-    operator.follow("docs/quick-start.md", "quick-start-keys")
+    operator.follow("docs/operate/quick-start.md", "quick-start-keys")
     becomes(lambda: told(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
 
 
 def test_with_a_hard_list_who_has_nothing_near_is_told_nothing_and_topodns_says_why(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
-    operator.follow("docs/quick-start.md", "quick-start-hard")
+    operator.follow("docs/operate/quick-start.md", "quick-start-hard")
     (web,) = started.pods_once_ready("web", 1)
     near = of_zone(cluster, [web])
     becomes(lambda: told(operator), {node: addresses or NOTHING for node, addresses in near.items()})
-    explained = operator.follow("docs/quick-start.md", "quick-start-explain")
+    explained = operator.follow("docs/operate/quick-start.md", "quick-start-explain")
     far = min(node for node, addresses in near.items() if not addresses)
     assert f"client   any on node {far} (as given)\nname     web.near.svc.cluster.local. A\n" in explained
     assert "NODATA for this client" in explained
     assert f"on node {web.node} (by a Pod)\n" in explained
     assert "1 matching  <- wins\n" in explained
     assert f" IN A {web.ip}\n" in explained
-    counted = operator.follow("docs/quick-start.md", "quick-start-metrics")
+    counted = operator.follow("docs/operate/quick-start.md", "quick-start-metrics")
     assert 'topodns_misses_total{name="near/web",outcome="no_match"}' in counted
     assert 'topodns_selections_total{key="topology.kubernetes.io/zone",outcome="matched"}' in counted
 
@@ -66,13 +66,13 @@ def test_with_a_hard_list_who_has_nothing_near_is_told_nothing_and_topodns_says_
 def test_in_the_place_of_coredns_every_pod_is_told_of_what_is_near(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
-    operator.follow("docs/quick-start.md", "quick-start-replace")
+    operator.follow("docs/operate/quick-start.md", "quick-start-replace")
     becomes(lambda: serving(cluster), ["topodns"] * 2)
     becomes(lambda: told(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
 
 
 def test_taken_away_nothing_is_left_of_it(started: Place, cluster: Cluster, operator: Operator) -> None:
-    operator.follow("docs/quick-start.md", "quick-start-remove")
+    operator.follow("docs/operate/quick-start.md", "quick-start-remove")
     becomes(lambda: serving(cluster), ["coredns"] * 2)
     eventually(lambda: cluster.read("Namespace", "", "near") is None, "the namespace has gone")
     assert operator.run("helm", "--namespace", SYSTEM, "list", "--short") == ""

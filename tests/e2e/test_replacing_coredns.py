@@ -1,5 +1,5 @@
-"""CoreDNS as the cluster DNS, replaced by the steps of docs/install.md under load, and back: nothing is lost that a
-restart of CoreDNS alone would not lose, and nothing is answered wrongly. The same for a restart of topodns.
+"""CoreDNS as the cluster DNS, replaced by the steps of docs/operate/install.md under load, and back: nothing is lost
+that a restart of CoreDNS alone would not lose, and nothing is answered wrongly. The same for a restart of topodns.
 """
 
 import os
@@ -94,7 +94,7 @@ def follow(under_load: Measure, cluster: Cluster, operator: Operator) -> Follow:
 def beside(kubeadm: None, cluster: Cluster, follow: Follow) -> Outcome:
     """What a trial beside CoreDNS has cost."""
     eventually(lambda: not leaving(cluster), "topodns has gone")
-    return follow("docs/install.md", "beside", ["coredns"] * 2)
+    return follow("docs/operate/install.md", "beside", ["coredns"] * 2)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_beside_coredns_it_answers_and_nothing_changes_for_anybody(
 def test_coredns_does_not_go_where_topodns_is_not_in_its_place(
     beside: Outcome, operator: Operator, cluster: Cluster
 ) -> None:
-    assert operator.paste("docs/install.md", "scale-coredns").wait(PATIENCE) != 0
+    assert operator.paste("docs/operate/install.md", "scale-coredns").wait(PATIENCE) != 0
     assert selector(cluster) == {"k8s-app": "kube-dns"}
     assert serving(cluster) == ["coredns"] * 2
 
@@ -131,8 +131,8 @@ def selector(cluster: Cluster) -> object:
 @pytest.fixture(scope="module")
 def in_its_place(coredns: Outcome, follow: Follow) -> Outcome:
     """topodns is the cluster DNS; what that has cost."""
-    both = follow("docs/install.md", "in-its-place", ["coredns"] * 2 + ["topodns"] * 2)
-    return together(both, follow("docs/install.md", "scale-coredns", ["topodns"] * 2))
+    both = follow("docs/operate/install.md", "in-its-place", ["coredns"] * 2 + ["topodns"] * 2)
+    return together(both, follow("docs/operate/install.md", "scale-coredns", ["topodns"] * 2))
 
 
 def costs_no_more(became: Outcome, restart: Outcome) -> None:
@@ -150,7 +150,7 @@ def test_taking_its_place_costs_no_more_than_a_restart_of_coredns(in_its_place: 
 def test_a_step_that_is_interrupted_leaves_the_service_as_it_was(
     in_its_place: Outcome, operator: Operator, cluster: Cluster, sent: signal.Signals
 ) -> None:
-    shell = operator.paste("docs/install.md", "scale-coredns")
+    shell = operator.paste("docs/operate/install.md", "scale-coredns")
     try:
         eventually(lambda: selector(cluster) != {"k8s-app": "kube-dns"}, "the Service finds topodns alone")
         os.killpg(shell.pid, sent)
@@ -170,5 +170,5 @@ def test_neither_does_a_restart_of_topodns(
 
 
 def test_neither_does_the_way_back(in_its_place: Outcome, coredns: Outcome, follow: Follow, cluster: Cluster) -> None:
-    costs_no_more(follow("docs/install.md", "way-back", ["coredns"] * 2), coredns)
+    costs_no_more(follow("docs/operate/install.md", "way-back", ["coredns"] * 2), coredns)
     assert selector(cluster) == {"k8s-app": "kube-dns"}

@@ -136,7 +136,10 @@ def dashed(address: str) -> str:
 def test_processes_on_a_nodes_network_get_their_own_also_from_a_server_on_that_node(
     shop: Place, askers: Askers, host_askers: Askers, cluster: Cluster
 ) -> None:
-    """docs/topology.md#what-caches-and-network-plugins-show: to that one they show the gateway between its Pods."""
+    """To that one they show the gateway between its Pods.
+
+    See docs/reference/topology.md#what-caches-and-network-plugins-show.
+    """
     settle(shop, askers)
     right = expected(shop, "web")
     servers = dns_pods(cluster)

@@ -29,7 +29,7 @@ def test_what_is_left_of_one_that_was_killed_with_its_supervisor_is_gone_after_t
         cache.process.wait()
         until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), "both are gone")
         assert node.leftovers() != []
-        node.namespace.run("sh", ["-c", block("docs/node-cache.md", "remove").text])
+        node.namespace.run("sh", ["-c", block("docs/operate/node-cache.md", "remove").text])
         assert node.leftovers() == []
         assert dig(cluster.pod, CLUSTER_DNS[4], "web.shop.svc.cluster.local") == ["10.96.10.20"]
 
@@ -44,7 +44,7 @@ def test_rules_that_a_nodelocal_dnscache_has_left_are_gone_after_the_documented_
     ):
         where.run("iptables", rule)
     assert dig(cluster.pod, CLUSTER_DNS[4], "web.shop.svc.cluster.local") == []  # NAT does not get to see the question
-    where.run("sh", ["-c", block("docs/migrate-from-nodelocaldns.md", "nodelocaldns-rules").text])
+    where.run("sh", ["-c", block("docs/migrate/from-nodelocaldns.md", "nodelocaldns-rules").text])
     assert rules(where) == before
     assert dig(cluster.pod, CLUSTER_DNS[4], "web.shop.svc.cluster.local") == ["10.96.10.20"]
 

@@ -14,7 +14,7 @@ from tests.support.node_scene import UPSTREAM_SERVICE, NodeScene
 from tests.support.node_template import node_template
 from tests.support.process import ROOT, until
 
-MANUAL = (ROOT / "docs" / "node-cache.md").read_text(encoding="utf-8")
+MANUAL = (ROOT / "docs/operate/node-cache.md").read_text(encoding="utf-8")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 READ = """
 import sys, urllib.error, urllib.request

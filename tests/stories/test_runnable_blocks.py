@@ -81,6 +81,6 @@ def test_what_a_corefile_would_mean_is_seen_by_the_commands_of_the_guide(
         "COREFILE": str(ROOT / "config/corefiles/aks/Corefile"),
         "CUSTOM": json.dumps({"data": custom}) if custom else "",
     }
-    said = block("docs/migrate-from-coredns.md", "look").run(environment, tmp_path)
+    said = block("docs/migrate/from-coredns.md", "look").run(environment, tmp_path)
     assert "Corefile: the image can be swapped: " in said
     assert ("custom/log.override:1: log: " in said) == bool(custom)

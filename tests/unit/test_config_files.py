@@ -69,7 +69,7 @@ def test_corefiles_of_distributions_can_be_served_by_a_pod_and_follow_its_resolv
 
 
 def test_there_is_a_corefile_for_each_distribution_that_the_guide_is_about() -> None:
-    guide = (CONFIG.parent / "docs" / "migrate-from-coredns.md").read_text(encoding="utf-8")
+    guide = (CONFIG.parent / "docs/migrate/from-coredns.md").read_text(encoding="utf-8")
     assert len(distributions.COREFILES) == 8
     for name in distributions.COREFILES:
-        assert f"(../config/corefiles/{name}/Corefile)" in guide
+        assert f"(../../config/corefiles/{name}/Corefile)" in guide

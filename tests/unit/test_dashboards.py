@@ -14,10 +14,10 @@ from tests.support.process import ROOT
 ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 METRICS = {
     name: (kind, {label.strip() for label in labels.split(",")} - {""})
-    for file in ("metrics.md", "node-cache.md")
+    for file in ("reference/metrics.md", "operate/node-cache.md")
     for name, kind, labels in ROW.findall((ROOT / "docs" / file).read_text(encoding="utf-8"))
 }
-MANUAL = (ROOT / "docs/dashboards.md").read_text(encoding="utf-8")
+MANUAL = (ROOT / "docs/operate/dashboards.md").read_text(encoding="utf-8")
 ASKED = re.compile(r"\b((?:coredns|topodns|process)_\w+)\{([^}]*)\}")
 UNITS = {"short", "s", "percentunit", "reqps", "ops", "bytes"}  # of those that Grafana knows
 OF_TARGETS = {"job", "instance"}

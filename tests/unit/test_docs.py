@@ -57,8 +57,8 @@ def demo() -> Demo:
 
 def test_every_command_of_a_session_is_one_that_is_tried_here() -> None:
     assert [titled(case) for case in COMMANDS if case not in DIGS and case not in RUNS] == []
-    assert {name for name, _ in DIGS} >= {"README.md", "docs/topology.md"}
-    assert {name for name, _ in RUNS} >= {"README.md", "docs/topology.md"}
+    assert {name for name, _ in DIGS} >= {"README.md", "docs/reference/topology.md"}
+    assert {name for name, _ in RUNS} >= {"README.md", "docs/reference/topology.md"}
 
 
 @pytest.mark.parametrize(("name", "command"), DIGS, ids=map(titled, DIGS))
@@ -95,7 +95,7 @@ def test_every_file_that_is_named_exists(name: str) -> None:
     assert [path for path in named if not (ROOT / path).exists() and not (ROOT / "topodns" / path).exists()] == []
 
 
-@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["docs/develop/architecture.md", "CONTRIBUTING.md"])
 def test_every_name_of_code_that_is_named_exists(name: str) -> None:
     named = CODE_NAME.findall(DOCUMENTS[name])
     assert named
@@ -107,7 +107,7 @@ def test_the_rooms_of_the_architecture_are_those_that_are_checked() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     (layers,) = [each["layers"] for each in tools["importlinter"]["contracts"] if each["type"] == "layers"]
     checked = [name.removeprefix("topodns.") for name in layers]
-    section = DOCUMENTS["docs/architecture.md"].partition("## Rooms")[2].partition("\n## ")[0]
+    section = DOCUMENTS["docs/develop/architecture.md"].partition("## Rooms")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == checked[1:]  # without __main__
     rooms = {path.stem for path in (ROOT / "topodns").iterdir() if path.stem not in ("__init__", "__pycache__", "py")}
     assert rooms == set(checked)
@@ -116,7 +116,7 @@ def test_the_rooms_of_the_architecture_are_those_that_are_checked() -> None:
 def test_the_architecture_has_the_door_and_the_reason_of_every_library() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     declared = re.findall(r'^  "([\w-]+)>=\S+", +# topodns\.(\S+)$', pyproject, re.MULTILINE)
-    section = DOCUMENTS["docs/architecture.md"].partition("## Libraries")[2].partition("\n## ")[0]
+    section = DOCUMENTS["docs/develop/architecture.md"].partition("## Libraries")[2].partition("\n## ")[0]
     assert sorted(re.findall(r"^\| ([\w-]+) \| `([\w.]+)` \| .+ \|$", section, re.MULTILINE)) == sorted(declared)
 
 
@@ -141,7 +141,7 @@ def all_readings(demo: Demo, events: Events) -> list[Published]:
 
 
 def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:
-    rows = METRIC_ROW.findall(DOCUMENTS["docs/metrics.md"])
+    rows = METRIC_ROW.findall(DOCUMENTS["docs/reference/metrics.md"])
     return {name: (kind, {label.strip() for label in labels.split(",")} - {""}) for name, kind, labels in rows}
 
 
@@ -168,7 +168,7 @@ def test_metrics_without_samples_would_have_the_labels_that_are_documented(demo:
 
 
 def test_every_outcome_of_a_selection_is_documented() -> None:
-    table = DOCUMENTS["docs/metrics.md"].partition("| `outcome` |")[2].partition("\n\n")[0]
+    table = DOCUMENTS["docs/reference/metrics.md"].partition("| `outcome` |")[2].partition("\n\n")[0]
     documented = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     # An empty family is nobody's choice: the step decides before it comes to a selection that is counted.
     assert documented == {reason.value for reason in Reason} - {Reason.NO_ENDPOINTS.value}
@@ -185,7 +185,7 @@ def written_tests() -> Mapping[str, list[str]]:
 
 def faults(heading: str) -> dict[int, str]:
     """The rows of a chapter of reliability.md, by the number of the fault."""
-    chapter = DOCUMENTS["docs/reliability.md"].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    chapter = DOCUMENTS["docs/operate/reliability.md"].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return {int(number): row for number, row in FAULT_ROW.findall(chapter)}
 
 
@@ -224,7 +224,7 @@ def claims(document: str) -> list[list[str]]:
     return rows
 
 
-@pytest.mark.parametrize("document", ["docs/security.md", "docs/promises.md"])
+@pytest.mark.parametrize("document", ["docs/operate/security.md", "docs/operate/promises.md"])
 def test_every_claim_is_held_by_a_test(document: str) -> None:
     assert claims(document)
     assert [cells for cells in claims(document) if not NAMED_TEST.search(cells[-1])] == []
@@ -233,7 +233,7 @@ def test_every_claim_is_held_by_a_test(document: str) -> None:
 def test_a_promise_that_a_table_tells_more_of_names_a_test_of_that_row() -> None:
     chapters = {"K": faults("Promises"), "N": faults("When a node cache fails")}
     numbers = {f"{kind}{fault}" for kind, rows in chapters.items() for fault in rows}
-    for *_, more, tests in claims("docs/promises.md"):
+    for *_, more, tests in claims("docs/operate/promises.md"):
         told = set(re.findall(r"\b[KN]\d+\b", more))
         assert told <= numbers
         found = [f"{kind.upper()}{fault}" for _, name in NAMED_TEST.findall(tests) for kind, fault in numbers_of(name)]
@@ -242,7 +242,7 @@ def test_a_promise_that_a_table_tells_more_of_names_a_test_of_that_row() -> None
 
 def test_the_worked_examples_of_sizing_follow_from_its_formula() -> None:
     def numbers(heading: str) -> list[list[float]]:
-        section = DOCUMENTS["docs/sizing.md"].partition(f"\n### {heading}\n")[2].partition("\n##")[0]
+        section = DOCUMENTS["docs/operate/sizing.md"].partition(f"\n### {heading}\n")[2].partition("\n##")[0]
         rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
         found = [[float(cell.replace(",", "")) for cell in row if re.fullmatch(r"[\d,.]+", cell)] for row in rows]
         return [row for row in found if row]

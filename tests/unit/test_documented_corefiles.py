@@ -7,7 +7,7 @@ from topodns.app.load import settings_from_text
 from topodns.plugins import ORDER
 
 ROOT = Path(__file__).parents[2]
-MANUAL = (ROOT / "docs" / "corefile.md").read_text(encoding="utf-8")
+MANUAL = (ROOT / "docs/reference/corefile.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```corefile\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
 
 

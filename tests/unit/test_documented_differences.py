@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.differential.differences import DIFFERENCES
 from topodns.plugins import ORDER, load
 
-DOCUMENT = Path(__file__).parents[2] / "docs/differences-from-coredns.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/differences-from-coredns.md"
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 
 
@@ -19,8 +19,8 @@ def test_every_difference_in_replies_is_documented_with_its_reason_and_no_other_
 
 
 def test_all_directives_that_add_up_are_named_where_the_others_are_refused_a_second_time() -> None:
-    for name in ("differences-from-coredns.md", "migrate-from-coredns.md", "corefile.md"):
-        text = DOCUMENT.with_name(name).read_text(encoding="utf-8")
+    for name in ("reference/differences-from-coredns.md", "migrate/from-coredns.md", "reference/corefile.md"):
+        text = (DOCUMENT.parents[1] / name).read_text(encoding="utf-8")
         (sentence,) = re.findall(r"(?:but\sfor|several) ((?:`\w+`,?\s*(?:and\s+)?){4,})", text)
         named = set(re.findall(r"`(\w+)`", sentence))
         assert named == {directive for directive in ORDER if load(directive).adds_up}, name

@@ -1,4 +1,4 @@
-"""docs/flags.md has the flags that there are, the variables that are read, and the signals that are heard."""
+"""docs/reference/flags.md has the flags that there are, the variables that are read, and the signals that are heard."""
 
 import argparse
 import ast
@@ -12,7 +12,7 @@ from tests.support.documents import DOCUMENTS, ROOT
 from topodns.cli import main as cli
 from topodns.nodecache.template import find_cluster_dns
 
-MANUAL = DOCUMENTS["docs/flags.md"]
+MANUAL = DOCUMENTS["docs/reference/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
 VARIABLE_ROW = re.compile(r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|all) \|", re.MULTILINE)
 SIGNAL = re.compile(r"SIG[A-Z]+[12]?")

@@ -18,7 +18,9 @@ RUNNERS: Final = {"block", "follow", "switch_on"}
 TAKES_AWAY: Final = re.compile(r"\b(?:scale|uninstall|delete)\b")
 CONTINUED: Final = re.compile(r"(\\|&&|\|)\n")
 SUBSHELL: Final = re.compile(r"\(\s*set -e\b.*\)", re.DOTALL)
-GOES_ON: Final = {("docs/node-cache.md", "remove")}  # it takes away what there may be, and not all of that is there
+GOES_ON: Final = {
+    ("docs/operate/node-cache.md", "remove")
+}  # it takes away what there may be, and not all of that is there
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -1,4 +1,4 @@
-"""The limits that docs/sizing.md counts with are those of the code and of the chart."""
+"""The limits that docs/operate/sizing.md counts with are those of the code and of the chart."""
 
 import re
 
@@ -12,7 +12,7 @@ from topodns.plugins.cache.settings import DEFAULT_CAPACITY
 from topodns.plugins.forward.limits import MAX_TOTAL
 from topodns.query.memory_budget import SERVER
 
-SIZING = " ".join(DOCUMENTS["docs/sizing.md"].split())
+SIZING = " ".join(DOCUMENTS["docs/operate/sizing.md"].split())
 VALUES = yaml.safe_load((ROOT / "charts/topodns/values.yaml").read_text(encoding="utf-8"))
 MIB = 1 << 20
 

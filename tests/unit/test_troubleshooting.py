@@ -1,4 +1,4 @@
-"""What docs/troubleshooting.md says that topodns says is what topodns says: its words stand in the code."""
+"""What docs/operate/troubleshooting.md says that topodns says is what topodns says: its words stand in the code."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ FORMATTED = re.compile(r"%[-.\w]*?[dgrsf]|\{[^}]*\}")
 
 
 def messages() -> list[str]:
-    text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/operate/troubleshooting.md").read_text(encoding="utf-8")
     return [message for rows in TABLE.findall(text) for _, message in MESSAGE.findall(rows)]
 
 

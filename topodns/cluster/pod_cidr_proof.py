@@ -2,7 +2,7 @@
 
 Some plugins ignore podCIDRs that are set (Calico's own IPAM, Cilium's cluster-pool, those of cloud VPCs). An
 observation is an address, the Node of a Pod with it, and the namespace of the object it comes from. It agrees if the
-address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in docs/topology.md.
+address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in docs/reference/topology.md.
 """
 
 from collections.abc import Callable, Iterator, Set

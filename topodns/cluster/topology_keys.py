@@ -1,6 +1,7 @@
 """The topology policy of a Service: keys from the first source that has a value, validated as Kubernetes 1.17 did.
 
-Semantics: docs/topology.md; KEP-536, ValidateService of 1.17-1.21. Pure: a Service in, a Policy or InvalidPolicy out.
+Semantics: docs/reference/topology.md; KEP-536, ValidateService of 1.17-1.21. Pure: a Service in, a Policy or
+InvalidPolicy out.
 """
 
 import json

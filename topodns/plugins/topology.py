@@ -1,4 +1,4 @@
-"""The `topology` directive: settings and parser. docs/topology.md describes the options; each may be given once."""
+"""The `topology` directive: settings and parser. Each option may be given once; docs/reference/topology.md has them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

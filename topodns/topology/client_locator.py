@@ -1,7 +1,8 @@
-"""Client location: the Node on which the sender of a query runs, by the first method with a result (docs/topology.md).
+"""Client location: the Node on which the sender of a query runs, by the first method with a result.
 
-The result is a Node, never a Pod. A wrong Node is worse than none, so ambiguous data gives "unknown". Source addresses
-can be forged inside a cluster: a location is a routing hint, topology is no access control.
+The methods are in docs/reference/topology.md. The result is a Node, never a Pod. A wrong Node is worse than none, so
+ambiguous data gives "unknown". Source addresses can be forged inside a cluster: a location is a routing hint, topology
+is no access control.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """Endpoint selection: the endpoints of a Service that the answer to one client contains.
 
 Pure: works on model values only. `select` first chooses the rule, with every fallback, then one function applies it.
-Specification: docs/topology.md (KEP-536, kube-proxy's FilterTopologyEndpoint of 1.17-1.21).
+Specification: docs/reference/topology.md (KEP-536, kube-proxy's FilterTopologyEndpoint of 1.17-1.21).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""The dashboards of the chart: `make manifests` writes charts/topodns/dashboards, docs/dashboards.md tells of them."""
+"""The dashboards of the chart: `make manifests` writes charts/topodns/dashboards.
+
+docs/operate/dashboards.md describes them.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -60,7 +60,7 @@ _SWITCH: Final = (
     ),
     Panel(
         "Setup errors",
-        "Faults of rules, link and configuration; docs/alerts.md has what each means.",
+        "Faults of rules, link and configuration; docs/operate/alerts.md has what each means.",
         "short",
         (
             Query(

@@ -13,8 +13,8 @@ _HEAD: Final = """\
 # The chart topodns
 
 Installs topodns as the cluster DNS (`mode: replace`) or beside it (`mode: beside`), and with `nodeCache.enabled` a DNS
-cache on every node. [docs/install.md](../../docs/install.md) has it step by step, and the way back;
-[docs/alerts.md](../../docs/alerts.md) what its alerts mean.
+cache on every node. [docs/operate/install.md](../../docs/operate/install.md) has it step by step, and the way back;
+[docs/operate/alerts.md](../../docs/operate/alerts.md) what its alerts mean.
 
 Values that CoreDNS's chart has too are spelt as there, and a list of `servers` carries over as it is. What it has and
 this chart has not: `isClusterService` and `k8sAppLabelOverride`, for which there is `mode`; and of `autoscaler`

@@ -55,7 +55,7 @@ _ANSWERS: Final = (
     ),
     Panel(
         "Share of clients that nobody could locate",
-        "They get what * allows. See docs/topology.md for the ways to locate clients.",
+        "They get what * allows. See docs/reference/topology.md for the ways to locate clients.",
         "percentunit",
         (
             Query(

@@ -1,5 +1,5 @@
 """What a client ought to be told, worked out from what the API server has: a second opinion on the rule of
-docs/topology.md, on EndpointSlices and Nodes.
+docs/reference/topology.md, on EndpointSlices and Nodes.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

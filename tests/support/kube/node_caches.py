@@ -49,8 +49,8 @@ class NodeCaches:
         self.await_settled()
 
     def switch_off(self) -> None:
-        """By docs/install.md; returns when the last one has gone."""
-        self._operator.follow("docs/install.md", "node-cache-off")
+        """By docs/operate/install.md; returns when the last one has gone."""
+        self._operator.follow("docs/operate/install.md", "node-cache-off")
         self.await_gone()
 
     def await_gone(self) -> None:
@@ -105,7 +105,7 @@ class NodeCaches:
 
 
 def write_overlay(directory: Path) -> None:
-    """In this folder: the plain manifests with the image of the working tree, as docs/node-cache.md has it."""
+    """In this folder: the plain manifests with the image of the working tree, as docs/operate/node-cache.md has it."""
     name, _, tag = TOPODNS_IMAGE.rpartition(":")
     overlay = {
         "resources": [os.path.relpath(ROOT / "config/kubernetes/node-cache", directory.resolve())],

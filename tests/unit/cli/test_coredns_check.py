@@ -254,7 +254,7 @@ def test_what_installers_write_can_be_swapped(name: str, line: str, tmp_path: Pa
 
 
 def test_the_guide_shows_what_is_printed(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "migrate-from-coredns.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/migrate/from-coredns.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(Corefile:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")
     text = corefile("eks", {RESOLV_CONF: str(tmp_path / "resolv.conf")})

@@ -1,4 +1,4 @@
-"""docs/node-cache.md has the flags and variables that there are, and an example that can be served."""
+"""docs/operate/node-cache.md has the flags and variables that there are, and an example that can be served."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from topodns.nodecache.flags import FLAGS
 from topodns.nodecache.settings import FileText, NodeConfigTexts
 from topodns.nodecache.template import VARIABLES
 
-MANUAL = (Path(__file__).parents[3] / "docs" / "node-cache.md").read_text(encoding="utf-8")
+MANUAL = (Path(__file__).parents[3] / "docs/operate/node-cache.md").read_text(encoding="utf-8")
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
 VARIABLE_ROW = re.compile(r"^\| `(__[A-Z_]+__)` \|", re.MULTILINE)
 TEMPLATES = re.findall(r"^```corefile\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)

@@ -17,7 +17,7 @@ from topodns.nodecache.network import NodeNetwork
 from topodns.nodecache.self_probe import Heard
 from topodns.plugins.setup import Shared
 
-MANUAL = (Path(__file__).parents[3] / "docs" / "node-cache.md").read_text(encoding="utf-8")
+MANUAL = (Path(__file__).parents[3] / "docs/operate/node-cache.md").read_text(encoding="utf-8")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Which endpoints a client is told about: the table of docs/topology.md, OpenYurt's meaning, hints."""
+"""Which endpoints a client is told about: the table of docs/reference/topology.md, OpenYurt's meaning, hints."""
 
 from collections.abc import Mapping, Sequence
 

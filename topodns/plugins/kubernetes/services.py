@@ -1,7 +1,7 @@
 """Names of Services and below: ClusterIPs or endpoints, all or by port, and the names of endpoints.
 
-Answers are as in CoreDNS. Topology filters the addresses and ports of headless Services (docs/topology.md), and
-endpoint names, by which the client has chosen already, only with `filter_hostnames`.
+Answers are as in CoreDNS. Topology filters the addresses and ports of headless Services (docs/reference/topology.md),
+and endpoint names, by which the client has chosen already, only with `filter_hostnames`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
