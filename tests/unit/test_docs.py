@@ -204,16 +204,16 @@ def test_every_test_that_is_named_is_there_and_there_once(written_tests: Mapping
     assert [(path, name) for path, name in named if written_tests.get(path, []).count(name) != 1] == []
 
 
-def test_every_promise_is_held_by_a_test() -> None:
-    held = faults("What holds them")
-    assert set(faults("Promises")) == set(held)
+def test_every_fault_of_the_api_server_has_a_test() -> None:
+    held = faults("Tests of each fault")
+    assert set(faults("Faults of the API server")) == set(held)
     assert [fault for fault, row in held.items() if not NAMED_TEST.search(row)] == []
 
 
-def claims(document: str) -> list[list[str]]:
+def claims(text: str) -> list[list[str]]:
     """The cells of each row below a head whose last column has tests."""
     rows, held = [], False
-    for line in FENCED.sub("", DOCUMENTS[document]).splitlines():
+    for line in FENCED.sub("", text).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
         if not cells:
             held = False
@@ -224,20 +224,24 @@ def claims(document: str) -> list[list[str]]:
     return rows
 
 
-@pytest.mark.parametrize("document", ["docs/operate/security.md", "docs/operate/promises.md"])
+@pytest.mark.parametrize("document", ["docs/operate/security.md", "docs/operate/reliability.md"])
 def test_every_claim_is_held_by_a_test(document: str) -> None:
-    assert claims(document)
-    assert [cells for cells in claims(document) if not NAMED_TEST.search(cells[-1])] == []
+    rows = claims(DOCUMENTS[document])
+    assert rows
+    assert [cells for cells in rows if not NAMED_TEST.search(cells[-1])] == []
 
 
-def test_a_promise_that_a_table_tells_more_of_names_a_test_of_that_row() -> None:
-    chapters = {"K": faults("Promises"), "N": faults("When a node cache fails")}
+def test_a_guarantee_with_the_number_of_a_fault_names_a_test_of_that_fault() -> None:
+    section = DOCUMENTS["docs/operate/reliability.md"].partition("\n## Guarantees\n")[2].partition("\n## ")[0]
+    chapters = {"K": faults("Faults of the API server"), "N": faults("Faults of a node cache")}
     numbers = {f"{kind}{fault}" for kind, rows in chapters.items() for fault in rows}
-    for *_, more, tests in claims("docs/operate/promises.md"):
-        told = set(re.findall(r"\b[KN]\d+\b", more))
-        assert told <= numbers
+    rows = claims(section)
+    assert len(rows) > 20
+    for *_, more, tests in rows:
+        named = set(re.findall(r"\b[KN]\d+\b", more))
+        assert named <= numbers
         found = [f"{kind.upper()}{fault}" for _, name in NAMED_TEST.findall(tests) for kind, fault in numbers_of(name)]
-        assert not told or told & set(found), tests
+        assert not named or named & set(found), tests
 
 
 def test_the_worked_examples_of_sizing_follow_from_its_formula() -> None:
@@ -260,7 +264,7 @@ def test_the_worked_examples_of_sizing_follow_from_its_formula() -> None:
 
 
 def test_every_fault_of_a_node_cache_has_a_test_with_its_number() -> None:
-    held = faults("When a node cache fails")
+    held = faults("Faults of a node cache")
     assert list(held) == list(range(1, 21))
     for fault, row in held.items():
         numbered = {int(found) for _, name in NAMED_TEST.findall(row) for found in re.findall(r"^test_n(\d+)_", name)}
@@ -270,7 +274,7 @@ def test_every_fault_of_a_node_cache_has_a_test_with_its_number() -> None:
 def test_a_test_with_the_number_of_a_fault_stands_in_the_row_of_that_fault_and_in_no_other(
     written_tests: Mapping[str, list[str]],
 ) -> None:
-    rows = {"k": faults("What holds them"), "n": faults("When a node cache fails")}
+    rows = {"k": faults("Tests of each fault"), "n": faults("Faults of a node cache")}
     stands = {
         (*each, kind, fault)
         for kind, chapter in rows.items()
