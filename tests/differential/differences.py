@@ -97,7 +97,7 @@ def _extended_errors(case: Case, theirs: Reply, ours: Reply) -> bool:
     return ours.rcode in (_SERVFAIL, _REFUSED) and any(code == EDE for code, _ in ours.options)
 
 
-@_difference("EDNS flags", "RFC 6891 section 6.1.4: flags that nobody has defined are 0", EDNS)
+@_difference("EDNS flags", "RFC 6891 section 6.1.4: undefined flags are 0", EDNS)
 def _flags(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.question.opt is not None and bool(case.question.opt.flags & 0x7FFF)
 
@@ -112,7 +112,7 @@ def _broken(case: Case, theirs: Reply, ours: Reply) -> bool:
     return ours.rcode == _FORMERR and (bool(case.question.tail) or len(case.question.opts) > 1)
 
 
-@_difference("transfers", "nobody gets a zone from here, and no upstream is to be asked for one", *ASPECTS)
+@_difference("transfers", "topodns serves no transfers, and requests none from upstreams", *ASPECTS)
 def _transfers(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.question.qtype in _TRANSFERS and ours.rcode == _REFUSED
 
@@ -152,17 +152,21 @@ def _fragments(case: Case, theirs: Reply, ours: Reply) -> bool:
     return ours.truncated and theirs.octets > 1232
 
 
-@_difference("classes", "records here are of class IN, whatever was asked for", *ASPECTS)
+@_difference("classes", "all records are of class IN", *ASPECTS)
 def _classes(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.question.qclass != 1 and (ours.rcode in (_REFUSED, _BADVERS) or case.corefile in _CHAOTIC)
 
 
-@_difference("DO that nobody set", "RFC 3225 section 3: DO is copied from the query, also by `nsid` and `acl`", EDNS)
+@_difference(
+    "DO that the query did not set", "RFC 3225 section 3: DO is copied from the query, also by `nsid` and `acl`", EDNS
+)
 def _dnssec_ok(case: Case, theirs: Reply, ours: Reply) -> bool:
     return theirs.edns is not None and bool(theirs.edns[1] & DO) and ours.edns == (0, 0)
 
 
-@_difference("EDNS that nobody sent", "RFC 6891 section 6.1.1: no OPT without one, also of `acl`", EDNS, SIZE, OPTIONS)
+@_difference(
+    "EDNS that the query did not have", "RFC 6891 section 6.1.1: no OPT without one, also of `acl`", EDNS, SIZE, OPTIONS
+)
 def _unasked(case: Case, theirs: Reply, ours: Reply) -> bool:
     return not case.question.opts and ours.edns is None
 
@@ -189,7 +193,7 @@ def _primary(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.question.lowered[:2] == (b"ns", b"dns") and labels != case.question.lowered
 
 
-@_difference("authority of answers", "name servers help nobody behind a forwarder", *SECTIONS)
+@_difference("authority of answers", "clients of a forwarder do not use name servers", *SECTIONS)
 def _name_servers(case: Case, theirs: Reply, ours: Reply) -> bool:
     same = _lowered(theirs.answer) == _lowered(ours.answer)
     return case.question.lowered[:1] == (b"delegated",) and not ours.authority and same
@@ -200,7 +204,7 @@ def _pod_ips(case: Case, theirs: Reply, ours: Reply) -> bool:
     return any(label.endswith(b"--88") for label in case.question.labels) and theirs.rcode == _NXDOMAIN
 
 
-@_difference("cleaned answers", "RFC 5452 section 6: what nobody asked for is not to be believed", ANSWER)
+@_difference("cleaned answers", "RFC 5452 section 6: records that do not answer the question are not trusted", ANSWER)
 def _cleaned(case: Case, theirs: Reply, ours: Reply) -> bool:
     kept = _lowered(ours.answer)
     return {record.owner for record in _lowered(theirs.answer) if record not in kept} == {_UNASKED}
@@ -208,7 +212,7 @@ def _cleaned(case: Case, theirs: Reply, ours: Reply) -> bool:
 
 @_difference(
     "answers about other names",
-    "told without them, the name would seem to have no address",
+    "without those records the name would seem to have no address",
     *(RCODE, RA, AA, AD, TTL, OPTIONS, SIZE, *SECTIONS),
 )
 def _useless(case: Case, theirs: Reply, ours: Reply) -> bool:
@@ -246,7 +250,7 @@ def _dns64_without(case: Case, theirs: Reply, ours: Reply) -> bool:
 
 @_difference(
     "`autopath` and names of Services",
-    "names of a Service that is gone must not lead to domains that anybody may register",
+    "names of a deleted Service must not lead to domains that anyone may register",
     *(AA, RA, AD, RCODE, *SECTIONS, OPTIONS),
 )
 def _autopath(case: Case, theirs: Reply, ours: Reply) -> bool:
