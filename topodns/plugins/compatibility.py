@@ -1,7 +1,7 @@
 """Verdicts on directives for reports about a Corefile of CoreDNS 1.14.7, and its directives that topodns does not have.
 
-`PLUGIN.coredns` has the verdict on a directive of topodns. docs/differences-from-coredns.md says more, about answers
-too. Texts have no full stop: reports print them in a line.
+`PLUGIN.coredns` has the verdict on a directive of topodns. docs/reference/differences-from-coredns.md says more, about
+answers too. Texts have no full stop: reports print them in a line.
 """
 
 from collections.abc import Mapping
