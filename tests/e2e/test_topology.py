@@ -138,7 +138,7 @@ def test_processes_on_a_nodes_network_get_their_own_also_from_a_server_on_that_n
 ) -> None:
     """To that one they show the gateway between its Pods.
 
-    See docs/reference/topology.md#what-caches-and-network-plugins-show.
+    See docs/reference/topology.md#caches-and-network-plugins.
     """
     settle(shop, askers)
     right = expected(shop, "web")

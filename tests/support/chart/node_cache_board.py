@@ -1,4 +1,4 @@
-"""The dashboard of node caches: whether they have their node's traffic, and what they do with it."""
+"""The dashboard of node caches: their switch, repairs and answers."""
 
 from typing import Final
 
@@ -38,7 +38,7 @@ _SWITCH: Final = (
     ),
     Panel(
         "Repairs",
-        "Somebody had taken it away.",
+        "After another program removed or changed it.",
         "short",
         (
             Query(
@@ -60,7 +60,7 @@ _SWITCH: Final = (
     ),
     Panel(
         "Setup errors",
-        "Faults of rules, link and configuration; docs/operate/alerts.md has what each means.",
+        "Faults of rules, link and configuration; docs/operate/alerts.md explains each.",
         "short",
         (
             Query(
@@ -71,7 +71,7 @@ _SWITCH: Final = (
     ),
     Panel(
         "Configuration in force",
-        "no: template or ConfigMap cannot be served, and what they said before is in force.",
+        "no: template or ConfigMap are faulty, and the previous configuration is in force.",
         "short",
         (Query("min by (instance) (topodns_nodecache_config_in_force{SEL})", "{{instance}}"),),
         words=_YES,
@@ -84,7 +84,7 @@ _SWITCH: Final = (
     ),
     Panel(
         "Upstreams reachable",
-        "no: what came last of it was a probe that failed.",
+        "no: its last result was a failed probe.",
         "short",
         (Query("min by (instance, to) (topodns_nodecache_upstream_reachable{SEL})", "{{to}} {{instance}}"),),
         words=_YES,
@@ -100,7 +100,7 @@ _CACHE: Final = (
     ),
     Panel(
         "Answered from memory",
-        "Of what the cache was asked; stale answers are among them.",
+        "Share of queries to the cache, stale answers included.",
         "percentunit",
         (
             Query(
@@ -176,7 +176,7 @@ _CACHE: Final = (
     ),
     Panel(
         "Answers by code",
-        "What clients were told.",
+        "Response codes for clients.",
         "reqps",
         (Query("sum by (rcode) (rate(coredns_dns_responses_total{SEL}[$__rate_interval]))", "{{rcode}}"),),
     ),
@@ -192,7 +192,7 @@ _CACHE: Final = (
 NODE_CACHE: Final = Board(
     "topodns-node-cache",
     "topodns: node cache",
-    "Whether each node's DNS cache has the node's traffic, what it mends, and how much it answers from memory.",
+    "The switch of each node's DNS cache, its repairs, and its answers from memory.",
     "topodns_nodecache_switched_on",
     {"The node's traffic": _SWITCH, "Answers": _CACHE},
 )

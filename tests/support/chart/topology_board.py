@@ -1,4 +1,4 @@
-"""The dashboard of topology: what clients are told, whom nobody can place, how fresh the state is."""
+"""The dashboard of topology: answers by outcome, unlocated clients, age of the state."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _INVALID: Final = """max by (namespace, service) (label_replace(label_replace(to
 _ANSWERS: Final = (
     Panel(
         "Answers by outcome",
-        "What clients were told of headless Services. no_match, unknown_client and denied: nothing.",
+        "Answers about headless Services. no_match, unknown_client and denied: no endpoint.",
         "percentunit",
         (
             Query(
@@ -54,7 +54,7 @@ _ANSWERS: Final = (
         table=True,
     ),
     Panel(
-        "Share of clients that nobody could locate",
+        "Share of unlocated clients",
         "They get what * allows. See docs/reference/topology.md for the ways to locate clients.",
         "percentunit",
         (
@@ -109,7 +109,7 @@ _STATE: Final = (
     ),
     Panel(
         "State complete",
-        "What /ready says.",
+        "The state that decides /ready.",
         "short",
         (Query("min by (instance) (topodns_state_synced{SEL})", "{{instance}}"),),
         words=_YES,
@@ -143,7 +143,7 @@ _STATE: Final = (
     ),
     Panel(
         "Lists and repairs",
-        "Whole lists after the first, and objects that such a list showed to be other than the watch had told.",
+        "Complete lists after the first, and objects whose lost events such a list repaired.",
         "short",
         (
             Query("sum by (kind) (increase(topodns_relists_total{SEL}[$__rate_interval]))", "lists of {{kind}}"),
@@ -178,7 +178,7 @@ _STATE: Final = (
 TOPOLOGY: Final = Board(
     "topodns-topology",
     "topodns: topology",
-    "What topodns tells clients of headless Services, whom it cannot place, and how fresh what it knows is.",
+    "Answers about headless Services, unlocated clients, and the age of the state.",
     "topodns_state_synced",
-    {"Answers about headless Services": _ANSWERS, "What is known of the cluster": _STATE},
+    {"Answers about headless Services": _ANSWERS, "State of the cluster": _STATE},
 )
