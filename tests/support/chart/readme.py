@@ -13,12 +13,12 @@ _HEAD: Final = """\
 # The chart topodns
 
 Installs topodns as the cluster DNS (`mode: replace`) or beside it (`mode: beside`), and with `nodeCache.enabled` a DNS
-cache on every node. [docs/operate/install.md](../../docs/operate/install.md) has it step by step, and the way back;
-[docs/operate/alerts.md](../../docs/operate/alerts.md) what its alerts mean.
+cache on every node. [docs/operate/install.md](../../docs/operate/install.md) has the steps, and the way back;
+[docs/operate/alerts.md](../../docs/operate/alerts.md) explains its alerts.
 
-Values that CoreDNS's chart has too are spelt as there, and a list of `servers` carries over as it is. What it has and
-this chart has not: `isClusterService` and `k8sAppLabelOverride`, for which there is `mode`; and of `autoscaler`
-`configmap`, `extraContainers`, `livenessProbe` and the security contexts. Unknown keys are refused.
+Values of CoreDNS's chart have the same names here, and a list of `servers` can be used unchanged. This chart does not
+have `isClusterService` and `k8sAppLabelOverride`, which `mode` replaces, nor, below `autoscaler`, `configmap`,
+`extraContainers`, `livenessProbe` and the security contexts. Unknown keys are refused.
 
 ## Values
 
