@@ -17,12 +17,13 @@ from topodns.cluster.topology_keys import InvalidPolicy, Policy
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
-from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, RRClass, parse_qtype
+from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, Rcode, RRClass, parse_qtype
 from topodns.dns.wire_writer import MAX_TCP_PAYLOAD
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.name_errors import NameErrors
 from topodns.plugins.kubernetes.setup import PLUGIN as KUBERNETES
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
@@ -75,7 +76,7 @@ class Explanation:
     problem: str  # of an invalid policy
     tried: tuple[tuple[str, str, int], ...]  # key, the client's value, matches
     winner: str
-    reason: str
+    reason: str  # of the selection, or of NXDOMAIN; "" for neither
     hint: str  # advice for the operator about an unlocated client; "" for none
     rcode: str
     answer: tuple[str, ...]
@@ -133,7 +134,7 @@ def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -
     step = ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, locator)
     resolution = step(query, client or _SOMEBODY)
     if not isinstance(resolution, Resolution):
-        raise Unexplained(f"{name_text(qname)} falls through: the kubernetes step passes it on")
+        raise Unexplained(f"{name_text(qname)} falls through `kubernetes`: {_why_not_there(cluster, query)}")
     return _explanation(cluster, query, client, locator, resolution)
 
 
@@ -195,11 +196,22 @@ def _explanation(
         problem=policy.problem if isinstance(policy, InvalidPolicy) else "",
         tried=tuple((key, labels.get(key, ""), matches) for key, matches in selection.tried) if selection else (),
         winner=selection.key if selection is not None else "",
-        reason=_REASONS[selection.reason] if selection is not None else "",
+        reason=_reason(cluster, query, resolution),
         hint=_hint(cluster, client.address if client is not None and not location.node_name else None),
         rcode=RCODE_NAMES[resolution.response.rcode],
         answer=tuple(record_lines(resolution.response.answer, query.spelling)),
     )
+
+
+def _reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
+    """Why the name does not exist, or why these endpoints were selected; "" where neither is the case."""
+    if resolution.response.rcode == Rcode.NXDOMAIN:
+        return _why_not_there(cluster, query)
+    return _REASONS[resolution.selection.reason] if resolution.selection is not None else ""
+
+
+def _why_not_there(cluster: Cluster, query: Query) -> str:
+    return NameErrors(cluster.kubernetes, cluster.state).reason(query.qname, query.qtype)
 
 
 def _hint(cluster: Cluster, unknown: bytes | None) -> str:

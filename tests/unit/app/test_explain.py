@@ -181,9 +181,11 @@ def test_options_of_the_corefile_count(directory: Path) -> None:
     assert explained(refusing, "hard", client="192.0.2.1").rcode == "REFUSED"
 
 
-def test_names_that_are_not_there_are_explained_too(served: Settings) -> None:
+def test_of_a_name_that_does_not_exist_the_object_that_is_missing_is_named(served: Settings) -> None:
     missing = explained(served, "missing", client="10.0.0.1")
-    assert (missing.rcode, missing.answer, missing.reason, missing.source) == ("NXDOMAIN", (), "", "")
+    assert (missing.rcode, missing.answer, missing.source) == ("NXDOMAIN", (), "")
+    assert missing.reason == "no Service 'missing' in namespace 'shop'"
+    assert explanation_text(missing.as_dict()).splitlines()[2:] == [f"because  {missing.reason}", "answer   NXDOMAIN"]
 
 
 def test_without_topology_nothing_is_chosen(directory: Path) -> None:
@@ -267,10 +269,12 @@ def test_what_cannot_be_explained_says_what_was_found(served: Settings, argument
     assert str(told.value).startswith(why)
 
 
-def test_a_name_that_falls_through_is_said_to(directory: Path) -> None:
+def test_a_name_that_falls_through_is_explained_by_the_object_that_is_missing(directory: Path) -> None:
     text = "cluster.local {\n kubernetes {\n manifests cluster.yaml\n fallthrough\n }\n topology\n}\n"
-    with pytest.raises(Unexplained, match="falls through"):
+    with pytest.raises(Unexplained) as told:
         explained(settings(text, str(directory)), "missing", client="10.0.0.1")
+    name, why = "missing.shop.svc.cluster.local.", "no Service 'missing' in namespace 'shop'"
+    assert str(told.value) == f"{name} falls through `kubernetes`: {why}"
 
 
 def test_the_text_reads_from_the_client_to_the_answer(served: Settings) -> None:
