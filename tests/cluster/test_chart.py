@@ -190,9 +190,11 @@ def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_i
     becomes(lambda: askers["node2"].addresses(NAME, to=ADDRESS), FIRST_SERVICE)
     run = trial.test()
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "10.96.0.1" in run.stdout
+    assert f"{NAME} by /etc/resolv.conf: 10.96.0.1\n" in run.stderr
+    eventually(lambda: cluster.read("Pod", trial.namespace, "trial-ask") is None, "the Pod of the test has gone")
     trial.install({**SMALL, "service": {"clusterIP": ADDRESS}, "tests": {"outsideName": f"no-such.{NAME}"}})
     assert trial.test().returncode != 0
+    assert cluster.read("Pod", trial.namespace, "trial-ask") is not None
     run = trial.upgrade({**SMALL, "mode": "beside"})
     assert "the Service kube-dns would stay and find no Pods any more" in run.stderr
     assert askers["node2"].addresses(NAME, to=ADDRESS) == FIRST_SERVICE

@@ -34,7 +34,8 @@ class Release:
         assert run.returncode == 0, run.stderr
 
     def test(self) -> "subprocess.CompletedProcess[str]":
-        return self._run("test", self.name, "--logs", "--timeout", _PATIENCE)
+        """`helm test`, which prints the log of the Pod to stderr and keeps only a Pod that failed."""
+        return self._run("test", self.name, "--timeout", _PATIENCE)
 
     def remove(self) -> None:
         run = self._run("uninstall", self.name, "--wait", "--timeout", _PATIENCE)
