@@ -2,15 +2,20 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.support.api_objects import namespace, service
 from tests.support.documents import ROOT
-from tests.support.process import until
+from tests.support.fake_api.server import running
+from tests.support.process import own_address, until
 from tests.support.runnable import Block, BlockFailed, block, blocks_in
 
 HERE = Path(__file__).parent
+LACKING = [tool for tool in ("curl", "dig") if shutil.which(tool) is None]
+needs_curl_and_dig = pytest.mark.skipif(bool(LACKING), reason=f"not installed: {LACKING}, as README's block needs")
 # Says of the two ConfigMaps what kubectl does: one member of the one, all of the other or nothing.
 KUBECTL = """#!/bin/sh
 case "$*" in
@@ -67,6 +72,20 @@ def test_the_two_commands_of_the_readme_are_there_and_lead_to_the_server_and_the
     assert "/topodns -conf config/demo/Corefile -dns.port 5300\n" in said
     assert "-m pytest tests/unit\n" in said
     assert "tests/stories\n" in said
+
+
+@needs_curl_and_dig
+def test_pasted_into_one_terminal_the_block_of_the_readme_answers_by_the_clusters_kubeconfig(tmp_path: Path) -> None:
+    here, pasted = own_address(), block("README.md", "against-a-cluster")
+    with running([namespace("default"), service("kubernetes", cluster_ip="10.96.0.1")]) as api:
+        named = {"cluster": {"server": api.url}, "user": {}, "context": {"cluster": "it", "user": "it"}}
+        config = {f"{what}s": [{"name": "it", what: value}] for what, value in named.items()}
+        (tmp_path / ".kube").mkdir()
+        (tmp_path / ".kube/config").write_text(json.dumps({"current-context": "it", **config}))
+        said = pasted._replace(text=pasted.text.replace("127.0.0.1", here)).run({"HOME": str(tmp_path)}, patience=60)
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    assert lines.count("kubernetes.default.svc.cluster.local. 5 IN A 10.96.0.1") == 2  # of dig and of explain
+    assert {"OK", f"client {here} on an unknown node", "answer NOERROR"} <= set(lines)
 
 
 @pytest.mark.parametrize("custom", [{}, {"log.override": "log\n"}], ids=["nothing else", "with coredns-custom"])

@@ -33,7 +33,7 @@ RUNS = [(name, command) for name, command in COMMANDS if command.words[0] == ".v
 
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TREE_PATH = re.compile(r"`((?:topodns|tests|config|docs|bench)/[^`\s*]*|[a-z_]+/[a-z_]+\.py)`")
-COREFILE = re.compile(r"^```corefile\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COREFILE = re.compile(r"<<'END' &\n(.*?)^END$", re.MULTILINE | re.DOTALL)  # handed to `topodns -conf stdin`
 PARTS = sorted(path.stem for path in (ROOT / "topodns").iterdir() if path.stem.strip("_") == path.stem)
 CODE_NAME = re.compile(rf"`((?:{'|'.join(PARTS)})\.(?!py`)[\w.]+)`")
 MAX_DEPTH = 6  # blanks before a package in the tree; what is further in says more of the one above
