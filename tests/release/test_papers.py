@@ -59,6 +59,11 @@ def test_the_changelog_has_no_other_headings() -> None:
         assert len(set(kinds)) == len(kinds)
 
 
+def test_a_release_has_at_most_ten_entries() -> None:
+    for version in re.split(r"^## ", CHANGELOG, flags=re.MULTILINE)[1:]:
+        assert 1 <= len(re.findall(r"^- ", version, re.MULTILINE)) <= 10, version.splitlines()[0]
+
+
 def test_the_workflow_runs_targets_of_the_makefile() -> None:
     assert called_targets() <= targets().keys()
 
