@@ -1,7 +1,7 @@
 """Objects by address; Services by external address (spec.externalIPs, status.loadBalancer), and their SOA serial."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable, Iterator
 
 from topodns.cluster.model import ClusterObject, EndpointSlice, ObjectKey, Pod, Service
 from topodns.dependency import Fact, address_fact
@@ -17,6 +17,12 @@ class AddressIndex:
         """The objects with this address, ordered by namespace and name, independent of the order of their changes."""
         held = self._claimants.get(address, ())
         return (held,) if isinstance(held, ObjectKey) else held
+
+    def shared(self, addresses: Iterable[bytes]) -> Iterator[tuple[ObjectKey, ...]]:
+        """`claimants` of each of these addresses that more than one object has."""
+        for held in map(self._claimants.get, addresses):
+            if held is not None and not isinstance(held, ObjectKey):
+                yield held
 
     def move(self, key: ObjectKey, old: Collection[bytes], new: Collection[bytes]) -> None:
         """Change the addresses of an object from `old` (those of its previous `move`, or none) to `new`."""

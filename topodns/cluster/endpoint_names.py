@@ -38,11 +38,11 @@ class LabelIndex:
         self._labelled: dict[str, list[Endpoint]] | None = None  # by lower-case label
         self._unnamed: dict[bytes, Endpoint] = {}  # by address
 
-    def members(self, label: str) -> Sequence[Endpoint]:
-        """The endpoints with this lower-case label, in order."""
+    def members(self, label: str, address: bytes) -> Sequence[Endpoint]:
+        """The endpoints with this lower-case label, in order. `address` is `undashed(label)`."""
         labelled = self._labelled if self._labelled is not None else self._build()
-        named = labelled.get(label, [])
-        unnamed = self._unnamed.get(_undashed(label)) if self._unnamed else None
+        named = labelled.get(label, ())
+        unnamed = self._unnamed.get(address)
         if unnamed is None:
             return named
         if not named:
@@ -81,7 +81,7 @@ def _dashed(address: bytes) -> str:
     return f"{before[1:]}--{after[:-1] or '0'}"
 
 
-def _undashed(label: str) -> bytes:
+def undashed(label: str) -> bytes:
     """The packed address for which `_dashed` gives exactly this label; b"" if there is none."""
     parts = label.split("-")
     if len(parts) == 4 and _DECIMALS.issuperset(parts):

@@ -20,6 +20,13 @@ class PortIndex:
     ports: tuple[EndpointPort, ...]
 
     def __init__(self, slices: Sequence[EndpointSlice]) -> None:
+        self._slices = slices
+        first = slices[0].ports if slices else ()
+        if len(first) <= MAX_PORTS and all([one.ports == first for one in slices]):  # as in most Services
+            self._set_of = dict.fromkeys(first, EVERYWHERE)
+            self.ports = tuple(self._set_of)
+            self._sets: tuple[tuple[int, ...], ...] = ()
+            return
         having: dict[EndpointPort, list[int]] = {}
         for at, one in enumerate(slices):
             for port in dict.fromkeys(one.ports):
@@ -28,7 +35,6 @@ class PortIndex:
                 elif len(having) < MAX_PORTS:
                     having[port] = [at]
         self.ports = tuple(having)
-        self._slices = slices
         numbers = {tuple(range(len(slices))): EVERYWHERE}
         self._set_of = {port: numbers.setdefault(tuple(members), len(numbers)) for port, members in having.items()}
         self._sets = tuple(numbers)
@@ -36,6 +42,10 @@ class PortIndex:
     def set_of(self, port: EndpointPort) -> int | None:
         """The number of the set of slices with this port; None if no slice has it."""
         return self._set_of.get(port)
+
+    def places(self, number: int) -> tuple[int, ...]:
+        """The positions of the slices of this set, which is not EVERYWHERE, among all slices."""
+        return self._sets[number]
 
     def identities(self, number: int) -> set[tuple[bytes, str]]:
         """The address and hostname of each endpoint in the slices of this set."""

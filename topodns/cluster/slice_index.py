@@ -4,6 +4,7 @@ Slices made from v1 Endpoints (`mirrored`) count only if their Service has no ot
 Endpoints into slices, and where both exist the real slice has more information.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from operator import attrgetter
@@ -53,6 +54,26 @@ class SliceTable:
         """The slices that count for a Service, ordered by name: the mirrored ones only if there are no others."""
         slices = self._of_owner.get(owner, ())
         return tuple(one for one in slices if not one.mirrored) or slices
+
+    def shares_address(self, one: EndpointSlice) -> bool:
+        """Whether an address of a held slice may be twice in it, or also in another slice of the same Service.
+
+        Never False wrongly. True without looking further for an imported slice, which is not indexed by address, and
+        for an address that more than 100 slices of the namespace have.
+        """
+        addresses = {endpoint.address for endpoint in one.endpoints}
+        if one.imported or len(addresses) < len(one.endpoints):
+            return True
+        neighbours: set[ObjectKey] = set()
+        for keys in self._addresses.shared(addresses):
+            if len(keys) > MOST:
+                first = bisect_left(keys, (one.namespace, ""))
+                keys = keys[first : first + MOST]
+                if len(keys) == MOST and keys[-1].namespace == one.namespace:
+                    return True
+            neighbours.update(keys)
+        others = (self._slices[key] for key in neighbours if key.namespace == one.namespace and key != one.key)
+        return any(other.service_name == one.service_name and not other.imported for other in others)
 
     def keys_with_address(self, address: bytes, most: int = MOST, besides: str = "") -> Iterator[ObjectKey]:
         """The slices with this address: at most `most` per namespace, none of the namespace `besides`."""

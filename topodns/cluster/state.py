@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from topodns.cluster.address_index import AddressIndex, ExternalIndex, counts_in_serial
-from topodns.cluster.endpoints import Backends
+from topodns.cluster.backends import Backends
+from topodns.cluster.backends_table import IMPORTED, WHOLE, BackendsTable
 from topodns.cluster.list_diff import IDLE, Difference, DiffStep, ListDiff, outdated
 from topodns.cluster.model import (
     Change,
@@ -37,8 +38,6 @@ T = TypeVar("T")
 Store = dict[tuple[str, str], T]  # by ObjectKey
 
 _ALL: Final = frozenset((EVERYTHING,))
-_WHOLE: Final = (False, "")  # key in `_backends`: (imported, cluster id); "" is all clusters
-_IMPORTED: Final = (True, "")
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
@@ -71,8 +70,6 @@ class ClusterState:
         self._awaited = set(needed)
         self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
         self._key_sources = tuple(key_sources)
-        self._terminating_fallback = terminating_fallback
-        self._pod_names = pod_names
         self._all_pods = all_pods and "Pod" in needed
         self._namespaces: Store[Namespace] = {}
         self._nodes: Store[Node] = {}
@@ -87,8 +84,8 @@ class ClusterState:
         self._pod_ips = AddressIndex()
         self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}
         self._notices: dict[ObjectKey, str] = {}
-        self._backends: dict[ObjectKey, dict[tuple[bool, str], Backends]] = {}
-        self._no_backends = self._build(())
+        self._backends = BackendsTable(self._slice_table, self.node, terminating_fallback, pod_names)
+        self._built = self._backends.built
         self._cold: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
         self._stores: dict[Kind, Store[Any]] = {
             "Namespace": self._namespaces,
@@ -212,13 +209,13 @@ class ClusterState:
 
     def backends(self, key: ObjectKey, imported: bool = False) -> Backends:
         """The Service's endpoints (empty if there are none); rebuilt on first use after a change."""
-        parts = self._backends.get(key)  # looked up inline: every query for endpoints comes through here
-        built = parts.get(_IMPORTED if imported else _WHOLE) if parts is not None else None
-        return built if built is not None else self._built(SliceOwner(key, imported), "")
+        parts = self._built.get(key)  # looked up inline: every query for endpoints comes through here
+        built = parts.get(IMPORTED if imported else WHOLE) if parts is not None else None
+        return built if built is not None else self._backends.get(SliceOwner(key, imported))
 
     def cluster_backends(self, key: ObjectKey, cluster_id: str) -> Backends:
         """The endpoints of an imported Service from one cluster of the cluster set (KEP-1645)."""
-        return self._built(SliceOwner(key, imported=True), cluster_id)
+        return self._backends.get(SliceOwner(key, imported=True), cluster_id)
 
     def warm(self) -> Iterator[None]:
         """Build outdated Backends and their topology indexes, one Service per step, before the first query needs them.
@@ -298,14 +295,15 @@ class ClusterState:
 
         Backends not built since the last change are in no answer yet; without a policy, labels are in no answer.
         """
+        self._backends.discard_kept()
         for key, policy in self._policies.items():
-            built = self._backends.get(key, {}).get(_WHOLE)
+            built = self._built.get(key, {}).get(WHOLE)
             if isinstance(policy, Policy) and built is not None and node_name in built.nodes:
                 self._outdate(key)
                 yield service_fact(*key)
 
     def _outdate(self, key: ObjectKey) -> None:
-        self._backends.pop(key, None)
+        self._backends.outdate(key)
         if key in self._policies:
             self._cold.add(key)
 
@@ -329,7 +327,10 @@ class ClusterState:
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
         for one in (old, new):
             if one is not None:
-                self._outdate(owner_of(one).key)
+                owner = owner_of(one).key
+                self._backends.outdate_slice(owner, key.name)
+                if owner in self._policies:
+                    self._cold.add(owner)
         before, after = placements_of(old), placements_of(new)
         for address, node_name in before - after:
             self.nodes.observe(address, node_name, key.namespace, -1)
@@ -346,23 +347,6 @@ class ClusterState:
         self.contradictions.outdate_addresses({*old_ips, *new_ips})
         facts = {*old_ips, *new_ips, *self.nodes.move_pod(old, new)}
         return set(map(address_fact, facts))
-
-    def _built(self, owner: SliceOwner, cluster_id: str) -> Backends:
-        """The Backends of a Service. Nothing is cached without slices: names that do not exist must take no memory."""
-        part = (owner.imported, cluster_id)
-        built = self._backends.get(owner.key, {}).get(part)
-        if built is not None:
-            return built
-        slices = self._slice_table.of_owner(owner)
-        if cluster_id:
-            slices = tuple(one for one in slices if one.cluster_id == cluster_id)
-        if not slices:
-            return self._no_backends
-        built = self._backends.setdefault(owner.key, {})[part] = self._build(slices)
-        return built
-
-    def _build(self, slices: Sequence[EndpointSlice]) -> Backends:
-        return Backends(slices, self.node, self._terminating_fallback, self._pod_names)
 
 
 def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:

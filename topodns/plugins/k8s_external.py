@@ -15,7 +15,8 @@ from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple
 
-from topodns.cluster.endpoints import EMPTY_GROUP, Backends
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import EMPTY_GROUP
 from topodns.cluster.model import ObjectKey, Service
 from topodns.cluster.state import ClusterState
 from topodns.corefile.arguments import flag, fold_options, no_body, once_each, only_arg, whole, wrong
@@ -325,7 +326,7 @@ class ExternalZone:
         if qtype == _SRV:
             return found(facts, *endpoint_srv_records(offers_left, self._labels, ttl, limit))
         groups = (offer.group for offer in offers_left)
-        of_type = (group for group in groups if address_type(group.addresses[0]) == qtype)
+        of_type = (group for group in groups if address_type(group.endpoints[0].address) == qtype)
         return found(facts, address_records(qtype, ttl, backends.joined_addresses(of_type)))
 
     def _soa(self, question: _Question) -> RRset:

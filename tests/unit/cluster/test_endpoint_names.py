@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.cluster.endpoint_names import LabelIndex, endpoint_label
+from topodns.cluster.endpoint_names import LabelIndex, endpoint_label, undashed
 from topodns.cluster.model import Endpoint
 
 OCTETS = st.sampled_from((0, 0, 0, 1, 9, 16, 255)) | st.integers(0, 255)
@@ -39,4 +39,6 @@ def test_the_index_finds_by_each_label_all_that_have_it(pod_names: bool, some: l
     index = LabelIndex(some, pod_names)
     labels = [endpoint_label(each, pod_names).lower() for each in some]
     for label in (*labels, strange, "db-0", "10-0-0-1", "fd00--1"):
-        assert list(index.members(label)) == [each for each, its in zip(some, labels, strict=True) if its == label]
+        assert list(index.members(label, undashed(label))) == [
+            each for each, its in zip(some, labels, strict=True) if its == label
+        ]

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed
+from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import EMPTY_GROUP, Backends, Group
+from topodns.cluster.endpoints import EMPTY_GROUP, Group
 from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice, Node
 
 HOST = "kubernetes.io/hostname"

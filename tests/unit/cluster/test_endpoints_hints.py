@@ -3,7 +3,8 @@
 import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, packed
-from topodns.cluster.endpoints import Backends, Pool
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import Endpoint, EndpointSlice
 
 

@@ -15,8 +15,9 @@ from tests.support.messages import Opt, query
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, service
 from tests.support.rewriting import rules
 from tests.support.server import NOW, PORT, block, handler
+from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import Backends, Pool
+from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import ClusterObject, Endpoint, EndpointPort, EndpointSlice, Kind, Replaced, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query, Response, RRset

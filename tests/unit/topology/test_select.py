@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed, service
-from topodns.cluster.endpoints import Backends, Group, Pool
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Endpoint
 from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy, policy_of
 from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select, select_while_denied

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, node, service
-from topodns.cluster.endpoints import Backends
+from topodns.cluster.backends import Backends
 from topodns.cluster.model import Endpoint, Node
 from topodns.cluster.topology_keys import KeySource, Policy, policy_of
 from topodns.topology.select import Location, Reason, select

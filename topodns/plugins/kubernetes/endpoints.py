@@ -7,8 +7,9 @@ chosen already.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import Backends, Group, Pool
+from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Endpoint, EndpointPort, ObjectKey, Service
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import label_wire

@@ -175,7 +175,7 @@ def _endpoint_glue(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int) -> 
     # Most Services have the same endpoints at each port, as the same group object.
     distinct = {(id(offer.group), offer.suffix): offer for offer in offers}
     for group, _, suffix in distinct.values():
-        rtype = address_type(group.addresses[0])
+        rtype = address_type(group.endpoints[0].address)
         for label, addresses in kept.addresses(group).items():
             owner = (label + suffix, rtype)
             known = owners.get(owner)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from topodns.cluster.endpoints import Backends, Pool
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort
 from topodns.cluster.state import ClusterState
 from topodns.dependency import namespace_fact, service_fact

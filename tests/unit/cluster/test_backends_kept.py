@@ -1,0 +1,215 @@
+"""Backends after changes of single slices: equal to Backends merged anew, and made of the other slices' segments."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.objects import endpoint, endpoint_slice, node, packed, service
+from topodns.cluster import backends as backends_module
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import Group, Pool
+from topodns.cluster.model import (
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+    Change,
+    ClusterObject,
+    Deleted,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+    Node,
+    ObjectKey,
+    Service,
+    Upserted,
+)
+from topodns.cluster.slice_index import SliceOwner
+from topodns.cluster.state import ClusterState
+from topodns.cluster.topology_keys import KeySource, Policy
+
+DB = ObjectKey("default", "db")
+RACK = "example.com/rack"
+KEYS = f"{HOSTNAME_LABEL},{ZONE_LABEL},{RACK}"
+NODES = ("n0", "n1", "n2", "")
+VALUES = ("a", "b", "A")
+HOSTNAMES = ("", "", "", "h0", "10-0-0-1")
+
+# Few addresses, so that slices often share one, or more of them than there are endpoints, so that they rarely do.
+ADDRESSES = st.integers(1, 8) | st.integers(1, 250)
+HINTS = st.sampled_from(((), ("n0",), ("n0", "n1"), ("a",), ("a", "b")))
+PORTS = st.sampled_from((["http:80"], ["http:80"], ["http:80"], ["http:80", "dns:53/UDP"], []))
+
+
+@st.composite
+def endpoints(draw: st.DrawFn) -> Endpoint:
+    number = draw(ADDRESSES)
+    ready = draw(st.sampled_from((True, True, False)))
+    return endpoint(
+        f"fd00::{number:x}" if draw(st.integers(0, 9)) == 0 else f"10.0.0.{number}",
+        node=draw(st.sampled_from(NODES)),
+        hostname=draw(st.sampled_from(HOSTNAMES)),
+        topology_zone=draw(st.sampled_from((None, *VALUES))),
+        ready=ready,
+        serving=ready or draw(st.booleans()),
+        terminating=draw(st.booleans()),
+        node_hints=draw(HINTS),
+        zone_hints=draw(HINTS),
+    )
+
+
+@st.composite
+def slices(draw: st.DrawFn) -> EndpointSlice:
+    made = endpoint_slice(
+        draw(st.sampled_from(("db", "db", "db", "db", "other"))),
+        *draw(st.lists(endpoints(), max_size=4)),
+        name=draw(st.sampled_from(("s0", "s1", "s2", "s3", "s4"))),
+        ports=draw(PORTS),
+        address_type=draw(st.sampled_from(("IPv4", "IPv4", "IPv4", "IPv6", "FQDN"))),
+        imported=draw(st.integers(0, 9)) == 0,
+    )
+    return replace(made, generation=draw(st.integers(0, 3)), mirrored=draw(st.integers(0, 9)) == 0)
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Node:
+    labels = draw(st.dictionaries(st.sampled_from((HOSTNAME_LABEL, ZONE_LABEL, RACK)), st.sampled_from(VALUES)))
+    return node(draw(st.sampled_from(NODES[:3])), labels)
+
+
+SERVICES: st.SearchStrategy[Service] = st.builds(
+    service, st.just("db"), annotation=st.sampled_from((None, KEYS, "not a key"))
+)
+CHANGES: st.SearchStrategy[Change] = st.one_of(
+    *[st.builds(Upserted, slices())] * 6,
+    st.builds(lambda name: Deleted("EndpointSlice", ObjectKey("default", name)), st.sampled_from(("s0", "s1", "s2"))),
+    st.builds(Upserted, nodes()),
+    st.builds(lambda name: Deleted("Node", ObjectKey("", name)), st.sampled_from(NODES[:3])),
+    st.builds(Upserted, SERVICES),
+)
+
+
+def lookups(pool: Pool) -> Iterator[Group]:
+    yield pool.everyone
+    yield from (pool.on_node(name) for name in NODES[:3])
+    yield from (pool.matching(key, value) for key in (HOSTNAME_LABEL, ZONE_LABEL, RACK) for value in (*VALUES, "n0"))
+    yield from (pool.same_host(name, value) for name in NODES[:3] for value in (*VALUES, name))
+    yield from (pool.hinted(name, value) for name in NODES[:3] for value in (*VALUES, None))
+    yield from (pool.by_topology_zone(value) for value in VALUES)
+
+
+def all_of(backends: Backends) -> object:
+    """Each answer that Backends give about the names, ports and values in this file."""
+    families = 4, 6
+    ports = *backends.ports, EndpointPort("none", "TCP", 1)
+    named = [backends.named(name) for name in (*HOSTNAMES, "10-0-0-1", "10-0-0-2", "fd00--1", "H0")]
+    by_port = [backends.pool_for_port(family, port) for family in families for port in ports]
+    pools = [*map(backends.pool, families), *by_port, *(backends.pool_for_name(4, name) for name in HOSTNAMES)]
+    exposing = [backends.exposing(4, port, group) for port in ports for some in named for group in some.values()]
+    groups = [group for pool in pools for group in lookups(pool)]
+    return (
+        *(backends.has_ready, backends.ports, backends.cluster_ids, backends.nodes, named, exposing),
+        [(group.endpoints, group.addresses) for group in groups],
+        backends.joined_addresses(group for group in groups if group.endpoints and len(group.addresses[0]) == 4),
+    )
+
+
+USES = st.sampled_from(("nothing", "build", "all"))  # after a change
+
+
+@given(st.lists(st.tuples(CHANGES, USES), max_size=12), st.booleans(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_after_any_changes_backends_are_as_if_all_slices_were_merged_anew(
+    changes: list[tuple[Change, str]], terminating_fallback: bool, pod_names: bool
+) -> None:
+    state = ClusterState(frozenset(), (KeySource.ANNOTATION,), terminating_fallback, pod_names)
+    state.apply(Upserted(service("db", annotation=KEYS)), 0)
+    for change, use in (*changes, (Upserted(endpoint_slice("db", endpoint("10.0.0.77"), name="s9")), "all")):
+        state.apply(change, 0)
+        if use == "build":
+            state.backends(DB)
+        # Without a policy nothing reads the labels of Nodes, so that a change of them need not outdate anything.
+        elif use == "all" and isinstance(state.policy(DB), Policy):
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(backends_module, "_MAX_SLICES", -1)  # one segment of all slices
+                fresh = Backends(state.slices(SliceOwner(DB)), state.node, terminating_fallback, pod_names)
+            assert not fresh.members
+            assert all_of(state.backends(DB)) == all_of(fresh)
+
+
+def large(at: int, ready: bool = True, serving: bool = True) -> EndpointSlice:
+    """A slice of a hundred endpoints; `ready` and `serving` are of the first of them."""
+    first, *others = (endpoint(f"10.0.{at}.{number}", f"n{number % 3}") for number in range(100))
+    return endpoint_slice(
+        "db", replace(first, ready=ready, serving=serving), *others, name=f"db-{at}", ports=["http:80"]
+    )
+
+
+@pytest.fixture
+def state() -> ClusterState:
+    state = ClusterState(frozenset(), (KeySource.ANNOTATION,))
+    nodes = (node(f"n{number}") for number in range(3))
+    objects: list[ClusterObject] = [*nodes, service("db", annotation=KEYS), *map(large, range(5))]
+    for value in objects:
+        state.apply(Upserted(value), 0)
+    return state
+
+
+def test_a_changed_slice_leaves_the_segments_of_the_others(state: ClusterState) -> None:
+    before = state.backends(DB).pool(4).segments
+    state.apply(Upserted(large(2, ready=False)), 0)
+    state.apply(Upserted(large(2, ready=False, serving=False)), 0)
+    after = state.backends(DB).pool(4).segments
+    assert [new is old for old, new in zip(before, after, strict=True)] == [True, True, False, True, True]
+    assert len(state.backends(DB).pool(4).everyone.endpoints) == 499
+
+
+def test_so_does_a_slice_that_is_added_and_one_that_is_removed(state: ClusterState) -> None:
+    before = state.backends(DB).pool(4).segments
+    state.apply(Upserted(large(5)), 0)
+    assert state.backends(DB).pool(4).segments[:5] == before
+    state.apply(Deleted("EndpointSlice", ObjectKey("default", "db-0")), 0)
+    assert state.backends(DB).pool(4).segments[:4] == before[1:]
+
+
+def test_addresses_of_other_services_do_not_matter(state: ClusterState) -> None:
+    before = state.backends(DB).pool(4).segments
+    twin = replace(large(2), name="twin", service_name="twin")
+    others = (replace(twin, name=f"{number:03}", namespace="elsewhere") for number in range(200))
+    for one in (twin, *others):
+        state.apply(Upserted(one), 0)
+    state.apply(Upserted(large(2, ready=False)), 0)
+    assert state.backends(DB).pool(4).segments[3] is before[3]
+
+
+def test_where_a_changed_slice_takes_an_address_of_another_one_all_are_merged(state: ClusterState) -> None:
+    before = state.backends(DB).pool(4).segments
+    both = large(2)
+    state.apply(Upserted(replace(both, endpoints=(*both.endpoints, endpoint("10.0.0.0", "n0")))), 0)
+    assert len(state.backends(DB).pool(4).segments) == 1
+    assert len(state.backends(DB).pool(4).everyone.endpoints) == 500
+    state.apply(Upserted(both), 0)
+    assert len(state.backends(DB).pool(4).segments) == len(before)
+
+
+def test_labels_of_nodes_are_read_again_before_the_next_use(state: ClusterState) -> None:
+    assert len(state.backends(DB).pool(4).matching(RACK, "7").endpoints) == 0
+    state.apply(Upserted(large(2, ready=False)), 0)
+    state.apply(Upserted(node("n1", {RACK: "7"})), 0)
+    assert len(state.backends(DB).pool(4).matching(RACK, "7").endpoints) == 5 * 33
+
+
+def test_nothing_is_kept_of_a_service_without_slices(state: ClusterState) -> None:
+    state.backends(DB)
+    for at in range(5):
+        state.apply(Deleted("EndpointSlice", ObjectKey("default", f"db-{at}")), 0)
+    assert not state._backends._kept
+    assert not state.backends(DB).has_ready
+
+
+def test_a_thousand_slices_are_as_many_as_have_segments_of_their_own() -> None:
+    made = [endpoint_slice("db", endpoint(f"10.0.{at >> 8}.{at & 255}"), name=f"db-{at:04}") for at in range(1001)]
+    of_many, of_more = (Backends(made[:number], lambda _name: None, False).pool(4) for number in (1000, 1001))
+    assert (len(of_many.segments), len(of_more.segments)) == (1000, 1)
+    assert of_more.everyone.addresses[-1] == packed("10.0.3.232")

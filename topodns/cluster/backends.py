@@ -1,0 +1,298 @@
+"""All endpoints of one Service: merged from its slices, split by family, port and name.
+
+Built lazily, on the first use after a change of the Service's slices or of the labels of its endpoints' Nodes. A change
+of one slice leaves the members of the others to the next Backends (`cluster.backends_table`), as long as no address is
+in two slices or twice in one: then a slice's members depend on that slice alone.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
+
+from topodns.cluster.endpoint_names import undashed
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of, identity_of
+from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice
+from topodns.cluster.port_index import EVERYWHERE, PortIndex
+
+T = TypeVar("T")
+
+_ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})  # FQDN has no addresses to answer with
+_FAMILIES: Final = (4, 6)
+_MANY: Final = 100  # addresses; unions of fewer are not cached but made again for each answer
+_MAX_DERIVED: Final = 1000  # cached groups and unions that are derived from others
+_MAX_SLICES: Final = 1000  # with members of their own: a lookup asks each slice, and a tenant may make tiny ones
+
+_address: Final = attrgetter("address")
+_ready: Final = attrgetter("ready")
+_slice_endpoints: Final = attrgetter("endpoints")
+
+
+class SliceMembers(NamedTuple):
+    """The ready endpoints of one slice, by family; None: there are none of that family."""
+
+    slice: EndpointSlice
+    ipv4: Segment | None
+    ipv6: Segment | None
+
+    def of(self, family: int) -> Segment | None:
+        return self.ipv4 if family == 4 else self.ipv6
+
+
+class Backends:
+    """All endpoints of one Service: de-duplicated over slices, ready if ready in any.
+
+    An endpoint (address and hostname) may be in several slices for a while; of its copies a ready one counts before
+    others, then that of the highest slice generation. Only slices of address type IPv4 and IPv6 are read. With
+    `terminating_fallback`, endpoints that serve while terminating count as ready if no other endpoint of any
+    family is ready (KEP-1669). `pod_names` names endpoints by their Pods, as CoreDNS's `endpoint_pod_names`.
+    """
+
+    has_ready: bool  # in any family; a headless Service without ready endpoints is NXDOMAIN
+    members: tuple[SliceMembers, ...]  # of each slice that is read; empty for one slice, and if several were merged
+
+    def __init__(
+        self,
+        slices: Sequence[EndpointSlice],
+        node: NodeOf,
+        terminating_fallback: bool,
+        pod_names: bool = False,
+        kept: Mapping[str, SliceMembers] | None = None,
+        shares_address: Callable[[EndpointSlice], bool] | None = None,
+    ) -> None:
+        """`kept`: members of other Backends of this Service, by name of the slice. Used for slices that are still the
+        same, if `shares_address` finds no address of the other slices twice.
+        """
+        self._slices = tuple(each for each in slices if each.address_type in _ADDRESS_TYPES)
+        self._node_of = node
+        self._pod_names = pod_names
+        members = _kept_members(self._slices, kept, shares_address) if kept and shares_address else None
+        self.members = members if members is not None else _members(self._slices)
+        pools = {family: self._pool(_segments(self.members, family)) for family in _FAMILIES}
+        if not self.members or (terminating_fallback and not _any_ready(pools)):
+            self.members = ()
+            merged = _split(_all_ready(_merged(self._slices), terminating_fallback))
+            segments = [() if each is None else (each,) for each in merged]
+            pools = {family: self._pool(some) for family, some in zip(_FAMILIES, segments, strict=True)}
+        if len(self.members) == 1:
+            self.members = ()  # no other slice could use it, nor differ in ports
+        self._pools = pools
+        self._port_pools: dict[tuple[int, int], Pool] = {}  # by family, and number of a set in `_port_index`
+        self._name_pools: dict[tuple[int, str], Pool] = {}
+        self.has_ready = _any_ready(pools)
+
+    @property
+    def ports(self) -> tuple[EndpointPort, ...]:
+        """The first 1,000 distinct ports of the slices, in slice order; unnamed ones too."""
+        return self._port_index.ports
+
+    @cached_property
+    def cluster_ids(self) -> tuple[str, ...]:
+        """Of an imported Service: the clusters its slices come from, in slice order (KEP-1645)."""
+        return tuple(dict.fromkeys(each.cluster_id for each in self._slices if each.cluster_id))
+
+    @cached_property
+    def nodes(self) -> frozenset[str]:
+        """The Node names of the ready endpoints."""
+        pools = self._pools.values()
+        return frozenset(each.node_name for pool in pools for each in pool.everyone.endpoints if each.node_name)
+
+    def pool(self, family: int) -> Pool:
+        """The ready endpoints of a family: 4 or 6."""
+        return self._pools[family]
+
+    def index(self, keys: Iterable[str]) -> None:
+        """Build the indexes of these topology keys now instead of on first use."""
+        for pool in self._pools.values():
+            pool.index(keys)
+
+    def pool_for_port(self, family: int, port: EndpointPort) -> Pool:
+        """The ready endpoints of a family that expose this port, for SRV and `_port._proto` names."""
+        number = self._port_index.set_of(port)
+        if not number:
+            return self._pools[family] if number == EVERYWHERE else _EMPTY_POOL
+        key = family, number
+        return self._port_pools.get(key) or self._port_pools.setdefault(key, self._of_slices(family, number))
+
+    def named(self, endpoint_name: str) -> Mapping[int, Group]:
+        """The ready endpoints with this label (`endpoint_label`), in any case, by family; never filtered by topology.
+
+        Several endpoints may have the same label (KEP-752). A family without any is absent.
+        """
+        name = endpoint_name.lower()
+        groups = ((family, self._named_of(family, name)) for family in self._pools)
+        return {family: group for family, group in groups if group.endpoints}
+
+    def pool_for_name(self, family: int, endpoint_name: str) -> Pool:
+        """The endpoints of `named` in one family as a pool, for the option `filter_hostnames`."""
+        group = self.named(endpoint_name).get(family)
+        if group is None:
+            return _EMPTY_POOL
+        key = (family, endpoint_name.lower())
+        pool = self._name_pools.get(key)
+        if pool is None:
+            pool = self._name_pools[key] = self._pool((Segment(group.endpoints),), group)
+        return pool
+
+    def exposing(self, family: int, port: EndpointPort, group: Group) -> Group:
+        """The endpoints of `group` that expose this port. `group` is of this family and of a pool of this object."""
+        pool = self.pool_for_port(family, port)
+        if pool is self._pools[family]:
+            return group
+        return self._kept(self._derived, (pool, group), lambda: pool.common(group))
+
+    def joined_addresses(self, groups: Iterable[Group]) -> tuple[bytes, ...]:
+        """The distinct addresses of these groups, in order. All groups are of pools of this object."""
+        distinct = tuple({id(group): group for group in groups if group.endpoints}.values())
+        if len(distinct) < 2:
+            return distinct[0].addresses if distinct else ()
+        if sum(len(group.endpoints) for group in distinct) < _MANY:
+            return _union(distinct)
+        return self._kept(self._unions, distinct, lambda: _union(distinct))
+
+    def _kept(
+        self,
+        derived: dict[tuple[int, ...], tuple[T, Sequence[object]]],
+        sources: Sequence[object],
+        make: Callable[[], T],
+    ) -> T:
+        """The value that `make` derives from these pools and groups, cached by their identities (at most 1,000)."""
+        key = tuple(map(id, sources))
+        known = derived.get(key)
+        if known is None:
+            if len(derived) >= _MAX_DERIVED:
+                derived.clear()
+            known = derived[key] = make(), sources  # a reference to `sources`, so that their id()s stay theirs
+        return known[0]
+
+    # The properties below are lazy: most of up to 10,000 Services never need them.
+
+    @cached_property
+    def _port_index(self) -> PortIndex:
+        return PortIndex(self._slices)
+
+    @cached_property
+    def _derived(self) -> dict[tuple[int, ...], tuple[Group, Sequence[object]]]:
+        return {}
+
+    @cached_property
+    def _unions(self) -> dict[tuple[int, ...], tuple[tuple[bytes, ...], Sequence[object]]]:
+        return {}
+
+    @cached_property
+    def _places(self) -> dict[int, dict[tuple[bytes, str], int]]:
+        endpoints = {family: pool.everyone.endpoints for family, pool in self._pools.items()}
+        return {family: {identity_of(each): at for at, each in enumerate(some)} for family, some in endpoints.items()}
+
+    @cached_property
+    def _named(self) -> dict[tuple[int, str], Group]:
+        return {}
+
+    def _named_of(self, family: int, name: str) -> Group:
+        known = self._named.get((family, name))
+        if known is not None:
+            return known
+        pool, address, pod_names = self._pools[family], undashed(name), self._pod_names
+        found = [each for one in pool.segments for each in one.labels(pod_names).members(name, address)]
+        if not found:
+            return EMPTY_GROUP  # not cached: clients may query any number of names that do not exist
+        whole = len(found) == len(pool.everyone.endpoints)
+        made = self._named[family, name] = pool.everyone if whole else group_of(found)
+        return made
+
+    def _of_slices(self, family: int, number: int) -> Pool:
+        """The ready endpoints of a family in the slices of the set with this number."""
+        pool = self._pools[family]
+        if self.members:
+            some = [self.members[at].of(family) for at in self._port_index.places(number)]
+            segments = [each for each in some if each is not None]
+            return pool if len(segments) == len(pool.segments) else self._pool(segments)
+        places = self._places[family]
+        members = sorted([places[each] for each in self._port_index.identities(number) if each in places])
+        endpoints = pool.everyone.endpoints
+        whole = len(members) == len(endpoints)
+        return pool if whole else self._pool((Segment(tuple(endpoints[at] for at in members)),))
+
+    def _pool(self, segments: Sequence[Segment], everyone: Group | None = None) -> Pool:
+        return Pool(segments, self._node_of, everyone)
+
+
+_EMPTY_POOL: Final = Pool((), lambda _name: None)
+
+
+def _members(slices: Sequence[EndpointSlice]) -> tuple[SliceMembers, ...]:
+    """The members of each slice; empty if there are too many slices, or endpoints with the same address."""
+    if len(slices) > _MAX_SLICES:
+        return ()
+    addresses = list(map(_address, chain.from_iterable(map(_slice_endpoints, slices))))
+    if len(set(addresses)) < len(addresses):
+        return ()
+    return tuple(map(_members_of, slices))
+
+
+def _kept_members(
+    slices: Sequence[EndpointSlice],
+    kept: Mapping[str, SliceMembers],
+    shares_address: Callable[[EndpointSlice], bool],
+) -> tuple[SliceMembers, ...] | None:
+    """As `_members`, where the slices in `kept` are known to share no address; None if another slice may do."""
+    if len(slices) > _MAX_SLICES:
+        return None
+    members: list[SliceMembers] = []
+    for one in slices:
+        known = kept.get(one.name)
+        if known is None or known.slice is not one:
+            if shares_address(one):
+                return None
+            known = _members_of(one)
+        members.append(known)
+    return tuple(members)
+
+
+def _members_of(one: EndpointSlice) -> SliceMembers:
+    endpoints = one.endpoints
+    ready = endpoints if all(map(_ready, endpoints)) else tuple(each for each in endpoints if each.ready)
+    return SliceMembers(one, *_split(ready))
+
+
+def _segments(members: Sequence[SliceMembers], family: int) -> tuple[Segment, ...]:
+    some = [one.ipv4 for one in members] if family == 4 else [one.ipv6 for one in members]
+    return tuple([each for each in some if each is not None])
+
+
+def _any_ready(pools: Mapping[int, Pool]) -> bool:
+    return any(pool.everyone.endpoints for pool in pools.values())
+
+
+def _merged(slices: Iterable[EndpointSlice]) -> list[Endpoint]:
+    """The distinct endpoints, at their first position; of copies a ready one, then that of the highest generation."""
+    best: dict[tuple[bytes, str], tuple[bool, int, Endpoint]] = {}
+    for one in slices:
+        for endpoint in one.endpoints:
+            identity = identity_of(endpoint)
+            rival = best.get(identity)
+            if rival is None or (endpoint.ready, one.generation) > rival[:2]:
+                best[identity] = (endpoint.ready, one.generation, endpoint)
+    return [endpoint for _, _, endpoint in best.values()]
+
+
+def _all_ready(endpoints: Sequence[Endpoint], terminating_fallback: bool) -> tuple[Endpoint, ...]:
+    ready = tuple([endpoint for endpoint in endpoints if endpoint.ready])
+    if ready or not terminating_fallback:
+        return ready
+    return tuple([endpoint for endpoint in endpoints if endpoint.serving and endpoint.terminating])
+
+
+def _split(endpoints: tuple[Endpoint, ...]) -> tuple[Segment | None, Segment | None]:
+    """The endpoints of each family, IPv4 first; None if there are none."""
+    lengths = set(map(len, map(_address, endpoints)))
+    if len(lengths) < 2:
+        segment = Segment(endpoints)
+        return segment if 4 in lengths else None, segment if 16 in lengths else None
+    four, six = (tuple([each for each in endpoints if len(each.address) == length]) for length in (4, 16))
+    return Segment(four), Segment(six)
+
+
+def _union(groups: Iterable[Group]) -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(group.addresses for group in groups)))
