@@ -5,7 +5,7 @@ from typing import Final
 
 from topodns.cluster.model import EndpointPort, EndpointSlice
 
-MAX_PORTS: Final = 1000  # distinct ports served of one Service's endpoints; a slice has at most 100
+MAX_PORTS: Final = 1000  # distinct ports served of one Service's endpoints
 EVERYWHERE: Final = 0  # the number of the set of all slices
 
 
@@ -29,11 +29,15 @@ class PortIndex:
             return
         having: dict[EndpointPort, list[int]] = {}
         for at, one in enumerate(slices):
-            for port in dict.fromkeys(one.ports):
-                if port in having:
-                    having[port].append(at)
+            for port in one.ports:
+                members = having.get(port)
+                if members is not None:
+                    if members[-1] != at:
+                        members.append(at)
                 elif len(having) < MAX_PORTS:
                     having[port] = [at]
+                elif not at:
+                    break  # what is left of the first slice cannot be in `having`, or is there already
         self.ports = tuple(having)
         numbers = {tuple(range(len(slices))): EVERYWHERE}
         self._set_of = {port: numbers.setdefault(tuple(members), len(numbers)) for port, members in having.items()}

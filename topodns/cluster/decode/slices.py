@@ -1,6 +1,7 @@
 """Decoders of EndpointSlices, and of v1 Endpoints to the slices that the control plane would mirror them to."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from sys import intern
 from typing import Final
 
@@ -138,7 +139,7 @@ def _subset_endpoints(
 
 def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str) -> tuple[EndpointPort, ...]:
     """The ports of a slice. A port without a number means all ports; it is left out and has no SRV, as in CoreDNS."""
-    return tuple(EndpointPort(*port) for port in numbered_ports(ports, field))
+    return tuple(starmap(EndpointPort, numbered_ports(ports, field)))
 
 
 def _pod_name(target: ApiTarget | None, namespace: str) -> str:
