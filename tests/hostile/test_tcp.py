@@ -13,7 +13,7 @@ from tests.support.messages import Reply, query
 from tests.support.process import METRICS, Server, open_tcp, receive_framed, send_framed, serving, until
 from tests.support.socket_memory import kernel_octets
 from tests.support.tcp_flood import tcp_flood
-from tests.support.victim import victim
+from tests.support.victim import MIN_ASKED, victim
 from topodns.net.tcp_limits import TcpLimits
 
 ADDRESSES = "\n".join(f"        198.51.{number // 250}.{number % 250} big.example" for number in range(1500))
@@ -108,13 +108,14 @@ def test_a_hundred_pipelining_connections_delay_neither_datagrams_nor_other_conn
         victim(server, "a.example A", "192.0.2.1", tcp=True) as asked_tcp,
     ):
         time.sleep(SECONDS)
+        until(lambda: min(asked_udp.asked, asked_tcp.asked) >= MIN_ASKED, "enough asked for a verdict", 4 * PATIENCE)
     for fate in (asked_udp, asked_tcp):
         print(f"{fate.asked} asked, p50 {fate.cpu(50) * 1e3:.2f} ms, p99 {fate.cpu(99) * 1e3:.2f} ms of CPU")
     assert (asked_udp.lost, asked_udp.wrong, asked_tcp.lost, asked_tcp.wrong) == (0, [], 0, [])
-    # The tail is the machine's: what keeps the victim from its CPU lets the server go on with the flood.
+    # Of some fifty questions the 99th percentile is the slowest but one, so the 90th is held.
     assert asked_udp.cpu(50) <= 0.005
     assert asked_udp.cpu(90) <= 0.02
-    assert asked_tcp.cpu(50) <= 0.01  # connecting, asking and hearing are turns of their own
+    assert asked_tcp.cpu(50) <= 0.01  # accepting, hearing and answering are turns of their own
     assert asked_tcp.cpu(90) <= 0.05
 
 

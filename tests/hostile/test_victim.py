@@ -1,10 +1,12 @@
 """The measure of the other tests here: a victim sees a slow server, and one that it cannot reach."""
 
 import signal
+import socket
+import time
 from pathlib import Path
 
 from tests.support.process import serving, until
-from tests.support.victim import MIN_ASKED, cpu_seconds, victim
+from tests.support.victim import MIN_ASKED, cpu_seconds, receive_stamped, stamping, victim
 
 COREFILE = ". {\n    bind HERE\n    hosts {\n        192.0.2.1 a.example\n    }\n}\n"
 
@@ -26,3 +28,18 @@ def test_an_idle_server_costs_a_victim_nothing_and_a_stopped_one_its_answers(tmp
                 until(lambda: forsaken.lost, "a question lost")
         finally:
             server.signal(signal.SIGCONT)
+
+
+def test_a_reply_has_arrived_when_the_kernel_had_it_however_late_the_victim_looks() -> None:
+    with (
+        stamping(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as receiver,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+    ):
+        receiver.bind(("127.0.0.1", 0))
+        for _ in range(2):  # the kernel begins to stamp some time after it is asked to
+            sender.sendto(b"reply", receiver.getsockname())
+            sent = time.time()
+            time.sleep(0.1)
+            data, arrived = receive_stamped(receiver)
+        assert data == b"reply"
+        assert abs(arrived - sent) < 0.05

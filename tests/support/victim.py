@@ -1,23 +1,31 @@
 """A victim: a client that asks at a steady pace while a test attacks the server, and what its questions cost.
 
 The judge of an attack is CPU time of the server, not wall time, which on a busy machine says nothing about the server:
-between a question of the victim and its reply the server may have worked so long and no longer.
+between a question of the victim and its reply the server may have worked so long and no longer. Where the victim itself
+is kept from a CPU, before it sends or after the reply has arrived (by the kernel's timestamp), the server goes on with
+the attack: that time is taken off, so that the figure is what the server has surely spent on the victim's reply.
 """
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 from tests.support.messages import Reply, query
-from tests.support.process import Server, open_tcp, open_udp, receive_framed, send_framed
+from tests.support.process import Server, open_tcp, open_udp, send_framed
 from tests.support.stubs import stub_address
 
 PATIENCE: Final = 2.0  # seconds without a reply, then a question counts as lost
 MIN_ASKED: Final = 20  # questions that a verdict takes
+
+_OWN_TIME: Final = 0.001  # seconds that sending and receiving may take the victim without being taken off
+_SO_TIMESTAMPNS: Final = 35  # socket(7); the socket module does not have it
+_TIMESPEC: Final = Struct("@qq")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -32,7 +40,8 @@ class Victim:
     lost: int = 0  # no reply within PATIENCE, or a broken connection
     wrong: list[str] = field(default_factory=list)  # replies other than the right one, as text
     seconds: list[float] = field(default_factory=list)  # from question to reply, on the clock
-    server_cpu: list[float] = field(default_factory=list)  # CPU seconds of the server from question to reply or loss
+    # CPU seconds of the server from question to reply or loss, without what it may have used while the victim was late.
+    server_cpu: list[float] = field(default_factory=list)
 
     @property
     def asked(self) -> int:
@@ -77,26 +86,62 @@ def victim(
 def _ask_on(
     fate: Victim, stop: threading.Event, server: Server, question: str, right: str, pause: float, tcp: bool, source: str
 ) -> None:
-    while not stop.is_set():
-        began, spent = time.monotonic(), cpu_seconds(server.pid)
-        reply: Reply | None = None
-        with suppress(TimeoutError, OSError):
-            reply = Reply(_exchange(server, query(question), tcp, source))
-        fate.server_cpu.append(cpu_seconds(server.pid) - spent)
-        if reply is None:
-            fate.lost += 1
-        else:
-            fate.seconds.append(time.monotonic() - began)
-            if reply.rcode != "NOERROR" or right not in reply.data:
-                fate.wrong.append(str(reply))
-        stop.wait(max(0.0, began + pause - time.monotonic()))
+    with stamping(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)):  # the kernel stamps while some socket asks for it
+        while not stop.is_set():
+            began, spent = time.monotonic(), cpu_seconds(server.pid)
+            exchange: _Exchange | None = None
+            with suppress(TimeoutError, OSError):
+                exchange = _exchange(server, query(question), tcp, source)
+            spent = cpu_seconds(server.pid) - spent
+            if exchange is None:
+                fate.server_cpu.append(spent)
+                fate.lost += 1
+            else:
+                late = exchange.sent - began + max(0.0, time.time() - exchange.arrived)
+                fate.server_cpu.append(max(0.0, spent - max(0.0, late - _OWN_TIME)))
+                fate.seconds.append(time.monotonic() - began)
+                reply = Reply(exchange.reply)
+                if reply.rcode != "NOERROR" or right not in reply.data:
+                    fate.wrong.append(str(reply))
+            stop.wait(max(0.0, began + pause - time.monotonic()))
 
 
-def _exchange(server: Server, message: bytes, tcp: bool, source: str) -> bytes:
-    with (open_tcp if tcp else open_udp)((server.address, server.port), source) as sock:
+class _Exchange(NamedTuple):
+    reply: bytes
+    sent: float  # when the question was sent, on the monotonic clock
+    arrived: float  # when the kernel had the end of the reply, on the clock of the wall
+
+
+def _exchange(server: Server, message: bytes, tcp: bool, source: str) -> _Exchange:
+    with stamping((open_tcp if tcp else open_udp)((server.address, server.port), source)) as sock:
         sock.settimeout(PATIENCE)
         if not tcp:
             sock.send(message)
-            return sock.recv(65535)
+            sent = time.monotonic()
+            reply, arrived = receive_stamped(sock)
+            return _Exchange(reply, sent, arrived)
         send_framed(sock, message)
-        return receive_framed(sock)
+        sent = time.monotonic()
+        data = b""
+        while len(data) < 2 or len(data) < 2 + int.from_bytes(data[:2], "big"):
+            part, arrived = receive_stamped(sock)
+            if not part:
+                raise ConnectionError("closed before the end of the reply")
+            data += part
+        return _Exchange(data[2:], sent, arrived)
+
+
+def stamping(sock: socket.socket) -> socket.socket:
+    """The socket, with the time of arrival on all that it receives."""
+    sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    return sock
+
+
+def receive_stamped(sock: socket.socket) -> tuple[bytes, float]:
+    """What has arrived, and when; now if the kernel has not stamped it."""
+    data, ancillary, _, _ = sock.recvmsg(65535, socket.CMSG_SPACE(_TIMESPEC.size))
+    for level, kind, value in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+            seconds, nanoseconds = _TIMESPEC.unpack(value)
+            return data, seconds + nanoseconds / 1e9
+    return data, time.time()
