@@ -1,0 +1,222 @@
+"""The walk of a query and of a watch event through the code: which function calls which, file by file.
+
+Run with `python -m bench.walk`. A whole server runs in this process, with a stand-in for an API server beside it in
+another thread. Its only client asks for a headless Service with topology keys that was never asked for, and then a
+slice of that Service changes. A file border is a call from one file of topodns into another one; the fewer there are,
+the fewer files a reader has to open to follow the walk.
+"""
+
+import argparse
+import asyncio
+import dis
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import CodeType, FrameType
+from typing import Final, NamedTuple
+
+import topodns
+from bench.questions import Question
+from tests.support.api_objects import Object, endpoint_slice, namespace, node, pod, service
+from tests.support.fake_api.server import FakeApi, running
+from topodns.app.load import load_settings
+from topodns.app.server import Announcement, run
+from topodns.dnsserver.settings import Settings
+
+PACKAGE: Final = str(Path(topodns.__file__).parent) + os.sep
+WITHIN: Final = 10.0  # seconds that an answer or a change may take
+
+CLIENT: Final = "127.0.0.1"
+QUESTION: Final = Question(socket.inet_aton(CLIENT), "near.default.svc.cluster.local")
+OTHER_QUESTION: Final = Question(socket.inet_aton(CLIENT), "other.default.svc.cluster.local")
+BEFORE: Final = {"10.61.1.1": "n1", "10.61.2.1": "n2"}
+AFTER: Final = {"10.61.1.2": "n1", "10.61.2.1": "n2"}
+KEYS: Final = "kubernetes.io/hostname,topology.kubernetes.io/zone"
+
+CLUSTER: Final[tuple[Object, ...]] = (
+    namespace("default"),
+    node("n1", "a", "127.61.0.1"),
+    node("n2", "b", "127.61.0.2"),
+    pod("client", CLIENT, "n1"),
+    service("near", keys=KEYS),
+    endpoint_slice("near", BEFORE),
+    service("other", keys=KEYS),
+    endpoint_slice("other", {"10.61.1.9": "n1"}),
+)
+
+COREFILE: Final = """\
+. {
+    bind 127.0.0.1
+    errors
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        endpoint URL
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+        ttl 30
+    }
+    topology
+    prometheus 127.0.0.1:0
+    FORWARD
+    loadbalance
+}
+"""
+FORWARD: Final = "forward . 127.0.0.1:1\n    cache 30"
+
+
+class Call(NamedTuple):
+    """A call of a function of topodns. `caller` is a file, "" where the caller is not of topodns."""
+
+    caller: str
+    file: str
+    function: str
+
+    @property
+    def crosses(self) -> bool:
+        return self.caller not in ("", self.file)
+
+
+class Tracer:
+    """Collects calls in the thread of the server. A coroutine or generator that goes on is no call."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(PACKAGE) or frame.f_lasti > _beginning(code):
+            return
+        caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
+        self.calls.append(Call(_short(caller), _short(code.co_filename), code.co_qualname))
+
+
+@cache
+def _beginning(code: CodeType) -> int:
+    """The offset of the first RESUME: beyond it, a call event is a coroutine or generator that goes on."""
+    return next(each.offset for each in dis.get_instructions(code) if each.opname == "RESUME")
+
+
+def _short(path: str) -> str:
+    return path.removeprefix(PACKAGE) if path.startswith(PACKAGE) else ""
+
+
+class Walk:
+    """Asks and changes, in a thread beside the server. `walks`: the calls of each, by title."""
+
+    def __init__(self, api: FakeApi) -> None:
+        self.walks: dict[str, list[Call]] = {}
+        self._api = api
+        self._loop: asyncio.AbstractEventLoop
+        self._port = 0
+        self._thread: threading.Thread | None = None
+
+    def begin(self, ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
+        """Called in the server's loop once it serves."""
+        self._loop = asyncio.get_running_loop()
+        (self._port,) = ports.values()
+        self._thread = threading.Thread(target=self._go, name="walk")
+        self._thread.start()
+
+    def join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def _go(self) -> None:
+        try:
+            for _ in range(3):  # what is imported or built at the first query of all is no part of a walk
+                self._ask(OTHER_QUESTION)
+            self._trace("a query: headless Service with topology keys, asked for the first time", self._ask_once)
+            for _ in range(3):  # the packet cache keeps a reply from the second asking on
+                self._ask(QUESTION)
+            self._trace("a watch event: MODIFIED EndpointSlice of that Service", self._change)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _trace(self, title: str, action: Callable[[], None]) -> None:
+        tracer = Tracer()
+        self._in_loop(lambda: sys.setprofile(tracer))
+        action()
+        self._in_loop(lambda: sys.setprofile(None))
+        self.walks[title] = tracer.calls
+
+    def _in_loop(self, action: Callable[[], object]) -> None:
+        done = threading.Event()
+
+        def act() -> None:
+            action()
+            done.set()
+
+        self._loop.call_soon_threadsafe(act)
+        assert done.wait(WITHIN)
+
+    def _ask_once(self) -> None:
+        assert socket.inet_aton("10.61.1.1") in self._ask(QUESTION)
+
+    def _change(self) -> None:
+        self._api.put(endpoint_slice("near", AFTER))
+        deadline = time.monotonic() + WITHIN
+        while socket.inet_aton("10.61.1.2") not in self._ask(QUESTION):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def _ask(self, question: Question) -> bytes:
+        with socket.socket(type=socket.SOCK_DGRAM) as sock:
+            sock.settimeout(WITHIN)
+            sock.bind((CLIENT, 0))
+            sock.sendto(question.message, (CLIENT, self._port))
+            return sock.recv(65535)
+
+
+def of_query(calls: list[Call]) -> list[Call]:
+    """The calls from the packet cache's first lookup to the reply: those of one batch of the UDP listener."""
+    starts = [at for at, call in enumerate(calls) if call.function.endswith("_serve_batch")]
+    return calls[starts[0] : starts[1] if len(starts) > 1 else None]
+
+
+def of_event(calls: list[Call]) -> list[Call]:
+    """The calls from the first line of the watch to the last one of a packet cache's forgetting."""
+    start = next(at for at, call in enumerate(calls) if call.file.endswith("informer/watcher.py"))
+    forgets = [at for at, call in enumerate(calls) if call.file.endswith("packet_cache/table.py")]
+    end = next(at for at, call in enumerate(calls) if at > start and call.function.endswith("_serve_batch"))
+    last = max(at for at in forgets if at < end)
+    return calls[start : last + 1]
+
+
+def lines(title: str, calls: list[Call]) -> Iterator[str]:
+    """A walk as text: a line a call, `>` before those that cross a file border."""
+    borders = sum(call.crosses for call in calls)
+    files = len({call.file for call in calls})
+    for call in calls:
+        yield f"{'>' if call.crosses else ' '} {call.file:<42} {call.function}"
+    yield f"{title}: {borders} file borders, {len(calls)} calls, {files} files"
+
+
+def main() -> int:
+    """Print both walks, or with `--short` only their sums."""
+    parser = argparse.ArgumentParser(prog="python -m bench.walk", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--short", action="store_true", help="print the sums only")
+    parser.add_argument("--forward", action="store_true", help="with `forward` and `cache` in the server block")
+    arguments = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    with TemporaryDirectory(prefix="topodns-walk-") as directory, running(CLUSTER) as api:
+        corefile = Path(directory) / "Corefile"
+        text = COREFILE.replace("URL", api.url).replace("FORWARD", FORWARD if arguments.forward else "")
+        corefile.write_text(text)
+        walk = Walk(api)
+        run(lambda: load_settings(str(corefile), 0, {}), Announcement(walk.begin))
+        walk.join()
+    for (title, calls), part in zip(walk.walks.items(), (of_query, of_event), strict=True):
+        text_lines = [*lines(title, part(calls))]
+        print("\n".join(text_lines[-1:] if arguments.short else [*text_lines, ""]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
