@@ -14,7 +14,7 @@ LIBRARIES: Final = (
 )
 OF_CLUSTERS: Final = (
     *("app.clusters", "app.cluster_metrics", "app.explain", "cli.check", "cli.serve"),
-    *("cluster.state", "cluster.decode", "cluster.topology_keys", "topology.client_locator", "topology.select"),
+    *("cluster.state", "cluster.decode", "topology.keys", "topology.client_locator", "topology.select"),
     *("kube.client", "kube.events", "kube.informer", "kube.manifests"),
     *("plugins.kubernetes", "plugins.k8s_external", "plugins.topology", "query.client_claim"),
 )

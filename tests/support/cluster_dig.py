@@ -18,6 +18,7 @@ from topodns.plugins.topology import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.plugin import Resolution
 from topodns.topology.client_locator import Locator
+from topodns.topology.keys import key_reader
 
 SERIAL = 1_499_347_823
 PASSED = "(passed on to the next step)"
@@ -39,7 +40,7 @@ class ClusterDig:
         needed: frozenset[Kind] = frozenset(get_args(Kind))
         self.state = ClusterState(
             needed,
-            topology.keys if topology is not None else (),
+            key_reader(topology.keys) if topology is not None else None,
             topology is not None and topology.terminating_fallback,
             settings.endpoint_pod_names,
         )

@@ -28,6 +28,7 @@ from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.packet import Variants
 from topodns.query.plugin import Client, ExchangeLog, Resolution, Scope, Step
 from topodns.topology.client_locator import Locator
+from topodns.topology.keys import key_reader
 
 NOW: Final = 1_700_000_000  # Unix seconds of every change
 CLIENT: Final = packed("10.240.0.1")
@@ -115,7 +116,7 @@ class ClusterServer:
     def __init__(self, settings: KubernetesSettings, topology: TopologySettings | None) -> None:
         self.state = ClusterState(
             frozenset({"Namespace", "Node", "Service", "EndpointSlice", "Pod"}),
-            topology.keys if topology is not None else (),
+            key_reader(topology.keys) if topology is not None else None,
             topology is not None and topology.terminating_fallback,
             settings.endpoint_pod_names,
             all_pods=True,

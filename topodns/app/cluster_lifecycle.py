@@ -7,8 +7,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable
-from itertools import chain
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
@@ -17,7 +16,6 @@ from topodns.event_loop import in_slices
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, Feed
-    from topodns.cluster.state import ClusterState
 
 log = logging.getLogger(__name__)
 
@@ -107,13 +105,15 @@ WARMING_PAUSE: Final = 0.1  # seconds between two rounds: few for an index that 
 
 
 class Warmer:
-    """Builds missing indexes of cluster states between queries, before the first query would have to.
+    """Does all `idle_work` between queries: indexes built before the first query would have to, slices checked.
 
-    It does so soon after each `rouse`, while `run` runs. `clock` is monotonic, in seconds.
+    It does so in small steps, soon after each `rouse`, while `run` runs. `clock` is monotonic, in seconds.
     """
 
-    def __init__(self, states: "Iterable[ClusterState]", clock: Callable[[], float] = time.perf_counter) -> None:
-        self._states = tuple(states)
+    def __init__(
+        self, idle_work: Iterable[Callable[[], Iterator[None]]], clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._idle_work = tuple(idle_work)
         self._clock = clock
         self._due = asyncio.Event()
         self._due.set()
@@ -123,12 +123,12 @@ class Warmer:
         self._due.set()
 
     async def run(self) -> None:
-        """Build all missing indexes, then wait for changes; never ends."""
+        """Do all work, then wait for changes; never ends."""
         while True:
             await self._due.wait()
             self._due.clear()
-            for state in self._states:
-                await in_slices(chain(state.warm(), state.contradictions.check()), self._clock)
+            for work in self._idle_work:
+                await in_slices(work(), self._clock)
             await asyncio.sleep(WARMING_PAUSE)
 
 
@@ -187,7 +187,7 @@ class ClusterCare:
         for cluster in self._fresh(generation):
             cluster.feed.changed = self.changed
         self._clusters = generation.clusters
-        self._warmer = Warmer(cluster.state for cluster in generation.clusters)
+        self._warmer = Warmer(cluster.feed.idle_work for cluster in generation.clusters)
 
     async def settle(self) -> None:
         """End the feeds that the active generation does not use, and schedule an audit."""
@@ -230,7 +230,7 @@ class ClusterCare:
         for line in sorted(found - self._found):
             log.warning("plugin/topology: %s", line)
         self._found = frozenset(found)
-        if any(cluster.state.contradictions.pending for cluster in self._clusters):
+        if any(cluster.feed.contradictions.pending for cluster in self._clusters):
             self._schedule_audit()
 
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final
 
 from topodns.app.clusters import Cluster, ClusterMaker
-from topodns.cluster.topology_keys import InvalidPolicy
+from topodns.cluster.model import InvalidPolicy
 from topodns.kube.client.counters import RequestTally
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.state_writer import BUCKETS
@@ -211,7 +211,7 @@ def _invalid(clusters: Clusters) -> Rows:
 
 
 def _contradicted(clusters: Clusters) -> Rows:
-    names = {(key.namespace, key.name) for cluster in clusters() for key in cluster.state.contradictions.found()}
+    names = {(key.namespace, key.name) for cluster in clusters() for key in cluster.feed.contradictions.found()}
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
 
 

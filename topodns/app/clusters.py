@@ -13,9 +13,8 @@ from random import Random
 from typing import Final
 
 from topodns.cluster.label_selector import Selector
-from topodns.cluster.model import Change, Kind, Replaced
+from topodns.cluster.model import Change, KeySource, Kind, Replaced
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import KeySource
 from topodns.dependency import Fact
 from topodns.event_loop import LoopTimers
 from topodns.files.watch import watch_files
@@ -37,6 +36,8 @@ from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.topology.audit import Finding, audit
 from topodns.topology.client_locator import Locator, Method
+from topodns.topology.keys import key_reader
+from topodns.topology.placement import Contradictions
 from topodns.topology.select import OnInvalid
 
 _FORBIDDEN: Final = 403
@@ -95,11 +96,12 @@ class Feed:
         self.settings = settings
         self.state = ClusterState(
             settings.needed,
-            settings.key_sources,
+            key_reader(settings.key_sources),
             settings.terminating_fallback,
             settings.pod_names,
             all_pods=settings.api is not None and settings.labels is None,
         )
+        self.contradictions = Contradictions(self.state)
         self.pod_wait = PodWait(LoopTimers(), lambda: self.state.knows_all_pods and self.state.synced)
         self.changed: Callable[[frozenset[Fact]], None] = lambda facts: None
         self.event_writer = event_writer  # writes Events about invalid topology keys; None without an API server
@@ -129,6 +131,11 @@ class Feed:
                 yield "service events", self.event_writer.run()
         else:
             yield "manifests", self.source.run(watch_files(self.source.paths))
+
+    def idle_work(self) -> Iterator[None]:
+        """The work to do between queries after a change, in small steps: indexes built ahead, slices checked."""
+        yield from self.state.warm()
+        yield from self.contradictions.check()
 
     async def close(self) -> None:
         """Close the connections; the tasks of `works` must have ended."""
@@ -195,7 +202,7 @@ class Cluster:
 
     def notices(self) -> Iterator[str]:
         """Further lines for the log: EndpointSlices with a wrong Node for a Pod."""
-        for key, problem in self.state.contradictions.found().items():
+        for key, problem in self.feed.contradictions.found().items():
             yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates nobody"
 
     def audit(self) -> Iterator[Finding]:

@@ -11,9 +11,8 @@ from typing import Final
 
 from topodns.app.clusters import Cluster, load_manifests
 from topodns.app.generation import Assembly, Machine
-from topodns.cluster.model import Kind, ObjectKey
+from topodns.cluster.model import InvalidPolicy, Kind, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import InvalidPolicy, Policy
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name

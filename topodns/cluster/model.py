@@ -7,12 +7,14 @@ Addresses are packed bytes (4 or 16 octets), names are the API's own strings. A 
 and is not part of its equality.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, Literal, NamedTuple
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+ANY_KEY: Final = "*"  # as a topology key: all endpoints, wherever the client is; only the last key
 
 Kind = Literal["Namespace", "Node", "Service", "ServiceImport", "EndpointSlice", "Pod", "StatefulSet"]
 
@@ -62,7 +64,7 @@ class ServicePort:
 
 @dataclass(frozen=True, slots=True)
 class TopologyInputs:
-    """The topology fields and annotations of a Service, as written; None if absent. Parsed by `topology_keys`."""
+    """The topology fields and annotations of a Service, as written; None if absent. `topology.keys` parses them."""
 
     annotation: str | None = None  # topodns.io/topology-keys
     field: tuple[str, ...] | None = None  # spec.topologyKeys, Kubernetes 1.17-1.21
@@ -90,6 +92,58 @@ class Service:
     @property
     def key(self) -> ObjectKey:
         return ObjectKey(self.namespace, self.name)
+
+
+class KeySource(Enum):
+    """Sources of topology keys, in the spelling of the Corefile's option `keys`."""
+
+    ANNOTATION = "annotation"
+    FIELD = "field"
+    OPENYURT = "openyurt"
+    TRAFFIC_DISTRIBUTION = "traffic-distribution"
+    HINTS = "hints"
+    INTERNAL_TRAFFIC_POLICY = "internal-traffic-policy"
+    SUPEREDGE = "superedge"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Valid topology keys, in order of preference, `*` only last. Empty `keys` with source HINTS: follow the hints."""
+
+    keys: tuple[str, ...]
+    source: KeySource
+    keys_if_unlabelled: tuple[str, ...] | None = None  # OpenYurt: replace `keys` if the client's Node lacks keys[0]
+    ttl: int | None = None  # seconds, 1..300, from the annotation topodns.io/ttl
+    warnings: tuple[str, ...] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels that `select` may compare for any client."""
+        keys = (*self.keys, *(self.keys_if_unlabelled or ()))
+        return tuple(key for key in keys if key != ANY_KEY)
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether every client gets all endpoints; `policy_of` returns None instead of such a policy."""
+        return not self.keys and self.source is not KeySource.HINTS
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidPolicy:
+    """Topology keys that break a rule. The Service stays unfiltered, or empty with `on_invalid deny`."""
+
+    source: KeySource
+    problem: str  # the rule, and the value found
+
+
+class ServiceKeys(NamedTuple):
+    """The topology keys of one Service, read: its policy (None: no filtering), and a warning about ignored keys."""
+
+    policy: Policy | InvalidPolicy | None
+    notice: str | None
+
+
+KeyReader = Callable[[Service], ServiceKeys]
 
 
 class EndpointPort(NamedTuple):

@@ -15,6 +15,7 @@ from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey
 from topodns.dependency import Fact, address_fact, service_fact
 
 MOST: Final = 100  # slices per namespace that are searched for one address
+SOME: Final = 10  # slices per namespace that are checked after a change of one of their addresses
 _LARGE: Final = 100  # endpoints; the EndpointSlice controller's default limit
 
 _address: Final = attrgetter("address")
@@ -84,6 +85,14 @@ class SliceTable:
         for namespace, of_namespace in groupby(claimants, attrgetter("namespace")):
             if namespace != besides:
                 yield from islice(of_namespace, most)
+
+    def some_with(self, addresses: Iterable[bytes]) -> Iterator[ObjectKey]:
+        """The slices with one of these addresses, at most 10 per namespace and address.
+
+        For checks after a change of an address: one change must not cost a check of thousands.
+        """
+        for address in addresses:
+            yield from self.keys_with_address(address, SOME)
 
     def with_address(self, address: bytes, besides: str = "") -> tuple[tuple[ObjectKey, Endpoint], ...]:
         """One endpoint with this address per Service, without those of the namespace `besides`.

@@ -17,47 +17,50 @@ from topodns.cluster.model import (
     Deleted,
     Endpoint,
     EndpointSlice,
+    InvalidPolicy,
+    KeyReader,
     Kind,
     Namespace,
     Node,
     ObjectKey,
     Pod,
+    Policy,
     Replaced,
     Service,
+    ServiceKeys,
     StatefulSet,
     Upserted,
     kind_of,
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
-from topodns.cluster.placement import Contradictions
 from topodns.cluster.slice_index import SliceOwner, SliceTable, owner_of, placements_of
-from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy, misplaced, overridden, policy_of
 from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, service_fact
 
 T = TypeVar("T")
 Store = dict[tuple[str, str], T]  # by ObjectKey
 
 _ALL: Final = frozenset((EVERYTHING,))
+_NO_KEYS: Final = ServiceKeys(None, None)
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
 class ClusterState:
     """The objects of one cluster and their indexes.
 
-    `needed`: kinds that must each have had a Replaced before `synced`. `key_sources`: empty if topology is off.
+    `needed`: kinds that must each have had a Replaced before `synced`. `read_keys`: None if topology is off.
     `all_pods`: whether the source has every Pod of the cluster, not a selection; counts only if Pods are needed.
     """
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
     nodes: NodeIndex
-    contradictions: Contradictions
+    unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.placement` empties it
     external: ExternalIndex
     revision: int  # grows with every change; results derived from the state are valid for one revision
 
     def __init__(
         self,
         needed: frozenset[Kind],
-        key_sources: Sequence[KeySource] = (),
+        read_keys: KeyReader | None = None,
         terminating_fallback: bool = False,
         pod_names: bool = False,
         all_pods: bool = False,
@@ -69,7 +72,7 @@ class ClusterState:
         self.needed = needed
         self._awaited = set(needed)
         self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
-        self._key_sources = tuple(key_sources)
+        self._read_keys = read_keys
         self._all_pods = all_pods and "Pod" in needed
         self._namespaces: Store[Namespace] = {}
         self._nodes: Store[Node] = {}
@@ -79,7 +82,7 @@ class ClusterState:
         self._pods: Store[Pod] = {}
         self._stateful_sets: Store[StatefulSet] = {}
         self._slice_table = SliceTable(self._slices)
-        self.contradictions = Contradictions(self, self._slice_table)
+        self.unchecked_slices = set()
         self._cluster_ips = AddressIndex()
         self._pod_ips = AddressIndex()
         self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}
@@ -142,7 +145,7 @@ class ClusterState:
         if first:
             self._awaited.discard(kind)
             self.denied.discard(kind)
-            self.contradictions.outdate(one.key for one in self._slices.values())
+            self.unchecked_slices.update(one.key for one in self._slices.values())
             yield DiffStep(_ALL, 0)
 
     def do_without(self, kind: Kind) -> frozenset[Fact]:
@@ -310,15 +313,11 @@ class ClusterState:
     def _take_service(self, key: ObjectKey, old: Service | None, new: Service | None) -> Collection[Fact]:
         old_ips, new_ips = _cluster_ips(old), _cluster_ips(new)
         self._cluster_ips.move(key, old_ips, new_ips)
-        self._read_policy(key, new)
+        keys = self._read_keys(new) if new is not None and self._read_keys is not None else _NO_KEYS
+        _put(self._policies, key, keys.policy)
+        _put(self._notices, key, keys.notice)
         self._outdate(key)
         return {service_fact(*key), *map(address_fact, (*old_ips, *new_ips))}
-
-    def _read_policy(self, key: ObjectKey, service: Service | None) -> None:
-        sources = self._key_sources
-        _put(self._policies, key, policy_of(service, sources) if service is not None else None)
-        notice = (misplaced(service, sources) or overridden(service, sources)) if service is not None else None
-        _put(self._notices, key, notice)
 
     def _take_import(self, key: ObjectKey, _old: Service | None, _new: Service | None) -> Collection[Fact]:
         self._outdate(key)
@@ -337,14 +336,14 @@ class ClusterState:
         for address, node_name in after - before:
             self.nodes.observe(address, node_name, key.namespace, 1)
         facts = self._slice_table.replace(old, new)
-        self.contradictions.outdate((key,))
-        self.contradictions.outdate_addresses(address for address, _ in before ^ after)
+        self.unchecked_slices.add(key)
+        self.unchecked_slices.update(self._slice_table.some_with({address for address, _ in before ^ after}))
         return facts
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
         old_ips, new_ips = _pod_ips(old), _pod_ips(new)
         self._pod_ips.move(key, old_ips, new_ips)
-        self.contradictions.outdate_addresses({*old_ips, *new_ips})
+        self.unchecked_slices.update(self._slice_table.some_with({*old_ips, *new_ips}))
         facts = {*old_ips, *new_ips, *self.nodes.move_pod(old, new)}
         return set(map(address_fact, facts))
 

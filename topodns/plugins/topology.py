@@ -6,8 +6,7 @@ from enum import Enum
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final, TypeVar
 
-from topodns.cluster.model import Kind
-from topodns.cluster.topology_keys import KeySource
+from topodns.cluster.model import KeySource, Kind
 from topodns.corefile.arguments import (
     choice,
     flag,

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.cluster.model import ObjectKey
+from topodns.cluster.model import InvalidPolicy, ObjectKey
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import InvalidPolicy
 
 _GOVERNING: Final = (
     "topology keys on the governing Service of a StatefulSet hide its members from each other when they look up the "

@@ -12,7 +12,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Node
-from topodns.cluster.placement import node_of_endpoints, node_of_pods
+from topodns.topology.placement import node_of_endpoints, node_of_pods
 from topodns.topology.select import Location
 
 if TYPE_CHECKING:

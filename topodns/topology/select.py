@@ -11,8 +11,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Node
-from topodns.cluster.topology_keys import ANY_KEY, InvalidPolicy, KeySource, Policy
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, InvalidPolicy, KeySource, Node, Policy
 
 
 class UnknownClient(Enum):

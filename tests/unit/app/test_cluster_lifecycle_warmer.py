@@ -6,13 +6,13 @@ from itertools import count
 from tests.support.objects import endpoint, endpoint_slice, service
 from tests.support.virtual_time import run_virtually
 from topodns.app.cluster_lifecycle import WARMING_PAUSE, Warmer
-from topodns.cluster.model import Upserted
+from topodns.cluster.model import KeySource, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import KeySource
+from topodns.topology.keys import key_reader
 
 
 def cold_state(services: int) -> ClusterState:
-    state = ClusterState(frozenset(), (KeySource.ANNOTATION,))
+    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)))
     for number in range(services):
         state.apply(Upserted(service(f"db{number}", annotation="rack")), 0)
         state.apply(Upserted(endpoint_slice(f"db{number}", endpoint("10.0.0.1"))), 0)
@@ -27,7 +27,7 @@ def test_everything_is_built_when_it_starts() -> None:
     states = [cold_state(3), cold_state(2)]
 
     async def story() -> list[bool]:
-        task = asyncio.create_task(Warmer(states).run())
+        task = asyncio.create_task(Warmer(state.warm for state in states).run())
         await asyncio.sleep(WARMING_PAUSE / 2)
         task.cancel()
         return [is_warm(state) for state in states]
@@ -39,7 +39,7 @@ def test_a_change_is_built_after_it_was_roused() -> None:
     state = cold_state(1)
 
     async def story() -> bool:
-        warmer = Warmer([state])
+        warmer = Warmer([state.warm])
         task = asyncio.create_task(warmer.run())
         await asyncio.sleep(WARMING_PAUSE / 2)
         state.apply(Upserted(endpoint_slice("db0", endpoint("10.0.0.2"))), 0)
@@ -62,7 +62,7 @@ def test_others_have_a_turn_between_two_steps_that_took_long() -> None:
             turn_at_look.append(now)
             return float(next(seconds))
 
-        task = asyncio.create_task(Warmer([cold_state(5)], clock).run())
+        task = asyncio.create_task(Warmer([cold_state(5).warm], clock).run())
         for now in turns:  # `clock` reads it
             await asyncio.sleep(0)
             if now == 20:

@@ -20,14 +20,16 @@ from topodns.cluster.model import (
     Endpoint,
     EndpointPort,
     EndpointSlice,
+    KeySource,
     Node,
     ObjectKey,
+    Policy,
     Service,
     Upserted,
 )
 from topodns.cluster.slice_index import SliceOwner
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import KeySource, Policy
+from topodns.topology.keys import key_reader
 
 DB = ObjectKey("default", "db")
 RACK = "example.com/rack"
@@ -123,7 +125,7 @@ USES = st.sampled_from(("nothing", "build", "all"))  # after a change
 def test_after_any_changes_backends_are_as_if_all_slices_were_merged_anew(
     changes: list[tuple[Change, str]], terminating_fallback: bool, pod_names: bool
 ) -> None:
-    state = ClusterState(frozenset(), (KeySource.ANNOTATION,), terminating_fallback, pod_names)
+    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)), terminating_fallback, pod_names)
     state.apply(Upserted(service("db", annotation=KEYS)), 0)
     for change, use in (*changes, (Upserted(endpoint_slice("db", endpoint("10.0.0.77"), name="s9")), "all")):
         state.apply(change, 0)
@@ -148,7 +150,7 @@ def large(at: int, ready: bool = True, serving: bool = True) -> EndpointSlice:
 
 @pytest.fixture
 def state() -> ClusterState:
-    state = ClusterState(frozenset(), (KeySource.ANNOTATION,))
+    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)))
     nodes = (node(f"n{number}") for number in range(3))
     objects: list[ClusterObject] = [*nodes, service("db", annotation=KEYS), *map(large, range(5))]
     for value in objects:

@@ -22,16 +22,19 @@ from topodns.cluster.model import (
     ClusterObject,
     Deleted,
     EndpointSlice,
+    InvalidPolicy,
+    KeySource,
     Kind,
     ObjectKey,
+    Policy,
     Replaced,
     Service,
     Upserted,
     kind_of,
 )
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy
 from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
+from topodns.topology.keys import key_reader
 
 RACK = "example.com/rack"
 DB = ObjectKey("default", "db")
@@ -42,7 +45,7 @@ EVERYTHING_ALONE = frozenset({EVERYTHING})
 
 def state_of(*objects: ClusterObject, needed: Sequence[Kind] = ()) -> ClusterState:
     """A state that reads policies from the annotation and holds these objects."""
-    state = ClusterState(frozenset(needed), SOURCES)
+    state = ClusterState(frozenset(needed), key_reader(SOURCES))
     for value in objects:
         state.apply(Upserted(value), 0)
     return state

@@ -4,17 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, node, packed, service
-from topodns.cluster.model import ClusterObject, ObjectKey, Upserted
+from topodns.cluster.model import ClusterObject, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import KeySource
 from topodns.dependency import service_fact
+from topodns.topology.keys import key_reader
 
 RACK = "example.com/rack"
 NODES = [node(f"n{number}", {RACK: f"r{number % 2}"}) for number in range(4)]
 
 
 def state_of(*objects: ClusterObject) -> ClusterState:
-    state = ClusterState(frozenset(), (KeySource.ANNOTATION,))
+    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)))
     for value in (*NODES, *objects):
         state.apply(Upserted(value), 0)
     return state

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.cluster.topology_keys import KeySource
+from topodns.cluster.model import KeySource
 from topodns.corefile.errors import listed
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.client_locator import Method

@@ -38,6 +38,7 @@ from topodns.plugins.rewrite.rules import rename_value
 from topodns.plugins.topology import TopologySettings
 from topodns.query.plugin import ANY_SIZE, Client, Resolution
 from topodns.topology.client_locator import Locator
+from topodns.topology.keys import key_reader
 
 ZONE = "topology.kubernetes.io/zone"
 NODES = [node(f"n{each}", {ZONE: each}, [f"192.168.0.{at}"]) for at, each in enumerate("ab", 1)]
@@ -211,7 +212,7 @@ def random_endpoint(rng: Random, at: int, six: bool, hostnames: Sequence[str]) -
 
 def serving(scene: Scene, transport: str, payload_size: int) -> tuple[ClusterState, Handler]:
     topology = TopologySettings()
-    state = ClusterState(frozenset(KINDS), topology.keys)
+    state = ClusterState(frozenset(KINDS), key_reader(topology.keys))
     services = [service("db", annotation=scene.keys), service("db", imported=True)]
     copies = [replace(one, name=f"i{one.name}", imported=True) for one in scene.slices]
     own = [replace(one, cluster_id="") for one in scene.slices]

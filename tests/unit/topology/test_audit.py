@@ -3,10 +3,10 @@
 import pytest
 
 from tests.support.objects import service, stateful_set
-from topodns.cluster.model import Service, StatefulSet, Upserted
+from topodns.cluster.model import KeySource, Service, StatefulSet, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import KeySource
 from topodns.topology.audit import audit
+from topodns.topology.keys import key_reader
 
 SOURCES = (KeySource.ANNOTATION, KeySource.FIELD, KeySource.OPENYURT)
 GOVERNING = (
@@ -18,7 +18,7 @@ MISPLACED = "Service default/web: topology keys have no effect here: the Service
 
 def findings(*objects: Service | StatefulSet, ignored: bool = True) -> list[tuple[str, str]]:
     """(kind, line) of each finding, sorted."""
-    state = ClusterState(frozenset(), SOURCES)
+    state = ClusterState(frozenset(), key_reader(SOURCES))
     for each in objects:
         state.apply(Upserted(each), 0)
     return sorted((finding.kind, str(finding)) for finding in audit(state, ignored))

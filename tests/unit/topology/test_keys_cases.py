@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.topology_key_cases import CASES, Case
-from topodns.cluster.model import Service, TopologyInputs
-from topodns.cluster.topology_keys import InvalidPolicy, KeySource, policy_of
+from topodns.cluster.model import InvalidPolicy, KeySource, Service, TopologyInputs
+from topodns.topology.keys import policy_of
 
 
 @pytest.mark.parametrize("case", CASES, ids=[ascii(case.annotation)[:60] for case in CASES])

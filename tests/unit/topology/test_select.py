@@ -7,8 +7,8 @@ import pytest
 from tests.support.objects import endpoint, endpoint_slice, node, packed, service
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Group, Pool
-from topodns.cluster.model import Endpoint
-from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy, policy_of
+from topodns.cluster.model import Endpoint, InvalidPolicy, KeySource, Policy
+from topodns.topology.keys import policy_of
 from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select, select_while_denied
 
 H = "kubernetes.io/hostname"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.support.objects import endpoint, endpoint_slice, node, service
 from topodns.cluster.backends import Backends
-from topodns.cluster.model import Endpoint, Node
-from topodns.cluster.topology_keys import KeySource, Policy, policy_of
+from topodns.cluster.model import Endpoint, KeySource, Node, Policy
+from topodns.topology.keys import policy_of
 from topodns.topology.select import Location, Reason, select
 
 H = "kubernetes.io/hostname"

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import Kind, ObjectKey
+from topodns.cluster.model import ANY_KEY, InvalidPolicy, Kind, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import ANY_KEY, InvalidPolicy, Policy
 from topodns.dependency import node_fact
 from topodns.dns.message import Ede, EdeCode, Edns, Option, Response, RRset
 from topodns.dns.rrtype import Rcode

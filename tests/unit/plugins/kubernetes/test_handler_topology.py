@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, service
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Kind, Replaced, kind_of
-from topodns.cluster.topology_keys import KeySource
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, KeySource, Kind, Replaced, kind_of
 from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fact
 from topodns.dns.message import EdeCode, Edns, Flag, Option
 from topodns.dns.rrtype import Rcode

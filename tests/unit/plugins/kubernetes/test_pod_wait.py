@@ -8,9 +8,8 @@ import pytest
 from tests.support.cluster_dig import query_of, settings
 from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, pod, service
 from tests.support.virtual_timers import VirtualTimers
-from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Kind, Replaced, Upserted
+from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, KeySource, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.cluster.topology_keys import KeySource
 from topodns.dependency import EVERYTHING, address_fact, service_fact
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.pod_wait import MAX_IN_VAIN, MAX_OF_ONE, MAX_WAITING, SECONDS, WAIT_AGAIN, PodWait
@@ -18,6 +17,7 @@ from topodns.plugins.topology import TopologySettings
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.client_locator import Locator
+from topodns.topology.keys import key_reader
 
 NEW, OTHER = packed("10.1.1.9"), packed("10.1.1.10")
 
@@ -119,7 +119,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.timers = VirtualTimers()
-        self.state = ClusterState(frozenset(KINDS), (KeySource.ANNOTATION,), all_pods=True)
+        self.state = ClusterState(frozenset(KINDS), key_reader((KeySource.ANNOTATION,)), all_pods=True)
         for kind in KINDS:
             self.state.apply(Replaced(kind, ()), 0)
         keys = {"hard": HOSTNAME_LABEL, "soft": f"{HOSTNAME_LABEL},*", "plain": None}

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.objects import service
-from topodns.cluster.model import Service, TopologyInputs
-from topodns.cluster.topology_keys import InvalidPolicy, KeySource, Policy, misplaced, overridden, policy_of
+from topodns.cluster.model import InvalidPolicy, KeySource, Policy, Service, TopologyInputs
+from topodns.topology.keys import misplaced, overridden, policy_of
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -7,13 +7,22 @@ InvalidPolicy out.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Final
 
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Service, TopologyInputs
+from topodns.cluster.model import (
+    ANY_KEY,
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+    InvalidPolicy,
+    KeyReader,
+    KeySource,
+    Policy,
+    Service,
+    ServiceKeys,
+    TopologyInputs,
+)
 
-ANY_KEY: Final = "*"  # all endpoints, wherever the client is; only the last key
 MAX_KEYS: Final = 16  # MaxServiceTopologyKeys of 1.17
 NODE_POOL_LABEL: Final = "apps.openyurt.io/nodepool"
 MIN_TTL: Final = 1
@@ -27,46 +36,14 @@ _MAX_PREFIX: Final = 253
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
-class KeySource(Enum):
-    """Sources of topology keys, in the spelling of the Corefile's option `keys`."""
+def key_reader(sources: Sequence[KeySource]) -> KeyReader:
+    """The function by which a ClusterState reads the topology keys of each Service, from these sources in order."""
 
-    ANNOTATION = "annotation"
-    FIELD = "field"
-    OPENYURT = "openyurt"
-    TRAFFIC_DISTRIBUTION = "traffic-distribution"
-    HINTS = "hints"
-    INTERNAL_TRAFFIC_POLICY = "internal-traffic-policy"
-    SUPEREDGE = "superedge"
+    def read(service: Service) -> ServiceKeys:
+        notice = misplaced(service, sources) or overridden(service, sources)
+        return ServiceKeys(policy_of(service, sources), notice)
 
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """Valid topology keys, in order of preference, `*` only last. Empty `keys` with source HINTS: follow the hints."""
-
-    keys: tuple[str, ...]
-    source: KeySource
-    keys_if_unlabelled: tuple[str, ...] | None = None  # OpenYurt: replace `keys` if the client's Node lacks keys[0]
-    ttl: int | None = None  # seconds, 1..300, from the annotation topodns.io/ttl
-    warnings: tuple[str, ...] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that `select` may compare for any client."""
-        keys = (*self.keys, *(self.keys_if_unlabelled or ()))
-        return tuple(key for key in keys if key != ANY_KEY)
-
-    @property
-    def asks_nothing(self) -> bool:
-        """Whether every client gets all endpoints; `policy_of` returns None instead of such a policy."""
-        return not self.keys and self.source is not KeySource.HINTS
-
-
-@dataclass(frozen=True, slots=True)
-class InvalidPolicy:
-    """Topology keys that break a rule. The Service stays unfiltered, or empty with `on_invalid deny`."""
-
-    source: KeySource
-    problem: str  # the rule, and the value found
+    return read
 
 
 def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:

@@ -6,17 +6,12 @@ of its targetRef, in the slice's own namespace, and only while no other known ob
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey, Pod
-from topodns.cluster.slice_index import SliceTable
-
-if TYPE_CHECKING:
-    from topodns.cluster.state import ClusterState
-
+from topodns.cluster.state import ClusterState
 
 MAX_FOUND: Final = 1000  # contradicted slices that are kept
-MOST_AGAIN: Final = 10  # slices per namespace that are checked again after a change of one address
 PORTION: Final = 50  # endpoints checked in one step
 
 
@@ -35,7 +30,7 @@ def node_of_pods(pods: Sequence[Pod]) -> str:
     return _sole(pod.node_name for pod in pods if pod.started == last_start)
 
 
-def node_of_endpoints(state: "ClusterState", address: bytes) -> str:
+def node_of_endpoints(state: ClusterState, address: bytes) -> str:
     """The Node name of an address by EndpointSlices; "" if no endpoint counts, or if they disagree.
 
     Within a namespace an endpoint that is not terminating overrides terminating ones, since a slice may still list the
@@ -50,12 +45,12 @@ def node_of_endpoints(state: "ClusterState", address: bytes) -> str:
     return _sole(map(_node_of, heard.values()))
 
 
-def counts(state: "ClusterState", endpoint: Endpoint) -> bool:
+def counts(state: ClusterState, endpoint: Endpoint) -> bool:
     """Whether an endpoint of a slice is evidence for its address: it has a Pod and a Node, without contradiction."""
     return bool(endpoint.node_name and endpoint.pod_name) and not contradiction(state, endpoint)
 
 
-def contradiction(state: "ClusterState", endpoint: Endpoint) -> str:
+def contradiction(state: ClusterState, endpoint: Endpoint) -> str:
     """The evidence against this endpoint's nodeName, as a clause for a log line; "" if there is none.
 
     In order: the Node with the address, the Pods with it, the proven pod CIDR around it. The first found decides.
@@ -76,7 +71,7 @@ def contradiction(state: "ClusterState", endpoint: Endpoint) -> str:
     return ""
 
 
-def _of_slices(state: "ClusterState", namespace: str, endpoint: Endpoint) -> str:
+def _of_slices(state: ClusterState, namespace: str, endpoint: Endpoint) -> str:
     """The conflict with a slice of another namespace that has this address on another Node, as a clause; "" if none.
 
     Only where neither Pods nor Nodes decide which of the two is right.
@@ -102,33 +97,17 @@ def _sole(node_names: Iterable[str]) -> str:
 
 
 class Contradictions:
-    """The contradicted slices of one state, for the log and a metric; no location depends on this record.
+    """The contradicted slices of one state, for the log and a metric; no location depends on this record."""
 
-    `outdate` marks slices, `check` examines them in small steps between queries.
-    """
-
-    def __init__(self, state: "ClusterState", slices: SliceTable) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._slices = slices
-        self._outdated: set[ObjectKey] = set()
         self._found: dict[ObjectKey, str] = {}
 
-    def outdate(self, keys: Iterable[ObjectKey]) -> None:
-        """Mark slices that changed."""
-        self._outdated.update(keys)
-
-    def outdate_addresses(self, addresses: Iterable[bytes]) -> None:
-        """Mark the slices with these addresses, because Nodes or Pods with them changed.
-
-        At most 10 slices per namespace and address: one change must not cost a check of thousands.
-        """
-        for address in addresses:
-            self._outdated.update(self._slices.keys_with_address(address, MOST_AGAIN))
-
     def check(self) -> Iterator[None]:
-        """Check the marked slices, at most 50 endpoints per step."""
-        while self._outdated:
-            key = self._outdated.pop()
+        """Check the slices that the state has marked as unchecked, at most 50 endpoints per step."""
+        unchecked = self._state.unchecked_slices
+        while unchecked:
+            key = unchecked.pop()
             one = self._state.held("EndpointSlice", key)
             problem = ""
             if isinstance(one, EndpointSlice) and one.service_name and not one.imported:
@@ -154,7 +133,7 @@ class Contradictions:
     @property
     def pending(self) -> bool:
         """Whether slices are still to be checked."""
-        return bool(self._outdated)
+        return bool(self._state.unchecked_slices)
 
     def found(self) -> Mapping[ObjectKey, str]:
         """The contradicted slices, at most 1,000, each with its problem. A live view."""
