@@ -12,11 +12,9 @@ from tests.support.certificates import Certificates, make_certificates, needs_op
 from tests.support.https_server import Seen, Served, replies, server_side, serving, silence, text_response
 from tests.support.loops import either_loop, eventually, run
 from topodns import __version__
-from topodns.kube.client.contract import RequestDeadlines
+from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
 from topodns.kube.client.credentials import ServiceAccount
 from topodns.kube.client.http import open_socket
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
 
 pytestmark = [needs_openssl, either_loop]
 

@@ -11,8 +11,7 @@ from tests.support.api_client import SERVICES, connected, read, refused, trustin
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
 from tests.support.https_server import Seen, replies, server_side, serving, text_response
 from tests.support.loops import either_loop, eventually, run
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError, ApiSettings
 
 pytestmark = [needs_openssl, either_loop]
 

@@ -16,10 +16,8 @@ from tests.support.certificates import SERVER_NAME, Certificates, make_certifica
 from tests.support.https_server import Seen, Served, replies, server_side, serving, text_response
 from tests.support.loops import either_loop, eventually, run
 from topodns.kube.client import connect
-from topodns.kube.client.contract import DEADLINES, KubeApi, RequestDeadlines
+from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
 from topodns.kube.client.credentials import OURS
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
 
 pytestmark = [needs_openssl, either_loop]
 
@@ -437,7 +435,7 @@ def test_what_costs_memory_is_imported_by_those_who_need_it(loop_name: str, tmp_
 import asyncio, sys
 from topodns.kube.client import connect
 from topodns.kube.client.credentials import ServiceAccount
-from topodns.kube.client.settings import ApiSettings
+from topodns.kube.client.contract import ApiSettings
 
 def loaded():
     return [name for name in ("aiohttp", "kubernetes") if name in sys.modules]

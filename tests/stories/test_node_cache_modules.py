@@ -15,7 +15,7 @@ LIBRARIES: Final = (
 OF_CLUSTERS: Final = (
     *("app.clusters", "app.cluster_metrics", "app.explain", "cli.check", "cli.serve"),
     *("cluster.state", "cluster.decode", "topology.keys", "topology.client_locator", "topology.select"),
-    *("kube.client", "kube.events", "kube.informer", "kube.manifests"),
+    "kube",
     *("plugins.kubernetes", "plugins.k8s_external", "plugins.topology", "query.client_claim"),
 )
 OF_FEW_COREFILES: Final = (

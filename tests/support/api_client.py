@@ -9,10 +9,8 @@ import pytest
 from tests.support.certificates import Certificates
 from tests.support.https_server import Served
 from topodns.kube.client import connect
-from topodns.kube.client.contract import DEADLINES, KubeApi, RequestDeadlines
+from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
 from topodns.kube.client.credentials import OURS, ServiceAccount
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
 
 SERVICES: Final = "/api/v1/services"
 

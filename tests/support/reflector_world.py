@@ -22,11 +22,11 @@ from topodns.cluster.model import ObjectKey, Service
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.event_loop import TimeSlices
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
+from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
-from topodns.kube.informer.shared import SharedState
 from topodns.kube.informer.state_writer import Intake
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",), {"labelSelector": "app=web"})

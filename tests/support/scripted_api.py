@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 
 Object = dict[str, Any]
 
@@ -72,6 +72,9 @@ class ScriptedApi:
         if isinstance(reply, ApiError):
             raise reply
         yield reply.read()
+
+    async def send(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> bytes:
+        raise AssertionError(f"reflectors send nothing, but here is {method} {path}")
 
     async def close(self) -> None:
         self.requests.clear()

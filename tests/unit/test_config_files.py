@@ -8,7 +8,7 @@ from tests.support import distributions
 from tests.support.building import assembly, read_whole
 from topodns.app.load import load_settings, settings_from_text
 from topodns.cluster.model import Change, Replaced
-from topodns.kube.client.settings import ApiSettings
+from topodns.kube.client.contract import ApiSettings
 from topodns.kube.manifests.source import SUFFIXES, ManifestSource
 from topodns.plugins.forward.settings import UpstreamAddress
 from topodns.topology.audit import audit

@@ -21,7 +21,7 @@ from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_text
 from topodns.app.metrics import Events, readings
 from topodns.cli.main import main
-from topodns.kube.client.settings import ApiSettings
+from topodns.kube.client.contract import ApiSettings
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins import ORDER, load
 from topodns.plugins.setup import MetricsSource, Shared

@@ -35,7 +35,7 @@ class Feeding:
     async def begin(self, feeds: "Iterable[Feed]") -> None:
         """Start those that do not run: read manifests or connection settings of API servers, then start the tasks.
 
-        Raises ApiError; `keep_only` cleans up after it.
+        Raises NotKnown; `keep_only` cleans up after it.
         """
         fresh = [feed for feed in feeds if feed not in self._tasks]
         self._tasks.update((feed, []) for feed in fresh)
@@ -138,7 +138,7 @@ Start = Callable[[Coroutine[None, None, None], str], asyncio.Task[None]]
 
 
 class NotKnown(Exception):
-    """The clusters of a new Corefile were not read in time; the message names the missing kinds."""
+    """The clusters of a new Corefile cannot be read: unusable connection settings, or kinds missing after a timeout."""
 
 
 class ClusterCare:
@@ -161,7 +161,7 @@ class ClusterCare:
         return [cluster.feed for cluster in self._clusters]
 
     async def begin(self, generation: Generation) -> None:
-        """Start the new feeds. Raises ApiError; after that, or if `take_over` does not follow, call `give_up`."""
+        """Start the new feeds. Raises NotKnown; after that, or if `take_over` does not follow, call `give_up`."""
         await self._feeding.begin(generation.feeds)
 
     async def await_known(self, generation: Generation) -> None:

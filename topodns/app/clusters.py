@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from topodns.app.cluster_lifecycle import NotKnown
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, KeySource, Kind, Replaced
 from topodns.cluster.state import ClusterState
@@ -19,10 +20,9 @@ from topodns.dependency import Fact
 from topodns.event_loop import LoopTimers
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
-from topodns.kube.client.contract import KubeApi
+from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi
 from topodns.kube.client.counters import RequestTally
 from topodns.kube.client.credentials import OURS
-from topodns.kube.client.settings import ApiSettings
 from topodns.kube.events.lease import NAMESPACE
 from topodns.kube.events.recorder import EventWriter
 from topodns.kube.informer.informer import ApiSource
@@ -117,9 +117,12 @@ class Feed:
         return isinstance(self.source, ApiSource)
 
     async def begin(self) -> None:
-        """Read the manifests, or the connection settings of the API server. Raises ApiError."""
+        """Read the manifests, or the connection settings of the API server. Raises NotKnown."""
         if isinstance(self.source, ApiSource):
-            await self.source.connect()
+            try:
+                await self.source.connect()
+            except ApiError as problem:
+                raise NotKnown(str(problem)) from problem
         else:
             await self.source.load_gently()
 

@@ -24,7 +24,6 @@ from topodns.app.listeners import Listeners, Prepared
 from topodns.app.metrics import Events, readings
 from topodns.corefile.errors import ConfigError
 from topodns.files.regular import write_text
-from topodns.kube.errors import ApiError
 from topodns.logs import LineWriter
 from topodns.net.descriptors import raise_limit
 from topodns.net.sockets import ListenError
@@ -58,7 +57,7 @@ class NotBuilt(Exception):
     """A bug prevented the build of a Corefile without errors."""
 
 
-STOP_ERRORS: Final = (NotKnown, NotBuilt, ApiError, ConfigError, ListenError, *FILE_ERRORS)
+STOP_ERRORS: Final = (NotKnown, NotBuilt, ConfigError, ListenError, *FILE_ERRORS)
 """Errors that prevent serving a Corefile: at the start the program ends, at a reload the old one stays."""
 
 

@@ -46,7 +46,7 @@ def check(arguments: Sequence[str]) -> int:
 
 def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
     """The settings, if they and all their files can be read as at a start; else None, with the errors on stderr."""
-    from topodns.kube.errors import ApiError
+    from topodns.kube.client.contract import ApiError
     from topodns.logs import warnings_to
     from topodns.plugins.setup import FILE_ERRORS
 

@@ -8,8 +8,7 @@ from typing import Final
 
 from tests.support.fake_api.exchange import Request
 from tests.support.fake_api.front import Answer
-from topodns.kube.client.contract import RequestDeadlines
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError, RequestDeadlines
 
 _DEADLINES: Final = RequestDeadlines()
 

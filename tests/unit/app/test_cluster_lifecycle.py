@@ -13,11 +13,10 @@ from tests.support.fake_api.front import Answer
 from tests.support.fake_api.memory import MemoryClient, MemoryFront
 from tests.support.fake_api.server import FakeApi
 from tests.support.virtual_time import run_virtually
-from topodns.app.cluster_lifecycle import Feeding, await_sync
+from topodns.app.cluster_lifecycle import Feeding, NotKnown, await_sync
 from topodns.app.clusters import Cluster, Feed, feed_settings
 from topodns.dns.name import parse_name
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError, ApiSettings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 
 SETTINGS: Final = KubernetesSettings((parse_name("cluster.local."),), api=ApiSettings())
@@ -124,7 +123,7 @@ def test_where_one_cannot_be_reached_none_begins_and_those_at_work_go_on() -> No
     async def story(place: Place) -> None:
         first, second = await place.begun(), place.cluster()
         asked = place.api.requests.count()
-        with pytest.raises(ApiError):
+        with pytest.raises(NotKnown):
             await place.feeding.begin([first.feed, second.feed, unreachable()])
         await place.feeding.keep_only([first.feed])
         assert [client.closed for client in place.clients] == [False, True]

@@ -8,11 +8,9 @@ neither, one in a Pod only the former.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from topodns.kube.client.contract import DEADLINES, KubeApi, RequestDeadlines
+from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
 from topodns.kube.client.counters import RequestTally
-from topodns.kube.client.credentials import OURS, ServiceAccount
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
+from topodns.kube.client.credentials import OURS, Login, ServiceAccount, checked, source_of
 
 
 async def connect(
@@ -25,9 +23,7 @@ async def connect(
 
     Sends no request: an unreachable server shows at the first one. `tally` counts all requests.
     """
-    from topodns.kube.client.credentials import Login
     from topodns.kube.client.http import ApiConnection
-    from topodns.kube.client.login import source_of
 
     login = Login(source_of(settings, account, deadlines), deadlines.login_age)
     with _placed(settings):
@@ -37,7 +33,6 @@ async def connect(
 
 async def check_kubeconfig(settings: ApiSettings) -> None:
     """Validate the kubeconfig of these settings like `connect`, but run no `exec` plugin. Raises ApiError."""
-    from topodns.kube.client.credentials import checked
     from topodns.kube.client.kubeconfig import Kubeconfig
 
     with _placed(settings):

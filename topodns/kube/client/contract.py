@@ -1,11 +1,34 @@
-"""The interface of the API server client: requests and deadlines."""
+"""The interface of the API server client: settings, deadlines, requests, errors. It loads no HTTP library."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from topodns.kube.errors import ApiError
+from topodns.logs import one_line
+
+
+class ApiError(Exception):
+    """The API server refused or could not be reached. `status` is 0 where no response came.
+
+    Its text is one short printable line even where `problem` comes from the server: it goes to the log and to /ready.
+    """
+
+    def __init__(self, status: int, problem: str, retry_after: float | None = None) -> None:
+        super().__init__(one_line(f"{status}: {problem}" if status else problem))
+        self.status = status
+        self.retry_after = retry_after  # seconds, at least 0, from Retry-After or the Status; None if absent
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """Address and credentials of the API server, from the directive `kubernetes`. All empty: a service account."""
+
+    endpoint: str = ""  # URL of the server, https:// or http://, without a trailing slash
+    tls: tuple[str, str, str] | None = None  # files: client certificate, its key, CA; each "" where not given
+    kubeconfig: str = ""  # file
+    context: str = ""  # of the kubeconfig; "" is its current one
+    place: str = field(default="", compare=False)  # FILE:LINE of the Corefile, for messages
 
 
 @dataclass(frozen=True, slots=True)

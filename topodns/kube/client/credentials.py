@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from topodns.files.regular import FileState, file_state, held_regular, read_regular
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +166,25 @@ OURS: Final = ServiceAccount()
 
 Source = Callable[[bool], Awaitable[Access]]
 """Reads the access again; the argument is True if the server refused the last one (401). Raises ApiError."""
+
+
+def source_of(settings: ApiSettings, account: ServiceAccount, deadlines: RequestDeadlines) -> Source:
+    """The source of credentials for these settings: kubeconfig, else endpoint, else service account."""
+    if settings.kubeconfig:
+        from topodns.kube.client.kubeconfig import Kubeconfig  # deferred: imports the kubernetes package
+
+        return Kubeconfig(settings.kubeconfig, settings.context, deadlines.login).load
+
+    async def from_files(_: bool) -> Access:
+        return _endpoint(settings) if settings.endpoint else account.access()
+
+    return from_files
+
+
+def _endpoint(settings: ApiSettings) -> Access:
+    certificate, key, ca = settings.tls or ("", "", "")
+    files = file_states((certificate, key, ca))
+    return Access(settings.endpoint, "", ca, certificate, key, files=files)
 
 
 class Login:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 from topodns.logs import one_line
 
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")

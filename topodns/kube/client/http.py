@@ -19,11 +19,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from topodns import __version__
-from topodns.kube.client.contract import RequestDeadlines
+from topodns.kube.client.contract import ApiError, RequestDeadlines
 from topodns.kube.client.counters import NO_RESPONSE, RequestTally
 from topodns.kube.client.credentials import Access, Login, tls_context
 from topodns.kube.client.refusals import MAX_BODY, refusal
-from topodns.kube.errors import ApiError
 from topodns.logs import one_line
 
 _IDLE, _EVERY, _PROBES = 15, 5, 3  # TCP keepalive: seconds, seconds, count; a dead peer is noticed within 30 s

@@ -16,9 +16,9 @@ from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigLoader
 
 from topodns.files.regular import read_regular
+from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import Access, file_states, is_plain, read_word
 from topodns.kube.client.exec_plugin import check_plugin, run_plugin
-from topodns.kube.errors import ApiError
 from topodns.kube.manifests.documents import MAX_BYTES, parse_documents
 from topodns.kube.manifests.value import BadManifest
 

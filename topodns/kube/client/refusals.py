@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final
 
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 
 MAX_BODY: Final = 64 * 1024  # octets read of an error response
 

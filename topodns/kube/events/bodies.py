@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 from topodns.topology.audit import Finding
 
 REASONS: Final = {"invalid": "TopologyPolicyInvalid", "misplaced": "TopologyPolicyMisplaced"}

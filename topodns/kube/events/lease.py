@@ -8,8 +8,7 @@ import asyncio
 import time
 from typing import Final
 
-from topodns.kube.client.contract import KubeApi, read_body
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import LeaseRecord, decode_lease, lease_body, renewed_body
 
 NAME: Final = "topodns-events"

@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.model import ObjectKey
-from topodns.kube.client.contract import KubeApi, read_body
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
 from topodns.kube.events.lease import Lease
 from topodns.topology.audit import Finding

@@ -4,15 +4,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.event_loop import TimeSlices
+from topodns.kube.client.contract import KubeApi
+from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
-from topodns.kube.informer.shared import ListWatch, SharedState
 from topodns.kube.informer.state_writer import Intake
 from topodns.kube.informer.sync_state import Progress
 from topodns.query.histogram import Histogram
@@ -21,12 +22,6 @@ log = logging.getLogger(__name__)
 
 
 REMIND_EVERY: Final = 60.0  # seconds between log lines while requests fail
-
-
-class Api(ListWatch, Protocol):
-    """An API server connection that can be closed."""
-
-    async def close(self) -> None: ...
 
 
 class ApiSource:
@@ -40,7 +35,7 @@ class ApiSource:
         resources: Sequence[Resource],
         state: ClusterState,
         publish: Callable[[frozenset[Fact]], None],
-        connect: Callable[[], Awaitable[Api]],
+        connect: Callable[[], Awaitable[KubeApi]],
         rng: Random,
     ) -> None:
         self.progress: tuple[Progress, ...] = ()  # one per kind; empty before `connect`
@@ -48,7 +43,7 @@ class ApiSource:
         self._intake = Intake(state, publish)
         self._connect = connect
         self._rng = rng
-        self._api: Api | None = None
+        self._api: KubeApi | None = None
         self._reflectors: tuple[Reflector, ...] = ()
 
     async def connect(self) -> None:

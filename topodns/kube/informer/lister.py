@@ -3,19 +3,34 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from topodns.cluster.decode.stream import Page, UnreadableReply, read_listed, read_page
 from topodns.cluster.model import ObjectKey
-from topodns.event_loop import Turn
-from topodns.kube.errors import ApiError
-from topodns.kube.informer.pending_list import Listing
+from topodns.event_loop import TimeSlices, Turn
+from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.resources import Resource
-from topodns.kube.informer.retry import Backoff
-from topodns.kube.informer.shared import ListWatch, SharedState
-from topodns.kube.informer.sync_state import Ledger, Progress, Verb
+from topodns.kube.informer.retry import Backoff, RetryGate
+from topodns.kube.informer.state_writer import Intake
+from topodns.kube.informer.sync_state import Ledger, Listing, Progress, Verb
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedState:
+    """Shared state of the reflectors of one API server.
+
+    That is: connection, state writer, retry spacing, time slices, random numbers.
+    """
+
+    api: KubeApi
+    intake: Intake
+    gate: RetryGate
+    turns: TimeSlices
+    rng: Random
 
 
 PAGE_SIZE: Final = 500  # objects
@@ -37,7 +52,7 @@ class NoPage(ApiError):
 class Pages:
     """The pages of one list of `resource` under the URL path `path`; `limit` is in objects per page."""
 
-    def __init__(self, api: ListWatch, path: str, resource: Resource, limit: int = PAGE_SIZE) -> None:
+    def __init__(self, api: KubeApi, path: str, resource: Resource, limit: int = PAGE_SIZE) -> None:
         self._api = api
         self._path = path
         self._resource = resource

@@ -8,14 +8,12 @@ import asyncio
 import logging
 from typing import Final
 
-from topodns.kube.errors import ApiError
-from topodns.kube.informer.lister import Doubtful, Lister
-from topodns.kube.informer.pending_list import Listing
+from topodns.kube.client.contract import ApiError
+from topodns.kube.informer.lister import Doubtful, Lister, SharedState
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import SPACING, Backoff
 from topodns.kube.informer.rollback_check import LookBack, was_answered
-from topodns.kube.informer.shared import SharedState
-from topodns.kube.informer.sync_state import Ledger, Progress, Verb
+from topodns.kube.informer.sync_state import Ledger, Listing, Progress, Verb
 from topodns.kube.informer.watcher import NoInitialEvents, WatchRun
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import logging
 import math
 from typing import Final
 
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.lister import Lister, NoPage
 from topodns.kube.informer.retry import SPACING
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from topodns.cluster.decode.stream import Bookmark, Event, Refusal, Undecodable, UnreadableReply, read_watch_line
 from topodns.event_loop import Turn
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.lister import Lister
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from enum import Enum
 
 from topodns.cluster.label_selector import Selector
 from topodns.dns.name import Name
-from topodns.kube.client.settings import ApiSettings
+from topodns.kube.client.contract import ApiSettings
 
 
 class PodMode(Enum):

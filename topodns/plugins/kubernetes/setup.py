@@ -28,7 +28,7 @@ from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain, name_text
 from topodns.dns.rrtype import RRType
-from topodns.kube.client.settings import ApiSettings
+from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.handler import ClusterZone

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from topodns.kube.client import connect
+from topodns.kube.client.contract import ApiError, ApiSettings
 from topodns.kube.client.credentials import ServiceAccount, checked, file_states
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
 
 ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

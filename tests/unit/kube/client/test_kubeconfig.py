@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from topodns.kube.client import check_kubeconfig, connect
+from topodns.kube.client.contract import ApiError, ApiSettings
 from topodns.kube.client.credentials import Access, checked, tls_context
 from topodns.kube.client.kubeconfig import Kubeconfig
-from topodns.kube.client.settings import ApiSettings
-from topodns.kube.errors import ApiError
 
 CLUSTER = "server: https://10.0.0.1:6443"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from topodns.cluster.model import ObjectKey
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 from topodns.kube.events.bodies import MAX_MESSAGE, decode_lease, decode_uid, event_body, lease_body, renewed_body
 from topodns.topology.audit import Finding
 

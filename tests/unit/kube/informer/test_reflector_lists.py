@@ -18,7 +18,7 @@ from tests.support.scripted_api import (
     watch,
 )
 from topodns.dependency import EVERYTHING
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 from topodns.kube.informer import lister as reader
 
 

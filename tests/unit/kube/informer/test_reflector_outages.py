@@ -15,7 +15,7 @@ from tests.support.scripted_api import (
 )
 from tests.support.virtual_time import run_virtually
 from topodns.dependency import service_fact
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 
 
 def test_k01_a_server_that_is_down_at_the_start_is_asked_soon_and_never_in_a_tight_loop() -> None:

@@ -15,7 +15,7 @@ from tests.support.scripted_api import (
     event,
     watch,
 )
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 
 
 @pytest.mark.parametrize(

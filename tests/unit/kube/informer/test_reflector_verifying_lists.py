@@ -15,7 +15,7 @@ from tests.support.scripted_api import (
 )
 from tests.support.virtual_time import run_virtually
 from topodns.dependency import EVERYTHING
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 
 
 def test_k07_lost_events_are_repaired_within_the_hour_and_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.reflector_world import SERVICES, World, added, after, listed, streamed
 from tests.support.scripted_api import FORBIDDEN, REFUSED, Body, Request, error, page, watch
-from topodns.kube.errors import ApiError
+from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.sync_state import Trouble
 
 BEGUN = watch(*streamed("a", version=100), 2.0, ends=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefiles import block_problem, only_block
-from topodns.kube.client.settings import ApiSettings
+from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 
 URL = "the URL of one API server, https://HOST[:PORT] or http://HOST[:PORT]"
