@@ -1,6 +1,6 @@
 """Decoders of fields that several kinds of API object share: addresses to packed bytes, strings interned."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from sys import intern
 from types import MappingProxyType
@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpoints have no topology map
@@ -45,14 +46,22 @@ def parse_prefix(text: str) -> tuple[bytes, int]:
     return network.network_address.packed, network.prefixlen
 
 
-def parse_each(parse: Callable[[str], T], texts: Sequence[str], field: str) -> tuple[T, ...]:
-    """All items of a field, parsed. Raises ValueError with the field and the index of the first invalid item."""
-    parsed = []
-    for at, text in enumerate(texts):
-        try:
-            parsed.append(parse(text))
-        except ValueError as error:
-            raise ValueError(f"{field}[{at}]: {error}") from None
+def parse_addresses(texts: Sequence[str] | None) -> tuple[bytes, ...]:
+    """All addresses of a list. Raises ValueError with the index of the first invalid one."""
+    return parse_each(parse_address, texts or (), "[{}]: ")
+
+
+def parse_each(parse: Callable[[S], T], items: Iterable[S], place: str) -> tuple[T, ...]:
+    """All items of a field, parsed.
+
+    Raises ValueError for the first invalid item; before the problem comes `place`, with the item's index at its `{}`.
+    """
+    parsed: list[T] = []
+    try:
+        for item in items:
+            parsed.append(parse(item))
+    except ValueError as error:
+        raise ValueError(f"{place.format(len(parsed))}{error}") from None
     return tuple(parsed)
 
 
@@ -79,23 +88,35 @@ def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     return {intern(key): intern(value) for key, value in labels.items()} if labels else NO_LABELS
 
 
-def numbered_ports(ports: Sequence[ApiPort] | None, field: str) -> Iterator[tuple[str, str, int]]:
+def numbered_ports(ports: Sequence[ApiPort] | None, field: str) -> Sequence[tuple[str, str, int]]:
     """(name, protocol, number) of the ports that have a number; the default protocol is the API's, TCP.
 
     Raises ValueError with the field and the index of a number outside 0..65535, the range of SRV (RFC 2782).
     """
+    numbered = []
     for at, port in enumerate(ports or ()):
         if port.port is None:
             continue
         if not 0 <= port.port <= _MAX_PORT:
             raise ValueError(f"{field}[{at}].port: {port.port} is not in 0..{_MAX_PORT}")
-        yield intern(port.name or ""), intern(port.protocol or "TCP"), port.port
+        numbered.append((intern(port.name or ""), intern(port.protocol or "TCP"), port.port))
+    return numbered
 
 
 def checked_label(text: str | None, field: str) -> str:
-    """A text for a DNS label; None gives "". Raises ValueError with the field if over 63 octets or not ASCII."""
-    if text and len(text.encode()) > _MAX_LABEL:
-        raise ValueError(f"{field}: longer than {_MAX_LABEL} octets")
-    if text and not text.isascii():
-        raise ValueError(f"{field}: not ASCII")
-    return intern(text or "")
+    """As `parse_label`; the error begins with the field."""
+    try:
+        return parse_label(text)
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
+
+
+def parse_label(text: str | None) -> str:
+    """A text for a DNS label; None gives "". Raises ValueError if it is over 63 octets or not ASCII."""
+    if not text:
+        return ""
+    if len(text.encode()) > _MAX_LABEL:
+        raise ValueError(f"longer than {_MAX_LABEL} octets")
+    if not text.isascii():
+        raise ValueError("not ASCII")
+    return intern(text)

@@ -126,7 +126,7 @@ def _decode_node(source: ApiNode) -> Iterator[Node]:
         labels=interned(source.metadata.labels),
         addresses=_legible(entry.address for entry in status.addresses or () if entry.type in _NODE_IPS),
         tunnel_addresses=_legible(annotations.get(annotation) for annotation in _TUNNEL_ANNOTATIONS),
-        pod_cidrs=parse_each(parse_prefix, cidrs, "spec.podCIDRs"),
+        pod_cidrs=parse_each(parse_prefix, cidrs, "spec.podCIDRs[{}]: "),
         created=source.metadata.creation_timestamp or "",
         ready=all(entry.status == "True" for entry in status.conditions or () if entry.type == "Ready"),
         version=version_of(source.metadata),
@@ -156,7 +156,7 @@ def _decode_service(source: ApiService) -> Iterator[Service]:
     yield Service(
         namespace=namespace_of(source.metadata),
         name=checked_label(source.metadata.name, "metadata.name"),
-        cluster_ips=() if headless else parse_each(parse_address, ips, "spec.clusterIPs"),
+        cluster_ips=() if headless else parse_each(parse_address, ips, "spec.clusterIPs[{}]: "),
         headless=headless,
         external_name=(spec.external_name or "") if external else None,
         ports=_service_ports(spec.ports),
@@ -191,7 +191,7 @@ def _decode_service_import(source: ApiServiceImport) -> Iterator[Service]:
     yield Service(
         namespace=namespace_of(source.metadata),
         name=checked_label(source.metadata.name, "metadata.name"),
-        cluster_ips=parse_each(parse_address, spec.ips or (), "spec.ips"),
+        cluster_ips=parse_each(parse_address, spec.ips or (), "spec.ips[{}]: "),
         headless=spec.type == "Headless",
         ports=_service_ports(spec.ports),
         imported=True,
@@ -209,7 +209,7 @@ def _decode_pod(source: ApiPod) -> Iterator[Pod]:
         yield Pod(
             namespace=namespace_of(source.metadata),
             name=source.metadata.name,
-            ips=parse_each(parse_address, texts, "status.podIPs"),
+            ips=parse_each(parse_address, texts, "status.podIPs[{}]: "),
             node_name=intern(spec.node_name or ""),
             host_network=bool(spec.host_network),
             terminating=source.metadata.deletion_timestamp is not None,
@@ -229,10 +229,10 @@ def _service_ports(ports: Sequence[ApiPort] | None) -> tuple[ServicePort, ...]:
 
 
 class _Rule(NamedTuple):
-    """The decoder of one kind: `decode` yields the values of a struct that `reader` has read."""
+    """The decoder of one kind: `decode` makes the values of a struct that `reader` has read."""
 
     reader: StructReader[Any]
-    decode: Callable[[Any], Iterator[ClusterObject]]
+    decode: Callable[[Any], Iterable[ClusterObject]]
     api_versions: frozenset[str] = frozenset(("v1",))
 
 

@@ -12,7 +12,9 @@ from topodns.cluster.decode.fields import (
     namespace_of,
     numbered_ports,
     parse_address,
+    parse_addresses,
     parse_each,
+    parse_label,
     version_of,
 )
 from topodns.cluster.decode.structs import (
@@ -21,7 +23,6 @@ from topodns.cluster.decode.structs import (
     ApiEndpointAddress,
     ApiEndpoints,
     ApiEndpointSlice,
-    ApiHints,
     ApiNamed,
     ApiPort,
     ApiTarget,
@@ -33,9 +34,10 @@ MAX_ADDRESSES: Final = 2000  # addresses of one slice
 _SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
 _IMPORT_NAME_LABEL: Final = "multicluster.kubernetes.io/service-name"
 _CLUSTER_ID_LABEL: Final = "multicluster.kubernetes.io/source-cluster"
+_NO_CONDITIONS: Final = ApiConditions()
 
 
-def decode_slice(source: ApiEndpointSlice) -> Iterator[EndpointSlice]:
+def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
     """One slice. With the label of a ServiceImport (KEP-1645) it belongs to that, whatever other label it has.
 
     Raises ValueError above 2,000 addresses: the API accepts 1,000 endpoints of 100 addresses each, though only the
@@ -49,43 +51,48 @@ def decode_slice(source: ApiEndpointSlice) -> Iterator[EndpointSlice]:
     if addresses > MAX_ADDRESSES:
         raise ValueError(f"endpoints: expected at most {MAX_ADDRESSES} addresses, found {addresses}")
     namespace = namespace_of(source.metadata)
-    yield EndpointSlice(
+    decoded = EndpointSlice(
         namespace=namespace,
         name=source.metadata.name,
         service_name=checked_label(labels.get(owner_label), f"the label {owner_label}"),
         address_type=intern(source.address_type or "IPv4"),
         ports=_endpoint_ports(source.ports, "ports"),
-        endpoints=tuple(
-            made for at, endpoint in enumerate(endpoints) for made in _slice_endpoints(endpoint, at, namespace)
-        ),
+        endpoints=_slice_endpoints(endpoints, namespace),
         generation=source.metadata.generation or 0,
         imported=imported,
         cluster_id=checked_label(labels.get(_CLUSTER_ID_LABEL), f"the label {_CLUSTER_ID_LABEL}") if imported else "",
         version=version_of(source.metadata),
     )
+    return (decoded,)
 
 
-def _slice_endpoints(source: ApiEndpoint, at: int, namespace: str) -> Iterator[Endpoint]:
+def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[Endpoint, ...]:
     """One value per address, since CoreDNS serves all of them. Unset conditions as discovery.k8s.io/v1 defines them."""
-    conditions = source.conditions or ApiConditions()
-    ready = conditions.ready is not False
-    topology = interned(source.deprecated_topology or source.topology)
-    hints = source.hints or ApiHints()
-    hostname = checked_label(source.hostname, f"endpoints[{at}].hostname")
-    for address in parse_each(parse_address, source.addresses or (), f"endpoints[{at}].addresses"):
-        yield Endpoint(
-            address=address,
-            hostname=hostname,
-            node_name=intern(source.node_name or topology.get(HOSTNAME_LABEL, "")),
-            topology_zone=_topology_zone(source.zone, topology),
-            topology=topology,
-            ready=ready,
-            serving=ready if conditions.serving is None else conditions.serving,
-            terminating=bool(conditions.terminating),
-            pod_name=_pod_name(source.target_ref, namespace),
-            zone_hints=_names(hints.for_zones),
-            node_hints=_names(hints.for_nodes),
-        )
+    addresses = parse_each(parse_addresses, [source.addresses for source in sources], "endpoints[{}].addresses")
+    hostnames = parse_each(parse_label, [source.hostname for source in sources], "endpoints[{}].hostname: ")
+    endpoints = []
+    for source, own_addresses, hostname in zip(sources, addresses, hostnames, strict=True):
+        conditions = source.conditions or _NO_CONDITIONS
+        ready = conditions.ready is not False
+        labels = source.deprecated_topology or source.topology
+        topology = interned(labels) if labels else NO_LABELS
+        hints = source.hints
+        for address in own_addresses:
+            endpoint = Endpoint(
+                address=address,
+                hostname=hostname,
+                node_name=intern(source.node_name or topology.get(HOSTNAME_LABEL, "")),
+                topology_zone=_topology_zone(source.zone, topology),
+                topology=topology,
+                ready=ready,
+                serving=ready if conditions.serving is None else conditions.serving,
+                terminating=bool(conditions.terminating),
+                pod_name=_pod_name(source.target_ref, namespace),
+                zone_hints=_names(hints.for_zones) if hints is not None else (),
+                node_hints=_names(hints.for_nodes) if hints is not None else (),
+            )
+            endpoints.append(endpoint)
+    return tuple(endpoints)
 
 
 def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None:
@@ -124,7 +131,7 @@ def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
 def _subset_endpoints(
     sources: Sequence[ApiEndpointAddress], field: str, namespace: str, ready: bool
 ) -> Iterator[Endpoint]:
-    addresses = parse_each(parse_address, [source.ip or "" for source in sources], field)
+    addresses = parse_each(parse_address, [source.ip or "" for source in sources], f"{field}[{{}}]: ")
     for at, (source, address) in enumerate(zip(sources, addresses, strict=True)):
         yield Endpoint(
             address=address,

@@ -95,11 +95,11 @@ def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Und
     An object without a value (a Pod that has ended or has no address yet) gives a deletion.
     """
     try:
-        event = _EVENT.read(line)
+        event = _EVENT.read_json(line)
         if event.type == "BOOKMARK":
-            return _bookmark(_BOOKMARK.read(event.object))
+            return _bookmark(_BOOKMARK.read_json(event.object))
         if event.type == "ERROR":
-            return _refusal(_STATUS.read(event.object))
+            return _refusal(_STATUS.read_json(event.object))
     except RecursionError:
         return Undecodable(None, f"{kind} (unnamed): nested too deeply")
     except UNREADABLE as error:
@@ -117,7 +117,7 @@ def read_page(kind: Kind, body: bytes) -> Page:
     Any other body (from a proxy, a Status) must not pass for a list without objects.
     """
     try:
-        read = _LIST.read(body)
+        read = _LIST.read_json(body)
     except UNREADABLE as error:
         raise UnreadableReply(f"no list: {error}") from error
     if read.kind != f"{kind}List":
@@ -153,7 +153,7 @@ def _upsert(kind: Kind, source: Json) -> Event | Undecodable:
 def _deletion(kind: Kind, source: Json) -> Event | Undecodable:
     """Only the metadata is decoded: an object with any other error can still be deleted."""
     try:
-        metadata = _METADATA.read(source).metadata
+        metadata = _METADATA.read_json(source).metadata
     except UNREADABLE as error:
         return _undecodable(kind, DecodeError(kind, read_identity(source)[1], str(error)))
     return Event(_deleted(kind, metadata), metadata.resource_version or "")
