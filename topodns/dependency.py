@@ -3,6 +3,7 @@
 Separate from the cluster's objects, so that programs without them (node-cache) need not import them.
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 
@@ -30,6 +31,11 @@ def namespace_fact(name: str) -> Fact:
 def address_fact(address: bytes) -> Fact:
     """The Services, endpoints and Pods with this address, and the Node of a client with it."""
     return Fact("address", "", address)
+
+
+def address_facts(addresses: Iterable[bytes]) -> set[Fact]:
+    """The `address_fact` of each of these addresses."""
+    return {Fact("address", "", address) for address in addresses}
 
 
 def node_fact(name: str) -> Fact:

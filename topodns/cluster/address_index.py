@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Iterator
 
 from topodns.cluster.model import ClusterObject, EndpointSlice, ObjectKey, Pod, Service
-from topodns.dependency import Fact, address_fact
+from topodns.dependency import Fact, address_facts
 
 
 class AddressIndex:
@@ -65,7 +65,7 @@ class ExternalIndex:
         assert one is not None
         old_ips, new_ips = _ips(old), _ips(new)
         self._by_address.move(one.key, old_ips, new_ips)
-        return {*map(address_fact, (*old_ips, *new_ips))}
+        return address_facts((*old_ips, *new_ips))
 
 
 def _seen(of: ClusterObject | None) -> Hashable:

@@ -4,14 +4,14 @@
 of none: a wrong Node is worse than none. `pod_cidr_proof` decides whether pod CIDRs are believed at all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from typing import Final
 
 from topodns.cluster.cidr_index import CidrTable
 from topodns.cluster.model import Node, Pod
-from topodns.cluster.pod_cidr_proof import PodCidrProof
-from topodns.dependency import EVERYTHING, Fact, address_fact, node_fact
+from topodns.cluster.pod_cidr_proof import Placement, PodCidrProof
+from topodns.dependency import EVERYTHING, Fact, address_facts, node_fact
 
 GATEWAYS: Final = 2  # addresses at the start of a pod CIDR that belong to the Node: flannel's tunnel end, the bridge
 
@@ -24,6 +24,7 @@ class NodeIndex:
         self._claimants: dict[bytes, tuple[str, ...]] = {}  # address or tunnel address -> names of its Nodes
         self._cidrs = CidrTable()
         self._with_cidrs = 0  # how many Nodes have a pod CIDR
+        self._verified: bool | None = None  # the last `pod_cidrs_verified`; None after a change that may alter it
         self._by_slices = PodCidrProof(self._verdict)
         self._by_pods = PodCidrProof(self._verdict)
 
@@ -32,6 +33,7 @@ class NodeIndex:
         node = new or old
         if node is None:
             return
+        self._verified = None
         if (_addresses(old), _cidrs(old), old is None) != (_addresses(new), _cidrs(new), new is None):
             self._retract(node.name, _cidrs(old) ^ _cidrs(new))
         if new is not None:
@@ -72,21 +74,26 @@ class NodeIndex:
         name = self._cidrs.start_owner(address, GATEWAYS)
         return self._nodes[name] if name else None
 
-    def observe(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
-        """A slice of this namespace with a Pod at this address on this Node was added (count 1) or removed (-1)."""
-        self._by_slices.observe(address, node_name, namespace, count)
+    def move_endpoints(self, old: Set[Placement], new: Set[Placement], namespace: str) -> None:
+        """The Pods in a slice of this namespace were at `old` and are at `new`."""
+        if old != new:
+            self._verified = None
+            self._by_slices.move(old, new, namespace)
 
     def move_pod(self, old: Pod | None, new: Pod | None) -> Iterator[bytes]:
         """A Pod was added (old None), changed, or removed (new None).
 
         Yields the gateway addresses of its Node: `with_pods_around` may have another result for them now.
         """
-        for pod, count in ((old, -1), (new, 1)):
-            if pod is not None and pod.node_name and not pod.host_network:
-                for address in set(pod.ips):
-                    self._by_pods.observe(address, pod.node_name, pod.namespace, count)
-                node = self._nodes.get(pod.node_name)
-                yield from _gateways(node) if node is not None else ()
+        one = new or old
+        if one is None:
+            return
+        self._verified = None
+        self._by_pods.move(_placements(old), _placements(new), one.namespace)
+        for pod in (old, new):
+            node = self._nodes.get(pod.node_name) if pod is not None and not pod.host_network else None
+            if node is not None:
+                yield from _gateways(node)
 
     def has_pods_on(self, node_name: str) -> bool:
         """Whether a Pod, or a slice's endpoint of a Pod, has this Node name, with or without a Node object."""
@@ -99,7 +106,9 @@ class NodeIndex:
         Observations on a Node without a Node object do not count: slices outlive a deleted Node, and the pod CIDRs of
         the other Nodes are as reliable as before.
         """
-        return (self._by_pods or self._by_slices).holds(self._with_cidrs)
+        if self._verified is None:
+            self._verified = (self._by_pods or self._by_slices).holds(self._with_cidrs)
+        return self._verified
 
     def with_pods_around(self, address: bytes) -> Node | None:
         """The Node in whose pod CIDR this gateway address is, if Pods of that Node are known to be in it as well.
@@ -162,10 +171,17 @@ def facts_of_change(old: Node | None, new: Node | None) -> set[Fact]:
     if _cidrs(old) != _cidrs(new):
         return {EVERYTHING}
     nodes = [node for node in (old, new) if node is not None]
-    facts = {address_fact(address) for node in nodes for address in (*node.addresses, *node.tunnel_addresses)}
+    facts = address_facts(address for node in nodes for address in (*node.addresses, *node.tunnel_addresses))
     if old is None or new is None or replace(old, ready=new.ready, created=new.created) != new:
         facts.add(node_fact(nodes[0].name))
     return facts
+
+
+def _placements(pod: Pod | None) -> frozenset[Placement]:
+    """The addresses of a Pod with its Node; none for a hostNetwork Pod, whose addresses are the Node's."""
+    if pod is None or not pod.node_name or pod.host_network:
+        return frozenset()
+    return frozenset((address, pod.node_name) for address in pod.ips)
 
 
 def _gateways(node: Node) -> Iterator[bytes]:

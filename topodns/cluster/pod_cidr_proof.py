@@ -13,6 +13,9 @@ TOLERATED: Final = 1000  # observations; a namespace with one contradiction in s
 CHANCE: Final = 1_000_000  # fewer agreeing observations are proof if accident is less likely than one in so many
 TOLERATED_NAMESPACES: Final = 100  # one contradicting namespace in so many, or a single one, is outvoted
 
+Placement = tuple[bytes, str]
+"""(address, Node name) of a Pod."""
+
 Verdict = Callable[[bytes, str], bool | None]
 """(address, Node name) -> whether the address agrees with the Node's pod CIDRs; None: it is no evidence."""
 
@@ -42,21 +45,12 @@ class PodCidrProof:
         """The addresses observed on a Node."""
         return self._observed.get(name, {}).keys()
 
-    def observe(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
-        """An object of this namespace with this address on this Node was added (count 1) or removed (-1)."""
-        addresses = self._observed.setdefault(node_name, {})
-        held = addresses.pop(address, None)
-        before = held if isinstance(held, dict) else {held: 1} if held is not None else {}
-        after = {**before, namespace: before.get(namespace, 0) + count}
-        if not after[namespace]:
-            del after[namespace]
-        if after:
-            addresses[address] = next(iter(after)) if list(after.values()) == [1] else after
-        elif not addresses:
-            del self._observed[node_name]
-        change = (namespace in after) - (namespace in before)
-        if change and node_name not in self._retracted:
-            self._count(address, node_name, namespace, change)
+    def move(self, old: Set[Placement], new: Set[Placement], namespace: str) -> None:
+        """An object of this namespace was at the placements `old` (none: it is new) and is at `new` (none: removed)."""
+        for address, node_name in old - new:
+            self._observe(address, node_name, namespace, -1)
+        for address, node_name in new - old:
+            self._observe(address, node_name, namespace, 1)
 
     def retract(self, name: str) -> None:
         """Subtract the observations on a Node from the counts, before their verdicts change."""
@@ -93,6 +87,22 @@ class PodCidrProof:
         if not agreeing:
             return False
         return nodes == 1 or nodes ** min(len(self._by_node), 20) > CHANCE
+
+    def _observe(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
+        """An object of this namespace with this address on this Node was added (count 1) or removed (-1)."""
+        addresses = self._observed.setdefault(node_name, {})
+        held = addresses.pop(address, None)
+        before = held if isinstance(held, dict) else {held: 1} if held is not None else {}
+        after = {**before, namespace: before.get(namespace, 0) + count}
+        if not after[namespace]:
+            del after[namespace]
+        if after:
+            addresses[address] = next(iter(after)) if list(after.values()) == [1] else after
+        elif not addresses:
+            del self._observed[node_name]
+        change = (namespace in after) - (namespace in before)
+        if change and node_name not in self._retracted:
+            self._count(address, node_name, namespace, change)
 
     def _on(self, name: str) -> Iterator[tuple[bytes, str]]:
         for address, held in self._observed.get(name, {}).items():

@@ -5,14 +5,15 @@ Endpoints into slices, and where both exist the real slice has more information.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby, islice, repeat
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey
-from topodns.dependency import Fact, address_fact, service_fact
+from topodns.cluster.pod_cidr_proof import Placement
+from topodns.dependency import Fact, address_facts, service_fact
 
 MOST: Final = 100  # slices per namespace that are searched for one address
 SOME: Final = 10  # slices per namespace that are checked after a change of one of their addresses
@@ -28,17 +29,24 @@ class SliceOwner(NamedTuple):
     imported: bool = False
 
 
-class _Claim(NamedTuple):
-    """The part of an endpoint that PTR answers and client location depend on."""
+class SliceChange(NamedTuple):
+    """The effect of a change of one slice: the Services that it belonged or belongs to, and the dependencies touched.
 
-    address: bytes
-    service: ObjectKey
-    node_name: str
-    hostname: str
-    pod_name: str
-    ready: bool
-    serving: bool
-    terminating: bool
+    `before` and `after` have the (address, Node name) of each Pod in the slice.
+    """
+
+    owners: frozenset[ObjectKey]
+    facts: frozenset[Fact]
+    before: frozenset[Placement]
+    after: frozenset[Placement]
+
+
+_Claim = tuple[ObjectKey, tuple[Any, ...]]
+"""The part of an endpoint that PTR answers and client location depend on: its Service, then the fields of `_claim`."""
+
+_claim: Final[Callable[[Endpoint], tuple[Any, ...]]] = attrgetter(
+    "address", "node_name", "hostname", "pod_name", "ready", "serving", "terminating"
+)
 
 
 class SliceTable:
@@ -108,15 +116,17 @@ class SliceTable:
                 best[service] = (rank, endpoint)
         return tuple((service, endpoint) for service, (_, endpoint) in best.items())
 
-    def replace(self, old: EndpointSlice | None, new: EndpointSlice | None) -> frozenset[Fact]:
-        """A slice was added (old None), changed, or removed (new None). Returns the dependencies that this touches."""
+    def replace(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> SliceChange:
+        """A slice was added (old None), changed, or removed (new None)."""
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
         whole = self._any_mirrored(owners) or (new is not None and new.mirrored)
         before = self._claims(owners) if whole else _claims(old)
-        self._move(old, new)
+        self._move(key, old, new)
         after = self._claims(owners) if whole else _claims(new)
-        services = (service_fact(*owner.key) for owner in owners)
-        return frozenset((*services, *(address_fact(claim.address) for claim in before ^ after)))
+        facts = address_facts({claim[0] for _, claim in before ^ after})
+        facts.update([service_fact(*owner.key) for owner in owners])
+        services = frozenset([owner.key for owner in owners])
+        return SliceChange(services, frozenset(facts), _placements(old), _placements(new))
 
     def _holders(self, address: bytes, besides: str) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
         for key in self.keys_with_address(address, besides=besides):
@@ -144,15 +154,15 @@ class SliceTable:
     def _claims(self, owners: set[SliceOwner]) -> set[_Claim]:
         return {claim for owner in owners for one in self.of_owner(owner) for claim in _claims(one)}
 
-    def _move(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+    def _move(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         if old is not None:
             self._place(owner_of(old), old, None)
         if new is not None:
             self._place(owner_of(new), None, new)
-        one = new or old
-        if one is not None:
-            self._places.pop(one.key, None)
-            self._addresses.move(one.key, addresses_of(old), addresses_of(new))
+        self._places.pop(key, None)
+        before, after = _addresses(old), _addresses(new)
+        if before != after:
+            self._addresses.move(key, before, after)
 
     def _place(self, owner: SliceOwner, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         slices = [one for one in self._of_owner.pop(owner, ()) if one is not old]
@@ -168,37 +178,21 @@ def owner_of(one: EndpointSlice) -> SliceOwner:
     return SliceOwner(ObjectKey(one.namespace, one.service_name), one.imported)
 
 
-def addresses_of(one: EndpointSlice | None) -> frozenset[bytes]:
-    """The addresses of a slice on this cluster's network: none if imported, as those may be another network's."""
-    if one is None or one.imported or not one.service_name:
-        return frozenset()
-    return frozenset(endpoint.address for endpoint in one.endpoints)
+def _is_local(one: EndpointSlice | None) -> TypeGuard[EndpointSlice]:
+    """Whether a slice has addresses of this cluster's network: those of an imported one may be another network's."""
+    return one is not None and not one.imported and bool(one.service_name)
 
 
-def placements_of(one: EndpointSlice | None) -> frozenset[tuple[bytes, str]]:
+def _addresses(one: EndpointSlice | None) -> frozenset[bytes]:
+    return frozenset(map(_address, one.endpoints)) if _is_local(one) else frozenset()
+
+
+def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
     """(address, Node name) of each endpoint of a slice that is a Pod with a Node of this cluster."""
-    if one is None or not addresses_of(one):
+    if not _is_local(one):
         return frozenset()
-    return frozenset(
-        (endpoint.address, endpoint.node_name) for endpoint in one.endpoints if endpoint.node_name and endpoint.pod_name
-    )
+    return frozenset([(each.address, each.node_name) for each in one.endpoints if each.node_name and each.pod_name])
 
 
 def _claims(one: EndpointSlice | None) -> set[_Claim]:
-    if one is None or not addresses_of(one):
-        return set()
-    service = owner_of(one).key
-    return {_claim(service, endpoint) for endpoint in one.endpoints}
-
-
-def _claim(service: ObjectKey, endpoint: Endpoint) -> _Claim:
-    return _Claim(
-        endpoint.address,
-        service,
-        endpoint.node_name,
-        endpoint.hostname,
-        endpoint.pod_name,
-        endpoint.ready,
-        endpoint.serving,
-        endpoint.terminating,
-    )
+    return set(zip(repeat(owner_of(one).key), map(_claim, one.endpoints))) if _is_local(one) else set()

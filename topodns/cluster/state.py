@@ -33,11 +33,12 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
-from topodns.cluster.slice_index import SliceOwner, SliceTable, owner_of, placements_of
-from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, service_fact
+from topodns.cluster.slice_index import SliceOwner, SliceTable
+from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, service_fact
 
 T = TypeVar("T")
 Store = dict[tuple[str, str], T]  # by ObjectKey
+_Keyed = tuple[ObjectKey, ClusterObject | None, ClusterObject | None]  # (key, held object, new object)
 
 _ALL: Final = frozenset((EVERYTHING,))
 _NO_KEYS: Final = ServiceKeys(None, None)
@@ -67,6 +68,7 @@ class ClusterState:
     ) -> None:
         self.serial = 0
         self.nodes = NodeIndex()
+        self._verified = self.nodes.pod_cidrs_verified
         self.external = ExternalIndex()
         self.revision = 0
         self.needed = needed
@@ -121,8 +123,16 @@ class ClusterState:
         if isinstance(change, Replaced):
             facts = frozenset[Fact]().union(*(step.facts for step in self.replace(change, wall_seconds)))
             return _ALL if EVERYTHING in facts else facts
-        difference = self._difference(change)
-        return self._take_all([difference], wall_seconds) if difference is not None else frozenset()
+        new: ClusterObject | None
+        match change:
+            case Upserted(new):
+                kind, key, version = kind_of(new), new.key, new.version
+            case Deleted(kind, key, version):
+                new = None
+        held: ClusterObject | None = self._stores[kind].get(key)
+        if held == new or outdated(held, version):
+            return frozenset()
+        return self._take_all(kind, [(key, held, new)], wall_seconds)
 
     def replace(self, change: Replaced, wall_seconds: int, news: Set[ObjectKey] = frozenset()) -> Iterator[DiffStep]:
         """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
@@ -138,8 +148,9 @@ class ClusterState:
             yield IDLE
         first = kind in self._awaited or kind in self.denied
         while comparison.groups:
-            differing = [pair for pair in comparison.groups.popleft() if held.get(_one_of(pair).key) is pair[0]]
-            facts = self._take_all(differing, wall_seconds)
+            keyed = [(_one_of(pair).key, *pair) for pair in comparison.groups.popleft()]
+            differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old]
+            facts = self._take_all(kind, differing, wall_seconds)
             # Of a first list the facts are many, and EVERYTHING in the last step includes them.
             yield DiffStep(frozenset() if first else facts, len(differing))
         if first:
@@ -256,35 +267,23 @@ class ClusterState:
             ObjectKey(each.namespace, each.service_name) for each in self._stateful_sets.values() if each.service_name
         )
 
-    def _difference(self, change: Upserted | Deleted) -> Difference | None:
-        """The (held, new) pair of a change; None if nothing differs or the held object is newer."""
-        match change:
-            case Upserted(value):
-                held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
-                return None if held == value or outdated(held, value.version) else (held, value)
-            case Deleted(kind, key, version):
-                held = self._stores[kind].get(key)
-                return None if held is None or outdated(held, version) else (held, None)
-
-    def _take_all(self, differences: Iterable[Difference], wall_seconds: int) -> frozenset[Fact]:
+    def _take_all(self, kind: Kind, changes: Iterable[_Keyed], wall_seconds: int) -> frozenset[Fact]:
+        """Apply changes of objects of one kind, each with its key, which all indexes share: there may be 150,000."""
         self.revision += 1
-        verified = self.nodes.pod_cidrs_verified
+        store, take = self._stores[kind], self._takers[kind]
         facts: set[Fact] = set()
-        for old, new in differences:
-            facts.update(self._take(kind_of(_one_of((old, new))), old, new))
-            facts.update(self.external.take(old, new, wall_seconds))
+        for key, old, new in changes:
+            if new is not None:
+                store[key] = new
+            else:
+                del store[key]
+            facts.update(take(key, old, new))
+            if kind == "Service":
+                facts.update(self.external.take(old, new, wall_seconds))
             if counts_in_serial(old, new):
                 self.serial = wall_seconds
-        moved = EVERYTHING in facts or verified != self.nodes.pod_cidrs_verified
-        return _ALL if moved else frozenset(facts)
-
-    def _take(self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None) -> Collection[Fact]:
-        key = _one_of((old, new)).key  # `key` builds a new tuple: all indexes share this one, of up to 150,000
-        if new is not None:
-            self._stores[kind][key] = new
-        else:
-            del self._stores[kind][key]
-        return self._takers[kind](key, old, new)
+        verified, self._verified = self._verified, self.nodes.pod_cidrs_verified
+        return _ALL if EVERYTHING in facts or verified != self._verified else frozenset(facts)
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
@@ -317,35 +316,30 @@ class ClusterState:
         _put(self._policies, key, keys.policy)
         _put(self._notices, key, keys.notice)
         self._outdate(key)
-        return {service_fact(*key), *map(address_fact, (*old_ips, *new_ips))}
+        return {service_fact(*key), *address_facts((*old_ips, *new_ips))}
 
     def _take_import(self, key: ObjectKey, _old: Service | None, _new: Service | None) -> Collection[Fact]:
         self._outdate(key)
         return {service_fact(*key)}
 
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
-        for one in (old, new):
-            if one is not None:
-                owner = owner_of(one).key
-                self._backends.outdate_slice(owner, key.name)
-                if owner in self._policies:
-                    self._cold.add(owner)
-        before, after = placements_of(old), placements_of(new)
-        for address, node_name in before - after:
-            self.nodes.observe(address, node_name, key.namespace, -1)
-        for address, node_name in after - before:
-            self.nodes.observe(address, node_name, key.namespace, 1)
-        facts = self._slice_table.replace(old, new)
+        change = self._slice_table.replace(key, old, new)
+        for owner in change.owners:
+            self._backends.outdate_slice(owner, key.name)
+            if owner in self._policies:
+                self._cold.add(owner)
         self.unchecked_slices.add(key)
-        self.unchecked_slices.update(self._slice_table.some_with({address for address, _ in before ^ after}))
-        return facts
+        if change.before != change.after:
+            self.nodes.move_endpoints(change.before, change.after, key.namespace)
+            moved = {address for address, _ in change.before ^ change.after}
+            self.unchecked_slices.update(self._slice_table.some_with(moved))
+        return change.facts
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
         old_ips, new_ips = _pod_ips(old), _pod_ips(new)
         self._pod_ips.move(key, old_ips, new_ips)
         self.unchecked_slices.update(self._slice_table.some_with({*old_ips, *new_ips}))
-        facts = {*old_ips, *new_ips, *self.nodes.move_pod(old, new)}
-        return set(map(address_fact, facts))
+        return address_facts((*old_ips, *new_ips, *self.nodes.move_pod(old, new)))
 
 
 def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:

@@ -42,7 +42,9 @@ def observe(
 ) -> None:
     """Endpoints with the first addresses of a CIDR appear on a node, or go away."""
     for address in pod_addresses(cidr, endpoints, first):
-        index.observe(address, node_name, namespace, count)
+        moved = {(address, node_name)}
+        before, after = (set(), moved) if count > 0 else (moved, set())
+        index.move_endpoints(before, after, namespace)
 
 
 # With the address of a node
@@ -263,8 +265,8 @@ def test_host_network_endpoints_are_no_samples(asked_before: bool) -> None:
         assert not index.pod_cidrs_verified
     observe(index, "10.1.0.0/16", "a", 199)
     for address in ("10.0.0.1", "10.0.9.1"):
-        index.observe(packed(address), "a", "default", 1)
-    index.observe(packed("10.0.0.2"), "b", "default", 1)
+        index.move_endpoints(set(), {(packed(address), "a")}, "default")
+    index.move_endpoints(set(), {(packed("10.0.0.2"), "b")}, "default")
     assert not index.pod_cidrs_verified
     observe(index, "10.1.0.0/16", "a", 1, first=201)
     assert index.pod_cidrs_verified
@@ -273,7 +275,7 @@ def test_host_network_endpoints_are_no_samples(asked_before: bool) -> None:
 def test_an_endpoint_becomes_a_host_network_one_when_its_node_says_the_address_is_its_own() -> None:
     index = index_of(A)
     observe(index, "10.1.0.0/16", "a", 200)
-    index.observe(packed("10.0.0.8"), "a", "default", 1)
+    index.move_endpoints(set(), {(packed("10.0.0.8"), "a")}, "default")
     assert not index.pod_cidrs_verified
     index.replace(A, node("a", addresses=["10.0.0.1", "10.0.0.8"], pod_cidrs=["10.1.0.0/16"]))
     assert index.pod_cidrs_verified

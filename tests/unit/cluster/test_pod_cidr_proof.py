@@ -25,13 +25,13 @@ def index_of(count: int) -> NodeIndex:
 def observe(index: NodeIndex, at: int, namespace: str = "apps", first: int = 2, count: int = 1) -> None:
     """So many endpoints on the node of this number, with addresses in its podCIDR."""
     for host in range(first, first + count):
-        index.observe(packed(f"10.1.{at}.{host}"), f"n{at}", namespace, 1)
+        index.move_endpoints(set(), {(packed(f"10.1.{at}.{host}"), f"n{at}")}, namespace)
 
 
 def contradict(index: NodeIndex, at: int, namespace: str, count: int = 1) -> None:
     """So many endpoints on the node of this number, with addresses in no podCIDR."""
     for host in range(count):
-        index.observe(packed(f"{ELSEWHERE}.{at}.{host}"), f"n{at}", namespace, 1)
+        index.move_endpoints(set(), {(packed(f"{ELSEWHERE}.{at}.{host}"), f"n{at}")}, namespace)
 
 
 class Chance(NamedTuple):
@@ -85,7 +85,7 @@ def test_a_plugin_that_ignores_pod_cidrs_never_proves_them(count: int, from_the_
         for namespace in ("kube-system", "apps", "more"):
             prefix = f"10.1.{(at + 1) % count + (count == 1)}" if from_the_same_range else f"{ELSEWHERE}.{at}"
             for host in range(20):
-                index.observe(packed(f"{prefix}.{host}"), f"n{at}", namespace, 1)
+                index.move_endpoints(set(), {(packed(f"{prefix}.{host}"), f"n{at}")}, namespace)
     assert not index.pod_cidrs_verified
 
 
@@ -152,7 +152,7 @@ def test_a_host_network_pod_says_nothing_about_pod_cidrs() -> None:
 def test_an_address_of_a_family_without_pod_cidrs_contradicts_nothing() -> None:
     index = index_of(1)
     observe(index, 0)
-    index.observe(packed("fd00::7"), "n0", "apps", 1)
+    index.move_endpoints(set(), {(packed("fd00::7"), "n0")}, "apps")
     assert index.pod_cidrs_verified
 
 
@@ -160,10 +160,10 @@ def test_a_pod_in_several_slices_counts_once_for_each_namespace_and_goes_with_th
     index = index_of(1)
     address = packed("10.1.0.2")
     for namespace in ("a", "a", "b"):
-        index.observe(address, "n0", namespace, 1)
+        index.move_endpoints(set(), {(address, "n0")}, namespace)
     for namespace in ("a", "b"):
-        index.observe(address, "n0", namespace, -1)
+        index.move_endpoints({(address, "n0")}, set(), namespace)
         assert index.pod_cidrs_verified
-    index.observe(address, "n0", "a", -1)
+    index.move_endpoints({(address, "n0")}, set(), "a")
     assert not index.pod_cidrs_verified
     assert not index.has_pods_on("n0")
