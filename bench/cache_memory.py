@@ -14,7 +14,7 @@ from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
-from topodns.dnsserver.packet_cache.table import PacketCache, PacketCacheBudget
+from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of, pack
 from topodns.plugins.cache.segmented_lru import SegmentedLru
 from topodns.query.counters import QueryCounters, ReplyKind
@@ -51,7 +51,7 @@ def _fill_table(make: Callable[[int], Response], octets: int = _MUCH, names: int
 
 
 def _fill_hot(ageing: bool) -> tuple[PacketCache, int]:
-    table = PacketCache(lambda address: "", Random(1), monotonic, PacketCacheBudget(_MUCH))
+    table = PacketCache(lambda address: "", Random(1), monotonic, PacketCaches(_MUCH))
     for number in range(NAMES):
         message = _message(number)
         query, response = read_query(message), _answer(number)

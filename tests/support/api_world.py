@@ -51,7 +51,7 @@ class World:
         self.state = ClusterState(needed_kinds(settings, TopologySettings()))
         self.published: list[frozenset[Fact]] = []
         wanted = resources(settings, TopologySettings())
-        self.source = ApiSource(wanted, self.state, self.published.append, connect, Random(seed))
+        self.source = ApiSource(wanted, self.state, [self.published.append], connect, Random(seed))
         self._front = fronts[0]
 
     @property

@@ -46,7 +46,7 @@ class World:
         self.api = ScriptedApi(deque(replies))
         self.state = ClusterState(frozenset({resource.kind}))
         self.published: list[frozenset[Fact]] = []
-        intake = Intake(self.state, self.published.append, lambda: 1000.0)
+        intake = Intake(self.state, [self.published.append], lambda: 1000.0)
         self.reflector = Reflector(resource, SharedState(self.api, intake, RetryGate(), TimeSlices(), Random(4)))
         self.progress = self.reflector.progress
         self._kind = resource.kind

@@ -74,7 +74,7 @@ async def await_sync(clusters: "Iterable[Cluster]") -> None:
             synced.set()
 
     for cluster in fed:
-        cluster.feed.changed = look
+        cluster.feed.subscribe(look)
     look(frozenset())  # the clusters may be synced already
     gc.disable()  # the objects made now stay alive; collecting them would delay queries for too long
     try:
@@ -185,7 +185,7 @@ class ClusterCare:
     def take_over(self, generation: Generation) -> None:
         """Make this generation the active one: changes in its clusters invalidate answers from now on."""
         for cluster in self._fresh(generation):
-            cluster.feed.changed = self.changed
+            cluster.feed.subscribe(self._forget, self._schedule)
         self._clusters = generation.clusters
         self._warmer = Warmer(cluster.feed.idle_work for cluster in generation.clusters)
 
@@ -202,8 +202,11 @@ class ClusterCare:
         await self._feeding.keep_only(())
 
     def changed(self, facts: frozenset[Fact]) -> None:
-        """Drop the answers that depend on these facts; schedule warming and an audit."""
+        """Drop the answers that depend on these facts, as after a change in a cluster."""
         self._forget(facts)
+        self._schedule(facts)
+
+    def _schedule(self, facts: frozenset[Fact]) -> None:
         self._warmer.rouse()
         self._schedule_audit()
         if EVERYTHING in facts:

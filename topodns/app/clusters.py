@@ -80,11 +80,7 @@ def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | N
 
 
 class Feed:
-    """A cluster's state and the source that keeps it current: manifests, or the API server of `connecting`.
-
-    `changed` is called with the facts (dependencies of answers) that a change touched, in the same turn of the event
-    loop. The owner of the active generation sets it; before, it does nothing.
-    """
+    """A cluster's state and the source that keeps it current: manifests, or the API server of `connecting`."""
 
     def __init__(
         self,
@@ -103,13 +99,14 @@ class Feed:
         )
         self.contradictions = Contradictions(self.state)
         self.pod_wait = PodWait(LoopTimers(), lambda: self.state.knows_all_pods and self.state.synced)
-        self.changed: Callable[[frozenset[Fact]], None] = lambda facts: None
+        self._subscribers: list[Callable[[frozenset[Fact]], object]] = []
+        self.subscribe()
         self.event_writer = event_writer  # writes Events about invalid topology keys; None without an API server
         self.source: ManifestSource | ApiSource
         if connecting is None:
             self.source = ManifestSource(settings.manifests, self._take_in, settings.labels)
         else:
-            self.source = ApiSource(settings.resources, self.state, self._publish, connecting, rng)
+            self.source = ApiSource(settings.resources, self.state, self._subscribers, connecting, rng)
 
     @property
     def arrives_late(self) -> bool:
@@ -125,6 +122,14 @@ class Feed:
                 raise NotKnown(str(problem)) from problem
         else:
             await self.source.load_gently()
+
+    def subscribe(self, *subscribers: Callable[[frozenset[Fact]], object]) -> None:
+        """Replace the subscribers: the owner of the active generation sets them.
+
+        Each is called with the facts (dependencies of answers) that a change touched, in the same turn of the event
+        loop, before any query is answered.
+        """
+        self._subscribers[:] = (*subscribers, self.pod_wait.wake)
 
     def works(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """The background work after `begin`, with the name of each task."""
@@ -145,15 +150,12 @@ class Feed:
         if isinstance(self.source, ApiSource):
             await self.source.close()
 
-    def _publish(self, facts: frozenset[Fact]) -> None:
-        self.changed(facts)
-        self.pod_wait.wake(facts)
-
     def _take_in(self, change: Change) -> Iterator[None]:
         """Apply a change of the manifests, a large one in small steps."""
         for facts in _taken_in(self.state, change):
             if facts:
-                self._publish(facts)
+                for subscriber in self._subscribers:
+                    subscriber(facts)
             yield
 
 

@@ -13,9 +13,8 @@ from random import Random
 from typing import Final
 
 from topodns.app.generation import Generation, ListenAt
-from topodns.dependency import Fact
 from topodns.dnsserver.handler import Handler
-from topodns.dnsserver.packet_cache.table import PacketCache, PacketCacheBudget
+from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.net.descriptors import Descriptors
 from topodns.net.mmsg import DatagramCounts, open_batch
 from topodns.net.reuseport import SETTLE, Binding, Instance, leave_group
@@ -77,7 +76,7 @@ class Listeners:
         self._rng = rng
         self._instance = instance
         self._memory = memory
-        self._room = PacketCacheBudget(memory.ready_made)
+        self.packet_caches = PacketCaches(memory.ready_made)
         self._schedule = TcpSchedule()
         self._descriptors = descriptors
         self._connections = TcpLimits().connections  # the limit of each TCP listener
@@ -122,11 +121,6 @@ class Listeners:
             await asyncio.sleep(SETTLE)
         await _close(site for group in sites.values() for site in group)
 
-    def forget(self, facts: frozenset[Fact]) -> None:
-        """Drop the packet cache entries that depend on these facts."""
-        for site in self._all():
-            site.handler.table.forget(facts)
-
     def tallies(self) -> Iterable[QueryCounters]:
         return self._tallies.values()
 
@@ -156,7 +150,7 @@ class Listeners:
 
     def _table(self, generation: Generation) -> PacketCache:
         # The same clock as `LoopTimers` has, in which each `valid_until` is given.
-        return PacketCache(generation.view_key, self._rng, time.monotonic, self._room)
+        return PacketCache(generation.view_key, self._rng, time.monotonic, self.packet_caches)
 
     async def _start(self, sock: socket.socket, generation: Generation, at: ListenAt) -> _Site:
         handler = self._handler(sock, generation, at)

@@ -100,7 +100,7 @@ class Server:
         self._publish(_LABELLESS)
         waits_for = options.around.waits_for if options.around is not None else tuple
         self._admin = Admin(self._metrics, options.metrics_listen, options.instance, waits_for, descriptors)
-        self._clusters = ClusterCare(self._start, self._listeners.forget)
+        self._clusters = ClusterCare(self._start, self._listeners.packet_caches.forget)
         self._tasks: set[asyncio.Task[None]] = set()  # only those of the active generation
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()

@@ -107,7 +107,8 @@ class NodeIndex:
         the other Nodes are as reliable as before.
         """
         if self._verified is None:
-            self._verified = (self._by_pods or self._by_slices).holds(self._with_cidrs)
+            by_pods = self._by_pods.holds(self._with_cidrs)
+            self._verified = bool(self._by_slices.holds(self._with_cidrs)) if by_pods is None else by_pods
         return self._verified
 
     def with_pods_around(self, address: bytes) -> Node | None:

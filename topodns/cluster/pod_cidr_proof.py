@@ -37,10 +37,6 @@ class PodCidrProof:
         self._agreeing = 0
         self._contradicting: set[str] = set()  # namespaces
 
-    def __bool__(self) -> bool:
-        """Whether there is any observation, with or without a Node object for it."""
-        return bool(self._observed)
-
     def on_node(self, name: str) -> Set[bytes]:
         """The addresses observed on a Node."""
         return self._observed.get(name, {}).keys()
@@ -64,8 +60,8 @@ class PodCidrProof:
         for name in list(self._observed):
             self.retract(name)
 
-    def holds(self, nodes: int) -> bool:
-        """Whether pod CIDRs are proven in a cluster in which `nodes` Nodes have one.
+    def holds(self, nodes: int) -> bool | None:
+        """Whether pod CIDRs are proven in a cluster in which `nodes` Nodes have one; None without any observation.
 
         By namespace: each with observations agrees or contradicts as a whole. Contradicting ones are outvoted if they
         are a single one, or one in 100, and at least two others agree. By number: the others have 200 agreeing
@@ -73,6 +69,8 @@ class PodCidrProof:
         regardless of the CIDRs lies in the CIDR of its Node with a probability of one in `nodes`. A Node counts once,
         since its Pods may all have addresses of one block. With `nodes` 1 a single agreeing observation is proof.
         """
+        if not self._observed:
+            return None
         for name in self._retracted:
             for address, namespace in self._on(name):
                 self._count(address, name, namespace, 1)

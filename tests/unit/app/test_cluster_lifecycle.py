@@ -109,7 +109,7 @@ def test_what_is_not_kept_ends_and_what_is_kept_goes_on() -> None:
         assert [task.cancelled() for task in place.tasks] == [True, False]
         assert [client.closed for client in place.clients] == [True, False]
         told: list[object] = []
-        second.feed.changed = told.append
+        second.feed.subscribe(told.append)
         place.api.put(service("web", cluster_ip="10.96.0.2"))
         await asyncio.sleep(1)
         assert told

@@ -152,7 +152,7 @@ def test_an_edit_after_a_reload_is_told_to_whoever_is_in_charge_then(assembly: A
     new = assembly.build(settings(corefile("manifests cluster.yaml\nttl 9"), str(directory)), old.feeds)
     told: list[frozenset[Fact]] = []
     (feed,) = new.feeds
-    feed.changed = told.append
+    feed.subscribe(told.append)
     manifest.write_text(SERVICE.replace("10.96.0.20", "10.96.0.21"))
     assert isinstance(feed.source, ManifestSource)
     asyncio.run(feed.source.run(only(str(manifest))))

@@ -10,6 +10,7 @@ a second one. Changes of cluster state take effect at once: each entry is indexe
 from collections.abc import Callable, Hashable, Iterable
 from random import Random
 from typing import Final
+from weakref import WeakSet
 
 from topodns.dependency import EVERYTHING, Fact
 from topodns.dns.message import Query
@@ -39,12 +40,23 @@ _FILED: Final = 100  # and of its index entry under each fact
 _CLIENT, _EVERYONE = Scope.CLIENT, Scope.EVERYONE  # reading an Enum's member costs 0.1 us
 
 
-class PacketCacheBudget:
-    """Shared by the packet caches of all sockets: the memory budget, and a filter of the keys seen once."""
+class PacketCaches:
+    """The packet caches of all sockets: their memory budget, and a filter of the keys seen once."""
 
     def __init__(self, octets: int) -> None:
         self.budget = Budget(octets)
+        self.tables: WeakSet[PacketCache] = WeakSet()
         self._doors = bytearray(_DOORS)
+
+    def enrol(self, table: "PacketCache") -> None:
+        """Add the packet cache of one socket; it leaves when it is garbage-collected."""
+        self.budget.enrol(table)
+        self.tables.add(table)
+
+    def forget(self, facts: frozenset[Fact]) -> None:
+        """Remove every entry of every socket that depends on one of these facts."""
+        for table in self.tables:
+            table.forget(facts)
 
     def knocked_before(self, key: bytes) -> bool:
         """Whether this key was the last one in its slot; records it. Each of the 65,536 slots has 8 bits of a hash.
@@ -70,7 +82,7 @@ class PacketCache:
         view_key: Callable[[bytes], Hashable],
         rng: Random,
         clock: Callable[[], float],
-        room: PacketCacheBudget | None = None,
+        room: PacketCaches | None = None,
     ) -> None:
         self.common: View = {}
         self.views: dict[bytes, View] = {}  # by packed client address: the view of the node it is on
@@ -80,8 +92,8 @@ class PacketCache:
         self._clock = clock  # of the `valid_until` of resolutions
         self._by_key: dict[Hashable, View] = {}
         self._filed: dict[Fact, list[tuple[View, bytes]]] = {}
-        self._room = room or PacketCacheBudget(SERVER.ready_made)
-        self._room.budget.enrol(self)
+        self._room = room or PacketCaches(SERVER.ready_made)
+        self._room.enrol(self)
         self.limit = 0  # octets
         self._stored = 0
         self.octets = 0  # memory of keys and answers, Python objects included, since the table was last cleared

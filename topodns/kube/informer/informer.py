@@ -27,20 +27,20 @@ REMIND_EVERY: Final = 60.0  # seconds between log lines while requests fail
 class ApiSource:
     """Runs one reflector per resource and keeps `state` equal to the API server's.
 
-    `publish` is called with the changed dependencies in the same turn of the loop as the change.
+    `subscribers` are called as by `state_writer.Intake`.
     """
 
     def __init__(
         self,
         resources: Sequence[Resource],
         state: ClusterState,
-        publish: Callable[[frozenset[Fact]], None],
+        subscribers: Sequence[Callable[[frozenset[Fact]], object]],
         connect: Callable[[], Awaitable[KubeApi]],
         rng: Random,
     ) -> None:
         self.progress: tuple[Progress, ...] = ()  # one per kind; empty before `connect`
         self._resources = resources
-        self._intake = Intake(state, publish)
+        self._intake = Intake(state, subscribers)
         self._connect = connect
         self._rng = rng
         self._api: KubeApi | None = None

@@ -7,7 +7,7 @@ sees the Service empty.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,6 +50,9 @@ class RemovalHold:
         self._queued: dict[ObjectKey, EndpointSlice] = {}  # the slices after the held events
 
     def take(self, event: Event) -> None:
+        if not self._held and _has_ready(event.change):  # most events: the slice itself has a ready endpoint
+            self._apply(event)
+            return
         owners = self._owners(event.change)
         if len(owners) != 1:
             self.flush()  # unknown slice, or one that changes its Service: keep the order
@@ -112,6 +115,10 @@ def _key(change: Upserted | Deleted) -> ObjectKey:
     return change.object.key if isinstance(change, Upserted) else change.key
 
 
+def _has_ready(change: Upserted | Deleted) -> bool:
+    return isinstance(change, Upserted) and isinstance(change.object, EndpointSlice) and _any_ready((change.object,))
+
+
 def _any_ready(slices: Iterable[EndpointSlice]) -> bool:
     return any(endpoint.ready for one in slices for endpoint in one.endpoints)
 
@@ -122,18 +129,19 @@ _SERVICE_KINDS: Final = ("cluster_ip", "headless_with_selector")
 class Intake:
     """The only writer of `state`.
 
-    `publish` is called with the changed dependencies in the same turn of the loop as the change.
+    Each of `subscribers`, which may change, is called with the dependencies that a change touched, in the same turn of
+    the loop as the change.
     """
 
     def __init__(
         self,
         state: ClusterState,
-        publish: Callable[[frozenset[Fact]], None],
+        subscribers: Sequence[Callable[[frozenset[Fact]], object]],
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.state = state
         self.latencies = {kind: Histogram(BUCKETS) for kind in _SERVICE_KINDS}
-        self._publish = publish
+        self._subscribers = subscribers
         self._wall_clock = wall_clock
         self._hold = RemovalHold(state, self._apply)
 
@@ -151,22 +159,22 @@ class Intake:
         """
         self._hold.flush()
         for step in self.state.replace(Replaced(kind, objects), int(self._wall_clock()), news):
-            if step.facts:
-                self._publish(step.facts)
+            self._publish(step.facts)
             yield step.differing
 
     def do_without(self, kind: Kind) -> None:
         """Stop waiting for a kind that is denied or missing; answers that do not need it go on."""
-        facts = self.state.do_without(kind)
-        if facts:
-            self._publish(facts)
+        self._publish(self.state.do_without(kind))
 
     def _apply(self, event: Event) -> None:
-        facts = self.state.apply(event.change, int(self._wall_clock()))
-        if facts:
-            self._publish(facts)
+        self._publish(self.state.apply(event.change, int(self._wall_clock())))
         if event.triggered is not None and isinstance(event.change, Upserted):
             self._measure(event.change.object, event.triggered)
+
+    def _publish(self, facts: frozenset[Fact]) -> None:
+        if facts:
+            for subscriber in self._subscribers:
+                subscriber(facts)
 
     def _measure(self, changed: ClusterObject, triggered: float) -> None:
         service = self.state.service(*owner_of(changed)) if isinstance(changed, EndpointSlice) else None

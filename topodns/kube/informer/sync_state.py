@@ -160,11 +160,9 @@ class Ledger:
         """Apply one item of a watch to the state."""
         match item:
             case Event(change, version):
-                key = change.object.key if isinstance(change, Upserted) else change.key
-                self._readable(key)
                 self._progress.events += 1
-                if self._news is not None:
-                    self._news.add(key)
+                if self._undecodable or self._news is not None:
+                    self._changed(change.object.key if isinstance(change, Upserted) else change.key)
                 self._intake.take(self._kind, item)
                 self._advance(version)
             case Bookmark(version):
@@ -217,6 +215,11 @@ class Ledger:
 
     def ignore_news(self) -> None:
         self._news = None
+
+    def _changed(self, key: ObjectKey) -> None:
+        self._readable(key)
+        if self._news is not None:
+            self._news.add(key)
 
     def _advance(self, version: str) -> None:
         """Move the watch position forward; an older version never moves it back."""

@@ -7,7 +7,7 @@ from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
-from topodns.dnsserver.packet_cache.table import PacketCache, PacketCacheBudget
+from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.plugin import Resolution, Scope
 
@@ -16,7 +16,7 @@ CLIENT = bytes((10, 244, 1, 1))
 OCTETS = 256 << 10
 
 
-def tables(room: PacketCacheBudget, number: int) -> list[PacketCache]:
+def tables(room: PacketCaches, number: int) -> list[PacketCache]:
     return [PacketCache(lambda address: "", Random(1), lambda: 0.0, room) for _ in range(number)]
 
 
@@ -30,7 +30,7 @@ def offer(table: PacketCache, name: str, times: int = 2) -> None:
 
 
 def test_however_many_sockets_there_are_they_keep_to_it_together() -> None:
-    room = PacketCacheBudget(OCTETS)
+    room = PacketCaches(OCTETS)
     eight = tables(room, 8)
     for number in range(5000):
         offer(eight[number * number % 8], f"n{number}.example")
@@ -40,7 +40,7 @@ def test_however_many_sockets_there_are_they_keep_to_it_together() -> None:
 
 
 def test_one_socket_may_have_all_of_it_until_another_wants_some() -> None:
-    busy, late = tables(PacketCacheBudget(OCTETS), 2)
+    busy, late = tables(PacketCaches(OCTETS), 2)
     while not busy.started_over:
         most = busy.octets
         offer(busy, f"n{len(busy)}.example")
@@ -50,7 +50,7 @@ def test_one_socket_may_have_all_of_it_until_another_wants_some() -> None:
 
 
 def test_who_asked_at_one_socket_is_known_at_the_other() -> None:
-    udp, tcp = tables(PacketCacheBudget(OCTETS), 2)
+    udp, tcp = tables(PacketCaches(OCTETS), 2)
     offer(udp, "web.example", times=1)
     offer(tcp, "web.example", times=1)
     assert (len(udp), len(tcp)) == (0, 1)

@@ -19,7 +19,7 @@ def measured(event: Event, *services: ClusterObject) -> dict[str, list[float]]:
     async def story() -> Intake:
         state = ClusterState(frozenset())
         state.apply(Replaced("Service", services), 0)
-        intake = Intake(state, lambda facts: None, lambda: 1000.0)
+        intake = Intake(state, (), lambda: 1000.0)
         intake.take("EndpointSlice", event)
         return intake
 

@@ -23,7 +23,7 @@ class World:
     def __init__(self, *services: ClusterObject) -> None:
         self.state = ClusterState(frozenset())
         self.seen: list[tuple[float, str]] = []  # when the addresses of web changed, and to what
-        self.intake = Intake(self.state, self._look)
+        self.intake = Intake(self.state, [self._look])
         self.state.apply(Replaced("Service", services or (service("web"),)), 0)
         self.state.apply(Replaced("EndpointSlice", (endpoint_slice("web", ONE),)), 0)
 
