@@ -29,7 +29,7 @@ from tests.support.api_objects import Object, endpoint_slice, namespace, node, p
 from tests.support.fake_api.server import FakeApi, running
 from topodns.app.load import load_settings
 from topodns.app.server import Announcement, run
-from topodns.dnsserver.settings import Settings
+from topodns.plugins.block import Settings
 
 PACKAGE: Final = str(Path(topodns.__file__).parent) + os.sep
 WITHIN: Final = 10.0  # seconds that an answer or a change may take
