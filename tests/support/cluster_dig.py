@@ -14,6 +14,7 @@ from topodns.dns.name import parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.plugin import Resolution
@@ -51,7 +52,7 @@ class ClusterDig:
             self.apply(each)
         locator = Locator(self.state, topology.locate, topology.trust) if topology is not None else None
         own = tuple(map(packed, own_addresses))
-        self.step = ClusterZone(settings, topology, self.state, locator, own, chase)
+        self.step = ClusterZone(KubernetesZone(settings, topology, self.state, locator, own, chase))
 
     def apply(self, change: ClusterObject | Deleted | Replaced) -> None:
         self.state.apply(change if isinstance(change, (Deleted, Replaced)) else Upserted(change), SERIAL)

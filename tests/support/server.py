@@ -23,6 +23,7 @@ from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.errors import ErrorLog
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.packet import Variants
@@ -122,7 +123,7 @@ class ClusterServer:
             all_pods=True,
         )
         locator = Locator(self.state, topology.locate, topology.trust) if topology is not None else None
-        step = ClusterZone(settings, topology, self.state, locator)
+        step = ClusterZone(KubernetesZone(settings, topology, self.state, locator))
 
         def view_key(address: bytes) -> Hashable:
             return locator.locate(address).node_name if locator is not None else ""

@@ -195,7 +195,7 @@ def _synced(clusters: Clusters) -> float:
 def _policies(clusters: Clusters) -> Rows:
     counts: Counter[tuple[str, ...]] = Counter()
     for cluster in clusters():
-        for policy in cluster.state.policies().values():
+        for policy in cluster.state.policies.values():
             counts[(policy.source.value, str(not isinstance(policy, InvalidPolicy)).lower())] += 1
     return counts.items()
 
@@ -204,7 +204,7 @@ def _invalid(clusters: Clusters) -> Rows:
     names = [
         (key.namespace, key.name)
         for cluster in clusters()
-        for key, policy in cluster.state.policies().items()
+        for key, policy in cluster.state.policies.items()
         if isinstance(policy, InvalidPolicy)
     ]
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]

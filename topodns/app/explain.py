@@ -24,6 +24,7 @@ from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.name_errors import NameErrors
 from topodns.plugins.kubernetes.setup import PLUGIN as KUBERNETES
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
@@ -130,7 +131,7 @@ def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -
     if node and cluster.topology is not None:
         _check_node(cluster, node)
     locator = _Pinned(cluster.state, node) if node else cluster.locator
-    step = ClusterZone(cluster.kubernetes, cluster.topology, cluster.state, locator)
+    step = ClusterZone(KubernetesZone(cluster.kubernetes, cluster.topology, cluster.state, locator))
     resolution = step(query, client or _SOMEBODY)
     if not isinstance(resolution, Resolution):
         raise Unexplained(f"{name_text(qname)} falls through `kubernetes`: {_why_not_there(cluster, query)}")
@@ -238,7 +239,7 @@ def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidP
     """The policy of the answer's Service: the first Service among its facts (dependencies)."""
     for fact in resolution.facts:
         if fact.kind == "service" and isinstance(fact.name, str):
-            return state.policy(ObjectKey(fact.namespace, fact.name))
+            return state.policies.get(ObjectKey(fact.namespace, fact.name))
     return None
 
 

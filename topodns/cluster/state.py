@@ -57,6 +57,7 @@ class ClusterState:
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.placement` empties it
     external: ExternalIndex
     revision: int  # grows with every change; results derived from the state are valid for one revision
+    synced: bool  # whether every needed kind was listed, or is done without
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class ClusterState:
         self.revision = 0
         self.needed = needed
         self._awaited = set(needed)
+        self.synced = not needed
         self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
         self._read_keys = read_keys
         self._all_pods = all_pods and "Pod" in needed
@@ -87,11 +89,16 @@ class ClusterState:
         self.unchecked_slices = set()
         self._cluster_ips = AddressIndex()
         self._pod_ips = AddressIndex()
-        self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}
+        self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}  # of headless Services, parsed when applied
         self._notices: dict[ObjectKey, str] = {}
         self._backends = BackendsTable(self._slice_table, self.node, terminating_fallback, pod_names)
         self._built = self._backends.built
         self._cold: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
+        # Live views, which queries read without a call.
+        self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)
+        self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
+        self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
+        self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
         self._stores: dict[Kind, Store[Any]] = {
             "Namespace": self._namespaces,
             "Node": self._nodes,
@@ -155,6 +162,7 @@ class ClusterState:
             yield DiffStep(frozenset() if first else facts, len(differing))
         if first:
             self._awaited.discard(kind)
+            self.synced = not self._awaited
             self.denied.discard(kind)
             self.unchecked_slices.update(one.key for one in self._slices.values())
             yield DiffStep(_ALL, 0)
@@ -164,6 +172,7 @@ class ClusterState:
         if kind not in self._awaited:
             return frozenset()
         self._awaited.discard(kind)
+        self.synced = not self._awaited
         self.denied.add(kind)
         self.revision += 1
         return _ALL
@@ -179,10 +188,6 @@ class ClusterState:
     def slices(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
         """The effective slices of a Service or ServiceImport, ordered by name (see `SliceTable.of_owner`)."""
         return self._slice_table.of_owner(owner)
-
-    @property
-    def synced(self) -> bool:
-        return not self._awaited
 
     @property
     def known(self) -> frozenset[Kind]:
@@ -203,19 +208,8 @@ class ClusterState:
         """How many objects of each kind are held."""
         return {kind: len(store) for kind, store in self._stores.items()}
 
-    def namespace(self, name: str) -> Namespace | None:
-        return self._namespaces.get(("", name))
-
     def service(self, key: ObjectKey, imported: bool = False) -> Service | None:
         return (self._imports if imported else self._services).get(key)
-
-    def policy(self, key: ObjectKey) -> Policy | InvalidPolicy | None:
-        """The Service's policy, parsed when the Service was applied; None for all but headless Services."""
-        return self._policies.get(key)
-
-    def policies(self) -> Mapping[ObjectKey, Policy | InvalidPolicy]:
-        """All policies, for metrics, warnings and audit. A live view."""
-        return MappingProxyType(self._policies)
 
     def policy_notices(self) -> Mapping[ObjectKey, str]:
         """Warnings about Services with topology keys that have no effect, or from two sources. A live view."""

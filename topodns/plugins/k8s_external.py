@@ -40,7 +40,7 @@ from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.external_name import target_of
 from topodns.plugins.kubernetes.label_cache import KeptLabels
-from topodns.plugins.kubernetes.namespaces import Exposure
+from topodns.plugins.kubernetes.namespaces import exposes, exposes_reverse
 from topodns.plugins.kubernetes.records import (
     NXDOMAIN,
     Facts,
@@ -162,7 +162,7 @@ class ExternalZone:
         self._settings = settings
         self._origins = tuple(sorted(settings.origins, key=len, reverse=True))
         self._servers = label_wire(_SERVER) + label_wire(settings.apex)  # one name for all name servers
-        self._exposure = Exposure(kubernetes, state)
+        self._kubernetes = kubernetes
         self._labels = KeptLabels(kubernetes.endpoint_pod_names)
         self._state = state
         self._own = tuple(own_addresses)
@@ -257,7 +257,7 @@ class ExternalZone:
             return no_data()  # reverse names of addresses may be below it (RFC 8020)
         namespace = labels[-1]
         facts: Facts = (namespace_fact(namespace),)
-        if not self._exposure.exposes(namespace):
+        if not exposes(self._kubernetes, self._state, namespace):
             return name_error(facts)
         if len(labels) == 1:
             return no_data(facts)
@@ -282,7 +282,7 @@ class ExternalZone:
         targets = []
         for key in self._state.external.at(address):
             facts += (namespace_fact(key.namespace), service_fact(*key))
-            if self._exposure.exposes_reverse(key.namespace):
+            if exposes_reverse(self._kubernetes, self._state, key.namespace):
                 targets.append(name_wire((key.name, key.namespace, *self._settings.origins[0])))
         if not targets:
             return name_error(tuple(facts))

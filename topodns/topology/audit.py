@@ -36,7 +36,7 @@ def audit(state: ClusterState, ignored: bool) -> Iterator[Finding]:
     `ignored` is on_invalid: True (ignore) leaves a Service with an invalid policy unfiltered, False (deny) empties it.
     """
     governing = state.governing_services()
-    for key, policy in state.policies().items():
+    for key, policy in state.policies.items():
         if isinstance(policy, InvalidPolicy):
             effect = "the Service stays unfiltered" if ignored else "nobody is told any endpoint (on_invalid deny)"
             yield Finding(key, "invalid", f"topology {policy.source.value}: {policy.problem}; {effect}")

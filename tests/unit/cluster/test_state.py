@@ -324,8 +324,8 @@ def test_the_serial_is_the_second_of_the_last_change_that_coredns_counts() -> No
 
 def test_objects_are_found_by_name() -> None:
     state = state_of(namespace("shop", {"team": "a"}), WEB, N1)
-    assert state.namespace("shop") == namespace("shop", {"team": "a"})
-    assert state.namespace("default") is None
+    assert state.namespaces.get(("", "shop")) == namespace("shop", {"team": "a"})
+    assert state.namespaces.get(("", "default")) is None
     assert state.service(WEB.key) == WEB
     assert state.service(WEB.key, imported=True) is None
     assert state.node("n1") == N1
@@ -360,18 +360,18 @@ def test_policies_are_those_of_headless_services() -> None:
     state = state_of(
         DB_BY_RACK, service("web", cluster_ips=["10.96.0.7"], annotation=RACK), service("bad", annotation="a b")
     )
-    assert set(state.policies()) == {DB, ObjectKey("default", "bad")}
-    assert state.policy(DB) == Policy((RACK,), KeySource.ANNOTATION)
-    assert isinstance(state.policy(ObjectKey("default", "bad")), InvalidPolicy)
-    assert state.policy(WEB.key) is None
+    assert set(state.policies) == {DB, ObjectKey("default", "bad")}
+    assert state.policies.get(DB) == Policy((RACK,), KeySource.ANNOTATION)
+    assert isinstance(state.policies.get(ObjectKey("default", "bad")), InvalidPolicy)
+    assert state.policies.get(WEB.key) is None
     state.apply(Upserted(DB_HEADLESS), 1)
-    assert state.policy(DB) is None
+    assert state.policies.get(DB) is None
 
 
 def test_without_key_sources_there_are_no_policies() -> None:
     state = ClusterState(frozenset())
     state.apply(Upserted(DB_BY_RACK), 1)
-    assert state.policies() == {}
+    assert state.policies == {}
 
 
 def test_an_endpoints_counts_only_where_its_service_has_no_slice() -> None:
@@ -559,11 +559,11 @@ def answers_of(state: ClusterState) -> dict[Fact, object]:
     answers: dict[Fact, object] = {}
     for name in ("a", "b"):
         key = ObjectKey("default", name)
-        answers[namespace_fact(name)] = state.namespace(name)
+        answers[namespace_fact(name)] = state.namespaces.get(("", name))
         answers[service_fact(*key)] = (
             state.service(key),
             state.service(key, imported=True),
-            state.policy(key),
+            state.policies.get(key),
             [_placed(state, key, imported) for imported in (False, True)],
             state.cluster_backends(key, "east").pool(4).everyone,
         )
@@ -585,7 +585,7 @@ def answers_of(state: ClusterState) -> dict[Fact, object]:
 def _placed(state: ClusterState, key: ObjectKey, imported: bool) -> object:
     """The endpoints of a Service, and by rack where it has a policy, since only then are labels read."""
     pool = state.backends(key, imported).pool(4)
-    racks = ("7", "8") if isinstance(state.policy(key), Policy) and not imported else ()
+    racks = ("7", "8") if isinstance(state.policies.get(key), Policy) and not imported else ()
     return pool.everyone, [pool.matching(RACK, rack) for rack in racks]
 
 

@@ -31,6 +31,7 @@ from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.rewrite import rules as amendments
 from topodns.plugins.rewrite.handler import Rewriter
 from topodns.plugins.rewrite.names import Rename
@@ -220,7 +221,7 @@ def serving(scene: Scene, transport: str, payload_size: int) -> tuple[ClusterSta
     for kind in KINDS:
         state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), NOW)
     locator = Locator(state, topology.locate, topology.trust)
-    steps = ExternalZone(EXTERNAL, KUBERNETES, state), ClusterZone(KUBERNETES, topology, state, locator)
+    steps = ExternalZone(EXTERNAL, KUBERNETES, state), ClusterZone(KubernetesZone(KUBERNETES, topology, state, locator))
     return state, handler(block(".", *steps, payload_size=payload_size), transport=transport)
 
 
@@ -328,7 +329,7 @@ def named_endpoints(number: int) -> list[EndpointSlice]:
 def test_whoever_wants_all_of_an_answer_gets_it() -> None:
     slices = [replace(each, name=f"db-{at:04}", ports=PORT_80) for at, each in enumerate(named_endpoints(500))]
     scene = Scene(slices, None, "db.default.svc.cluster.local.", RRType.SRV)
-    step = ClusterZone(KUBERNETES, None, serving(scene, "udp", 1232)[0], None)
+    step = ClusterZone(KubernetesZone(KUBERNETES, None, serving(scene, "udp", 1232)[0], None))
     resolution = step(read_query(query("db.default.svc.cluster.local. SRV")), client())  # as `explain` asks
     assert isinstance(resolution, Resolution)
     assert resolution.response == everything(scene, label_wire("cluster") + label_wire("local") + b"\0")
@@ -346,7 +347,7 @@ rewrite stop {
 def test_names_that_are_rewritten_to_shorter_ones_leave_room_for_more_of_them() -> None:
     slices = [replace(each, name=f"db-{at:04}", ports=PORT_80) for at, each in enumerate(named_endpoints(30))]
     state, _ = serving(Scene(slices, None, "", RRType.SRV), "udp", 1232)
-    step = ClusterZone(KUBERNETES, None, state, None)
+    step = ClusterZone(KubernetesZone(KUBERNETES, None, state, None))
     rewriter = Rewriter(rules(SHORTENING))
     asked = read_query(query("db.x. SRV", Opt()))
 

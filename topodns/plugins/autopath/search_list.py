@@ -20,9 +20,9 @@ from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact, namespace_fact, service_fact
 from topodns.dns.name import ROOT, Name, is_subdomain, name_wire
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.namespaces import Exposure
+from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.zones import Origins
+from topodns.plugins.kubernetes.zone import Origins
 from topodns.query.plugin import Client, Scope
 
 _NOERROR, _NXDOMAIN = int(Rcode.NOERROR), int(Rcode.NXDOMAIN)
@@ -134,7 +134,7 @@ class ClusterSearch:
 
     def __init__(self, settings: KubernetesSettings, state: ClusterState, host_domains: tuple[Name, ...]) -> None:
         self._origins = Origins(settings.origins, settings.multicluster)
-        self._exposure = Exposure(settings, state)
+        self._settings = settings
         self._state = state
         self._others: Mapping[Name, Domains] = {
             origin: behind_namespace(origin, host_domains) for origin in settings.origins
@@ -160,7 +160,7 @@ class ClusterSearch:
         if "Pod" in self._state.known:
             own = own_namespace(self._state, client.address) == namespace
             return SearchList(at, others if own else (), facts, Scope.NODE)
-        return SearchList(at, others if at > 1 and self._exposure.exposes(namespace) else (), facts)
+        return SearchList(at, others if at > 1 and exposes(self._settings, self._state, namespace) else (), facts)
 
 
 def own_namespace(state: ClusterState, address: bytes) -> str:

@@ -11,11 +11,11 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.name import Name, name_text, reverse_address
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes.external_name import target_of
-from topodns.plugins.kubernetes.namespaces import Exposure
+from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.parse import NamespaceNode, PodName, ServiceName, ZonalName, parse
 from topodns.plugins.kubernetes.pods import pod_address
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.kubernetes.zones import Origin, Origins
+from topodns.plugins.kubernetes.zone import Origin, Origins
 
 _PTR: Final = int(RRType.PTR)
 
@@ -26,7 +26,6 @@ class NameErrors:
     def __init__(self, settings: KubernetesSettings, state: ClusterState) -> None:
         self._settings = settings
         self._state = state
-        self._exposure = Exposure(settings, state)
         self._origins = Origins(settings.origins, settings.multicluster)
 
     def reason(self, qname: Name, qtype: int) -> str:
@@ -68,11 +67,11 @@ class NameErrors:
 
     def _of_namespace(self, namespace: str) -> str:
         """Why names in the namespace do not exist; "" if they may."""
-        if self._exposure.exposes(namespace):
+        if exposes(self._settings, self._state, namespace):
             return ""
         if self._settings.namespaces and namespace not in self._settings.namespaces:
             return f"`namespaces` does not list namespace {namespace!r}"
-        if self._state.namespace(namespace) is None:
+        if ("", namespace) not in self._state.namespaces:
             return f"no namespace {namespace!r}"
         return f"namespace {namespace!r} does not have the labels of `namespace_labels`"
 

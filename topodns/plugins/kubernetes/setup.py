@@ -33,6 +33,7 @@ from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.plugin import ADDRESS_TYPES, FastPath, Install, Plugin
 from topodns.plugins.setup import BlockListener, BlockSetup
 from topodns.query.label_limiter import LabelLimiters
@@ -256,7 +257,7 @@ def _setup(settings: KubernetesSettings, block: BlockSetup) -> Install | None:
         block.vary_by(partial(_view, cluster.locator, cluster.rosters))
 
     def install(listener: BlockListener) -> tuple[ChainPart]:
-        handler = ClusterZone(
+        kubernetes = KubernetesZone(
             cluster.kubernetes,
             cluster.topology,
             cluster.state,
@@ -266,7 +267,7 @@ def _setup(settings: KubernetesSettings, block: BlockSetup) -> Install | None:
             cluster.rosters,
             cluster.pod_wait,
         )
-        return (ChainPart(step=handler),)
+        return (ChainPart(step=ClusterZone(kubernetes)),)
 
     return install
 

@@ -1,220 +1,204 @@
-"""The topology filter of one query: finds the policy, locates the client if the policy needs it, chooses endpoints.
+"""The topology decision of one query: finds the policy, locates the client if the policy needs it, chooses endpoints.
 
-The resolution records the result: the answer's scope, dependencies and TTL, and the reason if it is empty.
+The result is a value: the endpoints, and the answer with its scope, dependencies and TTL, and the reason if it is
+empty.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import ANY_KEY, InvalidPolicy, Kind, ObjectKey, Policy
-from topodns.cluster.state import ClusterState
+from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
 from topodns.dependency import node_fact
-from topodns.dns.message import Ede, EdeCode, Edns, Option, Response, RRset
+from topodns.dns.message import Ede, EdeCode, Option, Response
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.records import PLUGIN, Facts, not_ready
-from topodns.plugins.kubernetes.zones import ZoneQuestion
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.client_claim import read_claim
-from topodns.query.label_limiter import LabelLimiters
-from topodns.query.plugin import Client, Resolution, Scope
-from topodns.topology.client_locator import Locator
+from topodns.query.plugin import Resolution, Scope
 from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select, select_while_denied
 
 MAX_MISS_TTL: Final = 5  # seconds that a topology miss may be cached: a Pod on the client's Node may start any moment
 
 _UNKNOWN: Final = Location()
 _MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED})
-_STRANGERS: Final = frozenset({Reason.UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT_ALL})
-_STRANGER_TOLD_ALL: Final = Reason.UNKNOWN_CLIENT_ALL
+_UNLOCATED_REASONS: Final = frozenset({Reason.UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT_ALL})
 _UNLOCATED: Final = Ede(EdeCode.OTHER, "client location unknown")
-_EVERYONE, _NODE, _CLIENT = Scope.EVERYONE, Scope.NODE, Scope.CLIENT  # reading an Enum's member costs 0.1 us
+# Reading an Enum's member costs 0.1 us.
+_EVERYONE, _NODE, _CLIENT = Scope.EVERYONE, Scope.NODE, Scope.CLIENT
+_UNKNOWN_CLIENT_ALL, _REFUSE = Reason.UNKNOWN_CLIENT_ALL, UnknownClient.REFUSE
 _NOERROR: Final = int(Rcode.NOERROR)
 _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_SUBNET)})
+_ANY_FIRST: Final = (ANY_KEY,)
 
 
-class Choice:
-    """The topology decision for one answer about one Service."""
+class Decision(NamedTuple):
+    """The topology decision about one answer.
 
-    __slots__ = (
-        *("_chooser", "_claimed", "_filtered", "_key", "_policy", "_question", "_varies"),
-        *("location", "selection", "ttl"),
-    )
+    `resolution` is NODATA for this client, to which the records of the chosen endpoints are to be added; where it is
+    `final`, it is the answer for any type. `group`: the endpoints of the first pool that has any, for this client.
+    """
 
-    def __init__(
-        self,
-        chooser: "Chooser",
-        policy: Policy | InvalidPolicy | None,
-        filtered: bool,
-        question: ZoneQuestion,
-        ttl: int,
-        key: ObjectKey | None = None,
-    ) -> None:
-        self._key = key  # of the Service
-        self._filtered = filtered
-        self._chooser = chooser
-        self._policy = policy
-        self._varies = policy is not None and depends_on_client(policy)
-        self._question = question
-        self._claimed = False
-        self.ttl = ttl  # seconds, of the records chosen
-        self.location: Location | None = None  # None: not needed
-        self.selection: Selection | None = None  # the first with endpoints, else the first
+    resolution: Resolution
+    group: Group
+    ttl: int  # seconds, of the records
+    kubernetes: KubernetesZone
+    policy: Policy | InvalidPolicy | None = None
+    filtered: bool = False  # whether a policy could choose among the endpoints
+    final: bool = False
 
-    def objection(self, pools: Callable[[], Iterable[Pool]], facts: Facts) -> Resolution | None:
-        """The answer to this client for any type, in place of records; None: records may be given.
-
-        SERVFAIL while incomplete watches leave locations of clients or endpoints unknown; REFUSED for a client without
-        a location with `unknown_client refuse`.
-        """
-        if not self._varies:
-            return None
-        if not self._chooser.state.synced:
-            return not_ready(facts)
-        if not self._chooser.refuses:
-            return None
-        reasons = {self._selection(pool).reason for pool in pools() if pool.everyone.endpoints}
-        return self._refusal(facts) if reasons == {Reason.UNKNOWN_CLIENT} else None
-
-    def select(self, pool: Pool) -> Group:
-        """The endpoints of `pool` for this client."""
-        if not self._filtered:
+    def of(self, pool: Pool) -> Group:
+        """The endpoints of another pool of the same Service for this client."""
+        if not self.filtered:
             return pool.everyone
         if not pool.everyone.endpoints:
-            return EMPTY_GROUP  # empty for all clients: not the decision of a policy
-        selection = self._selection(pool)
-        if self.selection is None or (selection.group.endpoints and not self.selection.group.endpoints):
-            self.selection = selection
-        return selection.group
-
-    def resolution(
-        self, facts: Facts, answer: tuple[RRset, ...] = (), additional: tuple[RRset, ...] = ()
-    ) -> Resolution:
-        """These records, or NODATA, with the scope, dependencies and selection of the decision."""
-        response = Response(_NOERROR, answer, (), additional)
-        if not answer:
-            response.ede = self._explanation()
-        return self._shared_as_far_as_it_goes(facts, response)
-
-    def _refusal(self, facts: Facts) -> Resolution:
-        self.selection = Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT)
-        response = Response(Rcode.REFUSED, flags=0, ede=_UNLOCATED)
-        return self._shared_as_far_as_it_goes(facts, response)
-
-    def _shared_as_far_as_it_goes(self, facts: Facts, response: Response) -> Resolution:
-        location = self.location
-        if location is None:
-            return self._named(Resolution(response, PLUGIN, _EVERYONE, facts, self.selection))
-        if location.node_name:
-            facts = (*facts, node_fact(location.node_name))
-        # A claim that is not trusted counts as well: the same octets from another source may be trusted.
-        scope = _CLIENT if self._claimed else _NODE
-        return self._named(Resolution(response, PLUGIN, scope, facts, self.selection, location))
-
-    def _named(self, resolution: Resolution) -> Resolution:
-        """The resolution with the metric labels of a miss, or of a client without a location."""
-        selection = self.selection
-        if selection is None or (selection.group.endpoints and selection.reason is not _STRANGER_TOLD_ALL):
-            return resolution  # most answers; saves hashing an Enum, which runs Python code
-        rosters = self._chooser.rosters
-        if selection.reason in _MISSES and self._key is not None:
-            resolution.missed = rosters.service(self._key)
-        if selection.reason in _STRANGERS:
-            resolution.prefix = rosters.prefix(self._question.client.address)
-        return resolution
-
-    def _selection(self, pool: Pool) -> Selection:
-        policy, chooser = self._policy, self._chooser
-        if self._varies:
-            return chooser.select(pool, policy, self._located())
-        if policy is None:
-            return Selection(pool.everyone, Reason.UNFILTERED)
-        if isinstance(policy, Policy):
-            return Selection(pool.everyone, Reason.ANY, ANY_KEY)
-        return select(pool, policy, _UNKNOWN, on_invalid=chooser.on_invalid)
-
-    def _located(self) -> Location:
-        location = self.location
-        if location is None:
-            edns = self._question.query.edns
-            if edns is not None and edns.options:
-                self._claimed = not _CLAIM_OPTIONS.isdisjoint(code for code, _ in edns.options)
-            claims = edns if self._claimed else None
-            location = self.location = self._chooser.locate(self._question.client, claims)
-        return location
-
-    def _explanation(self) -> Ede | None:
-        if self.selection is None or self.selection.reason not in _MISSES:
-            return None
-        if isinstance(self._policy, InvalidPolicy):
-            return Ede(EdeCode.OTHER, f"invalid topology keys: {self._policy.problem}")
-        if self.location is None or not self.location.node_name:
-            return _UNLOCATED
-        tried = ", ".join(key for key, _ in self.selection.tried)
-        return Ede(EdeCode.OTHER, f"no endpoint matches topologyKeys {tried} for node {self.location.node_name}")
+            return EMPTY_GROUP
+        return _selection(self.kubernetes, self.policy, pool, self.resolution.location).group
 
 
-class Chooser:
-    """Makes a `Choice` per answer. `settings` is None where the block has no `topology`."""
+def decide(
+    kubernetes: KubernetesZone,
+    key: ObjectKey | None,
+    question: ZoneQuestion,
+    facts: Facts,
+    pools: Iterable[Pool],
+    all_pools: Callable[[], Iterable[Pool]],
+) -> Decision:
+    """The decision for the headless Service with this key; None where no policy filters the answer.
 
-    def __init__(
-        self,
-        settings: TopologySettings | None,
-        state: ClusterState,
-        locator: Locator | None,
-        ttl: int,
-        rosters: LabelLimiters,
-    ) -> None:
-        self.rosters = rosters
-        self._enabled = settings is not None
-        self._placing_kinds = settings.placing_kinds if settings is not None else frozenset[Kind]()
-        self.state = state
-        self.unknown_client = settings.unknown_client if settings is not None else UnknownClient.STRICT
-        self.on_invalid = settings.on_invalid if settings is not None else OnInvalid.IGNORE
-        self.refuses = self.unknown_client is UnknownClient.REFUSE
-        self._locator = locator
-        self._ttl = ttl
-        own_ttl = settings.ttl if settings is not None else None
-        self._chosen_ttl = own_ttl if own_ttl is not None else min(5, ttl)
-
-    def choice(self, key: ObjectKey, question: ZoneQuestion) -> Choice:
-        """For the headless Service with this key; not for imported ones, which have no policies."""
-        policy = self.state.policy(key) if self._enabled else None
-        return Choice(self, policy, self._enabled, question, self._ttl_under(policy), key)
-
-    def unfiltered(self, question: ZoneQuestion) -> Choice:
-        """For answers that no policy filters."""
-        return Choice(self, None, False, question, self._ttl)
-
-    def select(self, pool: Pool, policy: Policy | InvalidPolicy | None, location: Location) -> Selection:
-        """The endpoints of `pool` for a client at `location`, also while RBAC denies Nodes or Pods."""
-        denied = self.state.denied
-        if denied and not denied.isdisjoint(self._placing_kinds):
-            nodes_denied = "Node" in denied
-            return select_while_denied(pool, policy, location, nodes_denied, self.unknown_client, self.on_invalid)
-        return select(pool, policy, location, self.unknown_client, self.on_invalid)
-
-    def locate(self, client: Client, claims: Edns | None) -> Location:
-        """The client's location, by its claims and its address. Raises BadOption for a malformed claim."""
-        locator = self._locator
-        if locator is None:
-            return _UNKNOWN
-        if claims is None:
-            return locator.locate(client.address)
-        return locator.locate(client.address, read_claim(claims, locator.trusts(client.address)))
-
-    def _ttl_under(self, policy: Policy | InvalidPolicy | None) -> int:
-        if not isinstance(policy, Policy):
-            return self._ttl
-        return policy.ttl if policy.ttl is not None else self._chosen_ttl
-
-
-def depends_on_client(policy: Policy | InvalidPolicy | None) -> bool:
-    """Whether clients at different locations may get different answers."""
-    return isinstance(policy, Policy) and policy.keys[:1] != (ANY_KEY,)
+    `pools` are those that an answer of the type queried is made of; none are taken after the first one with endpoints
+    for this client. `all_pools`: those of all types. The decision is final if SERVFAIL, while incomplete watches leave
+    locations of clients or endpoints unknown, or REFUSED, for a client without a location with `unknown_client refuse`.
+    """
+    if key is None or kubernetes.topology is None:
+        group = next((pool.everyone for pool in pools), EMPTY_GROUP)
+        return Decision(Resolution(Response(_NOERROR), PLUGIN, facts=facts), group, kubernetes.settings.ttl, kubernetes)
+    policy = kubernetes.state.policies.get(key)
+    varies, ttl = False, kubernetes.settings.ttl
+    if isinstance(policy, Policy):
+        varies = policy.keys[:1] != _ANY_FIRST
+        ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
+    location, claimed = None, False
+    if varies and (kubernetes.topology.unknown_client is _REFUSE or not kubernetes.state.synced):
+        final, location, claimed = _objection(kubernetes, key, policy, question, facts, all_pools)
+        if final is not None:
+            return Decision(final, EMPTY_GROUP, ttl, kubernetes, policy, True, True)
+    selection = None
+    for pool in pools:
+        if not pool.everyone.endpoints:
+            continue  # empty for all clients: not the decision of a policy
+        if varies and location is None:
+            location, claimed = _located(kubernetes, question)
+        found = _selection(kubernetes, policy, pool, location)
+        if found.group.endpoints:
+            selection = found
+            break
+        selection = selection or found
+    resolution = _resolution(facts, selection, location, claimed)
+    if selection is None:
+        return Decision(resolution, EMPTY_GROUP, ttl, kubernetes, policy, True)
+    if not selection.group.endpoints or selection.reason is _UNKNOWN_CLIENT_ALL:
+        _explain(kubernetes, key, policy, question, resolution)
+    return Decision(resolution, selection.group, ttl, kubernetes, policy, True)
 
 
 def is_miss(resolution: Resolution) -> bool:
     """Whether endpoints are ready, but the policy left none for this client."""
     selection = resolution.selection
-    return not resolution.response.answer and selection is not None and selection.reason in _MISSES
+    return selection is not None and not resolution.response.answer and selection.reason in _MISSES
+
+
+def _selection(
+    kubernetes: KubernetesZone, policy: Policy | InvalidPolicy | None, pool: Pool, location: Location | None
+) -> Selection:
+    """The endpoints of `pool` for a client at `location`, also while RBAC denies Nodes or Pods.
+
+    `location` None: the policy is the same for all clients.
+    """
+    if location is None:
+        if policy is None:
+            return Selection(pool.everyone, Reason.UNFILTERED)
+        if isinstance(policy, Policy):
+            return Selection(pool.everyone, Reason.ANY, ANY_KEY)
+    topology = kubernetes.topology
+    unknown_client = topology.unknown_client if topology is not None else UnknownClient.STRICT
+    on_invalid = topology.on_invalid if topology is not None else OnInvalid.IGNORE
+    denied = kubernetes.state.denied
+    if denied and location is not None and topology is not None and not denied.isdisjoint(topology.placing_kinds):
+        return select_while_denied(pool, policy, location, "Node" in denied, unknown_client, on_invalid)
+    return select(pool, policy, location or _UNKNOWN, unknown_client, on_invalid)
+
+
+def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Location, bool]:
+    """The client's location by its claims and its address, and whether it makes a claim.
+
+    Raises BadOption for a malformed claim.
+    """
+    edns, locator, address = question.query.edns, kubernetes.locator, question.client.address
+    if locator is None:
+        return _UNKNOWN, False
+    if edns is None or not edns.options or _CLAIM_OPTIONS.isdisjoint(code for code, _ in edns.options):
+        return locator.locate(address), False
+    return locator.locate(address, read_claim(edns, locator.trusts(address))), True
+
+
+def _objection(
+    kubernetes: KubernetesZone,
+    key: ObjectKey,
+    policy: Policy | InvalidPolicy | None,
+    question: ZoneQuestion,
+    facts: Facts,
+    all_pools: Callable[[], Iterable[Pool]],
+) -> tuple[Resolution | None, Location | None, bool]:
+    """The final answer in place of records, if there is one; the client's location, and whether it makes a claim.
+
+    Endpoints of any type make the location count, so that no client shares the answer of another one that is refused.
+    """
+    if not kubernetes.state.synced:
+        return not_ready(facts), None, False
+    filled = [pool for pool in all_pools() if pool.everyone.endpoints]
+    if not filled:
+        return None, None, False
+    location, claimed = _located(kubernetes, question)
+    if any(_selection(kubernetes, policy, pool, location).reason is not Reason.UNKNOWN_CLIENT for pool in filled):
+        return None, location, claimed
+    resolution = _resolution(facts, Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT), location, claimed)
+    _explain(kubernetes, key, policy, question, resolution)
+    resolution.response = Response(Rcode.REFUSED, flags=0, ede=_UNLOCATED)
+    return resolution, location, claimed
+
+
+def _resolution(facts: Facts, selection: Selection | None, location: Location | None, claimed: bool) -> Resolution:
+    """NODATA with the scope and the dependencies of the location, if that was needed."""
+    if location is None:
+        return Resolution(Response(_NOERROR), PLUGIN, _EVERYONE, facts, selection)
+    if location.node_name:
+        facts = (*facts, node_fact(location.node_name))
+    # A claim that is not trusted counts as well: the same octets from another source may be trusted.
+    return Resolution(Response(_NOERROR), PLUGIN, _CLIENT if claimed else _NODE, facts, selection, location)
+
+
+def _explain(
+    kubernetes: KubernetesZone,
+    key: ObjectKey,
+    policy: Policy | InvalidPolicy | None,
+    question: ZoneQuestion,
+    resolution: Resolution,
+) -> None:
+    """Add the metric labels of a miss or of a client without a location, and the extended DNS error of a miss."""
+    selection, location = resolution.selection, resolution.location
+    if selection is None:
+        return
+    if selection.reason in _UNLOCATED_REASONS:
+        resolution.prefix = kubernetes.limiters.prefix(question.client.address)
+    if selection.reason not in _MISSES:
+        return
+    resolution.missed = kubernetes.limiters.service(key)
+    if isinstance(policy, InvalidPolicy):
+        ede = Ede(EdeCode.OTHER, f"invalid topology keys: {policy.problem}")
+    elif location is None or not location.node_name:
+        ede = _UNLOCATED
+    else:
+        tried = ", ".join(tried_key for tried_key, _ in selection.tried)
+        ede = Ede(EdeCode.OTHER, f"no endpoint matches topologyKeys {tried} for node {location.node_name}")
+    resolution.response.ede = ede

@@ -27,6 +27,7 @@ from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import PodMode
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.deferred import Outcome
 from topodns.query.plugin import Around, ChainPart, Client, Resolution, Scope, Step
 
@@ -105,7 +106,7 @@ class Dig:
         self.upstream = upstream = Upstream({**OUTSIDE, **(more_outside or {})}, self.asked)
         forward: Step = upstream.later if late else upstream
         block = ServerBlock((BlockKey((), 53),), "Corefile", 1, {"acl": acl} if acl else {})
-        cluster = ClusterZone(settings(pods=pods), None, state, None)
+        cluster = ClusterZone(KubernetesZone(settings(pods=pods), None, state, None))
         parts = {
             "autopath": (ChainPart(around=self.around),),
             "kubernetes": (ChainPart(step=cluster),),

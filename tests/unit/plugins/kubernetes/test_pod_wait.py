@@ -13,6 +13,7 @@ from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact, service_fact
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.pod_wait import MAX_IN_VAIN, MAX_OF_ONE, MAX_WAITING, SECONDS, WAIT_AGAIN, PodWait
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Client, Resolution
@@ -131,7 +132,9 @@ class Cluster:
         self.waits = PodWait(self.timers, lambda: self.state.knows_all_pods)
         topology = TopologySettings()
         locator = Locator(self.state, topology.locate)
-        self.step = ClusterZone(settings("cluster.local"), topology, self.state, locator, pod_wait=self.waits)
+        self.step = ClusterZone(
+            KubernetesZone(settings("cluster.local"), topology, self.state, locator, pod_wait=self.waits)
+        )
 
     def put(self, value: ClusterObject) -> None:
         self.waits.wake(self.state.apply(Upserted(value), 1))

@@ -1,0 +1,103 @@
+"""The `kubernetes` directive of a server block as one value, its origins, and a query relative to its origin.
+
+The functions of this folder get the value `KubernetesZone`, so that nothing is made or joined for a query.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from topodns.cluster.state import ClusterState
+from topodns.dns.message import Query
+from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, Name, is_subdomain, name_wire
+from topodns.plugins.kubernetes.label_cache import KeptLabels
+from topodns.plugins.kubernetes.pod_wait import PodWait
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.topology import TopologySettings
+from topodns.query.cname import Chase
+from topodns.query.label_limiter import LabelLimiters
+from topodns.query.plugin import Client
+from topodns.topology.client_locator import Locator
+
+_TTL_UNDER_POLICY: Final = 5  # seconds, at most, unless `topology` has a `ttl`
+
+
+class Origin(NamedTuple):
+    name: Name
+    wire: bytes  # lower-case
+    reverse: bool  # in-addr.arpa, ip6.arpa or below them
+    multicluster: bool  # serves ServiceImports
+
+
+class ZoneQuestion(NamedTuple):
+    """A query under `origin`. `origin_wire` is the origin in the query's spelling, which answers repeat."""
+
+    query: Query
+    client: Client
+    origin: Origin
+    origin_wire: bytes
+    seen: tuple[Name, ...] = ()  # names whose CNAMEs led here, the client's query first
+
+
+class Origins:
+    """`names` in the order of the Corefile; at least one of them is a forward origin."""
+
+    def __init__(self, names: Sequence[Name], multicluster: Sequence[Name] = ()) -> None:
+        self.by_name: Final = {name: _origin(name, multicluster) for name in names}
+        self.sizes: Final = sorted({len(name) for name in names}, reverse=True)  # in labels
+        self.primary: Final = next(origin for origin in self.by_name.values() if not origin.reverse)
+
+    def match(self, qname: Name) -> Origin | None:
+        """The longest origin that this lower-case name is at or below."""
+        labels = len(qname)
+        for size in self.sizes:
+            if size <= labels and (origin := self.by_name.get(qname[labels - size :])) is not None:
+                return origin
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KubernetesZone:
+    """Names under the origins of one `kubernetes` directive, answered from one cluster's state.
+
+    `topology` and `locator` are None where the block has no `topology`. `own_addresses` (packed) are those the server
+    is bound to, without loopback ones. `chase` resolves the target of an ExternalName outside the origins; where it is
+    None or returns None, the answer is the CNAME alone. `limiters` limit the labels of metrics. With `pod_wait` a query
+    under a policy from a client without a location waits briefly before it is answered as an unknown client's.
+    """
+
+    settings: KubernetesSettings
+    topology: TopologySettings | None
+    state: ClusterState
+    locator: Locator | None
+    own_addresses: tuple[bytes, ...] = ()
+    chase: Chase | None = None
+    limiters: LabelLimiters = field(default_factory=LabelLimiters)
+    pod_wait: PodWait | None = None
+    origins: Origins = field(init=False)
+    labels: KeptLabels = field(init=False)
+    ttl_under_policy: int = field(init=False)  # seconds, of records that a policy without a TTL of its own chose
+    limits_namespaces: bool = field(init=False)  # whether `namespaces` or `namespace_labels` hide some
+
+    def __post_init__(self) -> None:
+        settings, topology = self.settings, self.topology
+        own_ttl = topology.ttl if topology is not None else None
+        derived = {
+            "origins": Origins(settings.origins, settings.multicluster),
+            "labels": KeptLabels(settings.endpoint_pod_names),
+            "ttl_under_policy": own_ttl if own_ttl is not None else min(_TTL_UNDER_POLICY, settings.ttl),
+            "limits_namespaces": bool(settings.namespaces) or settings.namespace_labels is not None,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+
+def _origin(name: Name, multicluster: Sequence[Name]) -> Origin:
+    reverse = is_subdomain(name, IN_ADDR_ARPA) or is_subdomain(name, IP6_ARPA)
+    return Origin(name, name_wire(name), reverse, any(is_subdomain(name, other) for other in multicluster))
+
+
+def question_of(query: Query, client: Client, origin: Origin, seen: tuple[Name, ...] = ()) -> ZoneQuestion:
+    """The query relative to `origin`, which its qname is at or below."""
+    # Labels have the same length in any spelling, so the origin has the same number of octets at the end of the name.
+    return ZoneQuestion(query, client, origin, query.spelling[-len(origin.wire) :], seen)
