@@ -3,7 +3,8 @@
 Separate from the cluster's objects, so that programs without them (node-cache) need not import them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, NamedTuple
 
 
@@ -18,26 +19,22 @@ class Fact(NamedTuple):
 EVERYTHING: Final = Fact("everything", "", "")  # invalidates every answer, e.g. after a kind became synced
 
 
-def service_fact(namespace: str, name: str) -> Fact:
-    """The Service of this name (existing or not), its slices, and the labels of its endpoints' Nodes."""
-    return Fact("service", namespace, name)
+# Partials of the class, not functions: each query that misses the packet cache makes two of them.
 
+service_fact: Final[Callable[[str, str], Fact]] = partial(Fact, "service")
+"""(namespace, name) -> the Service of this name (existing or not), its slices, and the labels of its endpoints' Nodes.
+"""
 
-def namespace_fact(name: str) -> Fact:
-    """Whether this Namespace exists, and its labels."""
-    return Fact("namespace", "", name)
+namespace_fact: Final[Callable[[str], Fact]] = partial(Fact, "namespace", "")
+"""(name) -> whether this Namespace exists, and its labels."""
 
+address_fact: Final[Callable[[bytes], Fact]] = partial(Fact, "address", "")
+"""(packed address) -> the Services, endpoints and Pods with this address, and the Node of a client with it."""
 
-def address_fact(address: bytes) -> Fact:
-    """The Services, endpoints and Pods with this address, and the Node of a client with it."""
-    return Fact("address", "", address)
+node_fact: Final[Callable[[str], Fact]] = partial(Fact, "node", "")
+"""(name) -> the labels of this Node, on which the answers to clients on it depend."""
 
 
 def address_facts(addresses: Iterable[bytes]) -> set[Fact]:
     """The `address_fact` of each of these addresses."""
     return {Fact("address", "", address) for address in addresses}
-
-
-def node_fact(name: str) -> Fact:
-    """The labels of this Node, on which the answers to clients on it depend."""
-    return Fact("node", "", name)

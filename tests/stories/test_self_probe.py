@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address
 
 from tests.support import server
 from tests.support.loops import run
 from topodns.dns.name import Name
+from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.net.mmsg import open_batch
 from topodns.net.reuseport import Binding, Sharing
 from topodns.net.sockets import open_udp
@@ -24,7 +26,8 @@ async def serving(name: Name | None, port: int = 0, sharing: Sharing = Sharing.F
     """A server of this name; its port."""
     (sock,) = open_udp(str(HERE), port, Binding(sharing))
     answering = server.handler(own_name=name)
-    listener = UdpListener(open_batch(sock), answering.table, answering.answer, answering.tally.batch_done)
+    lookup = partial(answer_batch, answering.table)
+    listener = UdpListener(open_batch(sock), lookup, answering.answer, answering.tally.batch_done)
     listener.start(asyncio.get_running_loop())
     try:
         yield sock.getsockname()[1]

@@ -4,15 +4,22 @@ import asyncio
 import contextlib
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from random import Random
 
 import pytest
 
+from tests.support import messages
 from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
+from topodns.dnsserver.packet_cache.lookup import answer_batch
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
 from topodns.net.mmsg import DATAGRAM, MMSG_AVAILABLE, SLOTS, Batch, MmsgBatch, PlainBatch
 from topodns.net.sockets import open_udp
-from topodns.net.udp import UdpListener
+from topodns.net.udp import Lookup, UdpListener
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
 from topodns.query.packet import Entry
@@ -33,16 +40,8 @@ pytestmark = [
 LOCALHOST = b"\x7f\x00\x00\x01"
 
 
-@dataclass
-class Table:
-    """What a listener reads of the hot answers."""
-
-    common: dict[bytes, Entry] = field(default_factory=dict)
-    views: dict[bytes, dict[bytes, Entry]] = field(default_factory=dict)
-    variants: dict[tuple[bytes, bytes], Entry] = field(default_factory=dict)  # by message and packed address
-
-    def variant_entry(self, message: bytes, address: bytes) -> Entry | None:
-        return self.variants.get((message, address))
+def empty_table() -> PacketCache:
+    return PacketCache(lambda address: "", Random(0), time.monotonic)
 
 
 @dataclass
@@ -73,8 +72,12 @@ class Seen:
 class Server:
     listener: UdpListener
     batch: Batch
-    table: Table
+    table: PacketCache
     seen: Seen
+
+    @property
+    def lookup(self) -> Lookup:
+        return partial(answer_batch, self.table)
 
     @property
     def port(self) -> int:
@@ -84,8 +87,8 @@ class Server:
 @contextlib.asynccontextmanager
 async def serving(kind: str, host: str = "127.0.0.1") -> AsyncIterator[Server]:
     (sock,) = open_udp(host, 0)
-    batch, table, seen = BATCHES[kind](sock), Table(), Seen()
-    listener = UdpListener(batch, table, seen.miss, seen.batch_done)
+    batch, table, seen = BATCHES[kind](sock), empty_table(), Seen()
+    listener = UdpListener(batch, partial(answer_batch, table), seen.miss, seen.batch_done)
     listener.start(asyncio.get_running_loop())
     try:
         yield Server(listener, batch, table, seen)
@@ -148,11 +151,12 @@ def test_a_ready_made_answer_is_sent_behind_the_id_and_counted(loop_name: str, k
 def test_a_variant_of_a_kept_question_is_answered_by_the_entry_made_for_it(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind) as server:
-            made = entry(b"an answer to it")
-            server.table.variants[b"a VARIANT", LOCALHOST] = made
+            kept, variant = messages.query("www.example. A"), messages.query("WWW.example. A")
+            made: Entry = kept[2:], [0], None, OF_SPELLINGS
+            server.table.views[LOCALHOST] = {kept[2:]: made}
             with client_of(server) as sock, client_of(server, source="127.0.0.9") as elsewhere:
-                assert await ask(sock, b"01a VARIANT") == [b"01an answer to it"]
-                assert await ask(elsewhere, b"02a VARIANT") == [b"02TNAIRAV a"]
+                assert await ask(sock, variant) == [variant]
+                assert await ask(elsewhere, variant) == [variant[:2] + variant[:1:-1]]
             assert (made[1], [hits for hits, _, _ in server.seen.batches]) == ([1], [1])
 
     run(loop_name, story())
@@ -215,8 +219,8 @@ def test_an_ipv4_client_of_an_ipv6_socket_is_known_by_its_4_octets(loop_name: st
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
         sock.bind(("::", 0))
-        batch, table, seen = BATCHES[kind](sock), Table(), Seen()
-        listener = UdpListener(batch, table, seen.miss, seen.batch_done)
+        batch, table, seen = BATCHES[kind](sock), empty_table(), Seen()
+        listener = UdpListener(batch, partial(answer_batch, table), seen.miss, seen.batch_done)
         listener.start(asyncio.get_running_loop())
         with client_of(Server(listener, batch, table, seen), "127.0.0.8") as client:
             assert await ask(client, b"idq") == [b"idq"]
@@ -298,11 +302,11 @@ def test_a_datagram_of_4096_octets_is_read_and_a_larger_one_dropped(loop_name: s
 def test_a_reply_that_does_not_fit_is_not_sent(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind) as server:
-            server.listener.swap(server.table, lambda data, *_: data * 5000, server.seen.batch_done)
+            server.listener.swap(server.lookup, lambda data, *_: data * 5000, server.seen.batch_done)
             with client_of(server) as sock:
                 sock.send(b"large")
                 await eventually(lambda: server.batch.counts.received == 1)
-                server.listener.swap(server.table, server.seen.miss, server.seen.batch_done)
+                server.listener.swap(server.lookup, server.seen.miss, server.seen.batch_done)
                 assert await ask(sock, b"idq") == [b"idq"]
 
     run(loop_name, story())
@@ -311,7 +315,7 @@ def test_a_reply_that_does_not_fit_is_not_sent(loop_name: str, kind: str) -> Non
 def test_no_datagram_is_too_short_to_be_survived(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind) as server:
-            server.listener.swap(server.table, lambda data, *_: b"re:" + data, server.seen.batch_done)
+            server.listener.swap(server.lookup, lambda data, *_: b"re:" + data, server.seen.batch_done)
             server.table.common[b"hot"] = entry(b"ready")
             with client_of(server) as sock:
                 sock.send(b"")  # silence: nothing to say to nothing
@@ -377,7 +381,9 @@ def test_a_reload_changes_the_answers_and_keeps_the_socket(loop_name: str, kind:
             with client_of(server) as sock:
                 assert await ask(sock, b"01q") == [b"01before"]
                 after = Seen()
-                server.listener.swap(Table({b"q": entry(b"after")}), after.miss, after.batch_done)
+                table = empty_table()
+                table.common[b"q"] = entry(b"after")
+                server.listener.swap(partial(answer_batch, table), after.miss, after.batch_done)
                 assert await ask(sock, b"02q", b"03p") == [b"02after", b"03p"]
                 assert (len(after.batches), len(after.misses), len(server.seen.misses)) == (1, 1, 0)
 
@@ -401,7 +407,7 @@ def test_a_listener_that_never_started_closes_its_socket(loop_name: str, kind: s
     async def story() -> None:
         (sock,) = open_udp("127.0.0.1", 0)
         seen = Seen()
-        await UdpListener(BATCHES[kind](sock), Table(), seen.miss, seen.batch_done).close()
+        await UdpListener(BATCHES[kind](sock), partial(answer_batch, empty_table()), seen.miss, seen.batch_done).close()
         assert sock.fileno() == -1
 
     run(loop_name, story())

@@ -17,6 +17,7 @@ from topodns.dns.name import Name, name_text, parse_name
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dnsserver.chain import Chain, ChainLink
 from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.lookup import ready_reply
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
 from topodns.dnsserver.router import Block, BlockTable
@@ -99,13 +100,8 @@ def counted(answering: Handler) -> dict[ReplyKind, int]:
 
 def ready_made(table: PacketCache, data: bytes, address: bytes) -> bytes | None:
     """The reply that the UDP loop takes from the table by itself; None where it has to ask the steps."""
-    key = data[2:]
-    entry = table.common.get(key) or table.views.get(address, {}).get(key) or table.variant_entry(key, address)
-    if entry is None:
-        return None
-    tail, _, rotate, _ = entry
-    made = rotate() if rotate is not None else tail
-    return None if made is None else data[:2] + made
+    ready = ready_reply(table, data[2:], address)
+    return None if ready is None else data[:2] + ready[0]
 
 
 class ClusterServer:

@@ -9,11 +9,13 @@ import socket
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Final
 
 from topodns.app.generation import Generation, ListenAt
 from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.net.descriptors import Descriptors
 from topodns.net.mmsg import DatagramCounts, open_batch
@@ -157,7 +159,8 @@ class Listeners:
         loop = asyncio.get_running_loop()
         if sock.type == socket.SOCK_DGRAM:
             batch = open_batch(sock)
-            udp = UdpListener(batch, handler.table, handler.answer, handler.tally.batch_done)
+            lookup = partial(answer_batch, handler.table)
+            udp = UdpListener(batch, lookup, handler.answer, handler.tally.batch_done)
             udp.start(loop)
             return _Site(sock, handler, udp, batch.counts)
         tcp = TcpListener(sock, handler.answer, self._tcp_limits(generation.settings, at), self._schedule)
@@ -167,7 +170,7 @@ class Listeners:
     def _swap(self, site: _Site, generation: Generation, at: ListenAt) -> None:
         handler = site.handler = site.handler.succeeded_by(generation.tables[at], self._table(generation))
         if isinstance(site.listener, UdpListener):
-            site.listener.swap(handler.table, handler.answer, handler.tally.batch_done)
+            site.listener.swap(partial(answer_batch, handler.table), handler.answer, handler.tally.batch_done)
         else:
             site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at))
 

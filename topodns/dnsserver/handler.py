@@ -1,6 +1,6 @@
 """The query handler of one socket: octets in, octets out, around the plugin chain of the matching server block.
 
-Invalid and unsupported queries are refused in `Handler.answer`, `_answer_anew` and `_resolve`, in this order. No
+Invalid and unsupported queries are refused in `Handler.answer` and `_answer_anew`, in this order. No
 message can raise an exception past the handler: an unforeseen one becomes SERVFAIL, a traceback and a count.
 """
 
@@ -14,10 +14,11 @@ from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.wire_reader import HEADER_SIZE, WireError, read_query
 from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
 from topodns.dnsserver.fast_forward.relay import Crossing, Relay
+from topodns.dnsserver.packet_cache.lookup import ready_reply
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.forward.flight import Answer
-from topodns.query.counters import BUCKET_OF_SIZE, Cell, QueryCounters, ReplyKind, size_bucket, type_label
+from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, QueryCounters, ReplyKind, size_bucket, type_label
 from topodns.query.deferred import Deferred, Outcome, pursue
 from topodns.query.plugin import Answered, BadOption, Client, Dropped, Resolution, Scope
 
@@ -77,9 +78,10 @@ class Handler:
         """The reply to a message from this packed address, or its outcome. Over TCP, the packet cache comes first."""
         if len(data) < HEADER_SIZE or data[2] & 0x80 or port == 0:
             return None  # RFC 8906 wants replies, but not to fragments, responses (CVE-2024-2169), or port 0
-        ready = None if self._udp else self._lookup(data, address)
-        if ready is not None:
-            return ready
+        if not self._udp and (ready := ready_reply(self.table, data[2:], address)) is not None:
+            tail, cell = ready
+            self.tally.count(cell, 0.0, len(data), 2 + len(tail))
+            return data[:2] + tail
         started = self._clock()
         try:
             if self._relay is not None and (relayed := self._relay(data, address, port, started)) is not None:
@@ -89,34 +91,31 @@ class Handler:
             self._note_bug(f"a message of {len(data)} octets")
             return self._refuse_unread(data, Rcode.SERVFAIL, started)
 
-    def _lookup(self, data: bytes, address: bytes) -> bytes | None:
-        """The packet cache lookup for TCP; the UDP loop does its own."""
-        key, table = data[2:], self.table
-        entry = table.common.get(key) or table.views.get(address, {}).get(key) or table.variant_entry(key, address)
-        if entry is None:
-            return None
-        tail, cell, rotate, _ = entry
-        if rotate is not None:
-            tail = rotate()
-        if tail is None:
-            return None  # expired
-        self.tally.count(cell, 0.0, len(data), 2 + len(tail))
-        return data[:2] + tail
-
     def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> Replied:
+        """The reply of the chain; BADVERS for EDNS versions above 0; REFUSED for transfers, unknown classes and names.
+
+        Calls little for what can be done here: each query that misses the packet cache comes here.
+        """
         if data[2] & _OPCODE:
             return self._refuse_unread(data, Rcode.NOTIMP, started)
         try:
             query = read_query(data)
         except WireError as unreadable:
             return self._refuse_unread(data, unreadable.rcode, started)
+        blocks, edns = self.blocks, query.edns
         if query.qclass == PROBE_CLASS and query.qname == self._own_name:
             return write_error(data, Rcode.NOERROR)  # neither counted nor logged: only this process asks it
-        limit = self._limit(query, self.blocks.payload_size)
+        limit = MIN_UDP_PAYLOAD if edns is None and self._udp else self._limit(query, blocks.payload_size)
         client = Client(address, port, self.tally.transport, self.local_port, started, 0, limit)
-        asked = Asked(data, query, client, self.blocks.match(query, client), started)
+        block = blocks.match(query, client)
+        asked = Asked(data, query, client, block, started)
         try:
-            answered = self._resolve(asked)
+            if edns is not None and edns.version > 0:
+                answered: Answered = _decided(Rcode.BADVERS)
+            elif block is None or query.qtype in _TRANSFERS or query.qclass not in blocks.classes:
+                answered = _decided(Rcode.REFUSED)
+            else:
+                answered = block.chain.resolve(query, client)
         except Exception as problem:
             return self._conclude(asked, self._instead(asked, problem))
         if isinstance(answered, Resolution):
@@ -124,15 +123,6 @@ class Handler:
         reply: Outcome[bytes | None] = Outcome()
         pursue(self._conclude_later(asked, answered), reply.settle)
         return reply
-
-    def _resolve(self, asked: Asked) -> Answered:
-        """The chain's answer; BADVERS for EDNS versions above 0; REFUSED for transfers, unknown classes and names."""
-        query, block = asked.query, asked.block
-        if query.edns is not None and query.edns.version > 0:
-            return _decided(Rcode.BADVERS)
-        if block is None or query.qtype in _TRANSFERS or query.qclass not in self.blocks.classes:
-            return _decided(Rcode.REFUSED)
-        return block.chain.resolve(query, asked.client)
 
     async def _conclude_later(self, asked: Asked, course: Deferred[Resolution]) -> bytes | None:
         try:
@@ -211,15 +201,33 @@ class Handler:
 
     def _finish(self, asked: Asked, resolution: Resolution, reply: bytes) -> None:
         data, query, client, block, started = asked
-        cell = self._cell(query, block, resolution, len(reply))
+        selection, rcode = resolution.selection, resolution.response.rcode
+        kind = ReplyKind(
+            block.label if block is not None else _DROPPED,
+            TYPE_LABELS.get(query.qtype, "other"),
+            RCODE_NAMES.get(rcode, "other"),
+            resolution.plugin,
+            query.edns is not None and query.edns.dnssec_ok,
+            selection.reason if selection is not None else "",
+            selection.key if selection is not None else "",
+            BUCKET_OF_SIZE[query.size],
+            BUCKET_OF_SIZE[len(reply)],
+            block.view_name if block is not None else "",
+            resolution.missed,
+            resolution.prefix,
+            resolution.detail,
+        )
         seconds = self._clock() - started
-        self.tally.count(cell, seconds, len(data), len(reply))
+        cell = self.tally.count_kind(kind, seconds, len(data), len(reply))
         if block is None:
             return
         if block.client_dependent:
             resolution.scope = Scope.CLIENT
-        if not self._report(block, query, client, resolution, reply, seconds):
-            self.table.offer(data, query, client.address, reply, resolution, cell, block.rotate, block.variants)
+        if rcode == _SERVFAIL or block.log is not None:
+            logged = self._report(block, query, client, resolution, reply, seconds)
+            if logged:  # the packet cache must not answer the next one
+                return
+        self.table.offer(data, query, client.address, reply, resolution, cell, block.rotate, block.variants)
 
     def _finish_dropped(self, asked: Asked, block: Block, plugin: str) -> None:
         _, query, client, _, started = asked
@@ -229,28 +237,8 @@ class Handler:
         kind = ReplyKind(
             block.label, type_label(query.qtype), "", plugin, dnssec_ok, "", "", asked_in, 0, block.view_name
         )
-        self.tally.count(self.tally.cell(kind), seconds, query.size, 0)
+        self.tally.count_kind(kind, seconds, query.size, 0)
         self._report(block, query, client, None, None, seconds)
-
-    def _cell(self, query: Query, block: Block | None, resolution: Resolution, size: int) -> Cell:
-        selection = resolution.selection
-        return self.tally.cell(
-            ReplyKind(
-                block.label if block is not None else _DROPPED,
-                type_label(query.qtype),
-                RCODE_NAMES.get(resolution.response.rcode, "other"),
-                resolution.plugin,
-                query.edns is not None and query.edns.dnssec_ok,
-                selection.reason if selection is not None else "",
-                selection.key if selection is not None else "",
-                BUCKET_OF_SIZE[query.size],
-                BUCKET_OF_SIZE[size],
-                block.view_name if block is not None else "",
-                resolution.missed,
-                resolution.prefix,
-                resolution.detail,
-            )
-        )
 
     def _report(
         self,
@@ -270,7 +258,7 @@ class Handler:
         reply = write_error(data, rcode)
         sizes = size_bucket(len(data)), size_bucket(len(reply))
         kind = ReplyKind(_DROPPED, "other", rcode.name, "", False, "", "", *sizes)
-        self.tally.count(self.tally.cell(kind), self._clock() - started, len(data), len(reply))
+        self.tally.count_kind(kind, self._clock() - started, len(data), len(reply))
         return reply
 
 

@@ -1,19 +1,19 @@
 """DNS over UDP for clients: one listener per socket, a batch of datagrams per wake-up of the loop.
 
-Hits of the packet cache are answered here, with one dictionary lookup, or two if the packet is a variant of another;
-`miss` answers the rest. The socket and its batched I/O are arguments, so that they outlive a reload.
+`lookup` answers the hits of the packet cache, `miss` the rest. The socket and its batched I/O are arguments, so that
+they outlive a reload.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
-from topodns.query.packet import Entry
+from topodns.query.packet import Slice2Bytes
 
 DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a load that never stops
 
@@ -31,30 +31,11 @@ BatchDone = Callable[[int, float, Cell | None, Sequence[int], Sequence[int]], No
 sizes of the replies with 0 for a miss)."""
 
 
-class PacketLookup(Protocol):
-    """The packet cache: ready-made replies, keyed by all octets of the query after its id.
-
-    `common` has the entries for all clients, `views` those for one client address. Both dictionaries may be replaced
-    between two batches. `variant_entry` returns the entry for a query that differs from a key only in octets that do
-    not matter (`query.packet.Variants`), or None. No reply may be longer than the batch's room: the settings limit UDP
-    payloads to 4,096 octets.
-    """
-
-    @property
-    def common(self) -> Mapping[bytes, Entry]: ...
-
-    @property
-    def views(self) -> Mapping[bytes, Mapping[bytes, Entry]]: ...
-
-    def variant_entry(self, message: bytes, address: bytes) -> Entry | None: ...
-
-
-class Slice2Bytes(Protocol):
-    """Memory whose slices are bytes, such as mmap."""
-
-    def __getitem__(self, key: slice, /) -> bytes: ...
-
-    def __setitem__(self, key: slice, value: bytes, /) -> None: ...
+Lookup = Callable[[Slice2Bytes, Sequence[int], Sequence[int], tuple[int, int]], tuple[list[int], Cell | None]]
+"""(memory, starts, sizes, address span) of a batch -> the octets of each reply, with which a query in `memory` was
+overwritten, 0 for a miss; and the counter cell of the last hit. No reply may be longer than the batch's room: the
+settings limit UDP payloads to 4,096 octets.
+"""
 
 
 class Batch(Protocol):
@@ -101,13 +82,13 @@ class UdpListener:
     def __init__(
         self,
         batch: Batch,
-        table: PacketLookup,
+        lookup: Lookup,
         miss: Miss,
         batch_done: BatchDone,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._batch = batch
-        self._table, self._miss, self._batch_done = table, miss, batch_done
+        self._lookup, self._miss, self._batch_done = lookup, miss, batch_done
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awaited = 0  # deferred replies
@@ -119,9 +100,9 @@ class UdpListener:
         self._loop = loop
         loop.add_reader(self._batch.fileno(), self._serve_batch)
 
-    def swap(self, table: PacketLookup, miss: Miss, batch_done: BatchDone) -> None:
-        """Use another packet cache and other functions from the next batch on: a reload loses no query."""
-        self._table, self._miss, self._batch_done = table, miss, batch_done
+    def swap(self, lookup: Lookup, miss: Miss, batch_done: BatchDone) -> None:
+        """Use other functions from the next batch on: a reload loses no query."""
+        self._lookup, self._miss, self._batch_done = lookup, miss, batch_done
 
     async def close(self) -> None:
         """Answer queries that have arrived, or arrive while deferred replies are awaited; then close the socket.
@@ -158,7 +139,8 @@ class UdpListener:
         if not sizes:
             return False
         began = self._clock()
-        lengths, last_cell = self._answer_hot(sizes)
+        batch = self._batch
+        lengths, last_cell = self._lookup(batch.memory, batch.starts, sizes, batch.address_span)
         misses = lengths.count(0)
         hits = len(sizes) - misses
         if hits:
@@ -167,41 +149,6 @@ class UdpListener:
         if misses:
             self._batch.send(self._answer_misses(sizes, lengths))
         return True
-
-    def _answer_hot(self, sizes: list[int]) -> tuple[list[int], Cell | None]:
-        """Answer hits of the packet cache. Returns the lengths of the replies, 0 for a miss; and the counter cell of
-        the last entry found, expired ones included.
-        """
-        memory = self._batch.memory
-        table = self._table
-        common, views, variant_entry = table.common, table.views, table.variant_entry
-        first, last = self._batch.address_span
-        lengths: list[int] = []
-        cell: Cell | None = None
-        # The busiest lines of the program: only locals, one pass, and for a common key no call but the dictionary's.
-        for start, size in zip(self._batch.starts, sizes, strict=False):
-            key = memory[start + 2 : start + size]
-            entry = common.get(key)
-            if entry is None:
-                address = memory[start + first : start + last]
-                view = views.get(address)
-                entry = None if view is None else view.get(key)
-                if entry is None:
-                    entry = variant_entry(key, address)
-                    if entry is None:
-                        lengths.append(0)
-                        continue
-            tail, cell, rotate, _ = entry
-            if rotate is not None:
-                tail = rotate()
-                if tail is None:
-                    lengths.append(0)
-                    continue
-            cell[0] += 1  # type: ignore[operator]
-            length = 2 + len(tail)  # type: ignore[arg-type]
-            memory[start + 2 : start + length] = tail  # type: ignore[assignment]
-            lengths.append(length)
-        return lengths, cell
 
     def _answer_misses(self, sizes: list[int], hot: list[int]) -> list[int]:
         """Answer the misses. Returns the lengths of the replies, 0 for none, a deferred one, or a hit (see `hot`)."""

@@ -28,7 +28,7 @@ _MAX_SIZE: Final = 65535
 BUCKET_OF_SIZE: Final = bytes(bisect_left(SIZE_BUCKETS, size) for size in range(_MAX_SIZE + 1))
 
 # The values of CoreDNS's label `type`; every other query type is "other".
-_NAMED_TYPES: Final = {
+TYPE_LABELS: Final = {
     int(rtype): rtype.name
     for rtype in (
         *(RRType.A, RRType.AAAA, RRType.CNAME, RRType.DNSKEY, RRType.DS, RRType.MX, RRType.NSEC, RRType.NSEC3),
@@ -70,7 +70,7 @@ def size_bucket(size: int) -> int:
 
 def type_label(qtype: int) -> str:
     """CoreDNS's label value for a query type."""
-    return _NAMED_TYPES.get(qtype, "other")
+    return TYPE_LABELS.get(qtype, "other")
 
 
 def server_label(at: tuple[str, int]) -> str:
@@ -105,6 +105,14 @@ class QueryCounters:
         if durations is None:
             durations = self.durations[place] = Histogram(DURATION_BUCKETS)
         return self._cells.setdefault(kind, [0, durations, self.octets.setdefault(place, [0, 0])])
+
+    def count_kind(self, kind: ReplyKind, seconds: float, query_size: int, response_size: int) -> Cell:
+        """Count one reply as `count` does, in the cell of these label values, which is returned."""
+        cell = self._cells.get(kind)
+        if cell is None:
+            cell = self.cell(kind)
+        self.count(cell, seconds, query_size, response_size)
+        return cell
 
     def count(self, cell: Cell, seconds: float, query_size: int, response_size: int) -> None:
         """Count one reply in `cell`. `seconds`: time to make it. Sizes in octets; `response_size` 0: none was sent."""

@@ -1,7 +1,8 @@
-"""The entry of a packet cache: a ready-made reply, its counter, and the query variants that it answers."""
+"""The entry of a packet cache: a ready-made reply, its counter, the query variants that it answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from topodns.query.counters import Cell
 
@@ -19,3 +20,11 @@ class Variants:
 # expired; the query variants that it answers, None: the plain form only)
 Entry = tuple[bytes | None, Cell, Callable[[], bytes | None] | None, Variants | None]
 View = dict[bytes, Entry]
+
+
+class Slice2Bytes(Protocol):
+    """Memory whose slices are bytes, such as mmap: queries that replies overwrite."""
+
+    def __getitem__(self, key: slice, /) -> bytes: ...
+
+    def __setitem__(self, key: slice, value: bytes, /) -> None: ...

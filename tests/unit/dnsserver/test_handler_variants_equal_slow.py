@@ -14,6 +14,7 @@ from tests.support.objects import packed
 from tests.support.server import ready_made
 from topodns.app.generation import Generation
 from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.lookup import variant_entry
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.query.counters import QueryCounters
 
@@ -115,7 +116,7 @@ class Listener:
 
     def ask(self, data: bytes, address: bytes) -> bytes | None:
         table = self.handler.table
-        self.variants += table.variant_entry(data[2:], address) is not None
+        self.variants += variant_entry(table, data[2:], address) is not None
         ready = ready_made(table, data, address) if self.udp else None
         return ready or at_once(self.handler.answer(data, address, PORT))
 

@@ -2,9 +2,8 @@
 
 Two levels: answers that are the same for all clients, and answers for the clients on one node. A key is a query in its
 plain form (see `variants`) with flags, type, class and the OPT record's size and DO, so a hit cannot be wrong about
-those. Most queries have that form and cost one lookup; another spelling, or EDNS options that no code here reads, cost
-a second one. Changes of cluster state take effect at once: each entry is indexed by its dependencies (facts), and
-`forget` removes the entries of those that changed.
+those. `lookup` finds the entries. Changes of cluster state take effect at once: each entry is indexed by its
+dependencies (facts), and `forget` removes the entries of those that changed.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -20,7 +19,6 @@ from topodns.dnsserver.packet_cache.variants import (
     BESIDE_NAME,
     BESIDE_NAME_WITH_OPT,
     NAME_AT,
-    is_plain,
     name_in,
     plain_form,
     respelled,
@@ -103,33 +101,6 @@ class PacketCache:
 
     def __len__(self) -> int:
         return len(self.common) + sum(len(view) for view in self._by_key.values())
-
-    def variant_entry(self, message: bytes, address: bytes) -> Entry | None:
-        """The entry for a message (without its id) that is no key, but a variant of one; None if there is none.
-
-        Also None if the entry has expired.
-        """
-        plain = None if is_plain(message) else plain_form(message)
-        if plain is None:
-            return None
-        entry = self.common.get(plain)
-        if entry is None:
-            view = self.views.get(address)
-            entry = None if view is None else view.get(plain)
-            if entry is None:
-                return None
-        tail, cell, made_by, variants = entry
-        if variants is None:
-            return None
-        name = name_in(message, plain)
-        respell = not plain.startswith(name, NAME_AT)
-        if respell and not variants.spellings:
-            return None
-        if made_by is not None:
-            tail = made_by()
-        if tail is None:
-            return None
-        return respelled(tail, name, variants) if respell else tail, cell, None, None
 
     def offer(
         self,

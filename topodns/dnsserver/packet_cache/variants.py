@@ -32,7 +32,9 @@ _WITH_OPT: Final = b"\0\1\0\0\0\0\0\1"
 _QUESTION_TAIL: Final = 4  # octets of type and class
 _OPT_BEGIN: Final = b"\0\0\x29"  # the root as owner, and the type
 _OPT_HEAD: Final = 11  # octets before the RDATA, the last two of which are RDLENGTH
-_BEHIND_NAME_WITH_OPT: Final = 1 + _QUESTION_TAIL + _OPT_HEAD  # octets from the last one of the name on
+BEHIND_NAME: Final = (1 + _QUESTION_TAIL, 1 + _QUESTION_TAIL + _OPT_HEAD)
+"""Octets of a message in its plain form from the last one of the name on, without and with an OPT record."""
+
 BESIDE_NAME: Final = HEADER_SIZE + _QUESTION_TAIL  # octets of a message in its plain form beside the name, with its id
 BESIDE_NAME_WITH_OPT: Final = BESIDE_NAME + _OPT_HEAD
 _NO_OPTIONS: Final = b"\0\0"
@@ -59,16 +61,6 @@ def block_variants(block: ServerBlock) -> Variants | None:
 @lru_cache
 def _spelled_types(plugin: str) -> frozenset[int]:
     return load(plugin).spells if plugin in ORDER else frozenset()
-
-
-def is_plain(message: bytes) -> bool:
-    """Whether a query without its id is already in its plain form, or has none. Cheap, because each miss calls it.
-
-    False is inconclusive: a type or a class may contain the octets of capital letters.
-    """
-    if message[_COUNTS] == _BARE:
-        return message.islower()
-    return len(message) - message.find(0, NAME_AT) == _BEHIND_NAME_WITH_OPT and message.islower()
 
 
 def plain_form(message: bytes) -> bytes | None:

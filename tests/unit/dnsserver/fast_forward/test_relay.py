@@ -22,6 +22,7 @@ from topodns.dns.rrtype import Rcode
 from topodns.dnsserver.fast_forward.eligibility import Road, make_road
 from topodns.dnsserver.fast_forward.relay import Relay
 from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.lookup import variant_entry
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
@@ -91,7 +92,7 @@ class Resolver:
 
     def ask_ready(self, data: bytes) -> bytes | None:
         """As `ask`, but by the loop of UDP as well, which answers what is ready."""
-        self.variants += self.handler.table.variant_entry(data[2:], CLIENT) is not None
+        self.variants += variant_entry(self.handler.table, data[2:], CLIENT) is not None
         ready = ready_made(self.handler.table, data, CLIENT)
         if ready is None:
             return self.ask(data)
