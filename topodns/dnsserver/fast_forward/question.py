@@ -73,6 +73,7 @@ class Tails:
         self._udp = udp
         self._cells: dict[tuple[str, int, bool], dict[int, Cell]] = {}
         self.known: dict[bytes, Tail] = {}
+        self.barred: set[bytes] = set()  # tails without a fast path, whatever the first label: names of clusters
 
     def read(self, data: bytes) -> Tail | None:
         """The tail of this message; None if it is no plain question or has no fast path."""
@@ -87,7 +88,9 @@ class Tails:
         if qtype is None or len(name) > _MAX_NAME or name != name.lower() or not _is_plain(opt):
             return None
         road = self._roads.find(name)
-        return None if road is None else self._keep(data, name, self._tail(road, qtype, opt))
+        tail = None if road is None else self._tail(road, qtype, opt)
+        self._keep(data, name, tail)
+        return tail
 
     def _tail(self, road: Road, qtype: int, opt: bytes) -> Tail:
         limit = _MAX_TCP
@@ -96,14 +99,19 @@ class Tails:
         cells = self._cells.setdefault((road.label, qtype, bool(opt) and bool(_OPT_ENDS[opt[5:]])), {})
         return Tail(road, qtype, opt, limit, cells)
 
-    def _keep(self, data: bytes, name: bytes, tail: Tail) -> Tail:
+    def _keep(self, data: bytes, name: bytes, tail: Tail | None) -> None:
         """Keep the tail for lookups, if any first label before it leads to the same road and a name of legal length."""
         rest = name[1 + name[0] :]
-        if rest and len(rest) < _MAX_NAME - MAX_LABEL and not self._roads.is_parent(rest):
-            if len(self.known) >= _MAX_KNOWN:
-                self.known.clear()
-            self.known[data[HEADER_SIZE + 1 + name[0] :]] = tail
-        return tail
+        if not rest or len(rest) >= _MAX_NAME - MAX_LABEL or self._roads.is_parent(rest):
+            return
+        if len(self.known) + len(self.barred) >= _MAX_KNOWN:
+            self.known.clear()
+            self.barred.clear()
+        octets = data[HEADER_SIZE + 1 + name[0] :]
+        if tail is None:
+            self.barred.add(octets)
+        else:
+            self.known[octets] = tail
 
 
 def _is_plain(opt: bytes) -> bool:

@@ -93,7 +93,7 @@ class Relay:
     ) -> None:
         self._udp = tally.transport == "udp"
         self._tails = Tails(roads, self._udp)
-        self._known_tails = self._tails.known
+        self._known_tails, self._barred_tails = self._tails.known, self._tails.barred
         self._tally = tally
         self._clock = clock
         self.slowly = slowly
@@ -110,7 +110,10 @@ class Relay:
         label = data[HEADER_SIZE]  # length of the first label
         if not 0 < label <= MAX_LABEL:
             return None
-        tail = self._known_tails.get(data[HEADER_SIZE + 1 + label :]) or self._tails.read(data)
+        octets = data[HEADER_SIZE + 1 + label :]
+        tail = self._known_tails.get(octets)
+        if tail is None:
+            tail = None if octets in self._barred_tails else self._tails.read(data)
         if tail is None or tail.edns != edns:
             return None
         question = data[HEADER_SIZE : tail.question_end]
