@@ -118,7 +118,9 @@ class QueryCounters:
         """Count one reply in `cell`. `seconds`: time to make it. Sizes in octets; `response_size` 0: none was sent."""
         _, durations, octets = cell
         cell[0] += 1  # type: ignore[operator]
-        durations.observe(seconds)  # type: ignore[attr-defined]
+        # `Histogram.observe`, written out because each query that misses the packet cache is counted here.
+        durations.counts[bisect_left(DURATION_BUCKETS, seconds)] += 1  # type: ignore[attr-defined]
+        durations.sum += seconds  # type: ignore[attr-defined]
         octets[0] += query_size  # type: ignore[index]
         octets[1] += response_size  # type: ignore[index]
 
