@@ -49,6 +49,7 @@ class Backends:
     family is ready (KEP-1669). `pod_names` names endpoints by their Pods, as CoreDNS's `endpoint_pod_names`.
     """
 
+    pools: Mapping[int, Pool]  # the ready endpoints by family: 4 and 6
     has_ready: bool  # in any family; a headless Service without ready endpoints is NXDOMAIN
     members: tuple[SliceMembers, ...]  # of each slice that is read; empty for one slice, and if several were merged
 
@@ -77,7 +78,7 @@ class Backends:
             pools = {family: self._pool(some) for family, some in zip(_FAMILIES, segments, strict=True)}
         if len(self.members) == 1:
             self.members = ()  # no other slice could use it, nor differ in ports
-        self._pools = pools
+        self.pools = pools
         self._port_pools: dict[tuple[int, int], Pool] = {}  # by family, and number of a set in `_port_index`
         self._name_pools: dict[tuple[int, str], Pool] = {}
         self.has_ready = _any_ready(pools)
@@ -95,23 +96,19 @@ class Backends:
     @cached_property
     def nodes(self) -> frozenset[str]:
         """The Node names of the ready endpoints."""
-        pools = self._pools.values()
+        pools = self.pools.values()
         return frozenset(each.node_name for pool in pools for each in pool.everyone.endpoints if each.node_name)
-
-    def pool(self, family: int) -> Pool:
-        """The ready endpoints of a family: 4 or 6."""
-        return self._pools[family]
 
     def index(self, keys: Iterable[str]) -> None:
         """Build the indexes of these topology keys now instead of on first use."""
-        for pool in self._pools.values():
+        for pool in self.pools.values():
             pool.index(keys)
 
     def pool_for_port(self, family: int, port: EndpointPort) -> Pool:
         """The ready endpoints of a family that expose this port, for SRV and `_port._proto` names."""
         number = self._port_index.set_of(port)
         if not number:
-            return self._pools[family] if number == EVERYWHERE else _EMPTY_POOL
+            return self.pools[family] if number == EVERYWHERE else _EMPTY_POOL
         key = family, number
         return self._port_pools.get(key) or self._port_pools.setdefault(key, self._of_slices(family, number))
 
@@ -121,7 +118,7 @@ class Backends:
         Several endpoints may have the same label (KEP-752). A family without any is absent.
         """
         name = endpoint_name.lower()
-        groups = ((family, self._named_of(family, name)) for family in self._pools)
+        groups = ((family, self._named_of(family, name)) for family in self.pools)
         return {family: group for family, group in groups if group.endpoints}
 
     def pool_for_name(self, family: int, endpoint_name: str) -> Pool:
@@ -138,7 +135,7 @@ class Backends:
     def exposing(self, family: int, port: EndpointPort, group: Group) -> Group:
         """The endpoints of `group` that expose this port. `group` is of this family and of a pool of this object."""
         pool = self.pool_for_port(family, port)
-        if pool is self._pools[family]:
+        if pool is self.pools[family]:
             return group
         return self._kept(self._derived, (pool, group), lambda: pool.common(group))
 
@@ -182,7 +179,7 @@ class Backends:
 
     @cached_property
     def _places(self) -> dict[int, dict[tuple[bytes, str], int]]:
-        endpoints = {family: pool.everyone.endpoints for family, pool in self._pools.items()}
+        endpoints = {family: pool.everyone.endpoints for family, pool in self.pools.items()}
         return {family: {identity_of(each): at for at, each in enumerate(some)} for family, some in endpoints.items()}
 
     @cached_property
@@ -193,7 +190,7 @@ class Backends:
         known = self._named.get((family, name))
         if known is not None:
             return known
-        pool, address, pod_names = self._pools[family], undashed(name), self._pod_names
+        pool, address, pod_names = self.pools[family], undashed(name), self._pod_names
         found = [each for one in pool.segments for each in one.labels(pod_names).members(name, address)]
         if not found:
             return EMPTY_GROUP  # not cached: clients may query any number of names that do not exist
@@ -203,7 +200,7 @@ class Backends:
 
     def _of_slices(self, family: int, number: int) -> Pool:
         """The ready endpoints of a family in the slices of the set with this number."""
-        pool = self._pools[family]
+        pool = self.pools[family]
         if self.members:
             some = [self.members[at].of(family) for at in self._port_index.places(number)]
             segments = [each for each in some if each is not None]

@@ -107,7 +107,7 @@ class Handler:
             return write_error(data, Rcode.NOERROR)  # neither counted nor logged: only this process asks it
         limit = MIN_UDP_PAYLOAD if edns is None and self._udp else self._limit(query, blocks.payload_size)
         client = Client(address, port, self.tally.transport, self.local_port, started, 0, limit)
-        block = blocks.match(query, client)
+        block = blocks.only or blocks.match(query, client)
         asked = Asked(data, query, client, block, started)
         try:
             if edns is not None and edns.version > 0:

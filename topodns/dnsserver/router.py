@@ -63,6 +63,7 @@ class BlockTable:
         if any(block.view is not None for row in rows.values() for block in row):
             self._rows = {origin: tuple(map(_with_double, row)) for origin, row in rows.items()}
         self._root = None if self._rows else self._blocks.get(ROOT)  # the root's block, for any client
+        self.only = None if self._depths else self._root  # the block of every query; None if it depends on the query
         # With views, the block depends on the whole query, so there is no fast path.
         self.roads = RoadMap({} if self._rows else {origin: block.road for origin, block in self._blocks.items()})
 

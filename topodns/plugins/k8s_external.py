@@ -247,7 +247,7 @@ class ExternalZone:
         if not self._is_headless(service, _Part()):
             return service.external_ips
         backends = self._state.backends(service.key)
-        return tuple(each for family in _FAMILIES for each in backends.pool(family).everyone.addresses)
+        return tuple(each for family in _FAMILIES for each in backends.pools[family].everyone.addresses)
 
     def _respond(self, question: _Question) -> Resolution:
         query, labels = question.query, question.labels

@@ -107,7 +107,11 @@ def all_of(backends: Backends) -> object:
     ports = *backends.ports, EndpointPort("none", "TCP", 1)
     named = [backends.named(name) for name in (*HOSTNAMES, "10-0-0-1", "10-0-0-2", "fd00--1", "H0")]
     by_port = [backends.pool_for_port(family, port) for family in families for port in ports]
-    pools = [*map(backends.pool, families), *by_port, *(backends.pool_for_name(4, name) for name in HOSTNAMES)]
+    pools = [
+        *map(backends.pools.__getitem__, families),
+        *by_port,
+        *(backends.pool_for_name(4, name) for name in HOSTNAMES),
+    ]
     exposing = [backends.exposing(4, port, group) for port in ports for some in named for group in some.values()]
     groups = [group for pool in pools for group in lookups(pool)]
     return (
@@ -132,7 +136,7 @@ def test_after_any_changes_backends_are_as_if_all_slices_were_merged_anew(
         if use == "build":
             state.backends(DB)
         # Without a policy nothing reads the labels of Nodes, so that a change of them need not outdate anything.
-        elif use == "all" and isinstance(state.policy(DB), Policy):
+        elif use == "all" and isinstance(state.policies.get(DB), Policy):
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(backends_module, "_MAX_SLICES", -1)  # one segment of all slices
                 fresh = Backends(state.slices(SliceOwner(DB)), state.node, terminating_fallback, pod_names)
@@ -159,47 +163,47 @@ def state() -> ClusterState:
 
 
 def test_a_changed_slice_leaves_the_segments_of_the_others(state: ClusterState) -> None:
-    before = state.backends(DB).pool(4).segments
+    before = state.backends(DB).pools[4].segments
     state.apply(Upserted(large(2, ready=False)), 0)
     state.apply(Upserted(large(2, ready=False, serving=False)), 0)
-    after = state.backends(DB).pool(4).segments
+    after = state.backends(DB).pools[4].segments
     assert [new is old for old, new in zip(before, after, strict=True)] == [True, True, False, True, True]
-    assert len(state.backends(DB).pool(4).everyone.endpoints) == 499
+    assert len(state.backends(DB).pools[4].everyone.endpoints) == 499
 
 
 def test_so_does_a_slice_that_is_added_and_one_that_is_removed(state: ClusterState) -> None:
-    before = state.backends(DB).pool(4).segments
+    before = state.backends(DB).pools[4].segments
     state.apply(Upserted(large(5)), 0)
-    assert state.backends(DB).pool(4).segments[:5] == before
+    assert state.backends(DB).pools[4].segments[:5] == before
     state.apply(Deleted("EndpointSlice", ObjectKey("default", "db-0")), 0)
-    assert state.backends(DB).pool(4).segments[:4] == before[1:]
+    assert state.backends(DB).pools[4].segments[:4] == before[1:]
 
 
 def test_addresses_of_other_services_do_not_matter(state: ClusterState) -> None:
-    before = state.backends(DB).pool(4).segments
+    before = state.backends(DB).pools[4].segments
     twin = replace(large(2), name="twin", service_name="twin")
     others = (replace(twin, name=f"{number:03}", namespace="elsewhere") for number in range(200))
     for one in (twin, *others):
         state.apply(Upserted(one), 0)
     state.apply(Upserted(large(2, ready=False)), 0)
-    assert state.backends(DB).pool(4).segments[3] is before[3]
+    assert state.backends(DB).pools[4].segments[3] is before[3]
 
 
 def test_where_a_changed_slice_takes_an_address_of_another_one_all_are_merged(state: ClusterState) -> None:
-    before = state.backends(DB).pool(4).segments
+    before = state.backends(DB).pools[4].segments
     both = large(2)
     state.apply(Upserted(replace(both, endpoints=(*both.endpoints, endpoint("10.0.0.0", "n0")))), 0)
-    assert len(state.backends(DB).pool(4).segments) == 1
-    assert len(state.backends(DB).pool(4).everyone.endpoints) == 500
+    assert len(state.backends(DB).pools[4].segments) == 1
+    assert len(state.backends(DB).pools[4].everyone.endpoints) == 500
     state.apply(Upserted(both), 0)
-    assert len(state.backends(DB).pool(4).segments) == len(before)
+    assert len(state.backends(DB).pools[4].segments) == len(before)
 
 
 def test_labels_of_nodes_are_read_again_before_the_next_use(state: ClusterState) -> None:
-    assert len(state.backends(DB).pool(4).matching(RACK, "7").endpoints) == 0
+    assert len(state.backends(DB).pools[4].matching(RACK, "7").endpoints) == 0
     state.apply(Upserted(large(2, ready=False)), 0)
     state.apply(Upserted(node("n1", {RACK: "7"})), 0)
-    assert len(state.backends(DB).pool(4).matching(RACK, "7").endpoints) == 5 * 33
+    assert len(state.backends(DB).pools[4].matching(RACK, "7").endpoints) == 5 * 33
 
 
 def test_nothing_is_kept_of_a_service_without_slices(state: ClusterState) -> None:
@@ -212,6 +216,6 @@ def test_nothing_is_kept_of_a_service_without_slices(state: ClusterState) -> Non
 
 def test_a_thousand_slices_are_as_many_as_have_segments_of_their_own() -> None:
     made = [endpoint_slice("db", endpoint(f"10.0.{at >> 8}.{at & 255}"), name=f"db-{at:04}") for at in range(1001)]
-    of_many, of_more = (Backends(made[:number], lambda _name: None, False).pool(4) for number in (1000, 1001))
+    of_many, of_more = (Backends(made[:number], lambda _name: None, False).pools[4] for number in (1000, 1001))
     assert (len(of_many.segments), len(of_more.segments)) == (1000, 1)
     assert of_more.everyone.addresses[-1] == packed("10.0.3.232")

@@ -43,7 +43,7 @@ def test_endpoints_keep_the_order_of_slices_and_of_endpoints_in_them() -> None:
     merged = backends(
         endpoint_slice("db", endpoint("10.0.0.9"), endpoint("10.0.0.1")), endpoint_slice("db", endpoint("10.0.0.5"))
     )
-    assert merged.pool(4).everyone.addresses == addresses("10.0.0.9", "10.0.0.1", "10.0.0.5")
+    assert merged.pools[4].everyone.addresses == addresses("10.0.0.9", "10.0.0.1", "10.0.0.5")
 
 
 def test_an_endpoint_in_two_slices_is_one_where_it_is_first_seen() -> None:
@@ -51,11 +51,11 @@ def test_an_endpoint_in_two_slices_is_one_where_it_is_first_seen() -> None:
         endpoint_slice("db", endpoint("10.0.0.1"), endpoint("10.0.0.2")),
         endpoint_slice("db", endpoint("10.0.0.3"), endpoint("10.0.0.1")),
     )
-    assert merged.pool(4).everyone.addresses == addresses("10.0.0.1", "10.0.0.2", "10.0.0.3")
+    assert merged.pools[4].everyone.addresses == addresses("10.0.0.1", "10.0.0.2", "10.0.0.3")
 
 
 def test_two_hostnames_on_one_address_are_two_endpoints_with_one_address() -> None:
-    everyone = of(endpoint("10.0.0.1", hostname="a"), endpoint("10.0.0.1", hostname="b")).pool(4).everyone
+    everyone = of(endpoint("10.0.0.1", hostname="a"), endpoint("10.0.0.1", hostname="b")).pools[4].everyone
     assert [each.hostname for each in everyone.endpoints] == ["a", "b"]
     assert everyone.addresses == addresses("10.0.0.1")
 
@@ -65,7 +65,7 @@ def test_an_endpoint_ready_in_any_slice_is_ready(flip: bool) -> None:
     ready = generation(1, endpoint_slice("db", endpoint("10.0.0.1", node="n1")))
     unready = generation(2, endpoint_slice("db", endpoint("10.0.0.1", node="n2", ready=False)))
     slices = (unready, ready) if flip else (ready, unready)
-    assert backends(*slices).pool(4).everyone.endpoints == (endpoint("10.0.0.1", node="n1"),)
+    assert backends(*slices).pools[4].everyone.endpoints == (endpoint("10.0.0.1", node="n1"),)
 
 
 @pytest.mark.parametrize("flip", [False, True], ids=["newer slice last", "newer slice first"])
@@ -83,8 +83,8 @@ def test_of_two_equal_copies_the_first_counts() -> None:
 
 def test_each_family_has_its_own_pool() -> None:
     dual = backends(endpoint_slice("db", endpoint("10.0.0.1")), endpoint_slice("db", endpoint("fd00::1")))
-    assert dual.pool(4).everyone.addresses == addresses("10.0.0.1")
-    assert dual.pool(6).everyone.addresses == addresses("fd00::1")
+    assert dual.pools[4].everyone.addresses == addresses("10.0.0.1")
+    assert dual.pools[6].everyone.addresses == addresses("fd00::1")
 
 
 def test_slices_of_fully_qualified_names_have_no_addresses_to_answer_with() -> None:
@@ -101,8 +101,8 @@ def test_nodes_are_those_under_ready_endpoints() -> None:
 def test_a_service_without_slices_has_nothing() -> None:
     nothing = backends()
     assert not nothing.has_ready
-    assert nothing.pool(4).everyone is EMPTY_GROUP
-    assert nothing.pool(6).everyone is EMPTY_GROUP
+    assert nothing.pools[4].everyone is EMPTY_GROUP
+    assert nothing.pools[6].everyone is EMPTY_GROUP
     assert nothing.named("10-0-0-1") == {}
 
 
@@ -133,7 +133,7 @@ FALLBACK = {
 @pytest.mark.parametrize(("fallback", "given", "kept"), FALLBACK.values(), ids=FALLBACK)
 def test_terminating_fallback(fallback: bool, given: list[Endpoint], kept: list[Endpoint]) -> None:
     merged = backends(*(endpoint_slice("db", each) for each in given), terminating_fallback=fallback)
-    assert list(merged.pool(4).everyone.endpoints) == kept
+    assert list(merged.pools[4].everyone.endpoints) == kept
     assert merged.has_ready is bool(kept or READY6 in given)
 
 
@@ -181,7 +181,7 @@ def test_matching(key: str, value: str, expected: list[str]) -> None:
         endpoint("10.0.0.5", node="n5", topology_zone="gone", topology={REGION: "gone-region", HOST: "not-its-name"}),
         endpoint("10.0.0.6", topology_zone="manual"),
         nodes=NODES,
-    ).pool(4)
+    ).pools[4]
     assert pool.matching(key, value).addresses == addresses(*expected)
 
 
@@ -197,14 +197,14 @@ SAME_HOST = {
 
 @pytest.mark.parametrize(("node_name", "hostname", "expected"), SAME_HOST.values(), ids=SAME_HOST)
 def test_same_host_is_the_same_label_or_the_same_node(node_name: str, hostname: str, expected: list[str]) -> None:
-    pool = of(endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.4", node="n4"), endpoint("10.0.0.6"), nodes=NODES).pool(
-        4
-    )
+    pool = of(
+        endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.4", node="n4"), endpoint("10.0.0.6"), nodes=NODES
+    ).pools[4]
     assert pool.same_host(node_name, hostname).addresses == addresses(*expected)
 
 
 def test_on_node_goes_by_name_and_never_holds_endpoints_without_a_node() -> None:
-    pool = of(endpoint("10.0.0.4", node="n4"), endpoint("10.0.0.6"), nodes=NODES).pool(4)
+    pool = of(endpoint("10.0.0.4", node="n4"), endpoint("10.0.0.6"), nodes=NODES).pools[4]
     assert pool.on_node("n4").addresses == addresses("10.0.0.4")
     assert pool.on_node("other-name") is EMPTY_GROUP
     assert pool.on_node("") is EMPTY_GROUP
@@ -216,7 +216,7 @@ def test_a_group_is_built_once_and_handed_out_again() -> None:
         endpoint("10.0.0.2", node="n2", zone_hints=["b"]),
         endpoint("10.0.0.4", node="n4", zone_hints=["b"]),
         nodes=NODES,
-    ).pool(4)
+    ).pools[4]
     assert pool.matching(ZONE, "a") is pool.matching(ZONE, "a")
     assert pool.same_host("n4", "n1") is pool.same_host("n4", "n1")
     assert pool.same_host("n4", "other-name") is pool.matching(HOST, "other-name")
@@ -224,7 +224,7 @@ def test_a_group_is_built_once_and_handed_out_again() -> None:
 
 
 def test_a_key_that_all_share_selects_the_group_of_everyone_itself() -> None:
-    pool = of(endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.2", node="n2"), nodes=NODES).pool(4)
+    pool = of(endpoint("10.0.0.1", node="n1"), endpoint("10.0.0.2", node="n2"), nodes=NODES).pools[4]
     assert pool.matching(ZONE, "a") is pool.everyone
 
 
@@ -235,7 +235,7 @@ def test_zonal_names_go_by_the_slice_and_ignore_case() -> None:
         endpoint("10.0.0.3", node="n3", topology_zone="eu-west-1b"),
         endpoint("10.0.0.4", node="n4"),
         nodes=NODES,
-    ).pool(4)
+    ).pools[4]
     assert pool.by_topology_zone("eu-WEST-1a").addresses == addresses("10.0.0.1", "10.0.0.2")
     assert pool.by_topology_zone("a") is EMPTY_GROUP, "the live label is not asked"
 
@@ -290,7 +290,7 @@ def test_topology_is_asked_of_the_endpoints_of_one_port() -> None:
 def test_a_pool_is_built_once_and_shared_where_a_port_is_everyones() -> None:
     merged = ported()
     assert merged.pool_for_port(4, HTTP) is merged.pool_for_port(4, HTTP)
-    assert merged.pool_for_port(4, UNNAMED) is merged.pool(4)
+    assert merged.pool_for_port(4, UNNAMED) is merged.pools[4]
 
 
 def test_an_endpoint_that_two_slices_expose_with_different_ports_has_both() -> None:
@@ -375,7 +375,7 @@ def test_a_name_can_be_chosen_from_by_topology_among_those_who_share_it() -> Non
 
 def test_of_chosen_endpoints_those_that_expose_a_port_are_found() -> None:
     some = ported()
-    everyone = some.pool(4).everyone
+    everyone = some.pools[4].everyone
     assert some.exposing(4, UNNAMED, everyone) is everyone, "the port of all"
     assert some.exposing(4, HTTP, everyone).endpoints == some.pool_for_port(4, HTTP).everyone.endpoints
     one = some.named("10-0-0-3")[4]
@@ -396,7 +396,7 @@ def test_what_thousands_expose_is_looked_for_once() -> None:
     ]
     some = backends(*slices)
     [port] = some.ports
-    everyone, exposing = some.pool(4).everyone, some.pool_for_port(4, port).everyone
+    everyone, exposing = some.pools[4].everyone, some.pool_for_port(4, port).everyone
     assert some.exposing(4, port, everyone) is some.exposing(4, port, everyone)
     assert len(some.exposing(4, port, everyone).endpoints) == 500
     joined = some.joined_addresses([exposing, everyone, exposing])
@@ -431,7 +431,7 @@ def test_what_is_derived_from_groups_is_kept_in_bounded_number() -> None:
         for at in range(20)
     ]
     made = backends(*slices)
-    for one in made.pool(4).everyone.endpoints:
+    for one in made.pools[4].everyone.endpoints:
         named = made.named(endpoint_label(one, pod_names=False))[4]
         exposing = [made.exposing(4, port, named).addresses for port in made.ports]
         assert sum(map(len, exposing)) == 1

@@ -17,7 +17,7 @@ def backends(*slices: EndpointSlice) -> Backends:
 
 
 def pool_of(*endpoints: Endpoint) -> Pool:
-    return backends(endpoint_slice("db", *endpoints)).pool(4)
+    return backends(endpoint_slice("db", *endpoints)).pools[4]
 
 
 # Each endpoint as (its zone hints, its node hints), the client's node, that node's zone -> which of them are kept
@@ -64,5 +64,5 @@ def test_hints_of_one_family_do_not_switch_off_those_of_the_other() -> None:
         endpoint_slice("db", endpoint("10.0.0.1", zone_hints=["a"]), endpoint("10.0.0.2", zone_hints=["b"])),
         endpoint_slice("db", endpoint("fd00::1"), endpoint("fd00::2")),
     )
-    assert dual.pool(4).hinted("n1", "a").addresses == addresses("10.0.0.1")
-    assert dual.pool(6).hinted("n1", "a").addresses == addresses("fd00::1", "fd00::2")
+    assert dual.pools[4].hinted("n1", "a").addresses == addresses("10.0.0.1")
+    assert dual.pools[6].hinted("n1", "a").addresses == addresses("fd00::1", "fd00::2")

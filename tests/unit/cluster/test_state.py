@@ -62,7 +62,7 @@ def mirrored(service_name: str, *addresses: str) -> EndpointSlice:
 
 
 def endpoint_addresses(state: ClusterState, key: ObjectKey = DB, imported: bool = False) -> tuple[bytes, ...]:
-    return state.backends(key, imported).pool(4).everyone.addresses
+    return state.backends(key, imported).pools[4].everyone.addresses
 
 
 def claimants(state: ClusterState, address: str) -> list[str]:
@@ -241,24 +241,24 @@ AFTER_RELABELLING = {
 @pytest.mark.parametrize(("held", "services"), AFTER_RELABELLING.values(), ids=AFTER_RELABELLING.keys())
 def test_a_nodes_labels_touch_the_services_that_they_place(held: list[ClusterObject], services: set[Fact]) -> None:
     state = state_of(node("n1", {RACK: "7"}), *held)
-    state.backends(DB).pool(4).matching(RACK, "7")
+    state.backends(DB).pools[4].matching(RACK, "7")
     assert state.apply(RELABELLED, 1) == {node_fact("n1")} | services
 
 
 @pytest.mark.parametrize("change", [RELABELLED, Deleted("Node", ObjectKey("", "n1"))])
 def test_endpoints_move_with_the_labels_of_their_node(change: Change) -> None:
     state = state_of(node("n1", {RACK: "7"}), DB_BY_RACK, DB_SLICE)
-    assert state.backends(DB).pool(4).matching(RACK, "7").addresses == (packed("10.0.0.1"),)
+    assert state.backends(DB).pools[4].matching(RACK, "7").addresses == (packed("10.0.0.1"),)
     state.apply(change, 1)
-    assert state.backends(DB).pool(4).matching(RACK, "7").addresses == ()
+    assert state.backends(DB).pools[4].matching(RACK, "7").addresses == ()
 
 
 def test_a_service_that_gets_a_policy_is_placed_by_the_labels_of_now() -> None:
     state = state_of(node("n1", {RACK: "7"}), DB_HEADLESS, DB_SLICE)
-    state.backends(DB).pool(4).matching(RACK, "7")
+    state.backends(DB).pools[4].matching(RACK, "7")
     state.apply(RELABELLED, 1)
     state.apply(Upserted(DB_BY_RACK), 2)
-    assert state.backends(DB).pool(4).matching(RACK, "8").addresses == (packed("10.0.0.1"),)
+    assert state.backends(DB).pools[4].matching(RACK, "8").addresses == (packed("10.0.0.1"),)
 
 
 def test_pod_cidrs_that_become_verified_touch_everything() -> None:
@@ -344,7 +344,7 @@ def test_a_service_and_its_import_are_two() -> None:
     assert state.service(DB, imported=True) == imported
     assert endpoint_addresses(state) == (packed("10.0.0.1"), packed("10.0.0.2"))
     assert endpoint_addresses(state, imported=True) == (packed("10.8.0.1"), packed("10.9.0.1"))
-    assert state.cluster_backends(DB, "west").pool(4).everyone.addresses == (packed("10.9.0.1"),)
+    assert state.cluster_backends(DB, "west").pools[4].everyone.addresses == (packed("10.9.0.1"),)
     assert not state.cluster_backends(DB, "north").has_ready
     state.apply(Deleted("ServiceImport", DB), 1)
     assert state.service(DB) == DB_HEADLESS
@@ -565,7 +565,7 @@ def answers_of(state: ClusterState) -> dict[Fact, object]:
             state.service(key, imported=True),
             state.policies.get(key),
             [_placed(state, key, imported) for imported in (False, True)],
-            state.cluster_backends(key, "east").pool(4).everyone,
+            state.cluster_backends(key, "east").pools[4].everyone,
         )
     for name in ("n1", "n2"):
         found = state.node(name)
@@ -584,7 +584,7 @@ def answers_of(state: ClusterState) -> dict[Fact, object]:
 
 def _placed(state: ClusterState, key: ObjectKey, imported: bool) -> object:
     """The endpoints of a Service, and by rack where it has a policy, since only then are labels read."""
-    pool = state.backends(key, imported).pool(4)
+    pool = state.backends(key, imported).pools[4]
     racks = ("7", "8") if isinstance(state.policies.get(key), Policy) and not imported else ()
     return pool.everyone, [pool.matching(RACK, rack) for rack in racks]
 

@@ -84,4 +84,4 @@ def test_answers_are_those_of_a_state_that_was_never_warmed(warmings: list[bool]
         for rack in ("r0", "r1"):
             expected = [packed(f"10.0.0.{at}") for at in range(size) if f"r{at % 2}" == rack]
             for state in (warmed, other):
-                assert list(state.backends(key).pool(4).matching(RACK, rack).addresses) == expected
+                assert list(state.backends(key).pools[4].matching(RACK, rack).addresses) == expected

@@ -282,7 +282,7 @@ def many(number: int = 5000, hostname: str = "") -> Pool:
         )
         for first in range(0, number, 100)
     ]
-    return Backends(slices, lambda _name: None, False).pool(4)
+    return Backends(slices, lambda _name: None, False).pools[4]
 
 
 SUFFIX = (

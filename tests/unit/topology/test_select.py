@@ -45,7 +45,7 @@ NOWHERE = ""
 def pool_of(endpoints: Sequence[Endpoint], family: int = 4) -> Pool:
     address_type = "IPv4" if family == 4 else "IPv6"
     slices = [endpoint_slice("db", *endpoints, address_type=address_type)]
-    return Backends(slices, NODES.get, terminating_fallback=False).pool(family)
+    return Backends(slices, NODES.get, terminating_fallback=False).pools[family]
 
 
 def at(node_name: str) -> Location:
@@ -269,7 +269,7 @@ def test_what_rbac_hides_is_no_client_s_fault(
     keys: list[str], client: str, nodes_denied: bool, told: list[int], reason: Reason, unknown_client: UnknownClient
 ) -> None:
     location = Location(client, None if nodes_denied else NODES.get(client), "slices") if client else Location()
-    pool = Backends([endpoint_slice("db", *FIVE)], (lambda _: None) if nodes_denied else NODES.get, False).pool(4)
+    pool = Backends([endpoint_slice("db", *FIVE)], (lambda _: None) if nodes_denied else NODES.get, False).pools[4]
     selection = select_while_denied(pool, policy(*keys), location, nodes_denied, unknown_client)
     assert (octets(selection.group), selection.reason) == (told, reason)
 
@@ -277,7 +277,7 @@ def test_what_rbac_hides_is_no_client_s_fault(
 def test_while_nodes_are_denied_nobody_knows_who_is_in_no_node_pool() -> None:
     """OpenYurt's keys for nodes without a pool would leave such a client with nothing."""
     pooled = policy_of(service("db", openyurt="openyurt.io/nodepool"), [KeySource.OPENYURT])
-    pool = Backends([endpoint_slice("db", *FIVE)], lambda _: None, False).pool(4)
+    pool = Backends([endpoint_slice("db", *FIVE)], lambda _: None, False).pools[4]
     selection = select_while_denied(pool, pooled, Location("far", None, "slices"), nodes_denied=True)
     assert selection == Selection(pool.everyone, Reason.NOT_PERMITTED)
 
@@ -340,7 +340,7 @@ OPENYURT: Mapping[str, tuple[str, str, list[int]]] = {
 
 @pytest.mark.parametrize(("value", "client", "told"), OPENYURT.values(), ids=OPENYURT)
 def test_openyurt(value: str, client: str, told: list[int]) -> None:
-    pool = Backends([endpoint_slice("db", *YURT_ENDPOINTS)], YURT_NODES.get, terminating_fallback=False).pool(4)
+    pool = Backends([endpoint_slice("db", *YURT_ENDPOINTS)], YURT_NODES.get, terminating_fallback=False).pools[4]
     wish = policy_of(service("db", openyurt=value), [KeySource.OPENYURT])
     location = Location(client, YURT_NODES.get(client)) if client else Location()
     assert octets(select(pool, wish, location).group) == told

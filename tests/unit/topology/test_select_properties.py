@@ -71,7 +71,7 @@ def test_selections_agree_with_the_naive_filter(
     wish = policy_of(service("db", field=tuple(asked)), [KeySource.FIELD])
     assert isinstance(wish, Policy)
     objects: dict[str, Node] = {name: node(name, labels) for name, labels in nodes.items()}
-    pool = Backends([endpoint_slice("db", *endpoints)], objects.get, terminating_fallback=False).pool(4)
+    pool = Backends([endpoint_slice("db", *endpoints)], objects.get, terminating_fallback=False).pools[4]
     location = Location(client, objects.get(client)) if client else Location()
     selection = select(pool, wish, location)
     assert list(selection.group.endpoints) == filtered(endpoints, wish.keys, client, nodes)

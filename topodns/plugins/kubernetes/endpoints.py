@@ -85,7 +85,7 @@ def zonal(
     or all endpoints (`prefer`).
     """
     backends, ttl = backends_of(kubernetes, service), kubernetes.settings.ttl
-    missed = not any(backends.pool(family).by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
+    missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
     pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
     qtype = question.query.qtype
     if qtype == _SRV:
@@ -94,7 +94,7 @@ def zonal(
     family = FAMILY_OF_TYPE.get(qtype)
     if family is None:
         return no_data(facts)
-    return found(facts, address_records(qtype, ttl, pick(backends.pool(family)).addresses))
+    return found(facts, address_records(qtype, ttl, pick(backends.pools[family]).addresses))
 
 
 def lots(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> Iterator[tuple[Backends, bytes]]:
@@ -126,7 +126,7 @@ def srv_answer(kubernetes: KubernetesZone, offers: Iterable[GroupOffer], ttl: in
 def members(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> list[tuple[bytes, bytes]]:
     """(wire-form name, packed address) of each ready endpoint of both families."""
     backends, suffix = backends_of(kubernetes, service), service_wire(service, question)
-    endpoints = [endpoint for family in FAMILIES for endpoint in backends.pool(family).everyone.endpoints]
+    endpoints = [endpoint for family in FAMILIES for endpoint in backends.pools[family].everyone.endpoints]
     by_pod = kubernetes.settings.endpoint_pod_names
     return [(label_wire(endpoint_label(endpoint, by_pod)) + suffix, endpoint.address) for endpoint in endpoints]
 

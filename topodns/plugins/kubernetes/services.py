@@ -152,7 +152,7 @@ def _headless(
     family = FAMILY_OF_TYPE.get(qtype)
     pools: Iterable[Pool] = ()
     if family is not None:
-        pools = (backends.pool(family),) if ports is None else [*_pools(backends, family, ports)]
+        pools = (backends.pools[family],) if ports is None else [*_pools(backends, family, ports)]
     elif qtype == _SRV:
         some = backends.ports if ports is None else ports
         pools = (backends.pool_for_port(family, port) for port in some for family in FAMILIES)
@@ -192,7 +192,7 @@ def _matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
 def _pools(backends: Backends, family: int, ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:
     """The endpoints of a family, for each of these ports; with None, all as one pool."""
     if ports is None:
-        yield backends.pool(family)
+        yield backends.pools[family]
         return
     for port in ports:
         yield backends.pool_for_port(family, port)

@@ -33,7 +33,7 @@ class World:
     @property
     def addresses(self) -> str:
         """The last numbers of the ready ones."""
-        everyone = self.state.backends(ObjectKey("default", "web")).pool(4).everyone
+        everyone = self.state.backends(ObjectKey("default", "web")).pools[4].everyone
         return "".join(str(address[-1]) for address in everyone.addresses)
 
     def put(self, one: EndpointSlice) -> None:
