@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from bench.cluster import FEW, MANY, NODES, NODES_WITH_ONE, client_on, cluster_ip_names, headless_names
 from topodns.dns.message import Flag, Option
 from topodns.dns.name import name_wire, parse_name
-from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.rrtype import TYPE_NAMES, RRClass, RRType
 
 HOT_NAMES: Final = 150  # of each sort of Service: as many as are busy at a time
 HOT_LINES: Final = 20_000
@@ -28,7 +28,7 @@ _OPTION_HEAD: Final = struct.Struct("!HH")
 class Question(NamedTuple):
     client: bytes  # packed IPv4 address
     name: str
-    rtype: RRType = RRType.A
+    rtype: int = RRType.A
     edns_size: int = 0  # UDP payload size; 0: no OPT record
     cookie: bytes = b""  # of the client (RFC 7873), in the OPT record; b"": none
     capitals: int = 0  # bit number N: the letter in place N of the name is a capital (0x20)
@@ -114,7 +114,7 @@ def _same(name: str) -> list[Question]:
     return [Question(client_on(node), name) for node in range(NODES_WITH_ONE)]
 
 
-def _distinct(name: str, nodes: range, rtype: RRType = RRType.A) -> list[Question]:
+def _distinct(name: str, nodes: range, rtype: int = RRType.A) -> list[Question]:
     """One name from clients on these nodes, each time in a message never seen before.
 
     The messages differ in their UDP payload size, which is never below what the server sends at most.
@@ -149,7 +149,7 @@ def client_socket(client: bytes, port: int, address: str = "127.0.0.1") -> socke
 
 def write_dnsperf_input(path: Path, questions: Iterable[Question]) -> Path:
     """The same for dnsperf, whose input has no clients and no EDNS; its path."""
-    path.write_text("".join(f"{question.name} {question.rtype.name}\n" for question in questions))
+    path.write_text("".join(f"{question.name} {TYPE_NAMES[question.rtype]}\n" for question in questions))
     return path
 
 

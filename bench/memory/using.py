@@ -16,7 +16,7 @@ from bench.outside import Outside, outside
 from bench.proc import cores, free_port, peak_megabytes, resident_megabytes, running, wait_for_answer, wait_until_quiet
 from bench.questions import Question, write_questions
 from tests.support.node_template import node_template
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.net.tcp_limits import TcpLimits
 from topodns.plugins.forward.limits import MAX_PER_CLIENT, MAX_TOTAL
 
@@ -51,7 +51,7 @@ class Serving(NamedTuple):
     port: int
     folder: Path
 
-    def ask(self, world: Outside, names: Sequence[str], rtype: RRType = RRType.A) -> None:
+    def ask(self, world: Outside, names: Sequence[str], rtype: int = RRType.A) -> None:
         """All of them once."""
         for first in range(0, len(names), _AT_ONCE):
             questions = (Question(_CLIENT, name, rtype) for name in names[first : first + _AT_ONCE])
@@ -132,7 +132,7 @@ def _node(octets: int, count: int) -> tuple[float, float]:
             for origin in ORIGINS:
                 for rtype in (RRType.A, RRType.AAAA):
                     for _ in range(3):
-                        serving.ask(world, _names(rtype.name.lower(), count, origin), rtype)
+                        serving.ask(world, _names(TYPE_NAMES[rtype].lower(), count, origin), rtype)
             return empty, serving.resident
 
 

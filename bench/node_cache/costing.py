@@ -21,7 +21,7 @@ from bench.outside import Outside, outside
 from bench.proc import NoAnswer, cpu_seconds, pinned_to, resident_megabytes, waiting_seconds
 from bench.questions import Question, write_questions
 from tests.support.namespaces import LINK_LOCAL
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import TYPE_NAMES, RRType
 
 FULL: Final = 9_984  # entries of the default cache, for answers with records and for those without, in each block
 SETTLING: Final = 1.0  # seconds
@@ -98,11 +98,11 @@ def _fill(folder: Path) -> Iterator[Path]:
     """Files of questions that fill the caches: names with an address, then names without."""
     for origin in ORIGINS:
         for rtype in (RRType.A, RRType.AAAA):
-            names = [f"{rtype.name.lower()}-{number}.{origin}" for number in range(FULL)]
-            yield _write(folder / f"{rtype.name}-{origin}", names, rtype)
+            names = [f"{TYPE_NAMES[rtype].lower()}-{number}.{origin}" for number in range(FULL)]
+            yield _write(folder / f"{TYPE_NAMES[rtype]}-{origin}", names, rtype)
 
 
-def _write(path: Path, names: Sequence[str], rtype: RRType = RRType.A) -> Path:
+def _write(path: Path, names: Sequence[str], rtype: int = RRType.A) -> Path:
     return write_questions(path, (Question(_NODE, name, rtype) for name in names))
 
 

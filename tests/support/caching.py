@@ -16,7 +16,7 @@ from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 
 CLIENT = Client(bytes((10, 244, 1, 7)), 40_000, "udp")
-ADDRESSES = frozenset({int(RRType.A), int(RRType.AAAA)})
+ADDRESSES = frozenset({RRType.A, RRType.AAAA})
 
 
 def wire(name: str) -> bytes:
@@ -40,11 +40,11 @@ def positive(ttl: int = 300, *texts: str) -> Response:
     return Response(answer=(addresses(ttl, *(texts or ("192.0.2.1",))),), flags=Flag.RA)
 
 
-def denied(rcode: Rcode = Rcode.NXDOMAIN, ttl: int = 300, minimum: int = 3600) -> Response:
+def denied(rcode: int = Rcode.NXDOMAIN, ttl: int = 300, minimum: int = 3600) -> Response:
     return Response(rcode, authority=(soa(ttl, minimum),), flags=Flag.RA)
 
 
-def failed(rcode: Rcode = Rcode.SERVFAIL) -> Response:
+def failed(rcode: int = Rcode.SERVFAIL) -> Response:
     return Response(rcode, flags=Flag.RA)
 
 

@@ -11,7 +11,7 @@ from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upsert
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import parse_name
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import QTYPES, RCODE_NAMES, Rcode
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
@@ -69,7 +69,7 @@ class ClusterDig:
 
 def query_of(question: str, edns: Edns | None = None) -> Query:
     name, rtype = question.split()
-    return ask(name, int(rtype[4:]) if rtype.startswith("TYPE") else RRType[rtype], edns=edns)
+    return ask(name, int(rtype[4:]) if rtype.startswith("TYPE") else QTYPES[rtype], edns=edns)
 
 
 def settings(
@@ -101,7 +101,7 @@ def transcript(resolution: Resolution | None, qname: str) -> str:
         extra = [f"+ {line}" for line in lines(response.additional, qname)]
         return "\n".join([*lines(response.answer, qname), *extra])
     assert response.additional == ()
-    word = "NODATA" if response.rcode == Rcode.NOERROR else Rcode(response.rcode).name
+    word = "NODATA" if response.rcode == Rcode.NOERROR else RCODE_NAMES[response.rcode]
     return " ".join([word, *(" ".join(line.split()[:2]) for line in lines(response.authority, qname))])
 
 

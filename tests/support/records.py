@@ -6,7 +6,7 @@ from struct import unpack
 
 from topodns.dns.message import RRset
 from topodns.dns.name import name_text, wire_labels
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import TYPE_NAMES, RRType
 
 
 def lines(rrsets: Iterable[RRset], qname: str) -> list[str]:
@@ -16,7 +16,7 @@ def lines(rrsets: Iterable[RRset], qname: str) -> list[str]:
 
 def _head(rrset: RRset, qname: str) -> str:
     owner = _text(rrset.owner) if rrset.owner else qname
-    return f"{owner} {rrset.ttl} IN {RRType(rrset.rtype).name}"
+    return f"{owner} {rrset.ttl} IN {TYPE_NAMES[rrset.rtype]}"
 
 
 def _text(name: bytes) -> str:

@@ -73,7 +73,7 @@ def block(
 def handler(
     *blocks: Block,
     transport: str = "udp",
-    classes: frozenset[int] = frozenset({int(RRClass.IN)}),
+    classes: frozenset[int] = frozenset({RRClass.IN}),
     view_key: Callable[[bytes], Hashable] = lambda address: "",
     seed: int = 1,
     own_name: Name | None = None,

@@ -16,7 +16,7 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
-from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, Rcode, RRClass, parse_qtype
+from topodns.dns.rrtype import Rcode, RRClass, parse_qtype, rcode_text, type_text
 from topodns.dns.wire_writer import MAX_TCP_PAYLOAD
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.manifests.source import ManifestSource
@@ -190,7 +190,7 @@ def _explanation(
         node=location.node_name,
         method=location.method,
         name=name_text(query.qname),
-        qtype=TYPE_NAMES.get(query.qtype, f"TYPE{query.qtype}"),
+        qtype=type_text(query.qtype),
         keys=policy.keys if isinstance(policy, Policy) else (),
         source=policy.source.value if policy is not None else "",
         problem=policy.problem if isinstance(policy, InvalidPolicy) else "",
@@ -198,7 +198,7 @@ def _explanation(
         winner=selection.key if selection is not None else "",
         reason=_reason(cluster, query, resolution),
         hint=_hint(cluster, client.address if client is not None and not location.node_name else None),
-        rcode=RCODE_NAMES[resolution.response.rcode],
+        rcode=rcode_text(resolution.response.rcode),
         answer=tuple(record_lines(resolution.response.answer, query.spelling)),
     )
 

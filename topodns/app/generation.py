@@ -174,7 +174,7 @@ def _only(found: list[T | None]) -> T | None:
 
 def _classes(settings: Settings) -> frozenset[int]:
     """The query classes that at least one block handles."""
-    classes = {int(RRClass.IN)}
+    classes = {RRClass.IN}
     for block in settings.blocks:
         for name, value in block.settings.items():
             plugin = load(name)

@@ -3,25 +3,20 @@
 The only importer of dnslib; not used to answer queries.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 from dnslib import QTYPE, RD, RDMAP, DNSBuffer, DNSError, DNSLabel
 
 from topodns.dns.message import RRset
 from topodns.dns.name import Name, name_text, wire_labels
-from topodns.dns.rrtype import TYPE_NAMES
-
-_SVCB: Final = 64  # same presentation format as HTTPS (RFC 9460 section 2.1)
-_NUMBERED: Final = re.compile(r"TYPE([0-9]{1,5})")  # RFC 3597 section 5
+from topodns.dns.rrtype import RRType, type_text
 
 
 def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
     """Each record as one line of zone-file text, in order. `qname` (wire form) replaces an RRset's owner b""."""
     for rrset in rrsets:
         owner = name_text(wire_labels(rrset.owner or qname))
-        rtype = TYPE_NAMES.get(rrset.rtype, f"TYPE{rrset.rtype}")
+        rtype = type_text(rrset.rtype)
         for rdata in rrset.rdatas:
             yield f"{owner} {rrset.ttl} IN {rtype} {_rdata_text(rrset.rtype, rdata)}"
 
@@ -37,23 +32,10 @@ def _rdata_text(rtype: int, rdata: bytes) -> str:
     return f"\\# {len(rdata)} {rdata.hex()}"
 
 
-def type_name(rtype: int) -> str | None:
-    """The mnemonic of a record type; None if dnslib has none."""
-    name: str | None = TYPE_NAMES.get(rtype) or QTYPE.forward.get(rtype)
-    return name
-
-
-def parse_type(name: str) -> int | None:
-    """The type with this upper-case mnemonic, or of TYPE<number>; None if there is none."""
-    if (numbered := _NUMBERED.fullmatch(name)) is not None:
-        return int(numbered[1]) if int(numbered[1]) <= 0xFFFF else None
-    number: int | None = QTYPE.reverse.get(name)
-    return number
-
-
 def parse_rdata(rtype: int, words: Sequence[str], origin: Name) -> bytes | None:
     """RDATA that dnslib parses from these words, names uncompressed; None if it cannot."""
-    known = RDMAP.get(QTYPE.forward.get(rtype, "")) or (RDMAP["HTTPS"] if rtype == _SVCB else None)
+    # SVCB and HTTPS have the same presentation format (RFC 9460 section 2.1).
+    known = RDMAP.get(QTYPE.forward.get(rtype, "")) or (RDMAP["HTTPS"] if rtype == RRType.SVCB else None)
     if known is None:
         return None
     buffer = _Uncompressed()

@@ -5,45 +5,44 @@ that misses the packet cache makes them, and a frozen dataclass costs twice as m
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from topodns.dns.name import Name
 from topodns.dns.rrtype import Rcode, RRClass
 
 
-class Flag(IntEnum):
-    """The header bits except opcode and RCODE (RFC 1035 4.1.1, RFC 4035 3). Not an IntFlag: its `|` is slow."""
+class Flag:
+    """The header bits except opcode and RCODE (RFC 1035 4.1.1, RFC 4035 3)."""
 
-    QR = 0x8000
-    AA = 0x0400
-    TC = 0x0200
-    RD = 0x0100
-    RA = 0x0080
-    AD = 0x0020
-    CD = 0x0010
+    QR: Final = 0x8000
+    AA: Final = 0x0400
+    TC: Final = 0x0200
+    RD: Final = 0x0100
+    RA: Final = 0x0080
+    AD: Final = 0x0020
+    CD: Final = 0x0010
 
 
-class Option(IntEnum):
+class Option:
     """The EDNS options in use (IANA registry; NODE_IDENTITY is topodns' own, from the local-use range)."""
 
-    NSID = 3
-    CLIENT_SUBNET = 8
-    COOKIE = 10
-    TCP_KEEPALIVE = 11
-    EXTENDED_ERROR = 15
-    NODE_IDENTITY = 65518
+    NSID: Final = 3
+    CLIENT_SUBNET: Final = 8
+    COOKIE: Final = 10
+    TCP_KEEPALIVE: Final = 11
+    EXTENDED_ERROR: Final = 15
+    NODE_IDENTITY: Final = 65518
 
 
-class EdeCode(IntEnum):
+class EdeCode:
     """The INFO-CODEs of RFC 8914 section 4 in use."""
 
-    OTHER = 0
-    NOT_READY = 14
-    BLOCKED = 15
-    FILTERED = 17
-    NO_REACHABLE_AUTHORITY = 22
-    NETWORK_ERROR = 23
+    OTHER: Final = 0
+    NOT_READY: Final = 14
+    BLOCKED: Final = 15
+    FILTERED: Final = 17
+    NO_REACHABLE_AUTHORITY: Final = 22
+    NETWORK_ERROR: Final = 23
 
 
 class Edns(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from topodns.dns.message import RRset
 from topodns.dns.name import MAX_LABEL, MAX_WIRE, ROOT, Name, name_wire
-from topodns.dns.rrtype import TYPE_NAMES
+from topodns.dns.rrtype import RRClass, parse_qclass, parse_qtype
 
 DEFAULT_TTL: Final = 3600  # seconds, if the text has no TTL; as CoreDNS
 
@@ -32,18 +32,6 @@ _WHOLE: Final = re.compile(r"[0-9]{1,10}")
 _TIME: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?")  # matches in linear time
 _TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4}
-_NUMBERED_CLASS: Final = re.compile(r"CLASS([0-9]{1,5})")
-_TYPES: Final = {name: number for number, name in TYPE_NAMES.items()} | {
-    "RP": 17,
-    "AFSDB": 18,
-    "DNAME": 39,
-    "SSHFP": 44,
-    "TLSA": 52,
-    "SPF": 99,
-    "URI": 256,
-    "CAA": 257,
-}
 # Fields of RDATA in presentation format, a letter each: a key of _READERS, n: name, x: hexadecimal octets, +: strings.
 # The last two take all remaining words.
 _LAYOUTS: Final[Mapping[str, str]] = {
@@ -127,26 +115,15 @@ def _head(words: list[_Word]) -> tuple[int, int, str]:
         word = words.pop(0).text.upper()
         if ttl is None and _TIME.fullmatch(word.lower()):
             ttl = _time(word, _MAX_TTL)
-        elif rclass is None and (number := _class(word)) is not None:
+        elif rclass is None and (number := parse_qclass(word)) is not None:
             rclass = number
         else:
-            return DEFAULT_TTL if ttl is None else ttl, 1 if rclass is None else rclass, word
+            return DEFAULT_TTL if ttl is None else ttl, RRClass.IN if rclass is None else rclass, word
     raise BadRecord("found no type")
 
 
-def _class(word: str) -> int | None:
-    numbered = _NUMBERED_CLASS.fullmatch(word)
-    if numbered is None:
-        return _CLASSES.get(word)
-    return int(numbered[1]) if int(numbered[1]) <= 0xFFFF else None
-
-
 def _type_number(name: str) -> int:
-    if name in _TYPES:
-        return _TYPES[name]
-    from topodns.dns.dnslib_text import parse_type  # imported late: dnslib takes memory, and is seldom needed
-
-    number = parse_type(name)
+    number = parse_qtype(name)
     if number is None:
         raise BadRecord(f"found {name[:40]!r}, expected a TTL, a class or a type")
     return number
@@ -158,7 +135,7 @@ def _rdata(type_name: str, words: list[_Word], origin: Name) -> bytes:
     layout = _LAYOUTS.get(type_name)
     if layout is not None:
         return b"".join(_fields(type_name, layout, words, origin))
-    from topodns.dns.dnslib_text import parse_rdata
+    from topodns.dns.dnslib_text import parse_rdata  # imported late: dnslib takes memory, and is seldom needed
 
     number = _type_number(type_name)
     rdata = parse_rdata(number, [_octets(word.text).decode("latin-1") for word in words], origin)

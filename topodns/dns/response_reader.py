@@ -57,7 +57,6 @@ def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
 
 _MAX_NAME: Final = 255
 _MAX_POINTERS: Final = 127  # a name cannot have more labels
-_OPT: Final = int(RRType.OPT)
 _DNSSEC_OK: Final = 0x8000
 _RCODE: Final = 0x0F
 _RECORD: Final = 10  # octets of type, class, TTL and RDLENGTH
@@ -84,7 +83,7 @@ _NAMES_IN_RDATA: Final[dict[int, tuple[int, int, int]]] = {
     36: (2, 1, 0),  # KX
     39: (0, 1, 0),  # DNAME
 }
-_ADDRESS_SIZES: Final = {int(RRType.A): 4, int(RRType.AAAA): 16}
+_ADDRESS_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}
 
 _header = struct.Struct("!HHHHHH")
 _question_tail = struct.Struct("!HH")
@@ -153,7 +152,7 @@ class _Reader:
             end = self._at + rdlength
             if end > len(self._data):
                 raise WireError("RDLENGTH runs past the end")
-            if rtype == _OPT:
+            if rtype == RRType.OPT:
                 self._take_opt(owner, last, rclass, ttl, end)
                 continue
             if owner.lower() == self._qname:

@@ -13,7 +13,6 @@ PRIMARY: Final = b"\x02ns\x03dns"  # labels before the origin in MNAME; MAILBOX:
 MAILBOX: Final = b"\x0ahostmaster"
 
 _NUMBERS: Final = Struct("!IIIII")
-_SOA: Final = int(RRType.SOA)
 _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 
 
@@ -22,4 +21,4 @@ def soa_rrset(origin_wire: bytes, serial: int, minimum: int) -> RRset:
     """The SOA of an origin, given in wire form in the case to be written. `minimum`: the negative TTL (RFC 2308)."""
     numbers = _NUMBERS.pack(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = PRIMARY + origin_wire + MAILBOX + origin_wire + numbers
-    return RRset(origin_wire, _SOA, min(minimum, MAX_TTL), (rdata,))
+    return RRset(origin_wire, RRType.SOA, min(minimum, MAX_TTL), (rdata,))

@@ -16,7 +16,6 @@ MAX_OPTIONS: Final = 64  # EDNS options of one OPT record; no legitimate query h
 
 _MAX_NAME: Final = 255  # RFC 1035 section 2.3.4
 _MAX_POINTERS: Final = 127  # a name cannot have more labels
-_OPT: Final = int(RRType.OPT)
 _DNSSEC_OK: Final = 0x8000
 
 _header = struct.Struct("!HHHHHH")
@@ -29,7 +28,7 @@ _option_head = struct.Struct("!HH")
 class WireError(Exception):
     """A malformed message, the sender's fault. `rcode` is the RCODE of the reply."""
 
-    def __init__(self, problem: str, rcode: Rcode = Rcode.FORMERR) -> None:
+    def __init__(self, problem: str, rcode: int = Rcode.FORMERR) -> None:
         super().__init__(problem)
         self.rcode = rcode
 
@@ -79,7 +78,7 @@ def _read_qname(data: bytes) -> tuple[Name, int]:
 def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[Edns | None, int]:
     if additional == 1 and not others and len(data) == at + _root_record.size:
         owner, rtype, rclass, ttl, rdlength = _root_record.unpack_from(data, at)
-        if owner == rdlength == 0 and rtype == _OPT:  # without options, as most clients send it: the usual case
+        if owner == rdlength == 0 and rtype == RRType.OPT:  # without options, as most clients send it: the usual case
             return Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK)), len(data)
     edns = None
     for position in range(others + additional):
@@ -89,7 +88,7 @@ def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[E
         at += 10
         if at + rdlength > len(data):
             raise WireError("RDLENGTH runs past the end")
-        if rtype == _OPT:
+        if rtype == RRType.OPT:
             if edns is not None or position < others or data[owner_at]:  # RFC 6891 section 6.1.1
                 raise WireError("OPT twice, outside ADDITIONAL, or not at the root")
             edns = Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK), read_options(data, at, at + rdlength))

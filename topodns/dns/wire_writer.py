@@ -18,13 +18,10 @@ MAX_TCP_PAYLOAD: Final = 65535
 _MAX_POINTER_TARGET: Final = 0x3FFF
 _MAX_HEADER_RCODE: Final = 0x0F
 _MAX_EXTRA_TEXT: Final = 200  # octets
-_COPIED: Final = 0x7800 | int(Flag.RD | Flag.CD)  # bits copied from the query: opcode, RD, CD
-_QR: Final = int(Flag.QR)
-_TC: Final = int(Flag.TC)
-_OPT: Final = int(RRType.OPT)
+_COPIED: Final = 0x7800 | Flag.RD | Flag.CD  # bits copied from the query: opcode, RD, CD
 _DNSSEC_OK: Final = 0x8000
-_FIXED_SIZE: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
-_TARGET_OFFSET: Final = {int(RRType.SRV): 6, int(RRType.NS): 0}  # offset in RDATA of the name that glue repeats
+_FIXED_SIZE: Final = frozenset({RRType.A, RRType.AAAA})
+_TARGET_OFFSET: Final = {RRType.SRV: 6, RRType.NS: 0}  # offset in RDATA of the name that glue repeats
 
 _QNAME: Final = b"\xc0\x0c"  # a pointer to the name in the question
 _LENGTH_SIZE: Final = 2  # octets of RDLENGTH
@@ -62,9 +59,9 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
     ancount = writer.write_section(response.answer) if response.answer else 0
     nscount = writer.write_section(response.authority) if response.authority else 0
     arcount = writer.write_section(response.additional) if response.additional else 0
-    flags = _QR | query.flags & _COPIED | response.flags
+    flags = Flag.QR | query.flags & _COPIED | response.flags
     if writer.full:
-        flags |= _TC
+        flags |= Flag.TC
     rcode = response.rcode
     if rcode > _MAX_HEADER_RCODE and not opt:
         rcode = Rcode.SERVFAIL  # the lower four bits alone would be another RCODE, even NOERROR
@@ -82,7 +79,7 @@ def _opt_record(edns: Edns, response: Response, payload_size: int, room: int) ->
         if _opt_head.size + len(options) + _option_head.size + len(data) <= room:
             options += _option_head.pack(code, len(data)) + data
     ttl = (response.rcode >> 4) << 24 | (_DNSSEC_OK if edns.dnssec_ok else 0)  # version 0
-    return _opt_head.pack(0, _OPT, payload_size, ttl, len(options)) + options
+    return _opt_head.pack(0, RRType.OPT, payload_size, ttl, len(options)) + options
 
 
 def _extended_error(ede: Ede) -> tuple[int, bytes]:

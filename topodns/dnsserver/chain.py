@@ -42,7 +42,7 @@ class Chain:
     """Calls the plugins in order until one answers."""
 
     def __init__(
-        self, links: tuple[ChainLink, ...], client_dependent: bool = False, unanswered: Rcode = Rcode.SERVFAIL
+        self, links: tuple[ChainLink, ...], client_dependent: bool = False, unanswered: int = Rcode.SERVFAIL
     ) -> None:
         """`client_dependent`: keep no answer for other clients. `unanswered`: the rcode if no plugin answers."""
         self._links = links
@@ -63,7 +63,7 @@ class Chain:
             if not isinstance(resolution, FellThrough):
                 return self._resolve_later(resolution, link, asked, client, facts)
             facts += resolution.facts
-        ede = _UNANSWERED if self._unanswered is Rcode.SERVFAIL else None
+        ede = _UNANSWERED if self._unanswered == Rcode.SERVFAIL else None
         return Resolution(Response(self._unanswered, flags=0, ede=ede), "", Scope.CLIENT)
 
     async def _resolve_later(
@@ -87,7 +87,7 @@ class Chain:
         return resolution
 
 
-def build_chain(parts: Iterable[ChainPart], unanswered: Rcode = Rcode.SERVFAIL) -> Chain:
+def build_chain(parts: Iterable[ChainPart], unanswered: int = Rcode.SERVFAIL) -> Chain:
     """The chain of these parts, which are in the order in which plugins see a query.
 
     A part's alteration and wrapper are for the plugins after it, and so is its around. `unanswered`: the rcode if no
@@ -107,7 +107,7 @@ def build_chain(parts: Iterable[ChainPart], unanswered: Rcode = Rcode.SERVFAIL) 
     return building.chain(client_dependent, unanswered)
 
 
-def unanswered_rcode(plugins: Sequence[AnyPlugin]) -> Rcode:
+def unanswered_rcode(plugins: Sequence[AnyPlugin]) -> int:
     """CoreDNS's rcode if none of these plugins answers: `unanswered` of the last one that has it.
 
     Without any, SERVFAIL if one of them could answer, else REFUSED.
@@ -143,7 +143,7 @@ class _Building:
         self._above.append((upper, around))
         self._links, self._wrappers, self._alter = [], (), None
 
-    def chain(self, client_dependent: bool, unanswered: Rcode) -> Chain:
+    def chain(self, client_dependent: bool, unanswered: int) -> Chain:
         """The finished chain, built from its lowest part up."""
         links = self._links
         for upper, around in reversed(self._above):

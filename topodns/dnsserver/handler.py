@@ -30,8 +30,7 @@ KEEPALIVE: Final = (int(Option.TCP_KEEPALIVE), (100).to_bytes(2, "big"))  # RFC 
 PROBE_CLASS: Final = 0xFF00  # for private use (RFC 6895 section 3.2)
 
 _OPCODE: Final = 0x78  # in the third octet
-_SERVFAIL: Final = int(Rcode.SERVFAIL)
-_TRANSFERS: Final = frozenset({int(RRType.AXFR), int(RRType.IXFR)})
+_TRANSFERS: Final = frozenset({RRType.AXFR, RRType.IXFR})
 _DROPPED: Final = "dropped"  # CoreDNS's label `zone` for queries without a server block
 
 Replied = bytes | None | Outcome[bytes | None]
@@ -223,7 +222,7 @@ class Handler:
             return
         if block.client_dependent:
             resolution.scope = Scope.CLIENT
-        if rcode == _SERVFAIL or block.log is not None:
+        if rcode == Rcode.SERVFAIL or block.log is not None:
             logged = self._report(block, query, client, resolution, reply, seconds)
             if logged:  # the packet cache must not answer the next one
                 return
@@ -254,19 +253,19 @@ class Handler:
             block.errors(query, resolution.problem or (ede.text if ede is not None else "see the log"))
         return block.log is not None and block.log(query, client, resolution, reply, seconds)
 
-    def _refuse_unread(self, data: bytes, rcode: Rcode, started: float) -> bytes:
+    def _refuse_unread(self, data: bytes, rcode: int, started: float) -> bytes:
         reply = write_error(data, rcode)
         sizes = size_bucket(len(data)), size_bucket(len(reply))
-        kind = ReplyKind(_DROPPED, "other", rcode.name, "", False, "", "", *sizes)
+        kind = ReplyKind(_DROPPED, "other", RCODE_NAMES[rcode], "", False, "", "", *sizes)
         self.tally.count_kind(kind, self._clock() - started, len(data), len(reply))
         return reply
 
 
 def _is_failure(resolution: Resolution) -> bool:
     """Whether `errors` logs it. A SERVFAIL from the cache is not logged again."""
-    return resolution.response.rcode == _SERVFAIL and resolution.plugin != "cache"
+    return resolution.response.rcode == Rcode.SERVFAIL and resolution.plugin != "cache"
 
 
-def _decided(rcode: Rcode) -> Resolution:
+def _decided(rcode: int) -> Resolution:
     """A response of the server itself: not authoritative, and not kept because it is cheap to make."""
     return Resolution(Response(rcode, flags=0), "", Scope.CLIENT)

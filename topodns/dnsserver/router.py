@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 from topodns.dns.message import Query
 from topodns.dns.name import ROOT, Name
@@ -12,8 +11,6 @@ from topodns.dnsserver.chain import Chain
 from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
 from topodns.query.packet import Variants
 from topodns.query.plugin import BlockSelector, Client, ExchangeLog
-
-_DS: Final = int(RRType.DS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class BlockTable:
     except that there, of several blocks of one origin, the last that accepts a query for DS wins.
     """
 
-    def __init__(self, blocks: Iterable[Block], classes: frozenset[int] = frozenset({int(RRClass.IN)})) -> None:
+    def __init__(self, blocks: Iterable[Block], classes: frozenset[int] = frozenset({RRClass.IN})) -> None:
         self.classes = classes  # the query classes that some block accepts; others are REFUSED
         blocks = [*blocks]
         if any(block.view is not None for block in blocks):  # a view may read the size of a message, say
@@ -69,7 +66,7 @@ class BlockTable:
 
     def match(self, query: Query, client: Client) -> Block | None:
         """The block for this client's query; None if no block matches."""
-        depths = self._depths_of_ds if query.qtype == _DS else self._depths
+        depths = self._depths_of_ds if query.qtype == RRType.DS else self._depths
         if self._rows:
             return self._match_viewed(depths, query, client)
         qname = query.qname

@@ -81,7 +81,7 @@ def _setup(settings: Chaos, block: BlockSetup) -> Install:
 
 
 def _classes(settings: Chaos) -> tuple[int, ...]:
-    return (int(RRClass.CH),)
+    return (RRClass.CH,)
 
 
 PLUGIN: Final = Plugin(

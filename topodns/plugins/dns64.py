@@ -68,9 +68,6 @@ _DNS64_READERS: Final[Mapping[str, Callable[[Directive, Dns64], Dns64]]] = {
     "allow_ipv4": _allow_ipv4,
 }
 
-_A, _AAAA, _SOA = int(RRType.A), int(RRType.AAAA), int(RRType.SOA)
-_IN: Final = int(RRClass.IN)
-_NXDOMAIN: Final = int(Rcode.NXDOMAIN)
 _MAX_TTL: Final = 600  # seconds; the limit where no SOA gives the TTL of NODATA (RFC 6147 section 5.1.7)
 _RESERVED: Final = 8  # the octet of an IPv6 address that stays zero (RFC 6052 section 2.2)
 _IPV6_OCTETS: Final = 16
@@ -93,7 +90,7 @@ class Translator:
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The answer of the plugins below, translated where it has no AAAA record and the client needs one."""
         answered = below(query, client)
-        if query.qtype != _AAAA or query.qclass != _IN:
+        if query.qtype != RRType.AAAA or query.qclass != RRClass.IN:
             return answered
         if len(client.address) != _IPV6_OCTETS and not self._allow_ipv4:
             return answered
@@ -108,9 +105,9 @@ class Translator:
 
     def _translated(self, native: Resolution, query: Query, client: Client, below: Below) -> Answered:
         """Errors but NXDOMAIN count as NODATA for AAAA, which some servers mean by them (RFC 6147 section 5.1.2)."""
-        if native.response.rcode == _NXDOMAIN or (_has(native, _AAAA) and not self._translate_all):
+        if native.response.rcode == Rcode.NXDOMAIN or (_has(native, RRType.AAAA) and not self._translate_all):
             return native
-        answered = below(query._replace(qtype=_A), client)
+        answered = below(query._replace(qtype=RRType.A), client)
         if isinstance(answered, Resolution):
             return self._merge(native, answered)
         return self._merge_later(native, answered)
@@ -120,23 +117,23 @@ class Translator:
 
     def _merge(self, native: Resolution, legacy: Resolution) -> Resolution:
         """`legacy`, the answer for A, with its records translated; `native`, that for AAAA, if only it has records."""
-        if not _has(legacy, _A) and _has(native, _AAAA):
+        if not _has(legacy, RRType.A) and _has(native, RRType.AAAA):
             rest_on(native, legacy.facts, legacy.scope, legacy.valid_until)
             return native
         rest_on(legacy, native.facts, native.scope, native.valid_until)
-        if _has(legacy, _A):
+        if _has(legacy, RRType.A):
             self.counts.translated += 1
         response = legacy.response
         response.flags &= ~Flag.AD  # synthesised records are not signed
         most = _ttl_of_absence(native)
         response.answer = tuple(
-            self._translate(rrset, most) if rrset.rtype == _A else rrset for rrset in response.answer
+            self._translate(rrset, most) if rrset.rtype == RRType.A else rrset for rrset in response.answer
         )
         return legacy
 
     def _translate(self, rrset: RRset, most: int) -> RRset:
         rdatas = tuple(embed(self._prefix, address) for address in rrset.rdatas)
-        return rrset._replace(rtype=_AAAA, ttl=min(rrset.ttl, most), rdatas=rdatas)
+        return rrset._replace(rtype=RRType.AAAA, ttl=min(rrset.ttl, most), rdatas=rdatas)
 
 
 def embed(prefix: bytes, address: bytes) -> bytes:
@@ -152,7 +149,7 @@ def _has(resolution: Resolution, rtype: int) -> bool:
 
 
 def _ttl_of_absence(native: Resolution) -> int:
-    return next((rrset.ttl for rrset in native.response.authority if rrset.rtype == _SOA), _MAX_TTL)
+    return next((rrset.ttl for rrset in native.response.authority if rrset.rtype == RRType.SOA), _MAX_TTL)
 
 
 def _setup(settings: Dns64, block: BlockSetup) -> Install:

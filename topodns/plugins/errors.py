@@ -10,9 +10,9 @@ from topodns.corefile.errors import listed, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
+from topodns.dns.rrtype import type_text
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.log import type_text
 from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import BlockSetup, everywhere
 from topodns.query.deferred import Timer, Timers

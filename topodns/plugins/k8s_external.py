@@ -35,14 +35,13 @@ from topodns.dns.name import (
     parse_name,
     reverse_address,
 )
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.external_name import target_of
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.plugins.kubernetes.namespaces import exposes, exposes_reverse
 from topodns.plugins.kubernetes.records import (
-    NXDOMAIN,
     Facts,
     GroupOffer,
     address_records,
@@ -113,10 +112,7 @@ _EXTERNAL_READERS: Final[Mapping[str, Callable[[Directive, K8sExternal], K8sExte
 
 NAME: Final = "k8s_external"
 
-_A, _AAAA, _SRV, _PTR, _SOA, _NS, _CNAME = (
-    int(each) for each in (RRType.A, RRType.AAAA, RRType.SRV, RRType.PTR, RRType.SOA, RRType.NS, RRType.CNAME)
-)
-_ALIASED: Final = frozenset((_A, _AAAA, _CNAME))
+_ALIASED: Final = frozenset((RRType.A, RRType.AAAA, RRType.CNAME))
 _FAMILIES: Final = (4, 6)
 _SERVER: Final = "ns1"
 _MAILBOX: Final = "hostmaster"
@@ -184,7 +180,7 @@ class ExternalZone:
         resolution = self._look_up(question)
         resolution.plugin = NAME
         response = resolution.response
-        if response.rcode == NXDOMAIN and self._falls_through(qname):
+        if response.rcode == Rcode.NXDOMAIN and self._falls_through(qname):
             return FellThrough(resolution.facts)
         if not response.answer:
             response.authority = (self._soa(question),)
@@ -202,21 +198,21 @@ class ExternalZone:
         if labels[-1] == self._settings.apex:
             return self._below_apex(question)
         resolution = self._respond(question)
-        if resolution.response.rcode == NXDOMAIN and not self._state.synced:
+        if resolution.response.rcode == Rcode.NXDOMAIN and not self._state.synced:
             return not_ready(resolution.facts)
         return resolution
 
     def _apex(self, question: _Question) -> Resolution:
         """SOA, NS or NODATA. An answer with the SOA is never cached: its serial is the time of the last change."""
         ttl = self._settings.ttl
-        if question.query.qtype == _SOA:
+        if question.query.qtype == RRType.SOA:
             resolution = found((), (self._soa(question),))
             resolution.scope = Scope.CLIENT
             return resolution
-        if question.query.qtype == _NS:
+        if question.query.qtype == RRType.NS:
             name = self._servers + question.origin_wire
             addresses, facts = self._server_addresses()
-            return found(facts, (RRset(b"", _NS, ttl, (name,)),), glue(((name, each) for each in addresses), ttl))
+            return found(facts, (RRset(b"", RRType.NS, ttl, (name,)),), glue(((name, each) for each in addresses), ttl))
         return no_data()
 
     def _below_apex(self, question: _Question) -> Resolution:
@@ -286,9 +282,9 @@ class ExternalZone:
                 targets.append(name_wire((key.name, key.namespace, *self._settings.origins[0])))
         if not targets:
             return name_error(tuple(facts))
-        if qtype != _PTR:
+        if qtype != RRType.PTR:
             return no_data(tuple(facts))
-        return found(tuple(facts), (RRset(b"", _PTR, self._settings.ttl, tuple(targets)),))
+        return found(tuple(facts), (RRset(b"", RRType.PTR, self._settings.ttl, tuple(targets)),))
 
     def _of_service(self, service: Service, part: _Part, name: bytes, question: _Question, facts: Facts) -> Resolution:
         qtype = question.query.qtype
@@ -297,12 +293,12 @@ class ExternalZone:
         if not ports or not (service.external_ips or hosts):
             return no_data(facts) if self._is_above_endpoints(service, part) else name_error(facts)
         ttl = self._settings.ttl
-        if qtype == _SRV:
+        if qtype == RRType.SRV:
             targets = [name_wire(host) for host in hosts]
             return found(facts, *service_srv_records(name, service.external_ips, targets, ports, ttl, question.limit))
         if hosts and not service.external_ips and qtype in _ALIASED:
-            resolution = found(facts, (RRset(b"", _CNAME, ttl, (name_wire(hosts[0]),)),))
-            resolution.chase = hosts[0] if qtype != _CNAME else None
+            resolution = found(facts, (RRset(b"", RRType.CNAME, ttl, (name_wire(hosts[0]),)),))
+            resolution.chase = hosts[0] if qtype != RRType.CNAME else None
             return resolution
         addresses = tuple(dict.fromkeys(each for each in service.external_ips if address_type(each) == qtype))
         return found(facts, address_records(qtype, ttl, addresses))
@@ -323,7 +319,7 @@ class ExternalZone:
         if first is None:
             return no_data(facts) if part.endpoint and _is_protocol(backends, part.endpoint) else name_error(facts)
         ttl, offers_left = self._settings.ttl, chain((first,), offers)
-        if qtype == _SRV:
+        if qtype == RRType.SRV:
             return found(facts, *endpoint_srv_records(offers_left, self._labels, ttl, limit))
         groups = (offer.group for offer in offers_left)
         of_type = (group for group in groups if address_type(group.endpoints[0].address) == qtype)
@@ -333,7 +329,7 @@ class ExternalZone:
         origin, apex, ttl = question.origin_wire, label_wire(self._settings.apex), self._settings.ttl
         numbers = _NUMBERS.pack(self._state.external.serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, ttl)
         rdata = self._servers + origin + label_wire(_MAILBOX) + apex + origin + numbers
-        return RRset(origin, _SOA, ttl, (rdata,))
+        return RRset(origin, RRType.SOA, ttl, (rdata,))
 
 
 def _offers(backends: Backends, part: _Part, name: bytes) -> Iterator[GroupOffer]:

@@ -75,7 +75,7 @@ def _answer(query: Query, rdata: bytes | None, origin: bytes = b"") -> Response:
     return Response(answer=(RRset(b"", query.qtype, _TTL, (rdata,)),), flags=0)
 
 
-def _negative(rcode: Rcode, origin: bytes) -> Response:
+def _negative(rcode: int, origin: bytes) -> Response:
     return Response(rcode, authority=(RRset(origin, RRType.SOA, _TTL, (_SOA,)),), flags=0)
 
 

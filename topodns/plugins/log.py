@@ -16,7 +16,7 @@ from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.message import Flag, Query
 from topodns.dns.name import ROOT, Name, is_subdomain, name_text
-from topodns.dns.rrtype import RCODE_NAMES, TYPE_NAMES, RRClass
+from topodns.dns.rrtype import class_text, members, rcode_text, type_text
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin
@@ -64,8 +64,7 @@ EMPTY: Final = "-"
 
 _MIN_UDP_SIZE: Final = 512  # RFC 6891 section 6.2.3
 _MAX_TCP_SIZE: Final = 65535
-_FLAGS: Final = (Flag.QR, Flag.AA, Flag.TC, Flag.RD, Flag.RA, Flag.AD, Flag.CD)
-_CLASS_NAMES: Final[Mapping[int, str]] = {int(known): known.name for known in RRClass}
+_FLAGS: Final = tuple((name.lower(), bit) for name, bit in members(Flag).items())
 _PLACEHOLDER: Final = re.compile(r"(\{[^{}]*\})")
 
 
@@ -143,21 +142,6 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def type_text(qtype: int) -> str:
-    """The mnemonic of a type in log lines, or TYPE and its number (RFC 3597 section 5)."""
-    return TYPE_NAMES.get(qtype) or _rare_type(qtype) or f"TYPE{qtype}"
-
-
-def _rare_type(qtype: int) -> str | None:
-    from topodns.dns.dnslib_text import type_name  # imported here: most processes do not need dnslib's memory
-
-    return type_name(qtype)
-
-
-def _class(exchange: Exchange) -> str:
-    return _CLASS_NAMES.get(exchange.query.qclass) or f"CLASS{exchange.query.qclass}"
-
-
 def _opcode(exchange: Exchange) -> str:
     return str(exchange.query.flags >> 11 & 15)
 
@@ -177,13 +161,13 @@ def _bufsize(exchange: Exchange) -> str:
 def _rcode(exchange: Exchange) -> str:
     if exchange.rcode is None:
         return EMPTY
-    return RCODE_NAMES.get(exchange.rcode) or str(exchange.rcode)
+    return rcode_text(exchange.rcode)
 
 
 def _response_flags(exchange: Exchange) -> str:
     if exchange.rcode is None:
         return EMPTY
-    return ",".join(flag.name.lower() for flag in _FLAGS if exchange.flags & flag)
+    return ",".join(name for name, bit in _FLAGS if exchange.flags & bit)
 
 
 def _duration(exchange: Exchange) -> str:
@@ -194,7 +178,7 @@ def _duration(exchange: Exchange) -> str:
 _PLACEHOLDERS: Final[Mapping[str, Formatter]] = {
     "{type}": lambda exchange: type_text(exchange.query.qtype),
     "{name}": lambda exchange: name_text(exchange.query.qname),
-    "{class}": _class,
+    "{class}": lambda exchange: class_text(exchange.query.qclass),
     "{proto}": lambda exchange: exchange.client.transport,
     "{remote}": lambda exchange: _bracketed(str(ip_address(exchange.client.address))),
     "{port}": lambda exchange: str(exchange.client.port),

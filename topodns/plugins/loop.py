@@ -30,8 +30,6 @@ FIRST_PROBE: Final = 1.0  # seconds after the start: the sockets have to be open
 RECHECK: Final = 5.0  # seconds between probes during a loop; once it is gone, forwarding resumes within this time
 
 _SECRET: Final = 8  # octets of an unguessable label
-
-_HINFO: Final = int(RRType.HINFO)
 _PROBER: Final = Client(b"", 0, "udp")  # no other client has the empty address
 _LOOPING: Final = Ede(EdeCode.OTHER, "forwarding would go round in a circle: an upstream sends queries back to us")
 
@@ -69,7 +67,7 @@ class LoopGuard:
 
     def __call__(self, query: Query, client: Client) -> Resolution | None:
         """SERVFAIL for a probe that came back and, during a loop, for every query that would be forwarded."""
-        if query.qname == self._probe and query.qtype == _HINFO:
+        if query.qname == self._probe and query.qtype == RRType.HINFO:
             self._came_back = True
             self.counts.detected += 1
         elif not self.looping:
@@ -83,7 +81,7 @@ class LoopGuard:
 
     async def _ask(self, name: Name) -> None:
         """Send the probe to the `forward`s directly: this plugin must see it only if it comes back."""
-        query = Query(0, Flag.RD, name, name_wire(name), _HINFO, RRClass.IN, None, 0)
+        query = Query(0, Flag.RD, name, name_wire(name), RRType.HINFO, RRClass.IN, None, 0)
         for step in self._forwards:
             try:
                 if isinstance(await _result(step(query, _PROBER)), Resolution):

@@ -27,7 +27,7 @@ class Nsid:
     """`identifier` is the directive's text; the empty one means `hostname`."""
 
     def __init__(self, identifier: str, hostname: str) -> None:
-        self._option = (int(Option.NSID), (identifier or hostname).encode())
+        self._option = (Option.NSID, (identifier or hostname).encode())
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """The option on every response to a query that carries one, in place of one from below."""

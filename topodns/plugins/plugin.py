@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from topodns.corefile.arguments import flag
 from topodns.corefile.parser import Directive
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import RRType
 from topodns.metrics.registry import Published
 from topodns.plugins.compatibility import Row
 from topodns.plugins.context import Context
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-ADDRESS_TYPES: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+ADDRESS_TYPES: Final = frozenset({RRType.A, RRType.AAAA})
 
 Install = Callable[["BlockListener"], Iterable[ChainPart]]
 """The chain parts of a plugin for one listener of its server block."""
@@ -62,7 +62,7 @@ class Plugin(Generic[S]):
     reads: Reads | Callable[[S], Reads] = Reads.QUESTION
     spells: frozenset[int] = frozenset()  # record types with no name but the query's own, as spelled there
     fast_path: FastPath = FastPath.BARRED
-    unanswered: Rcode | None = None  # rcode, as in CoreDNS, where it is the last plugin and none answered
+    unanswered: int | None = None  # rcode, as in CoreDNS, where it is the last plugin and none answered
     classes: Callable[[S], Iterable[int]] | None = None  # query classes beside IN that it answers
     metrics: "Callable[[MetricsSource], Iterable[Published]] | None" = None
 

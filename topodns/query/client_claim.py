@@ -44,7 +44,7 @@ def ecs_reply(edns: Edns, scope_prefix: int) -> tuple[int, bytes] | None:
     data = edns.option(Option.CLIENT_SUBNET)
     if data is None:
         return None
-    return int(Option.CLIENT_SUBNET), data[:_SCOPE_AT] + bytes((scope_prefix,)) + data[_HEADER_SIZE:]
+    return Option.CLIENT_SUBNET, data[:_SCOPE_AT] + bytes((scope_prefix,)) + data[_HEADER_SIZE:]
 
 
 def _node_name(edns: Edns) -> str | None:

@@ -29,7 +29,7 @@ BUCKET_OF_SIZE: Final = bytes(bisect_left(SIZE_BUCKETS, size) for size in range(
 
 # The values of CoreDNS's label `type`; every other query type is "other".
 TYPE_LABELS: Final = {
-    int(rtype): rtype.name
+    rtype: rtype.name
     for rtype in (
         *(RRType.A, RRType.AAAA, RRType.CNAME, RRType.DNSKEY, RRType.DS, RRType.MX, RRType.NSEC, RRType.NSEC3),
         *(RRType.NS, RRType.PTR, RRType.RRSIG, RRType.SOA, RRType.SRV, RRType.TXT, RRType.HTTPS, RRType.SVCB),

@@ -5,7 +5,7 @@ import pytest
 from topodns.corefile.arguments import duration, parse_network
 from topodns.corefile.errors import ConfigError, hint, listed, nearest
 from topodns.corefile.parser import Directive
-from topodns.dns.rrtype import QTYPES, RRType, parse_qtype
+from topodns.dns.rrtype import parse_qtype
 
 LINE = Directive("lameduck", (), (), "Corefile", 7)
 
@@ -66,12 +66,6 @@ def test_networks(text: str, network: str | None) -> None:
 )
 def test_record_types(text: str, qtype: int | None) -> None:
     assert parse_qtype(text) == qtype
-
-
-def test_the_record_types_agree_with_those_on_the_wire() -> None:
-    assert {name: QTYPES[name] for name in RRType.__members__} == {
-        name: int(t) for name, t in RRType.__members__.items()
-    }
 
 
 def test_wording_of_lists_and_guesses() -> None:

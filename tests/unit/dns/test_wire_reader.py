@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.messages import DO, RD, Opt, query, subnet
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import name_wire, parse_name
-from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.dns.rrtype import QTYPES, Rcode, RRClass, RRType
 from topodns.dns.wire_reader import HEADER_SIZE, MAX_OPTIONS, WireError, read_query
 
 IDENT = 0x1234
@@ -365,7 +365,7 @@ def test_what_dnslib_writes_is_read_back(
         record.add_ar(EDNS0(udp_len=edns.udp_payload_size, version=edns.version, flags=flags, opts=options))
     data = bytes(record.pack())
     read = read_query(data)
-    assert (read.id, read.flags, read.qtype, read.size) == (ident, RD, RRType[qtype], len(data))
+    assert (read.id, read.flags, read.qtype, read.size) == (ident, RD, QTYPES[qtype], len(data))
     assert read.qname == parse_name(name)
     assert read.spelling == name_wire(labels)
     assert read.edns == edns

@@ -8,7 +8,7 @@ from tests.support.objects import packed
 from tests.support.records import lines
 from topodns.dns.message import Ede, EdeCode, Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.wire_reader import HEADER_SIZE
 from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
 
@@ -77,9 +77,9 @@ def test_flags_are_what_the_response_sets_and_clears(response: Response, told: l
 
 
 @pytest.mark.parametrize("rcode", [Rcode.NOERROR, Rcode.FORMERR, Rcode.SERVFAIL, Rcode.NXDOMAIN, Rcode.REFUSED])
-def test_the_rcode_is_in_the_header(rcode: Rcode) -> None:
-    assert reply_to(ask("example."), Response(rcode)).rcode == rcode.name
-    assert reply_to(ask("example.", edns=PLAIN_EDNS), Response(rcode)).rcode == rcode.name
+def test_the_rcode_is_in_the_header(rcode: int) -> None:
+    assert reply_to(ask("example."), Response(rcode)).rcode == RCODE_NAMES[rcode]
+    assert reply_to(ask("example.", edns=PLAIN_EDNS), Response(rcode)).rcode == RCODE_NAMES[rcode]
 
 
 def test_id_and_question_come_back_bit_for_bit() -> None:
@@ -313,9 +313,7 @@ def test_options_that_leave_the_opt_record_no_room_are_left_out() -> None:
         ("12340730 0001 0001 0001 0001", Rcode.FORMERR, "12348101 0000 0000 0000 0000"),
     ],
 )
-def test_an_error_without_question_is_a_bare_header_with_id_opcode_and_rd(
-    header: str, rcode: Rcode, reply: str
-) -> None:
+def test_an_error_without_question_is_a_bare_header_with_id_opcode_and_rd(header: str, rcode: int, reply: str) -> None:
     assert write_error(bytes.fromhex(header) + b"whatever follows", rcode) == bytes.fromhex(reply)
 
 

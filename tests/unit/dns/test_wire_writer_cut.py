@@ -32,9 +32,7 @@ def rrsets(owners: st.SearchStrategy[bytes]) -> st.SearchStrategy[RRset]:
     def of_type(rtype: int, rdatas: st.SearchStrategy[list[bytes]]) -> st.SearchStrategy[RRset]:
         return st.builds(RRset, owners, st.just(rtype), st.just(5), rdatas.map(tuple), st.just(1))
 
-    return st.one_of(
-        of_type(int(RRType.SRV), SRV_RDATAS), of_type(int(RRType.A), A_RDATAS), of_type(int(RRType.TXT), TXT_RDATAS)
-    )
+    return st.one_of(of_type(RRType.SRV, SRV_RDATAS), of_type(RRType.A, A_RDATAS), of_type(RRType.TXT, TXT_RDATAS))
 
 
 class Literal:

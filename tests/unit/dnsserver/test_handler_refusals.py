@@ -144,7 +144,7 @@ def test_classes_that_no_block_takes_are_refused(qclass: int) -> None:
 
 
 def test_a_class_that_some_block_takes_reaches_the_steps_of_all() -> None:
-    classes = frozenset({int(RRClass.IN), int(RRClass.CH)})
+    classes = frozenset({RRClass.IN, RRClass.CH})
     answering = handler(block("bind.", Addresses()), block(".", whoami), classes=classes)
     assert send(answering, of_class(RRClass.CH, "version.bind.")).rcode == "NOERROR"
     assert send(answering, of_class(RRClass.CH, "example.")).rcode == "SERVFAIL"  # `whoami` passes; nobody is behind it

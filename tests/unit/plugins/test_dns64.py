@@ -14,7 +14,7 @@ from topodns.dependency import service_fact
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.record_text import parse_record
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import RCODE_NAMES, RCODES, TYPE_NAMES, Rcode, RRType
 from topodns.plugins.dns64 import Dns64, Dns64Counts, Translator, embed
 from topodns.plugins.setup import Shared
 from topodns.query.deferred import Outcome
@@ -38,7 +38,7 @@ class Below:
         self.asked: list[str] = []
 
     def __call__(self, query: Query, client: Client) -> Resolution:
-        rtype = RRType(query.qtype).name
+        rtype = TYPE_NAMES[query.qtype]
         self.asked.append(rtype)
         facts = (service_fact("default", rtype),)
         valid_until = {"A": 1010.0, "AAAA": 1020.0}.get(rtype)
@@ -52,7 +52,7 @@ class Below:
 
 def response_of(text: str) -> Response:
     if text.startswith("!"):
-        return Response(Rcode[text[1:]], flags=0)
+        return Response(RCODES[text[1:]], flags=0)
     records = [parse_record(line) for line in text.splitlines()]
     return Response(
         answer=tuple(own_name(each) for each in records if each.rtype != RRType.SOA),
@@ -74,7 +74,7 @@ def ask(texts: Texts, settings: Dns64, source: str, qtype: str = "AAAA", late: b
 
 def told(resolution: Resolution) -> str:
     response = resolution.response
-    rcode = [] if response.rcode == Rcode.NOERROR else [Rcode(response.rcode).name]
+    rcode = [] if response.rcode == Rcode.NOERROR else [RCODE_NAMES[response.rcode]]
     return "\n".join([*rcode, *lines((*response.answer, *response.authority), ASKED)])
 
 

@@ -5,8 +5,8 @@ import pytest
 from tests.support.asking import ask
 from tests.support.corefiles import only_block
 from tests.support.virtual_timers import VirtualTimers
+from topodns.dns.rrtype import type_text
 from topodns.plugins.errors import ErrorLog, Errors
-from topodns.plugins.log import type_text
 
 TIMEOUT = "read udp 10.0.0.1:53: i/o timeout"
 

@@ -52,7 +52,8 @@ def test_a_format_is_filled_in(format: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("format", "logged", "line"),
     [
-        ("{type} {class}", exchange(ask("x.", 65280, 254)), "TYPE65280 CLASS254"),
+        ("{type} {class}", exchange(ask("x.", 65280, 65281)), "TYPE65280 CLASS65281"),
+        ("{type} {class}", exchange(ask("x.", 257, 254)), "CAA NONE"),
         ("{type} {class}", exchange(ask("x.", RRType.TXT, RRClass.CH)), "TXT CH"),
         ("{name}", exchange(ask("Www.Example.ORG.")), "www.example.org."),
         ("{remote}:{port}", exchange(asking=client("2001:db8::1", 5)), "[2001:db8::1]:5"),

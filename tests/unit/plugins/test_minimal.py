@@ -25,7 +25,7 @@ def test_a_positive_answer_loses_authority_and_additional() -> None:
     [(Rcode.NOERROR, SOA), (Rcode.NXDOMAIN, SOA), (Rcode.NOERROR, NS), (Rcode.SERVFAIL, SOA), (Rcode.REFUSED, ())],
     ids=["NODATA", "NXDOMAIN", "delegation", "SERVFAIL", "REFUSED"],
 )
-def test_negatives_delegations_and_errors_stay_whole(rcode: Rcode, authority: tuple[RRset, ...]) -> None:
+def test_negatives_delegations_and_errors_stay_whole(rcode: int, authority: tuple[RRset, ...]) -> None:
     assert minimized(Response(rcode, authority=authority, additional=GLUE)) == Response(
         rcode, authority=authority, additional=GLUE
     )

@@ -6,7 +6,7 @@ from topodns.plugins.nsid import Nsid
 from topodns.query.plugin import Resolution
 
 ASKS_NSID = Edns(1232, 0, False, ((Option.COOKIE, b"12345678"), (Option.NSID, b"")))
-COOKIE = (int(Option.COOKIE), b"x" * 16)
+COOKIE = (Option.COOKIE, b"x" * 16)
 
 
 def options(identifier: str, edns: Edns | None, before: tuple[tuple[int, bytes], ...] = ()) -> object:

@@ -25,7 +25,7 @@ def resolve(query: Query, asking: Client) -> Resolution:
     ],
 )
 def test_tells_address_port_and_transport_in_the_additional_section(
-    address: str, transport: str, rtype: RRType, srv_owner: bytes
+    address: str, transport: str, rtype: int, srv_owner: bytes
 ) -> None:
     resolution = resolve(ask("Example."), client(address, transport=transport))
     additional = (

@@ -12,7 +12,7 @@ from topodns.query.client_claim import NO_CLAIM, ecs_reply, read_claim
 from topodns.query.plugin import BadOption
 from topodns.topology.client_locator import Claim
 
-ECS, NODE = int(Option.CLIENT_SUBNET), int(Option.NODE_IDENTITY)
+ECS, NODE = Option.CLIENT_SUBNET, Option.NODE_IDENTITY
 
 
 def edns(*options: tuple[int, bytes]) -> Edns:

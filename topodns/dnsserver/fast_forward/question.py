@@ -13,8 +13,7 @@ from topodns.dns.wire_reader import HEADER_SIZE
 from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
 from topodns.query.counters import Cell
 
-_RD, _AD, _CD = int(Flag.RD), int(Flag.AD), int(Flag.CD)
-_FLAGS: Final = [rd | ad | cd for rd in (0, _RD) for ad in (0, _AD) for cd in (0, _CD)]
+_FLAGS: Final = [rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for cd in (0, Flag.CD)]
 _DO: Final = 0x8000
 _TYPE_AND_CLASS: Final = 4  # octets
 _MIN_UDP: Final = 512
@@ -55,11 +54,11 @@ class Tail:
         self.dnssec_ok = bool(bits)
         self.question_end = -len(opt) or None  # end of the question section in the message, for a slice
         # A cached answer may serve a later client that wants AD, so ask for it, as `cache` does off the fast path.
-        seen = 0 if self.cache is None else _AD
+        seen = 0 if self.cache is None else Flag.AD
         self.headers = {flags: outgoing.header(flags | seen, bool(opt)) for flags in _FLAGS}  # to the upstream
         self.opt = outgoing.opt(bool(opt), self.dnssec_ok)  # likewise
         # The end of the keys that `plugins.cache.entry.key_of` makes.
-        self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, _CD)}
+        self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, Flag.CD)}
         self.room = limit - HEADER_SIZE - len(opt)  # octets for question and answer
         self.reply_opt = _opt_record.pack(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
         self.cells = cells  # counter cells of the replies, by the size buckets of question and reply

@@ -22,9 +22,7 @@ from topodns.query.deferred import Outcome
 log = logging.getLogger(__name__)
 
 
-_RD, _AD, _CD = int(Flag.RD), int(Flag.AD), int(Flag.CD)
-_QR: Final = int(Flag.QR)
-_ANSWERED: Final = _RD | _CD  # flags that the reply copies from the question
+_ANSWERED: Final = Flag.RD | Flag.CD  # flags that the reply copies from the question
 _RECORD: Final = 12  # octets before the RDATA
 
 _header = struct.Struct("!HHHHH")  # without the id
@@ -121,7 +119,7 @@ class Relay:
         # The octets of type, class and label lengths are below the letters, so `lower` leaves them.
         if question != question.lower() or (road.guard is not None and road.guard.looping):
             return None
-        key = question + tail.key_ends[flags & _CD]
+        key = question + tail.key_ends[flags & Flag.CD]
         if tail.cache is not None and tail.cache.memory.knows(key):
             return None
         message = tail.headers[flags] + question + tail.opt
@@ -148,10 +146,10 @@ class Relay:
         cache = tail.cache
         if cache is not None:
             cache.counts.misses += 1
-            ttl = cache.memory.learn_plain(crossing.key, rrset, flags, bool(asked & _RD), crossing.address)
-            if not asked & _AD and not tail.dnssec_ok:
-                flags &= ~_AD
-        header = _header.pack(flags | _QR | asked & _ANSWERED, 1, count, 0, tail.edns)
+            ttl = cache.memory.learn_plain(crossing.key, rrset, flags, bool(asked & Flag.RD), crossing.address)
+            if not asked & Flag.AD and not tail.dnssec_ok:
+                flags &= ~Flag.AD
+        header = _header.pack(flags | Flag.QR | asked & _ANSWERED, 1, count, 0, tail.edns)
         head = _record_head.pack(0xC00C, rtype, rclass, ttl, length)
         data = crossing.data
         made = data[:2] + header + question + head + head.join(rdatas) + tail.reply_opt

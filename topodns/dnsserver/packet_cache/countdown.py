@@ -8,7 +8,6 @@ from typing import Final
 from topodns.dns.rrtype import RRType
 from topodns.dnsserver.packet_cache.rotation import Rotation, record_places
 
-_OPT: Final = int(RRType.OPT)  # its TTL field is no TTL (RFC 6891 section 6.1.3)
 _PLACE: Final = 144  # octets of memory for one place's tuple and numbers
 _OBJECTS: Final = 472  # and for an Ageing, its list, the entry, and two bytes objects: see bench/cache_memory.py
 
@@ -29,7 +28,8 @@ class Ageing:
         self, reply: bytes, valid_until: float, clock: Callable[[], float], rotation: Rotation | None, filed: bool
     ) -> None:
         self._reply, self._tail = reply, reply[2:]
-        self._ttls = [(place.ttl_at, place.ttl) for place in record_places(reply) if place.rtype != _OPT]
+        # The TTL field of OPT is no TTL (RFC 6891 section 6.1.3).
+        self._ttls = [(place.ttl_at, place.ttl) for place in record_places(reply) if place.rtype != RRType.OPT]
         self._valid_until, self._clock = valid_until, clock
         self._rotation = rotation
         self.filed = filed

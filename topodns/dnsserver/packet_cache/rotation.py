@@ -50,7 +50,7 @@ def end_of_name(message: bytes, at: int) -> int:
 _OBJECT: Final = 48  # octets of memory for a bytes object beside its content
 _OWNER_POINTER: Final = 8
 _SHUFFLED: Final = 256  # addresses in a part, unless a reply holds more: as many as are shuffled in 0.1 ms
-_ADDRESS_TYPES: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+_ADDRESS_TYPES: Final = frozenset({RRType.A, RRType.AAAA})
 
 
 class Rotation:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from topodns.dns.message import Option
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import RRType, members
 from topodns.dns.soa import MAILBOX, PRIMARY
 from topodns.dns.wire_reader import HEADER_SIZE
 from topodns.dnsserver.packet_cache.rotation import end_of_name, record_places
@@ -23,7 +23,7 @@ NAME_AT: Final = HEADER_SIZE - 2  # offset of the question's name in a message w
 
 # All options that code here reads are in `Option`; of these, a server without cookies ignores COOKIE (RFC 7873
 # section 5.2).
-_READ: Final = frozenset(map(int, Option)) - {int(Option.COOKIE)}
+_READ: Final = frozenset(members(Option).values()) - {Option.COOKIE}
 _MAX_OPTIONS: Final = 8  # a message with more options is no variant and takes the handler
 
 _COUNTS: Final = slice(2, NAME_AT)  # QDCOUNT, ANCOUNT, NSCOUNT and ARCOUNT
@@ -41,7 +41,6 @@ _NO_OPTIONS: Final = b"\0\0"
 _OPTION_HEAD: Final = 4  # octets of code and length
 _POINTER: Final = 0xC000
 
-_SOA, _OPT = int(RRType.SOA), int(RRType.OPT)
 
 OF_OPTIONS: Final = Variants(spellings=False)
 OF_SPELLINGS: Final = Variants(spellings=True)
@@ -124,7 +123,7 @@ def variants_of(reply: bytes, resolution: Resolution, most: Variants) -> Variant
     for rrset in (*response.answer, *response.authority, *response.additional):
         if rrset.rtype not in spelled:
             return OF_OPTIONS
-        if rrset.rtype == _SOA:
+        if rrset.rtype == RRType.SOA:
             return _of_soa(reply)
         if rrset.owner:
             return OF_OPTIONS
@@ -134,7 +133,7 @@ def variants_of(reply: bytes, resolution: Resolution, most: Variants) -> Variant
 def _of_soa(reply: bytes) -> Variants:
     name_end = end_of_name(reply, HEADER_SIZE)
     records = [*record_places(reply)]
-    if len([record for record in records if record.rtype != _OPT]) != 1 or records[0].rtype != _SOA:
+    if len([record for record in records if record.rtype != RRType.OPT]) != 1 or records[0].rtype != RRType.SOA:
         return OF_OPTIONS
     owner_at = name_end + _QUESTION_TAIL
     target = int.from_bytes(reply[owner_at : owner_at + 2], "big") - _POINTER

@@ -22,8 +22,7 @@ from topodns.query.cname import owned
 from topodns.query.deferred import Deferred
 from topodns.query.plugin import Answered, Below, Client, Resolution, Scope, rest_on, settled
 
-_NXDOMAIN, _IN = int(Rcode.NXDOMAIN), int(RRClass.IN)
-_FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.REFUSED)})
+_FAILURES: Final = frozenset({Rcode.SERVFAIL, Rcode.REFUSED})
 
 Asking = Callable[[Query, Client, Below], Answered]
 """Resolves a name of the list, perhaps in another server block; `below` are the plugins of this one."""
@@ -59,7 +58,7 @@ class SearchPath:
         """The first answer other than NXDOMAIN; without any, the answer for the name itself."""
         answered = below(query, client)
         qname = query.qname
-        if not self._searcher.covers(qname) or query.qclass != _IN:
+        if not self._searcher.covers(qname) or query.qclass != RRClass.IN:
             return answered
         if not self._everywhere and not any(is_subdomain(qname, origin) for origin in self._origins):
             return answered
@@ -73,7 +72,7 @@ class SearchPath:
         return await settled(self._search(await course, query, client, below))
 
     def _search(self, first: Resolution, query: Query, client: Client, below: Below) -> Answered:
-        if first.response.rcode != _NXDOMAIN:
+        if first.response.rcode != Rcode.NXDOMAIN:
             return first
         search = self._searcher.search_list(query.qname, client)
         rest_on(first, search.facts, search.scope)
@@ -151,7 +150,7 @@ class _Search:
     def _is_found(self, resolution: Resolution) -> bool:
         """Whether the walk ends here. It goes on after NXDOMAIN and where no plugin answered (CoreDNS ends there)."""
         rcode = resolution.response.rcode
-        if rcode != _NXDOMAIN and (rcode not in _FAILURES or resolution.plugin):
+        if rcode != Rcode.NXDOMAIN and (rcode not in _FAILURES or resolution.plugin):
             return True
         rest_on(self._first, resolution.facts, resolution.scope, resolution.valid_until)
         return False

@@ -25,7 +25,6 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import Origins
 from topodns.query.plugin import Client, Scope
 
-_NOERROR, _NXDOMAIN = int(Rcode.NOERROR), int(Rcode.NXDOMAIN)
 # Labels of endpoints: of a StatefulSet's Pods (`db-0`), and of those without a hostname (`10-0-0-7`, `fd00-10--a`).
 _ENDPOINT: Final = re.compile(r".*-[0-9]+|[0-9a-f]{0,4}(-[0-9a-f]{0,4}){2,7}")
 
@@ -101,7 +100,7 @@ class DistantClusterSearch:
         # The target of a CNAME comes from no search list, and each search may lead to further CNAMEs.
         if client.depth or may_be_of_service(qname[:at]):
             return SearchList(at, ())
-        premises = (Premise(qname[at:], _NOERROR), Premise(qname[at - 1 :], _NXDOMAIN))
+        premises = (Premise(qname[at:], Rcode.NOERROR), Premise(qname[at - 1 :], Rcode.NXDOMAIN))
         return SearchList(at, self._others[origin], premises=premises)
 
 

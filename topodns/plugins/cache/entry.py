@@ -8,10 +8,8 @@ from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
 
-_KEPT_FLAGS: Final = int(Flag.RA | Flag.AD)
+_KEPT_FLAGS: Final = Flag.RA | Flag.AD
 # CoreDNS sets AA in answers from its cache, for stub resolvers that ignore answers without it.
-_AUTHORITATIVE: Final = int(Flag.AA)
-_CD: Final = int(Flag.CD)
 _DO: Final = 0x8000  # as in an OPT record, and beside CD in a key
 
 _key_tail: Final = struct.Struct("!HHH")
@@ -34,7 +32,7 @@ def key_of(query: Query) -> bytes:
     RD is not part of it, as in CoreDNS: cached answers are also for queries without recursion.
     """
     edns = query.edns
-    bits = query.flags & _CD
+    bits = query.flags & Flag.CD
     if edns is not None and edns.dnssec_ok:
         bits |= _DO
     # Lower-casing a whole wire-form name is safe: length octets, at most 63, are below the letters.
@@ -105,7 +103,7 @@ class CacheEntry:
             _unpack(answer, ttl) if answer else (),  # most answers have one section, and every hit runs this
             _unpack(authority, ttl) if authority else (),
             _unpack(additional, ttl) if additional else (),
-            flags | _AUTHORITATIVE,
+            flags | Flag.AA,
         )
 
 

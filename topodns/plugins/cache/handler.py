@@ -51,10 +51,7 @@ class Prefetching:
         return min(self.begins_at(entry), entry.ticks(now) + max(1, int(self._settings.window / 2)))
 
 
-_AD: Final = int(Flag.AD)
-_RD: Final = int(Flag.RD)
-_TC: Final = int(Flag.TC)
-_REFRESHING: Final = frozenset({int(Rcode.NOERROR), int(Rcode.NXDOMAIN)})  # RFC 8767 section 4
+_REFRESHING: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})  # RFC 8767 section 4
 _STALE_ANSWER: Final = 3  # RFC 8914 section 4.4
 _STALE_NXDOMAIN: Final = 19  # and 4.20
 
@@ -137,7 +134,7 @@ class ResponseCache:
 
     def _ask(self, key: bytes, query: Query, client: Client, below: Below) -> Answered:
         # The AD bit requests AD in the answer (RFC 6840 section 5.7), which other queries with this key may need.
-        answered = below(_with(query, _AD), client)
+        answered = below(_with(query, Flag.AD), client)
         if not isinstance(answered, Resolution):
             return self._ask_on(key, query, client, answered)
         if answered.upstream:
@@ -233,7 +230,7 @@ class ResponseCache:
 
     async def _fetch(self, entry: CacheEntry, asked: _Asked) -> Resolution | None:
         """The resolution that replaces `entry`, None if there is none."""
-        query = _with(asked.query, _RD | _AD)
+        query = _with(asked.query, Flag.RD | Flag.AD)
         try:
             # As a query over TCP, as in CoreDNS: an answer truncated to a client's UDP size could not be cached.
             resolution = await settled(asked.below(query, asked.client._replace(transport="tcp")))
@@ -272,7 +269,7 @@ class ResponseCache:
 
 
 def _is_news(response: Response) -> bool:
-    return response.rcode in _REFRESHING and not response.flags & ~response.cleared & _TC
+    return response.rcode in _REFRESHING and not response.flags & ~response.cleared & Flag.TC
 
 
 def _given(entry: CacheEntry, query: Query, ttl: int, hit: CacheHit, scope: Scope) -> Resolution:
@@ -282,8 +279,8 @@ def _given(entry: CacheEntry, query: Query, ttl: int, hit: CacheHit, scope: Scop
 def _for_asker(query: Query, resolution: Resolution) -> Resolution:
     """Clear AD unless the query has AD or DO set (RFC 6840 sections 5.7 and 5.8)."""
     edns = query.edns
-    if not query.flags & _AD and (edns is None or not edns.dnssec_ok):
-        resolution.response.flags &= ~_AD
+    if not query.flags & Flag.AD and (edns is None or not edns.dnssec_ok):
+        resolution.response.flags &= ~Flag.AD
     return resolution
 
 

@@ -15,7 +15,6 @@ from topodns.query.memory_budget import Budget, MemoryLimits
 _MAX_FAILURES: Final = 1024  # entries; they expire within seconds
 _FAILURES_SHARE: Final = 16  # failures get this part of the memory for answers, and so evict no answer
 
-_RD: Final = int(Flag.RD)
 _SUCCESS, _DENIAL = Sort.SUCCESS, Sort.DENIAL  # attribute access on an Enum costs 0.1 us
 
 
@@ -75,7 +74,7 @@ class Memory:
             self._rules.cap(response)
             return None
         set_ttl(response, verdict.ttl)
-        if not query.flags & _RD or not self._rules.keeps(verdict.sort, query.qname):
+        if not query.flags & Flag.RD or not self._rules.keeps(verdict.sort, query.qname):
             return None
         return self._insert(key, CacheEntry(pack(response), verdict.sort, verdict.ttl, self._timers.time()), client)
 

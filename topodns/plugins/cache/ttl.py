@@ -9,14 +9,7 @@ from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.cache.entry import Sort
 from topodns.plugins.cache.settings import Cache
 
-_NOERROR: Final = int(Rcode.NOERROR)
-_NXDOMAIN: Final = int(Rcode.NXDOMAIN)
-_FAILURES: Final = frozenset({int(Rcode.SERVFAIL), int(Rcode.NOTIMP)})  # as in CoreDNS; RFC 2308 section 7.1
-_TC: Final = int(Flag.TC)
-_ANY_TYPE: Final = int(RRType.ANY)
-_ANY_CLASS: Final = int(RRClass.ANY)
-_CNAME: Final = int(RRType.CNAME)
-_SOA: Final = int(RRType.SOA)
+_FAILURES: Final = frozenset({Rcode.SERVFAIL, Rcode.NOTIMP})  # as in CoreDNS; RFC 2308 section 7.1
 
 
 class CacheVerdict(NamedTuple):
@@ -39,14 +32,14 @@ class Rules:
         That is a truncated response, another rcode, a denial without an SOA (RFC 2308 section 5), and a TTL of 0,
         which forbids reuse (RFC 1035 section 3.2.1); CoreDNS caches the last for MINTTL.
         """
-        if response.flags & ~response.cleared & _TC:
+        if response.flags & ~response.cleared & Flag.TC:
             return None
         if response.rcode in _FAILURES:
             return CacheVerdict(Sort.FAILURE, self._servfail) if self._servfail else None
         if is_positive(query, response):
             ttl = _smallest_ttl(response)
             return CacheVerdict(Sort.SUCCESS, self.positive_ttl(ttl)) if ttl else None
-        denial = _denial_ttl(response) if response.rcode in (_NOERROR, _NXDOMAIN) else None
+        denial = _denial_ttl(response) if response.rcode in (Rcode.NOERROR, Rcode.NXDOMAIN) else None
         return (
             CacheVerdict(Sort.DENIAL, min(max(denial, self._denial.min_ttl), self._denial.max_ttl)) if denial else None
         )
@@ -65,7 +58,7 @@ class Rules:
 
     def cap(self, response: Response) -> None:
         """Lower TTLs above the maximum, as CoreDNS does also for answers that it does not cache."""
-        negative = response.rcode == _NXDOMAIN or not response.answer
+        negative = response.rcode == Rcode.NXDOMAIN or not response.answer
         longest = self._denial.max_ttl if negative else self._success.max_ttl
         for rrset in response.answer or response.authority:
             if rrset.ttl > longest:
@@ -89,20 +82,20 @@ def is_positive(query: Query, response: Response) -> bool:
 
     A chain that loops or forks has no end (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
     """
-    if response.rcode != _NOERROR:
+    if response.rcode != Rcode.NOERROR:
         return False
-    wanted = [rrset for rrset in response.answer if query.qclass == _ANY_CLASS or rrset.rclass == query.qclass]
+    wanted = [rrset for rrset in response.answer if query.qclass == RRClass.ANY or rrset.rclass == query.qclass]
     qname = query.spelling.lower()
-    owner = qname if query.qtype in (_CNAME, _ANY_TYPE) else _end_of_chain(qname, wanted)
+    owner = qname if query.qtype in (RRType.CNAME, RRType.ANY) else _end_of_chain(qname, wanted)
     return any(
-        _owner(rrset, qname) == owner and (rrset.rtype == query.qtype or query.qtype == _ANY_TYPE) for rrset in wanted
+        _owner(rrset, qname) == owner and (rrset.rtype == query.qtype or query.qtype == RRType.ANY) for rrset in wanted
     )
 
 
 def _end_of_chain(qname: bytes, answer: list[RRset]) -> bytes | None:
     targets: dict[bytes, set[bytes]] = {}
     for rrset in answer:
-        if rrset.rtype == _CNAME:
+        if rrset.rtype == RRType.CNAME:
             targets.setdefault(_owner(rrset, qname), set()).update(map(bytes.lower, rrset.rdatas))
     name = qname
     while name in targets:
@@ -122,7 +115,7 @@ def _owner(rrset: RRset, qname: bytes) -> bytes:
 def _denial_ttl(response: Response) -> int | None:
     """The smallest TTL of all records and the SOA's MINIMUM (RFC 2308 section 5); None without an SOA."""
     for rrset in response.authority:
-        if rrset.rtype == _SOA:
+        if rrset.rtype == RRType.SOA:
             return min(_smallest_ttl(response), int.from_bytes(rrset.rdatas[0][-4:], "big"))
     return None
 

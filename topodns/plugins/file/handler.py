@@ -14,7 +14,7 @@ from topodns.query.plugin import Answered, Client, FellThrough, Resolution
 
 PLUGIN: Final = "file"
 
-_TRANSFERS: Final = frozenset((int(RRType.AXFR), int(RRType.IXFR)))
+_TRANSFERS: Final = frozenset((RRType.AXFR, RRType.IXFR))
 _UNREAD: Final = Ede(EdeCode.NOT_READY, "the zone file could not be read yet")
 
 

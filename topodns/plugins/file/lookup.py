@@ -14,14 +14,8 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.file.zone import RRsets, ZoneTable, soa_of_absence
 
 _MAX_ALIASES: Final = 8  # CNAMEs and DNAMEs followed inside the zone, as CoreDNS
-_DNAME: Final = 39
-_YXDOMAIN: Final = 6
-_A, _AAAA, _NS, _CNAME, _SOA, _DS = (
-    int(each) for each in (RRType.A, RRType.AAAA, RRType.NS, RRType.CNAME, RRType.SOA, RRType.DS)
-)
 # Types whose RDATA names a host whose addresses clients query next, and the octets before that name.
-_HOST_AT: Final = {int(RRType.MX): 2, int(RRType.SRV): 6, int(RRType.SVCB): 2, int(RRType.HTTPS): 2}
-_AA: Final = int(Flag.AA)
+_HOST_AT: Final = {RRType.MX: 2, RRType.SRV: 6, RRType.SVCB: 2, RRType.HTTPS: 2}
 
 
 @dataclass(slots=True)
@@ -73,8 +67,8 @@ class _Walk:
         if renaming is not None:
             return self._rename(renaming)
         rrsets = self._rrsets() if cut is None else None
-        if rrsets is not None and _CNAME in rrsets and self._qtype != _CNAME:
-            return self._alias(rrsets[_CNAME])
+        if rrsets is not None and RRType.CNAME in rrsets and self._qtype != RRType.CNAME:
+            return self._alias(rrsets[RRType.CNAME])
         if cut is not None:
             self._refer(cut)
         elif rrsets is None:
@@ -97,10 +91,10 @@ class _Walk:
             rrsets = table.nodes.get(ancestor)
             if rrsets is None:
                 break
-            if at and _DNAME in rrsets:
-                return None, rrsets[_DNAME]
-            if _NS in rrsets and ancestor != table.origin and (at or self._qtype != _DS):
-                return rrsets[_NS], None
+            if at and RRType.DNAME in rrsets:
+                return None, rrsets[RRType.DNAME]
+            if RRType.NS in rrsets and ancestor != table.origin and (at or self._qtype != RRType.DS):
+                return rrsets[RRType.NS], None
         return None, None
 
     def _rrsets(self) -> RRsets | None:
@@ -118,7 +112,7 @@ class _Walk:
         response, table = self._response, self._table
         response.answer += (found._replace(owner=self._owner),)
         at_apex = self._name == table.origin
-        if self._qtype == _NS and at_apex:
+        if self._qtype == RRType.NS and at_apex:
             response.additional = _glue(table, found)
             return
         response.authority = table.name_servers
@@ -132,10 +126,10 @@ class _Walk:
         target = prefix + dname.rdatas[0]
         if len(target) > MAX_WIRE:
             self._response.answer += (dname,)
-            self._response.rcode = _YXDOMAIN
+            self._response.rcode = Rcode.YXDOMAIN
             return None
-        self._response.answer += (dname, RRset(self._owner, _CNAME, dname.ttl, (target,)))
-        if self._qtype == _CNAME:
+        self._response.answer += (dname, RRset(self._owner, RRType.CNAME, dname.ttl, (target,)))
+        if self._qtype == RRType.CNAME:
             self._response.authority = self._table.name_servers
             return None
         return target
@@ -143,11 +137,11 @@ class _Walk:
     def _refer(self, servers: RRset) -> None:
         response = self._response
         if not response.answer:
-            response.flags &= ~_AA
+            response.flags &= ~Flag.AA
         response.authority = (servers,)
         response.additional = _glue(self._table, servers)
 
-    def _deny(self, rcode: Rcode, absent: bool) -> None:
+    def _deny(self, rcode: int, absent: bool) -> None:
         """The negative answer; at the end of a CNAME chain the rcode is that of its last name (RFC 6604)."""
         self._response.rcode = rcode
         self._response.authority = (soa_of_absence(self._table),)
@@ -172,7 +166,7 @@ def _addresses(table: ZoneTable, hosts: dict[Name, bytes]) -> tuple[RRset, ...]:
     return tuple(
         rrset._replace(owner=owner)
         for name, owner in hosts.items()
-        for rtype in (_A, _AAAA)
+        for rtype in (RRType.A, RRType.AAAA)
         if (rrset := table.rrsets(name).get(rtype)) is not None
     )
 

@@ -12,9 +12,7 @@ from topodns.dns.zonefile import BadZone
 
 MAX_RECORDS: Final = 10_000  # of one zone; a larger zone needs another DNS server than a cluster's
 
-_SOA, _NS, _CNAME = int(RRType.SOA), int(RRType.NS), int(RRType.CNAME)
-_NSEC3PARAM: Final = 51
-_SIGNING: Final = frozenset((int(RRType.RRSIG), int(RRType.NSEC), int(RRType.NSEC3), _NSEC3PARAM))
+_SIGNING: Final = frozenset((RRType.RRSIG, RRType.NSEC, RRType.NSEC3, RRType.NSEC3PARAM))
 
 RRsets = Mapping[int, RRset]
 _NONE: Final[RRsets] = {}
@@ -39,7 +37,7 @@ class ZoneTable:
     @property
     def name_servers(self) -> tuple[RRset, ...]:
         """The NS RRset of the apex, if there is one."""
-        servers = self.nodes[self.origin].get(_NS)
+        servers = self.nodes[self.origin].get(RRType.NS)
         return (servers,) if servers is not None else ()
 
     @property
@@ -65,16 +63,16 @@ class TableBuilder:
             raise BadZone("a signed zone, and topodns serves no signatures: take an unsigned file, or another server")
         name = wire_labels(record.owner.lower())
         if not is_subdomain(name, self._origin):
-            if record.rtype == _SOA:
+            if record.rtype == RRType.SOA:
                 self._stranger = name_text(name)
             return
-        if record.rtype == _SOA:
+        if record.rtype == RRType.SOA:
             self._check_soa(name)
         self._insert(name, record)
 
     def done(self) -> ZoneTable:
         """The table. Raises BadZone if there is no SOA record at the apex."""
-        soa = self._nodes.get(self._origin, {}).get(_SOA)
+        soa = self._nodes.get(self._origin, {}).get(RRType.SOA)
         if soa is None:
             found = f", found one for {self._stranger}" if self._stranger else ""
             raise BadZone(f"no SOA record for {name_text(self._origin)}{found}")
@@ -83,7 +81,7 @@ class TableBuilder:
     def _check_soa(self, name: Name) -> None:
         if name != self._origin:
             raise BadZone(f"an SOA record for {name_text(name)} inside of {name_text(self._origin)}")
-        if _SOA in self._nodes.get(name, {}):
+        if RRType.SOA in self._nodes.get(name, {}):
             raise BadZone(f"a second SOA record for {name_text(name)}")
 
     def _insert(self, name: Name, record: RRset) -> None:
@@ -92,7 +90,7 @@ class TableBuilder:
         if held is None:
             rrsets[record.rtype] = record
             return
-        if record.rtype == _CNAME and record.rdatas != held.rdatas:
+        if record.rtype == RRType.CNAME and record.rdatas != held.rdatas:
             raise BadZone(f"a second CNAME record for {name_text(name)}")
         rdatas = tuple(dict.fromkeys((*held.rdatas, *record.rdatas)))
         # RFC 2181 section 5.2: one TTL for all records of an RRset.

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from math import inf
 
-from topodns.dns.rrtype import RCODE_NAMES
+from topodns.dns.rrtype import rcode_text
 from topodns.net.upstream.address import Counts, UdpSockets
 from topodns.net.upstream.client import Connections
 from topodns.plugins.forward.limits import InFlight
@@ -41,7 +41,7 @@ class UpstreamCounts:
 
     @property
     def durations(self) -> dict[str, Histogram]:
-        return {rcode_label(rcode): durations for rcode, durations in self._by_rcode.items()}
+        return {rcode_text(rcode): durations for rcode, durations in self._by_rcode.items()}
 
 
 class ForwardCounts:
@@ -74,8 +74,3 @@ class ForwardShared:
         """Limit the sockets of queries to upstreams, and the queries in flight, so that each of these gets a socket."""
         self.udp_sockets.most = most
         self.in_flight.bound(self.udp_sockets.questions)
-
-
-def rcode_label(rcode: int) -> str:
-    """CoreDNS's value of the label `rcode`: the mnemonic, or the number of an unassigned rcode."""
-    return RCODE_NAMES.get(rcode) or str(rcode)

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 from topodns.dns.message import Ede, EdeCode, Flag, RRset
 from topodns.dns.name import name_text, wire_labels
 from topodns.dns.response_reader import UpstreamReply, read_plain, read_reply
-from topodns.dns.rrtype import Rcode
+from topodns.dns.rrtype import Rcode, rcode_text
 from topodns.dns.wire_reader import HEADER_SIZE, WireError
-from topodns.plugins.forward.counts import ForwardCounts, rcode_label
+from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.hedging import Impatience
 from topodns.plugins.forward.limits import Waiter
 from topodns.plugins.forward.messages import without_edns
@@ -48,9 +48,8 @@ DEADLINE: Final = 4.0  # seconds for the whole flight: a stub resolver with a ti
 PAUSE: Final = 0.1
 AT_ONCE: Final = 64  # waiters answered in one turn of the event loop; each takes about 20 us
 
-_PASSED_ON: Final = int(Flag.AA | Flag.TC | Flag.RA | Flag.AD)
-_TC: Final = int(Flag.TC)
-_WITHOUT_EDNS: Final = frozenset({int(Rcode.FORMERR), int(Rcode.NOTIMP), int(Rcode.BADVERS)})
+_PASSED_ON: Final = Flag.AA | Flag.TC | Flag.RA | Flag.AD
+_WITHOUT_EDNS: Final = frozenset({Rcode.FORMERR, Rcode.NOTIMP, Rcode.BADVERS})
 _ALL_DOWN: Final = "all upstreams are down"
 _NO_REPLY: Final = "no upstream has answered in time"
 _UNUSABLE: Final = "no upstream has given an answer that can be used"
@@ -254,7 +253,7 @@ class Flight:
             return
         if not self._is_mine(reply):
             self._miss(candidate, "reply to another question", False)
-        elif reply.flags & _TC and transport is _UDP and self._plan.settings.prefer_udp:
+        elif reply.flags & Flag.TC and transport is _UDP and self._plan.settings.prefer_udp:
             self._ask_again(candidate, _TCP, message)
         elif reply.rcode in _WITHOUT_EDNS and message[11]:  # ARCOUNT: it had EDNS (RFC 6891 sections 6.1.3 and 7)
             self._ask_again(candidate, transport, without_edns(message, self._question))
@@ -269,7 +268,7 @@ class Flight:
         if rcode in _WITHOUT_EDNS and message[11]:
             self._ask_again(candidate, transport, without_edns(message, self._question))
         else:
-            self._miss(candidate, f"{rcode_label(rcode)} without a question", False)
+            self._miss(candidate, f"{rcode_text(rcode)} without a question", False)
 
     def _take_plain(self, candidate: Candidate, started: float, data: bytes) -> bool:
         """Shortcut for most replies, which need neither `clean` nor failover; whether it applied."""

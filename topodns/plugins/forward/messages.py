@@ -13,8 +13,7 @@ Options = tuple[tuple[int, bytes], ...]
 
 PAYLOAD_SIZE: Final = 1232  # our own UDP payload size, whatever the client's is (RFC 9715)
 
-_COPIED: Final = int(Flag.RD | Flag.AD | Flag.CD)  # all flags with a meaning in a query (RFC 4035 3.2, RFC 6840 5.7)
-_OPT: Final = int(RRType.OPT)
+_COPIED: Final = Flag.RD | Flag.AD | Flag.CD  # all flags with a meaning in a query (RFC 4035 3.2, RFC 6840 5.7)
 _DNSSEC_OK: Final = 0x8000
 _header = struct.Struct("!HHHHHH")
 _question_tail = struct.Struct("!HH")
@@ -70,4 +69,4 @@ def probe_message(check: HealthCheck) -> bytes:
 
 def _opt_record(flags: int, options: Options) -> bytes:
     rdata = b"".join(_option_head.pack(code, len(data)) + data for code, data in options)
-    return _opt_head.pack(0, _OPT, PAYLOAD_SIZE, flags, len(rdata)) + rdata
+    return _opt_head.pack(0, RRType.OPT, PAYLOAD_SIZE, flags, len(rdata)) + rdata

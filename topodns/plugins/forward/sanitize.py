@@ -17,23 +17,19 @@ MAX_CHAIN: Final = 16  # CNAMEs in a chain; a loop is cut where it closes
 MAX_TTL: Final = 7 * 86_400
 
 _SIGN_BIT: Final = 1 << 31
-_ANY: Final = int(RRType.ANY)
-_CNAME: Final = int(RRType.CNAME)
-_DNAME: Final = 39
-_RRSIG: Final = int(RRType.RRSIG)
-_NOT_FOLLOWED: Final = frozenset({_CNAME, _ANY})
-_DELEGATING: Final = frozenset({int(RRType.SOA), int(RRType.NS)})
-_PROVING: Final = frozenset({_RRSIG, int(RRType.NSEC), int(RRType.NSEC3), int(RRType.DS)})
+_NOT_FOLLOWED: Final = frozenset({RRType.CNAME, RRType.ANY})
+_DELEGATING: Final = frozenset({RRType.SOA, RRType.NS})
+_PROVING: Final = frozenset({RRType.RRSIG, RRType.NSEC, RRType.NSEC3, RRType.DS})
 _SIGNER: Final = 18  # octet at which the signer's name begins in the RDATA of RRSIG (RFC 4034 section 3.1)
 # Octet of the RDATA at which the target begins whose records ADDITIONAL may hold, and the types of those records.
 _TARGETS: Final = {
-    int(RRType.NS): 0,
-    int(RRType.MX): 2,
-    int(RRType.SRV): 6,
-    int(RRType.SVCB): 2,
-    int(RRType.HTTPS): 2,
+    RRType.NS: 0,
+    RRType.MX: 2,
+    RRType.SRV: 6,
+    RRType.SVCB: 2,
+    RRType.HTTPS: 2,
 }
-_SAID_OF_TARGETS: Final = frozenset({int(RRType.A), int(RRType.AAAA), int(RRType.SVCB), int(RRType.HTTPS)})
+_SAID_OF_TARGETS: Final = frozenset({RRType.A, RRType.AAAA, RRType.SVCB, RRType.HTTPS})
 
 Records = tuple[RRset, ...]
 
@@ -101,7 +97,7 @@ class _Cleaning:
             return names
         aliases: dict[bytes, bytes] = {}
         for rrset in self._answer:
-            if rrset.rtype == _CNAME:
+            if rrset.rtype == RRType.CNAME:
                 aliases.setdefault(self._owner(rrset), rrset.rdatas[0].lower())
         while (target := aliases.get(names[-1])) is not None and target not in names:
             if len(names) > MAX_CHAIN:
@@ -114,22 +110,22 @@ class _Cleaning:
 
     def _answers(self, rrset: RRset) -> bool:
         owner, rtype, qtype = self._owner(rrset), rrset.rtype, self._reply.qtype
-        if rtype == _DNAME and qtype not in _NOT_FOLLOWED:
+        if rtype == RRType.DNAME and qtype not in _NOT_FOLLOWED:
             return any(_is_under(name, owner) for name in self._names)
-        if rtype == _RRSIG and qtype not in (_RRSIG, _ANY):
+        if rtype == RRType.RRSIG and qtype not in (RRType.RRSIG, RRType.ANY):
             return self._dnssec_ok and any(_is_under(name, owner) for name in self._names)
         if owner not in self._names:
             return False
-        if rtype == _CNAME and qtype not in _NOT_FOLLOWED:
+        if rtype == RRType.CNAME and qtype not in _NOT_FOLLOWED:
             return rrset.rdatas[0].lower() in self._names  # nothing behind the end of a loop that was cut
-        return rtype == qtype or qtype == _ANY
+        return rtype == qtype or qtype == RRType.ANY
 
     def authority(self) -> Records:
         """SOA and NS of zones that contain names of the chain; with DNSSEC, also the proofs of those zones."""
         found = [rrset for rrset in self._reply.authority if self._in_class(rrset)]
         origins = {self._owner(rrset) for rrset in found if rrset.rtype in _DELEGATING}
         if self._dnssec_ok:
-            origins |= {signer for rrset in found if rrset.rtype == _RRSIG for signer in self._signers(rrset)}
+            origins |= {signer for rrset in found if rrset.rtype == RRType.RRSIG for signer in self._signers(rrset)}
         origins = {origin for origin in origins if any(_is_under(name, origin) for name in self._names)}
         return _aged(rrset for rrset in found if self._delegates(rrset, origins))
 
@@ -155,7 +151,7 @@ class _Cleaning:
             for rrset in self._reply.additional
             if self._in_class(rrset)
             and self._owner(rrset) in targets
-            and (rrset.rtype in _SAID_OF_TARGETS or (self._dnssec_ok and rrset.rtype == _RRSIG))
+            and (rrset.rtype in _SAID_OF_TARGETS or (self._dnssec_ok and rrset.rtype == RRType.RRSIG))
         )
 
     def _owner(self, rrset: RRset) -> bytes:
@@ -177,7 +173,7 @@ def _is_under(name: bytes, origin: bytes) -> bool:
 
 def _only_alias(rrset: RRset) -> RRset:
     """The RRset with one CNAME, the first: a name has at most one (RFC 1034 section 3.6.2), some servers send more."""
-    if rrset.rtype == _CNAME and len(rrset.rdatas) > 1:
+    if rrset.rtype == RRType.CNAME and len(rrset.rdatas) > 1:
         return rrset._replace(rdatas=rrset.rdatas[:1])
     return rrset
 

@@ -297,7 +297,7 @@ def _options_for(settings: Forward, identity: Identity) -> Options:
         names = ", ".join(address.name for address in settings.upstreams)
         log.warning("plugin/forward: %s are not all the cluster DNS, so the node's name is sent to none of them", names)
         return ()
-    return ((int(Option.NODE_IDENTITY), identity.node_name.encode()),)
+    return ((Option.NODE_IDENTITY, identity.node_name.encode()),)
 
 
 PLUGIN: Final = Plugin(

@@ -13,7 +13,7 @@ from topodns.query.plugin import Client, FellThrough, Resolution, Scope, Stepped
 
 PLUGIN: Final = "hosts"
 
-_FAMILIES: Final = {int(RRType.A): 4, int(RRType.AAAA): 6}
+_FAMILIES: Final = {RRType.A: 4, RRType.AAAA: 6}
 _IPV4_MAPPED: Final = bytes(10) + b"\xff\xff"
 # NXDOMAIN without an SOA must not be cached (RFC 2308 section 5); CoreDNS answers SERVFAIL instead.
 _UNKNOWN: Final = Ede(EdeCode.OTHER, "hosts: the name is not there, and no fallthrough")
@@ -73,7 +73,7 @@ class HostNames:
         if len(address) == 16 and address.startswith(_IPV4_MAPPED):
             address = address[len(_IPV4_MAPPED) :]
         names = _without_repeats(self._table().names(address), self._inline.names(address))
-        return self._found(int(RRType.PTR), names) if names else FellThrough(self._facts)
+        return self._found(RRType.PTR, names) if names else FellThrough(self._facts)
 
     def _addresses(self, owner: bytes, family: int) -> tuple[bytes, ...]:
         return _without_repeats(self._table().addresses(owner, family), self._inline.addresses(owner, family))

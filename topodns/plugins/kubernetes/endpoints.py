@@ -30,9 +30,8 @@ from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
 
 FAMILIES: Final = (4, 6)
-FAMILY_OF_TYPE: Final = {int(RRType.A): 4, int(RRType.AAAA): 6}
+FAMILY_OF_TYPE: Final = {RRType.A: 4, RRType.AAAA: 6}
 
-_SRV: Final = int(RRType.SRV)
 _SVC: Final = label_wire("svc")
 NO_BACKENDS: Final = Backends((), lambda _: None, False)
 
@@ -58,13 +57,13 @@ def named(
     pools = {family: backends.pool_for_name(family, name.endpoint) for family in groups}
     qtype = question.query.qtype
     family = FAMILY_OF_TYPE.get(qtype)
-    of_type = pools.values() if qtype == _SRV else [pools[family]] if family in pools else ()
+    of_type = pools.values() if qtype == RRType.SRV else [pools[family]] if family in pools else ()
     decision = decide(kubernetes, key, question, facts, of_type, pools.values)
     resolution = decision.resolution
     if decision.final:
         return resolution
     response = resolution.response
-    if qtype == _SRV:
+    if qtype == RRType.SRV:
         chosen = {family: decision.of(pool) for family, pool in pools.items()}
         suffix = _suffix(service, name.cluster, question)
         offers = (
@@ -88,7 +87,7 @@ def zonal(
     missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
     pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
     qtype = question.query.qtype
-    if qtype == _SRV:
+    if qtype == RRType.SRV:
         offers = offers_of((backends, service_wire(service, question)), backends.ports, pick)
         return found(facts, *srv_answer(kubernetes, offers, ttl, question))
     family = FAMILY_OF_TYPE.get(qtype)

@@ -13,7 +13,7 @@ from topodns.plugins.kubernetes.records import Facts, found, name_error, no_data
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
 
-_CHASED: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+_CHASED: Final = frozenset({RRType.A, RRType.AAAA})
 
 
 def respond(kubernetes: KubernetesZone, external_name: str, question: ZoneQuestion, facts: Facts) -> Resolution:

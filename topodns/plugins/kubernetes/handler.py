@@ -35,8 +35,6 @@ from topodns.query.deferred import Deferred, Outcome
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
 
 _MAX_CNAMES: Final = 10  # followed in a row, as CoreDNS
-_REFUSED: Final = int(Rcode.REFUSED)
-_PTR, _SOA = int(RRType.PTR), int(RRType.SOA)
 _VERSION: Final = RRset(
     b"",
     RRType.TXT,
@@ -84,7 +82,7 @@ def _completed(kubernetes: KubernetesZone, question: ZoneQuestion, resolution: R
     if not response.answer:
         if response.rcode == NXDOMAIN and kubernetes.settings.fallthrough and _falls_through(kubernetes, query):
             return FellThrough(resolution.facts)
-        if response.rcode != _REFUSED:
+        if response.rcode != Rcode.REFUSED:
             response.authority = (_soa(kubernetes, question, is_miss(resolution)),)
     if query.edns is not None and query.edns.options:
         _echo_subnet(kubernetes, query.edns, question.client, resolution)
@@ -121,9 +119,9 @@ def _respond(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
 def _look_up(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
     query, origin = question.query, question.origin
     labels = query.qname[: len(query.qname) - len(origin.name)]
-    if query.qtype == _SOA:  # CoreDNS answers SOA queries at the apex only, and none with NXDOMAIN
+    if query.qtype == RRType.SOA:  # CoreDNS answers SOA queries at the apex only, and none with NXDOMAIN
         return no_data() if labels else _apex_soa(kubernetes, question)
-    may_be_reverse = origin.reverse or query.qtype == _PTR or not origin.name
+    may_be_reverse = origin.reverse or query.qtype == RRType.PTR or not origin.name
     if may_be_reverse and (address := reverse_address(query.qname)) is not None:
         return reverse.respond(kubernetes, address, query.qtype)
     name = parse(labels, origin.multicluster, kubernetes.settings.zonal)

@@ -20,7 +20,6 @@ from topodns.query.plugin import Resolution
 
 _HEAD: Final = Struct("!HHH")
 _PRIORITY: Final = 0
-_A, _AAAA, _SRV = int(RRType.A), int(RRType.AAAA), int(RRType.SRV)  # reading an Enum's member costs 0.1 us
 # Octets of a record besides its RDATA, and of the shortest label, at the best compression of any reply.
 _AROUND_RDATA: Final = 12
 _SHORTEST_LABEL: Final = 2
@@ -56,7 +55,7 @@ def srv_records(offers: Sequence[Offer], ttl: int) -> Sections:
     weight = _weight(len(offers))
     rdatas = dict.fromkeys(_HEAD.pack(_PRIORITY, weight, offer.port) + offer.target for offer in offers)
     additional = glue(((offer.target, offer.address) for offer in offers), ttl)
-    return (RRset(b"", _SRV, ttl, tuple(rdatas)),), additional
+    return (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),), additional
 
 
 def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int, limit: int) -> Sections:
@@ -87,7 +86,7 @@ def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: in
             made = [rdata for label in some if (rdata := head + label + suffix) not in rdatas]
             rdatas.update(dict.fromkeys(made))
             size += sum(map(len, made)) + _AROUND_RDATA * len(made)
-    answer = (RRset(b"", _SRV, ttl, tuple(rdatas)),)
+    answer = (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),)
     return answer, _endpoint_glue(used, kept, ttl) if size <= limit else ()
 
 
@@ -115,7 +114,7 @@ def service_srv_records(
             if rdata not in rdatas:
                 rdatas[rdata] = None
                 size += _AROUND_RDATA + len(rdata)
-    answer = (RRset(b"", _SRV, ttl, tuple(rdatas)),)
+    answer = (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),)
     return answer, glue(((name, address) for address in addresses), ttl) if size <= limit else ()
 
 
@@ -134,7 +133,7 @@ def glue(pairs: Iterable[tuple[bytes, bytes]], ttl: int) -> tuple[RRset, ...]:
 
 def address_type(address: bytes) -> int:
     """The type of the record whose RDATA this packed address is: A or AAAA."""
-    return _A if len(address) == 4 else _AAAA
+    return RRType.A if len(address) == 4 else RRType.AAAA
 
 
 def _each_endpoint(offers: Iterable[GroupOffer], number: int, pod_names: bool, ttl: int) -> Sections:
@@ -147,7 +146,7 @@ def _each_endpoint(offers: Iterable[GroupOffer], number: int, pod_names: bool, t
             target = label_wire(endpoint_label(endpoint, pod_names)) + suffix
             rdatas[head + target] = None
             targets.append((target, endpoint.address))
-    return (RRset(b"", _SRV, ttl, tuple(rdatas)),) if rdatas else (), glue(targets, ttl)
+    return (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),) if rdatas else (), glue(targets, ttl)
 
 
 def _first(offers: Iterator[GroupOffer]) -> tuple[list[GroupOffer], int]:
@@ -185,15 +184,12 @@ def _endpoint_glue(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int) -> 
 
 PLUGIN: Final = "kubernetes"
 
-_NOERROR: Final = int(Rcode.NOERROR)
-NXDOMAIN: Final = int(Rcode.NXDOMAIN)
-
 Facts = tuple[Fact, ...]
 
 
 def found(facts: Facts, answer: tuple[RRset, ...], additional: tuple[RRset, ...] = ()) -> Resolution:
     """The answer: the name's records of the type queried."""
-    return Resolution(Response(_NOERROR, answer, (), additional), PLUGIN, facts=facts)
+    return Resolution(Response(Rcode.NOERROR, answer, (), additional), PLUGIN, facts=facts)
 
 
 def no_data(facts: Facts = ()) -> Resolution:
@@ -203,7 +199,7 @@ def no_data(facts: Facts = ()) -> Resolution:
 
 def name_error(facts: Facts = ()) -> Resolution:
     """NXDOMAIN: the name does not exist."""
-    return Resolution(Response(NXDOMAIN), PLUGIN, facts=facts)
+    return Resolution(Response(Rcode.NXDOMAIN), PLUGIN, facts=facts)
 
 
 def not_ready(facts: Facts = ()) -> Resolution:

@@ -43,10 +43,8 @@ from topodns.plugins.kubernetes.topology_filter import decide
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
 
-_SRV: Final = int(RRType.SRV)
-_NOERROR: Final = int(Rcode.NOERROR)
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
-_LENGTH_OF_TYPE: Final = {int(RRType.A): 4, int(RRType.AAAA): 16}  # octets of an address
+_LENGTH_OF_TYPE: Final = {RRType.A: 4, RRType.AAAA: 16}  # octets of an address
 
 _Port = TypeVar("_Port", ServicePort, EndpointPort)
 
@@ -126,13 +124,13 @@ def _cluster_ips(
         if not ports:
             return name_error(facts)
     qtype, ttl = question.query.qtype, kubernetes.settings.ttl
-    if qtype == _SRV:
+    if qtype == RRType.SRV:
         target = service_wire(service, question)
         numbers = [port.number for port in ports]
         return found(facts, *service_srv_records(target, service.cluster_ips, (), numbers, ttl, question.client.limit))
     length = _LENGTH_OF_TYPE.get(qtype)
     addresses = tuple(dict.fromkeys([each for each in service.cluster_ips if len(each) == length]))
-    response = Response(_NOERROR, (RRset(b"", qtype, ttl, addresses),) if addresses else ())
+    response = Response(Rcode.NOERROR, (RRset(b"", qtype, ttl, addresses),) if addresses else ())
     return Resolution(response, PLUGIN, facts=facts)
 
 
@@ -153,7 +151,7 @@ def _headless(
     pools: Iterable[Pool] = ()
     if family is not None:
         pools = (backends.pools[family],) if ports is None else [*_pools(backends, family, ports)]
-    elif qtype == _SRV:
+    elif qtype == RRType.SRV:
         some = backends.ports if ports is None else ports
         pools = (backends.pool_for_port(family, port) for port in some for family in FAMILIES)
     every = partial(_all_pools, backends, ports)
@@ -167,7 +165,7 @@ def _headless(
             addresses = backends.joined_addresses(map(decision.of, pools))
         if addresses:
             resolution.response.answer = (RRset(b"", qtype, decision.ttl, addresses),)
-    elif qtype == _SRV:
+    elif qtype == RRType.SRV:
         # Topology decides per family and port, as kube-proxy did per ServicePort.
         offers = (
             offer

@@ -307,6 +307,6 @@ PLUGIN: Final = Plugin(
     ),
     parse=parse_kubernetes,
     setup=_setup,
-    spells=ADDRESS_TYPES | {int(RRType.SOA)},
+    spells=ADDRESS_TYPES | {RRType.SOA},
     fast_path=FastPath.PASSED,
 )

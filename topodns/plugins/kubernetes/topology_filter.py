@@ -27,7 +27,6 @@ _UNLOCATED: Final = Ede(EdeCode.OTHER, "client location unknown")
 # Reading an Enum's member costs 0.1 us.
 _EVERYONE, _NODE, _CLIENT = Scope.EVERYONE, Scope.NODE, Scope.CLIENT
 _UNKNOWN_CLIENT_ALL, _REFUSE = Reason.UNKNOWN_CLIENT_ALL, UnknownClient.REFUSE
-_NOERROR: Final = int(Rcode.NOERROR)
 _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_SUBNET)})
 _ANY_FIRST: Final = (ANY_KEY,)
 
@@ -72,7 +71,7 @@ def decide(
     """
     if key is None or kubernetes.topology is None:
         group = next((pool.everyone for pool in pools), EMPTY_GROUP)
-        return Decision(Resolution(Response(_NOERROR), PLUGIN, facts=facts), group, kubernetes.settings.ttl, kubernetes)
+        return Decision(Resolution(Response(Rcode.NOERROR), PLUGIN, facts=facts), group, kubernetes.settings.ttl, kubernetes)
     policy = kubernetes.state.policies.get(key)
     varies, ttl = False, kubernetes.settings.ttl
     if isinstance(policy, Policy):
@@ -171,11 +170,11 @@ def _objection(
 def _resolution(facts: Facts, selection: Selection | None, location: Location | None, claimed: bool) -> Resolution:
     """NODATA with the scope and the dependencies of the location, if that was needed."""
     if location is None:
-        return Resolution(Response(_NOERROR), PLUGIN, _EVERYONE, facts, selection)
+        return Resolution(Response(Rcode.NOERROR), PLUGIN, _EVERYONE, facts, selection)
     if location.node_name:
         facts = (*facts, node_fact(location.node_name))
     # A claim that is not trusted counts as well: the same octets from another source may be trusted.
-    return Resolution(Response(_NOERROR), PLUGIN, _CLIENT if claimed else _NODE, facts, selection, location)
+    return Resolution(Response(Rcode.NOERROR), PLUGIN, _CLIENT if claimed else _NODE, facts, selection, location)
 
 
 def _explain(

@@ -21,7 +21,6 @@ RRsets = tuple[RRset, ...]
 _T = TypeVar("_T")
 
 _ADDRESSES: Final = frozenset((RRType.A, RRType.AAAA))
-_NOERROR: Final = int(Rcode.NOERROR)
 _SHUFFLED: Final = frozenset((RRType.A, RRType.AAAA, RRType.MX))
 _WEIGHTED_QTYPES: Final = frozenset((RRType.A, RRType.AAAA, RRType.SRV))
 # About as many A records as a UDP response of 1232 octets holds. A longer RRset is rotated to a random start and only
@@ -41,7 +40,7 @@ class LoadBalancer:
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """Orders a NOERROR response; an order by weight or preference is for this query only (Scope.CLIENT)."""
         response = resolution.response
-        if response.rcode != _NOERROR:
+        if response.rcode != Rcode.NOERROR:
             return resolution
         if self._weighted:
             self._order_by_weight(query, response)

@@ -119,5 +119,5 @@ def restore_subnet(response: Response, asked: Edns | None) -> None:
     sent = None if asked is None else asked.option(Option.CLIENT_SUBNET)
     if answered and sent is not None and len(sent) >= _ECS_HEADER:
         source = sent[2:3]
-        others = (*others, (int(Option.CLIENT_SUBNET), sent[:3] + source + sent[_ECS_HEADER:]))
+        others = (*others, (Option.CLIENT_SUBNET, sent[:3] + source + sent[_ECS_HEADER:]))
     response.options = others

@@ -36,17 +36,16 @@ from topodns.query.cname import Chase
 from topodns.query.plugin import ANY_SIZE
 
 _AROUND_RDATA: Final = 12  # minimum octets of a record beside its RDATA, with name compression
-_DNAME: Final = 39
 _NAPTR_STRINGS: Final = 3  # FLAGS, SERVICES and REGEXP, behind ORDER and PREFERENCE (RFC 3403 section 4.1)
 _NAME_AT: Final[Mapping[int, int]] = {  # octet in the RDATA where the name for `answer value` begins
-    int(RRType.NS): 0,
-    int(RRType.CNAME): 0,
-    int(RRType.SOA): 0,  # MNAME, not RNAME, as in CoreDNS
-    int(RRType.PTR): 0,
-    int(RRType.MX): 2,
-    int(RRType.SRV): 6,
-    int(RRType.NAPTR): 4,
-    _DNAME: 0,
+    RRType.NS: 0,
+    RRType.CNAME: 0,
+    RRType.SOA: 0,  # MNAME, not RNAME, as in CoreDNS
+    RRType.PTR: 0,
+    RRType.MX: 2,
+    RRType.SRV: 6,
+    RRType.NAPTR: 4,
+    RRType.DNAME: 0,
 }
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from topodns.corefile.errors import hint, nearest, shown
 from topodns.corefile.parser import Directive
-from topodns.dns.rrtype import QTYPES, parse_qtype
+from topodns.dns.rrtype import QCLASSES, QTYPES, RCODE_NAMES, parse_qtype, parse_rcode
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin, Reads
@@ -38,16 +38,8 @@ _MODES: Final = {"continue": True, "stop": False}
 _ANSWER: Final = "answer"
 _AUTO: Final = "auto"
 _PARTS: Final = {part.value: part for part in Part}
-_CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4, "NONE": 254, "ANY": 255}
 _MAX_TTL: Final = 2**31 - 1  # RFC 2181 section 8
-_MAX_RCODE: Final = 23
-_REGISTRY: Final = """
-    NOERROR 0  FORMERR 1  SERVFAIL 2  NXDOMAIN 3  NOTIMP 4  NOTIMPL 4  REFUSED 5  YXDOMAIN 6  YXRRSET 7  NXRRSET 8
-    NOTAUTH 9  NOTZONE 10  DSOTYPENI 11  BADSIG 16  BADVERS 16  BADKEY 17  BADTIME 18  BADMODE 19  BADNAME 20  BADALG 21
-    BADTRUNC 22  BADCOOKIE 23
-"""  # RFC 6895 section 2.3, in CoreDNS's spelling
-_WORDS: Final = _REGISTRY.split()
-_RCODES: Final = {name: int(code) for name, code in zip(_WORDS[::2], _WORDS[1::2], strict=True)}
+_MAX_RCODE: Final = max(RCODE_NAMES)
 
 
 def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
@@ -119,9 +111,9 @@ def _parse_class(words: ArgumentReader) -> ClassRule:
 
 def _take_class(words: ArgumentReader) -> int:
     text = words.take("two classes")
-    if text.upper() not in _CLASSES:
+    if text.upper() not in QCLASSES:
         raise words.error(f"unknown class {shown(text)}, expected IN, CH or HS")
-    return _CLASSES[text.upper()]
+    return QCLASSES[text.upper()]
 
 
 def _parse_ttl(words: ArgumentReader) -> TtlRule:
@@ -150,11 +142,12 @@ def _take_rcode(words: ArgumentReader) -> int:
     text = words.take("two response codes")
     if text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= _MAX_RCODE:
         return int(text)
-    if text.upper() not in _RCODES:
+    rcode = parse_rcode(text)
+    if rcode is None:
         raise words.error(
             f"unknown response code {shown(text)}, expected a name such as NXDOMAIN, or 0 to {_MAX_RCODE}"
         )
-    return _RCODES[text.upper()]
+    return rcode
 
 
 def _parse_cname(words: ArgumentReader) -> CnameRule:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from topodns.dns.message import Flag, Query
 from topodns.dns.name import name_text, wire_labels
-from topodns.dns.rrtype import TYPE_NAMES, RRClass
+from topodns.dns.rrtype import CLASS_NAMES, TYPE_NAMES, RRClass
 from topodns.plugins.template.engine.values import Struct, Value
 from topodns.query.answer_detail import TemplateMatch
 from topodns.query.plugin import Client
@@ -34,8 +34,6 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
 CLIENT_FIELDS: Final = frozenset({"Remote", "Message"})
 """The fields that can differ between two clients with the same question."""
 
-_CLASS_NAMES: Final = {1: "IN", 2: "CS", 3: "CH", 4: "HS", 254: "NONE", 255: "ANY"}
-
 
 class Matched(NamedTuple):
     """The match of a query with a directive. Texts are as in CoreDNS's templates and metrics."""
@@ -55,17 +53,12 @@ class Matched(NamedTuple):
 
 def class_text(qclass: int, of_directive: int) -> str:
     """The class queried, or that of the directive if it is ANY; "" without a mnemonic."""
-    return _CLASS_NAMES.get(of_directive if qclass == RRClass.ANY else qclass, "")
+    return CLASS_NAMES.get(of_directive if qclass == RRClass.ANY else qclass, "")
 
 
 def type_text(rtype: int) -> str:
     """The mnemonic of a type, "" without one."""
-    name = TYPE_NAMES.get(rtype)
-    if name is not None:
-        return name
-    from topodns.dns.dnslib_text import type_name  # imported here, as most configurations need no dnslib in memory
-
-    return type_name(rtype) or ""
+    return TYPE_NAMES.get(rtype, "")
 
 
 def template_data(matched: Matched, query: Query, client: Client) -> Struct:

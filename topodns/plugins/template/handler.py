@@ -19,8 +19,7 @@ from topodns.query.plugin import Answered, Client, Resolution, Scope
 
 PLUGIN: Final = "template"
 
-_SERVFAIL: Final = int(Rcode.SERVFAIL)
-_CHASED: Final = frozenset({int(RRType.A), int(RRType.AAAA)})
+_CHASED: Final = frozenset({RRType.A, RRType.AAAA})
 
 
 class FailureKey(NamedTuple):
@@ -75,8 +74,8 @@ class Templates:
     def _answer(self, rule: TemplateRule, matched: Matched, query: Query, client: Client) -> Answered:
         ede = None if rule.ede is None else Ede(*rule.ede)
         scope = Scope.CLIENT if rule.client_dependent else Scope.EVERYONE
-        if rule.rcode == _SERVFAIL:  # without records, as in CoreDNS
-            response = Response(_SERVFAIL, flags=0, ede=ede or Ede(EdeCode.OTHER, "template: rcode SERVFAIL"))
+        if rule.rcode == Rcode.SERVFAIL:  # without records, as in CoreDNS
+            response = Response(Rcode.SERVFAIL, flags=0, ede=ede or Ede(EdeCode.OTHER, "template: rcode SERVFAIL"))
             return Resolution(response, PLUGIN, detail=matched.detail)
         try:
             response = self._response(rule, matched, query, template_data(matched, query, client))
@@ -109,7 +108,7 @@ class Templates:
 
 def _failed(ede: Ede, detail: TemplateMatch | None = None) -> Resolution:
     """A SERVFAIL with Scope.CLIENT (not shared between queries), so that the `errors` directive logs each."""
-    return Resolution(Response(_SERVFAIL, flags=0, ede=ede), PLUGIN, Scope.CLIENT, detail=detail)
+    return Resolution(Response(Rcode.SERVFAIL, flags=0, ede=ede), PLUGIN, Scope.CLIENT, detail=detail)
 
 
 def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:

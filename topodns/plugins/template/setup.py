@@ -9,7 +9,7 @@ from topodns.corefile.errors import nearest, shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import ROOT
-from topodns.dns.rrtype import QTYPES, parse_qtype
+from topodns.dns.rrtype import QCLASSES, QTYPES, RCODES, RRClass, parse_qtype
 from topodns.plugins.compatibility import differs, unsupported
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin, Reads
@@ -22,12 +22,8 @@ from topodns.plugins.template.settings import Template
 from topodns.query.plugin import ChainPart
 from topodns.query.regex import BadPattern, compile_pattern
 
-_CLASSES: Final = {"IN": 1, "CS": 2, "CH": 3, "HS": 4, "ANY": 255}
-_RCODE_NAMES: Final = (
-    *("NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"),
-    *("YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH", "NOTZONE", "DSOTYPENI"),
-)
-_RCODES: Final[Mapping[str, int]] = {name: number for number, name in enumerate(_RCODE_NAMES)}
+_CLASSES: Final = {name: qclass for name, qclass in QCLASSES.items() if qclass != RRClass.NONE}
+_RCODES: Final = {name: rcode for name, rcode in RCODES.items() if rcode < 16}  # those without EDNS
 _ELSEWHERE: Final = frozenset({"var", "expr"})  # options of CoreDNS after 1.14.7
 
 

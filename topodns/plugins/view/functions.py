@@ -8,13 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
-from topodns.dns.rrtype import TYPE_NAMES, RRClass
+from topodns.dns.rrtype import class_text, type_text
 from topodns.plugins.view.parser import Value
 from topodns.query.plugin import Client
 
 _MIN_UDP_SIZE: Final = 512  # RFC 6891 section 6.2.3
 _MAX_TCP_SIZE: Final = 65535
-_CLASSES: Final[Mapping[int, str]] = {int(known): known.name for known in RRClass} | {2: "CS", 254: "NONE"}
 
 
 class ValueType(Enum):
@@ -48,22 +47,6 @@ def client_ip(question: ViewQuery) -> str:
     return str(ip_address(question.client.address))
 
 
-def _type(question: ViewQuery) -> str:
-    qtype = question.query.qtype
-    return TYPE_NAMES.get(qtype) or _rare_type(qtype) or f"TYPE{qtype}"
-
-
-def _rare_type(qtype: int) -> str | None:
-    from topodns.dns.dnslib_text import type_name  # imported here, as most configurations need no dnslib in memory
-
-    return type_name(qtype)
-
-
-def _class(question: ViewQuery) -> str:
-    qclass = question.query.qclass
-    return _CLASSES.get(qclass) or f"CLASS{qclass}"
-
-
 def _dnssec_ok(question: ViewQuery) -> bool:
     edns = question.query.edns
     return edns is not None and edns.dnssec_ok
@@ -77,9 +60,9 @@ def _bufsize(question: ViewQuery) -> int:
 
 
 FUNCTIONS: Final[Mapping[str, ViewFunction]] = {
-    "type": ViewFunction(ValueType.STRING, _type),
+    "type": ViewFunction(ValueType.STRING, lambda question: type_text(question.query.qtype)),
     "name": ViewFunction(ValueType.STRING, lambda question: name_text(question.query.qname)),
-    "class": ViewFunction(ValueType.STRING, _class),
+    "class": ViewFunction(ValueType.STRING, lambda question: class_text(question.query.qclass)),
     "proto": ViewFunction(ValueType.STRING, lambda question: question.client.transport),
     "size": ViewFunction(ValueType.INTEGER, lambda question: question.query.size),
     "client_ip": ViewFunction(ValueType.STRING, client_ip, of_client=True),

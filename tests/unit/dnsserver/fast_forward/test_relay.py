@@ -37,7 +37,7 @@ from topodns.query.counters import QueryCounters
 from topodns.query.plugin import ChainPart
 
 CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
-AD, CD = int(Flag.AD), int(Flag.CD)
+AD, CD = Flag.AD, Flag.CD
 
 
 IDENTITY = ((NODE_IDENTITY, b"node-a"),)

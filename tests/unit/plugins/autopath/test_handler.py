@@ -18,7 +18,7 @@ from topodns.corefile.zones import BlockKey
 from topodns.dependency import namespace_fact, service_fact
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import Name, name_text, parse_name
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dnsserver.chain import Chain
 from topodns.plugins.acl import Acl, AclAction, AclRule
 from topodns.plugins.autopath.handler import SearchPath
@@ -123,7 +123,7 @@ class Dig:
 
 def told(resolution: Resolution, qname: str) -> str:
     response = resolution.response
-    return "\n".join(lines(response.answer, qname)) or Rcode(response.rcode).name
+    return "\n".join(lines(response.answer, qname)) or RCODE_NAMES[response.rcode]
 
 
 FOUND = {

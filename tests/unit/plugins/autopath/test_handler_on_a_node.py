@@ -19,7 +19,7 @@ from tests.support.records import lines
 from topodns.corefile.zones import BlockKey
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import name_text, parse_name
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dnsserver.cname_chaser import Neighbours
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.acl import Acl, AclAction, AclRule
@@ -113,7 +113,7 @@ class Node:
 
     def __call__(self, question: str) -> str:
         response = self.resolve(question).response
-        return "\n".join(lines(response.answer, question.split()[0])) or Rcode(response.rcode).name
+        return "\n".join(lines(response.answer, question.split()[0])) or RCODE_NAMES[response.rcode]
 
 
 async def _later(resolution: Resolution) -> Resolution:

@@ -8,7 +8,7 @@ from tests.support.cluster_dig import expected, query_of
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.name import name_text, parse_name, wire_labels
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.zonefile import parse_zone
 from topodns.plugins.file.lookup import ZoneAnswer, look_up
 from topodns.plugins.file.zone import TableBuilder, ZoneTable
@@ -90,7 +90,7 @@ def find(question: str) -> ZoneAnswer:
 def told(question: str) -> str:
     finding = find(question)
     response, spelling = finding.response, query_of(question).spelling
-    words = [Rcode(response.rcode).name] if response.rcode else []
+    words = [RCODE_NAMES[response.rcode]] if response.rcode else []
     if not response.flags & Flag.AA:
         words.append("referral")
     lines = [*words, *answer_lines(response.answer, spelling)]

@@ -73,7 +73,7 @@ def test_clients_are_told_what_is_wrong_without_the_address_and_the_log_with_it(
     failing: Behaviour, seconds: float, ede: Ede
 ) -> None:
     found = ForwardScene(failing).asked_and_answered(QUERY, within=seconds)
-    assert found.ede == Ede(ede.code, FOR_CLIENTS[EdeCode(ede.code)])
+    assert found.ede == Ede(ede.code, FOR_CLIENTS[ede.code])
     assert found.resolution.problem == ede.text
 
 

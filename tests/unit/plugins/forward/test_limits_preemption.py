@@ -8,7 +8,7 @@ from tests.support.messages import query
 from tests.support.scripted_upstream import silent, whatever
 from tests.support.server import counted
 from tests.unit.dnsserver.fast_forward.test_relay import Resolver
-from topodns.dns.rrtype import Rcode
+from topodns.dns.rrtype import RCODE_NAMES
 from topodns.plugins.forward.limits import InFlight
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Dropped, Resolution
@@ -38,7 +38,7 @@ class Scene:
             self.told[told] = f"dropped by {dropped.plugin}"
         else:
             assert isinstance(resolution, Resolution)
-            self.told[told] = Rcode(resolution.response.rcode).name
+            self.told[told] = RCODE_NAMES[resolution.response.rcode]
 
 
 def test_the_newest_question_of_the_client_with_most_is_dropped_and_all_others_are_answered() -> None:

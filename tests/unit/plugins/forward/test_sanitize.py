@@ -10,7 +10,7 @@ from tests.support.scripted_upstream import says
 from topodns.dns.message import Ede, Edns, Option, RRset
 from topodns.dns.name import name_text, name_wire, parse_name, wire_labels
 from topodns.dns.response_reader import UpstreamReply, read_reply
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.dns.wire_reader import WireError
 from topodns.plugins.forward.messages import Outgoing
 from topodns.plugins.forward.sanitize import MAX_CHAIN, MAX_TTL, clean, extended_error
@@ -31,15 +31,11 @@ def reply(
 
 def shown(rrsets: Sequence[RRset], name: str = "www.example.org.") -> list[str]:
     """`OWNER TYPE` of each RRset."""
-    return [f"{owner_of(rrset, name)} {type_name(rrset.rtype)}" for rrset in rrsets]
+    return [f"{owner_of(rrset, name)} {TYPE_NAMES[rrset.rtype]}" for rrset in rrsets]
 
 
 def owner_of(rrset: RRset, name: str) -> str:
     return name_text(wire_labels(rrset.owner)) if rrset.owner else name
-
-
-def type_name(rtype: int) -> str:
-    return {39: "DNAME"}.get(rtype) or RRType(rtype).name
 
 
 A_OF_WWW = "www.example.org. 300 IN A 192.0.2.7"

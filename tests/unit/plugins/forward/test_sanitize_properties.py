@@ -21,7 +21,7 @@ TYPES = [1, 2, 5, 6, 15, 28, 33, 39, 43, 46, 47, 50, 64, 65, 255, 65280]
 
 def rdata(rtype: int, name: bytes, raw: bytes) -> bytes:
     """As `read_reply` lets it through: where a type has a name, there is one."""
-    before = {RRType.MX: 2, RRType.SRV: 6}.get(RRType(rtype) if rtype in (15, 33) else RRType.A, 0)
+    before = {RRType.MX: 2, RRType.SRV: 6}.get(rtype, 0)
     return bytes(before) + name if rtype in (2, 5, 15, 33, 39) else raw
 
 

@@ -8,7 +8,7 @@ from tests.support.asking import ask, client
 from tests.support.corefiles import only_block
 from tests.support.records import lines
 from topodns.dns.message import Flag
-from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.rrtype import QTYPES, RRClass, RRType
 from topodns.plugins.hosts.handler import HostNames, hosts_fact
 from topodns.plugins.hosts.table import HostTable, parse_hosts_line
 from topodns.query.plugin import FellThrough, Resolution, Scope, Stepped
@@ -95,7 +95,7 @@ def answer(stepped: Stepped, name: str) -> list[str] | str:
     ],
 )
 def test_a_question_gets(corefile: str, name: str, qtype: str, expected: list[str] | str) -> None:
-    number = RRType[qtype]
+    number = QTYPES[qtype]
     assert answer(step(corefile)(ask(name, number), client()), name) == expected
 
 

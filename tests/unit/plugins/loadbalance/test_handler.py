@@ -153,7 +153,7 @@ def test_weighted_changes_only_which_address_is_first_behind_the_cname() -> None
     [(RRType.MX, (addresses("10.0.0.1", "10.0.0.2"), CNAME)), (RRType.A, (MX, CNAME))],
     ids=["a question for another type", "no address"],
 )
-def test_weighted_leaves_alone(qtype: RRType, answer: RRsets) -> None:
+def test_weighted_leaves_alone(qtype: int, answer: RRsets) -> None:
     assert balanced(WEIGHTED, Response(answer=answer), ask("web.example.", qtype)).response.answer == answer
 
 

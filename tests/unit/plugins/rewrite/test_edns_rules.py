@@ -11,7 +11,7 @@ from topodns.query.plugin import Scope
 
 Options = tuple[tuple[int, bytes], ...]
 
-ECS, NSID = int(Option.CLIENT_SUBNET), int(Option.NSID)
+ECS, NSID = Option.CLIENT_SUBNET, Option.NSID
 
 
 def edns(*options: tuple[int, bytes]) -> Edns:

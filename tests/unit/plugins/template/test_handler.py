@@ -8,7 +8,7 @@ from tests.support.courses import at_once
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Ede, EdeCode, Edns, Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire, parse_name
-from topodns.dns.rrtype import TYPE_NAMES, Rcode, RRClass, RRType
+from topodns.dns.rrtype import QCLASSES, QTYPES, RCODE_NAMES, Rcode, RRClass, RRType
 from topodns.plugins.template.handler import FailureKey, Templates
 from topodns.query.answer_detail import TemplateMatch
 from topodns.query.cname import Chase
@@ -114,8 +114,7 @@ def resolved(corefile: str, question: str, chase: Chase | None = None, source: s
 
 def query(question: str) -> Query:
     name, *qclass, qtype = question.split()
-    types = {text: number for number, text in TYPE_NAMES.items()}
-    return ask(name, types[qtype], RRClass[qclass[0]] if qclass else RRClass.IN)
+    return ask(name, QTYPES[qtype], QCLASSES[qclass[0]] if qclass else RRClass.IN)
 
 
 def shown(question: str, resolution: Resolution | None) -> list[str]:
@@ -124,7 +123,7 @@ def shown(question: str, resolution: Resolution | None) -> list[str]:
         return ["-"]
     qname = query(question).spelling
     response = resolution.response
-    lines = [Rcode(response.rcode).name, *record_lines(response.answer, qname)]
+    lines = [RCODE_NAMES[response.rcode], *record_lines(response.answer, qname)]
     lines += [f"authority {line}" for line in record_lines(response.authority, qname)]
     return lines + [f"additional {line}" for line in record_lines(response.additional, qname)]
 
