@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
-from topodns.dns.tcp_framing import MAX_MESSAGE, frame
+from topodns.dns.tcp_framing import frame
+from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.net.sockets import open_tcp
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpLimits

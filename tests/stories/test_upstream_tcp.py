@@ -40,7 +40,7 @@ from tests.support.upstream_story import (
     result,
     upstream_at,
 )
-from topodns.dns.tcp_framing import MAX_MESSAGE
+from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.query.upstream import Failure
 

@@ -30,7 +30,7 @@ from tests.support.upstream_story import (
     result,
     upstream_at,
 )
-from topodns.dns.tcp_framing import MAX_MESSAGE
+from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.query.upstream import Failure
 
 pytestmark = [either_loop, needs_openssl]

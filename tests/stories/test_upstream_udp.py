@@ -38,7 +38,7 @@ from tests.support.upstream_story import (
     result,
     upstream_at,
 )
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.query.upstream import Failure
 

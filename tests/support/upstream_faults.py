@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour
-from topodns.dns.tcp_framing import MAX_MESSAGE, frame
+from topodns.dns.tcp_framing import frame
+from topodns.dns.wire_format import MAX_MESSAGE
 
 _QR_RD_RA: Final = 0x8180
 _TC: Final = 0x0200

@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.support.loops import PATIENCE, eventually
 from tests.support.messages import Opt, Reply, query
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import DnsUpstream, open_upstream
 from topodns.query.deferred import Outcome

@@ -17,7 +17,7 @@ from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRClass, parse_qtype, rcode_text, type_text
-from topodns.dns.wire_writer import MAX_TCP_PAYLOAD
+from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.block import Settings
@@ -122,7 +122,7 @@ def explanation_text(explained: Mapping[str, object]) -> str:
 def explain_request(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -> Explanation:
     """The explanation for `name`, `type` (default A), and `client` (an address) or `node`. Raises Unexplained."""
     qname, qtype = _parse_name(arguments.get("name", "")), _parse_type(arguments.get("type", "A"))
-    query = Query(0, 0, qname, name_wire(qname), qtype, RRClass.IN, Edns(MAX_TCP_PAYLOAD, 0, False), 0)
+    query = Query(0, 0, qname, name_wire(qname), qtype, RRClass.IN, Edns(MAX_MESSAGE, 0, False), 0)
     address, node = arguments.get("client", ""), arguments.get("node", "")
     if bool(address) == bool(node):
         raise Unexplained("found both or none of client and node, expected one of them")

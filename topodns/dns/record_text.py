@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from topodns.dns.message import RRset
 from topodns.dns.name import MAX_LABEL, MAX_WIRE, ROOT, Name, name_wire
 from topodns.dns.rrtype import RRClass, parse_qclass, parse_qtype
+from topodns.dns.wire_format import MAX_MESSAGE
 
 DEFAULT_TTL: Final = 3600  # seconds, if the text has no TTL; as CoreDNS
 
 _MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
-_MAX_RDATA: Final = 65_535
 _WORD: Final = re.compile(
     r"""
       (?P<blank> [ \t\r]+ | ;[^\n]* )
@@ -80,8 +80,8 @@ def parse_record(text: str, origin: Name = ROOT) -> RRset:
     owner = _name(words.pop(0).text, origin)
     ttl, rclass, type_name = _head(words)
     rdata = _rdata(type_name, words, origin)
-    if len(rdata) > _MAX_RDATA:
-        raise BadRecord(f"found {len(rdata)} octets of data, expected at most {_MAX_RDATA}")
+    if len(rdata) > MAX_MESSAGE:
+        raise BadRecord(f"found {len(rdata)} octets of data, expected at most {MAX_MESSAGE}")
     return RRset(owner, _type_number(type_name), ttl, (rdata,), rclass)
 
 

@@ -7,11 +7,25 @@ import struct
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Edns, RRset
-from topodns.dns.rrtype import RRType
-from topodns.dns.wire_reader import HEADER_SIZE, WireError, read_options
+from topodns.dns.name import MAX_WIRE
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.wire_format import (
+    DNSSEC_OK,
+    HEADER,
+    HEADER_SIZE,
+    MAX_OFFSET,
+    MAX_POINTERS,
+    POINTER_OCTET,
+    POINTER_RECORD_HEAD_SIZE,
+    QNAME_POINTER,
+    QUESTION_TAIL,
+    QUESTION_TAIL_SIZE,
+    RECORD_HEAD,
+    RECORD_HEAD_SIZE,
+)
+from topodns.dns.wire_reader import WireError, read_options
 
-_PLAIN_RECORD: Final = 12  # octets of a record before its RDATA if its owner is a pointer
-_POINTER: Final = b"\xc0\x0c"  # to the question's name
+_QNAME: Final = QNAME_POINTER.to_bytes(2, "big")
 # Flags and QDCOUNT of a plain response: QR, no TC, opcode QUERY, no Z, NOERROR, one question; AA, RD, RA, AD, CD free.
 _HEADS: Final = {
     bytes((high, low, 0, 1)): high << 8 | low
@@ -21,11 +35,11 @@ _HEADS: Final = {
 # Type and class in wire form, for types whose RDATA cannot contain a compressed name -> the type, and the RDLENGTH in
 # wire form if it is fixed.
 _TYPES: Final = {
-    b"\0\x01\0\1": (1, b"\0\4"),
-    b"\0\x1c\0\1": (28, b"\0\x10"),
-    b"\0\x10\0\1": (16, b""),
-    b"\0\x40\0\1": (64, b""),
-    b"\0\x41\0\1": (65, b""),
+    QUESTION_TAIL.pack(rtype, RRClass.IN): (rtype, size)
+    for rtype, size in (
+        *((RRType.A, b"\0\4"), (RRType.AAAA, b"\0\x10"), (RRType.TXT, b"")),
+        *((RRType.SVCB, b""), (RRType.HTTPS, b"")),
+    )
 }
 
 
@@ -42,52 +56,44 @@ def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
         return None
     qtype, size = known
     ttl = data[at + 6 : at + 10]
-    head = _POINTER + question[-4:] + ttl + size
+    head = _QNAME + question[-4:] + ttl + size
     rdatas = []
     for _ in range(data[6] << 8 | data[7]):
-        start = at + _PLAIN_RECORD
+        start = at + POINTER_RECORD_HEAD_SIZE
         if not data.startswith(head, at) or start > len(data):
             return None
         at = start + (data[start - 2] << 8 | data[start - 1])
         rdatas.append(data[start:at])
     if not rdatas or at > len(data):
         return None
-    return flags, RRset(b"", qtype, int.from_bytes(ttl, "big"), tuple(rdatas), 1)
+    return flags, RRset(b"", qtype, int.from_bytes(ttl, "big"), tuple(rdatas), RRClass.IN)
 
 
-_MAX_NAME: Final = 255
-_MAX_POINTERS: Final = 127  # a name cannot have more labels
-_DNSSEC_OK: Final = 0x8000
 _RCODE: Final = 0x0F
-_RECORD: Final = 10  # octets of type, class, TTL and RDLENGTH
 
 # (octets before the names in RDATA, number of names, octets after them) for the types whose names may be compressed
 # (RFC 3597 section 4), and SRV, which some servers compress nevertheless. RDATA of other types is copied.
 _NAMES_IN_RDATA: Final[dict[int, tuple[int, int, int]]] = {
-    2: (0, 1, 0),  # NS
-    3: (0, 1, 0),  # MD
-    4: (0, 1, 0),  # MF
-    5: (0, 1, 0),  # CNAME
-    6: (0, 2, 20),  # SOA
-    7: (0, 1, 0),  # MB
-    8: (0, 1, 0),  # MG
-    9: (0, 1, 0),  # MR
-    12: (0, 1, 0),  # PTR
-    14: (0, 2, 0),  # MINFO
-    15: (2, 1, 0),  # MX
-    17: (0, 2, 0),  # RP
-    18: (2, 1, 0),  # AFSDB
-    21: (2, 1, 0),  # RT
-    26: (2, 2, 0),  # PX
-    33: (6, 1, 0),  # SRV
-    36: (2, 1, 0),  # KX
-    39: (0, 1, 0),  # DNAME
+    RRType.NS: (0, 1, 0),
+    RRType.MD: (0, 1, 0),
+    RRType.MF: (0, 1, 0),
+    RRType.CNAME: (0, 1, 0),
+    RRType.SOA: (0, 2, 20),
+    RRType.MB: (0, 1, 0),
+    RRType.MG: (0, 1, 0),
+    RRType.MR: (0, 1, 0),
+    RRType.PTR: (0, 1, 0),
+    RRType.MINFO: (0, 2, 0),
+    RRType.MX: (2, 1, 0),
+    RRType.RP: (0, 2, 0),
+    RRType.AFSDB: (2, 1, 0),
+    RRType.RT: (2, 1, 0),
+    RRType.PX: (2, 2, 0),
+    RRType.SRV: (6, 1, 0),
+    RRType.KX: (2, 1, 0),
+    RRType.DNAME: (0, 1, 0),
 }
 _ADDRESS_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}
-
-_header = struct.Struct("!HHHHHH")
-_question_tail = struct.Struct("!HH")
-_record_head = struct.Struct("!HHIH")
 
 
 class UpstreamReply(NamedTuple):
@@ -129,13 +135,13 @@ class _Reader:
         self._qname = b""
 
     def read(self) -> UpstreamReply:
-        _, flags, qdcount, ancount, nscount, arcount = _header.unpack_from(self._data)
+        _, flags, qdcount, ancount, nscount, arcount = HEADER.unpack_from(self._data)
         if qdcount != 1:
             raise WireError(f"QDCOUNT is {qdcount}")
         qname = self._name()
         self._qname = qname.lower()
-        qtype, qclass = _question_tail.unpack_from(self._data, self._at)
-        self._at += _question_tail.size
+        qtype, qclass = QUESTION_TAIL.unpack_from(self._data, self._at)
+        self._at += QUESTION_TAIL_SIZE
         answer, authority = self._section(ancount, False), self._section(nscount, False)
         additional = self._section(arcount, True)
         rcode = self._upper_rcode << 4 | flags & _RCODE
@@ -147,8 +153,8 @@ class _Reader:
         previous: tuple[bytes, int, int, int] | None = None
         for _ in range(count):
             owner = self._name()
-            rtype, rclass, ttl, rdlength = _record_head.unpack_from(self._data, self._at)
-            self._at += _RECORD
+            rtype, rclass, ttl, rdlength = RECORD_HEAD.unpack_from(self._data, self._at)
+            self._at += RECORD_HEAD_SIZE
             end = self._at + rdlength
             if end > len(self._data):
                 raise WireError("RDLENGTH runs past the end")
@@ -173,7 +179,7 @@ class _Reader:
             raise WireError("OPT twice, outside ADDITIONAL, or not at the root")
         self._upper_rcode = ttl >> 24
         options = read_options(self._data, self._at, end)
-        self._edns = Edns(size, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK), options)
+        self._edns = Edns(size, ttl >> 16 & 0xFF, bool(ttl & DNSSEC_OK), options)
         self._at = end
 
     def _rdata(self, rtype: int, end: int) -> bytes:
@@ -206,24 +212,24 @@ class _Reader:
         data, at = self._data, start
         while 0 < (octet := data[at]) < 64:
             at += 1 + octet
-            if at - start >= _MAX_NAME:
+            if at - start >= MAX_WIRE:
                 raise WireError("name of more than 255 octets")
         if octet == 0:
             name = data[start : at + 1]
-            if len(name) > _MAX_NAME:
+            if len(name) > MAX_WIRE:
                 raise WireError("name of more than 255 octets")
             self._known[start] = name
             return name, at + 1
-        target = (octet & 0x3F) << 8 | data[at + 1]
-        if octet < 0xC0 or not HEADER_SIZE <= target < start:
+        target = (octet << 8 | data[at + 1]) & MAX_OFFSET
+        if octet < POINTER_OCTET or not HEADER_SIZE <= target < start:
             raise WireError("compression pointer that does not go backwards, or a label type that does not exist")
         rest = self._known.get(target)
         if rest is None:
-            if pointers == _MAX_POINTERS:
+            if pointers == MAX_POINTERS:
                 raise WireError("too many compression pointers")
             rest, _ = self._name_at(target, pointers + 1)
         name = data[start:at] + rest
-        if len(name) > _MAX_NAME:
+        if len(name) > MAX_WIRE:
             raise WireError("name of more than 255 octets")
         self._known[start] = name
         return name, at + 2

@@ -1,24 +1,23 @@
 """The synthetic SOA record of an origin, as in CoreDNS."""
 
 from functools import lru_cache
-from struct import Struct
 from typing import Final
 
 from topodns.dns.message import RRset
 from topodns.dns.rrtype import RRType
+from topodns.dns.wire_format import SOA_NUMBERS
 
 MAX_TTL: Final = 300  # seconds; CoreDNS caps the SOA's own TTL, not its MINIMUM
 
 PRIMARY: Final = b"\x02ns\x03dns"  # labels before the origin in MNAME; MAILBOX: in RNAME
 MAILBOX: Final = b"\x0ahostmaster"
 
-_NUMBERS: Final = Struct("!IIIII")
 _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 
 
 @lru_cache(maxsize=64)  # most negative answers have the same SOA; those in mixed case are evicted soon
 def soa_rrset(origin_wire: bytes, serial: int, minimum: int) -> RRset:
     """The SOA of an origin, given in wire form in the case to be written. `minimum`: the negative TTL (RFC 2308)."""
-    numbers = _NUMBERS.pack(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
+    numbers = SOA_NUMBERS.pack(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = PRIMARY + origin_wire + MAILBOX + origin_wire + numbers
     return RRset(origin_wire, RRType.SOA, min(minimum, MAX_TTL), (rdata,))

@@ -5,7 +5,6 @@ Bytes in, messages out; connections and timeouts are the caller's.
 
 from typing import Final
 
-MAX_MESSAGE: Final = 0xFFFF
 PREFIX: Final = 2
 
 

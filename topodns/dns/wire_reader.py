@@ -8,21 +8,25 @@ import struct
 from typing import Final
 
 from topodns.dns.message import Edns, Query
-from topodns.dns.name import Name
+from topodns.dns.name import MAX_LABEL, MAX_WIRE, Name
 from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.wire_format import (
+    DNSSEC_OK,
+    HEADER,
+    HEADER_SIZE,
+    MAX_OFFSET,
+    MAX_POINTERS,
+    OPTION_HEAD,
+    POINTER_OCTET,
+    QUESTION_TAIL,
+    QUESTION_TAIL_SIZE,
+    RECORD_HEAD,
+    RECORD_HEAD_SIZE,
+    ROOT_RECORD_HEAD,
+    ROOT_RECORD_HEAD_SIZE,
+)
 
-HEADER_SIZE: Final = 12
 MAX_OPTIONS: Final = 64  # EDNS options of one OPT record; no legitimate query has more
-
-_MAX_NAME: Final = 255  # RFC 1035 section 2.3.4
-_MAX_POINTERS: Final = 127  # a name cannot have more labels
-_DNSSEC_OK: Final = 0x8000
-
-_header = struct.Struct("!HHHHHH")
-_question_tail = struct.Struct("!HH")
-_record_head = struct.Struct("!HHIH")  # type, class, ttl, rdlength
-_root_record = struct.Struct("!BHHIH")  # the same with the root as its owner
-_option_head = struct.Struct("!HH")
 
 
 class WireError(Exception):
@@ -38,16 +42,16 @@ def read_query(data: bytes) -> Query:
 
     All records are parsed to their end, also unused ones, and no octets may follow them.
     """
-    ident, flags, qdcount, ancount, nscount, arcount = _header.unpack_from(data)
+    ident, flags, qdcount, ancount, nscount, arcount = HEADER.unpack_from(data)
     if qdcount != 1:  # RFC 9619
         raise WireError(f"QDCOUNT is {qdcount}")
     if ancount > 1 or nscount > 1 or arcount > 2:  # as CoreDNS: no legitimate query has more
         raise WireError("more records than a query may have")
     try:
         qname, at = _read_qname(data)
-        qtype, qclass = _question_tail.unpack_from(data, at)
+        qtype, qclass = QUESTION_TAIL.unpack_from(data, at)
         spelling = data[HEADER_SIZE:at]
-        at += 4
+        at += QUESTION_TAIL_SIZE
         edns = None
         if ancount or nscount or arcount:
             edns, at = _read_records(data, at, ancount + nscount, arcount)
@@ -61,37 +65,37 @@ def read_query(data: bytes) -> Query:
 def _read_qname(data: bytes) -> tuple[Name, int]:
     """The question's name and the offset after it. Compression is an error: no earlier name exists to point to."""
     # bytes.lower touches ASCII letters only, and length octets are below 64, so it is safe on a whole name.
-    lowered = data[HEADER_SIZE : HEADER_SIZE + _MAX_NAME].lower().decode("latin-1")
+    lowered = data[HEADER_SIZE : HEADER_SIZE + MAX_WIRE].lower().decode("latin-1")
     labels = []
     at = 0
     while length := data[HEADER_SIZE + at]:
-        if length > 63:
+        if length > MAX_LABEL:
             raise WireError("compressed or extended label in the question")
         at += 1
         labels.append(lowered[at : at + length])
         at += length
-        if at >= _MAX_NAME:
+        if at >= MAX_WIRE:
             raise WireError("name of more than 255 octets")
     return tuple(labels), HEADER_SIZE + at + 1
 
 
 def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[Edns | None, int]:
-    if additional == 1 and not others and len(data) == at + _root_record.size:
-        owner, rtype, rclass, ttl, rdlength = _root_record.unpack_from(data, at)
+    if additional == 1 and not others and len(data) == at + ROOT_RECORD_HEAD_SIZE:
+        owner, rtype, rclass, ttl, rdlength = ROOT_RECORD_HEAD.unpack_from(data, at)
         if owner == rdlength == 0 and rtype == RRType.OPT:  # without options, as most clients send it: the usual case
-            return Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK)), len(data)
+            return Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & DNSSEC_OK)), len(data)
     edns = None
     for position in range(others + additional):
         owner_at = at
         at = _skip_name(data, at)
-        rtype, rclass, ttl, rdlength = _record_head.unpack_from(data, at)
-        at += 10
+        rtype, rclass, ttl, rdlength = RECORD_HEAD.unpack_from(data, at)
+        at += RECORD_HEAD_SIZE
         if at + rdlength > len(data):
             raise WireError("RDLENGTH runs past the end")
         if rtype == RRType.OPT:
             if edns is not None or position < others or data[owner_at]:  # RFC 6891 section 6.1.1
                 raise WireError("OPT twice, outside ADDITIONAL, or not at the root")
-            edns = Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & _DNSSEC_OK), read_options(data, at, at + rdlength))
+            edns = Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & DNSSEC_OK), read_options(data, at, at + rdlength))
         at += rdlength
     return edns, at
 
@@ -102,7 +106,7 @@ def read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...
     while at < end:
         if end - at < 4:
             raise WireError("EDNS option cut off")
-        code, length = _option_head.unpack_from(data, at)
+        code, length = OPTION_HEAD.unpack_from(data, at)
         at += 4 + length
         if at > end:
             raise WireError("EDNS option runs past its OPT record")
@@ -115,17 +119,17 @@ def read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...
 def _skip_name(data: bytes, at: int) -> int:
     """The offset after the name at `at`. Its pointers are followed and may only go backwards (RFC 9267 section 2)."""
     end, length, limit = 0, 1, at
-    for _ in range(_MAX_POINTERS):
+    for _ in range(MAX_POINTERS):
         while 0 < (octet := data[at]) < 64:
             at += 1 + octet
             length += 1 + octet
-            if length > _MAX_NAME:
+            if length > MAX_WIRE:
                 raise WireError("name of more than 255 octets")
         end = end or at + (1 if octet == 0 else 2)
         if octet == 0:
             return end
-        target = (octet & 0x3F) << 8 | data[at + 1]
-        if octet < 0xC0 or not HEADER_SIZE <= target < limit:
+        target = (octet << 8 | data[at + 1]) & MAX_OFFSET
+        if octet < POINTER_OCTET or not HEADER_SIZE <= target < limit:
             raise WireError("compression pointer that does not go backwards, or a label type that does not exist")
         at = limit = target
     raise WireError("too many compression pointers")

@@ -10,28 +10,32 @@ from typing import Final
 
 from topodns.dns.message import Ede, Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import (
+    DNSSEC_OK,
+    HEADER,
+    HEADER_SIZE,
+    MAX_OFFSET,
+    OPTION_HEAD,
+    OPTION_HEAD_SIZE,
+    POINTER,
+    POINTER_RECORD_HEAD,
+    QNAME_POINTER,
+    QUESTION_TAIL,
+    QUESTION_TAIL_SIZE,
+    ROOT_RECORD_HEAD,
+    ROOT_RECORD_HEAD_SIZE,
+)
 
-MIN_UDP_PAYLOAD: Final = 512  # RFC 6891 section 6.2.3: smaller values mean 512
-MAX_TCP_PAYLOAD: Final = 65535
-
-_MAX_POINTER_TARGET: Final = 0x3FFF
 _MAX_HEADER_RCODE: Final = 0x0F
 _MAX_EXTRA_TEXT: Final = 200  # octets
 _COPIED: Final = 0x7800 | Flag.RD | Flag.CD  # bits copied from the query: opcode, RD, CD
-_DNSSEC_OK: Final = 0x8000
 _FIXED_SIZE: Final = frozenset({RRType.A, RRType.AAAA})
 _TARGET_OFFSET: Final = {RRType.SRV: 6, RRType.NS: 0}  # offset in RDATA of the name that glue repeats
 
-_QNAME: Final = b"\xc0\x0c"  # a pointer to the name in the question
+_QNAME: Final = QNAME_POINTER.to_bytes(2, "big")
 _LENGTH_SIZE: Final = 2  # octets of RDLENGTH
 
-_header = struct.Struct("!HHHHHH")
-_question_tail = struct.Struct("!HH")
-_pointer_head = struct.Struct("!HHHIH")  # owner pointer, type, class, ttl, rdlength
-_type_head = struct.Struct("!HHI")  # type, class, ttl
-_opt_head = struct.Struct("!BHHIH")
-_option_head = struct.Struct("!HH")
+_TYPE_HEAD: Final = struct.Struct("!HHI")  # type, class, TTL
 
 
 def write_error(data: bytes, rcode: int) -> bytes:
@@ -52,7 +56,7 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
     """
     opt = b""
     if query.edns is not None:
-        room = limit - HEADER_SIZE - len(query.spelling) - _question_tail.size
+        room = limit - HEADER_SIZE - len(query.spelling) - QUESTION_TAIL_SIZE
         opt = _opt_record(query.edns, response, payload_size, room)
     writer = _Writer(query, limit - len(opt))
     # Most responses have only one section; the checks save calls for every query that misses the packet cache.
@@ -66,7 +70,7 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
     if rcode > _MAX_HEADER_RCODE and not opt:
         rcode = Rcode.SERVFAIL  # the lower four bits alone would be another RCODE, even NOERROR
     flags = flags & ~response.cleared | rcode & 0x0F
-    writer.parts[0] = _header.pack(query.id, flags, 1, ancount, nscount, arcount + bool(opt))
+    writer.parts[0] = HEADER.pack(query.id, flags, 1, ancount, nscount, arcount + bool(opt))
     if opt:
         writer.parts.append(opt)
     return b"".join(writer.parts)
@@ -76,10 +80,10 @@ def _opt_record(edns: Edns, response: Response, payload_size: int, room: int) ->
     options = b""
     written = response.options if response.ede is None else (*response.options, _extended_error(response.ede))
     for code, data in written:
-        if _opt_head.size + len(options) + _option_head.size + len(data) <= room:
-            options += _option_head.pack(code, len(data)) + data
-    ttl = (response.rcode >> 4) << 24 | (_DNSSEC_OK if edns.dnssec_ok else 0)  # version 0
-    return _opt_head.pack(0, RRType.OPT, payload_size, ttl, len(options)) + options
+        if ROOT_RECORD_HEAD_SIZE + len(options) + OPTION_HEAD_SIZE + len(data) <= room:
+            options += OPTION_HEAD.pack(code, len(data)) + data
+    ttl = (response.rcode >> 4) << 24 | (DNSSEC_OK if edns.dnssec_ok else 0)  # version 0
+    return ROOT_RECORD_HEAD.pack(0, RRType.OPT, payload_size, ttl, len(options)) + options
 
 
 def _extended_error(ede: Ede) -> tuple[int, bytes]:
@@ -94,7 +98,7 @@ class _Writer:
     __slots__ = ("full", "knows_question", "limit", "names", "parts", "size", "spelling")
 
     def __init__(self, query: Query, limit: int) -> None:
-        question = query.spelling + _question_tail.pack(query.qtype, query.qclass)
+        question = query.spelling + QUESTION_TAIL.pack(query.qtype, query.qclass)
         self.parts: list[bytes] = [b"", question]
         self.size = HEADER_SIZE + len(question)
         self.limit = limit
@@ -127,7 +131,7 @@ class _Writer:
     def _write_some(self, rrset: RRset, owner: bytes, rdatas: Sequence[bytes]) -> int:
         """Encode records with this compressed owner; returns the number of those that fit."""
         _, rtype, ttl, _, rclass = rrset
-        head = owner + _type_head.pack(rtype, rclass, ttl)
+        head = owner + _TYPE_HEAD.pack(rtype, rclass, ttl)
         around, skip = len(head) + _LENGTH_SIZE, _TARGET_OFFSET.get(rtype)
         parts, size, written = self.parts, self.size, 0
         for rdata in rdatas:
@@ -136,7 +140,7 @@ class _Writer:
                 self.full = True
                 break
             parts.append(head + len(rdata).to_bytes(_LENGTH_SIZE, "big") + rdata)
-            if skip is not None and size + around + skip <= _MAX_POINTER_TARGET:  # glue may have it as owner
+            if skip is not None and size + around + skip <= MAX_OFFSET:  # glue may have it as owner
                 self.names.setdefault(rdata[skip:], size + around + skip)
             written += 1
             size = end
@@ -148,7 +152,7 @@ class _Writer:
         _, rtype, ttl, rdatas, rclass = rrset
         if not rdatas:
             return 0
-        head = _pointer_head.pack(0xC00C, rtype, rclass, ttl, len(rdatas[0]))
+        head = POINTER_RECORD_HEAD.pack(QNAME_POINTER, rtype, rclass, ttl, len(rdatas[0]))
         width = len(head) + len(rdatas[0])
         room = (self.limit - self.size) // width
         if room < len(rdatas):
@@ -162,7 +166,7 @@ class _Writer:
     def _compressed(self, owner: bytes) -> bytes:
         # The SOA of a negative answer: if the question's name ends in the owner's octets, point into it.
         if self.spelling.endswith(owner) and len(owner) > 1:
-            return (0xC000 | HEADER_SIZE + len(self.spelling) - len(owner)).to_bytes(2, "big")
+            return (POINTER | HEADER_SIZE + len(self.spelling) - len(owner)).to_bytes(2, "big")
         if not self.knows_question:
             self.knows_question = True
             self._learn(self.spelling, HEADER_SIZE)
@@ -171,7 +175,7 @@ class _Writer:
             target = self.names.get(owner[at:])
             if target is not None:
                 self._learn(owner, self.size, at)
-                return owner[:at] + (0xC000 | target).to_bytes(2, "big")
+                return owner[:at] + (POINTER | target).to_bytes(2, "big")
             at += 1 + owner[at]
         self._learn(owner, self.size)
         return owner
@@ -180,6 +184,6 @@ class _Writer:
         """Add `name`, at `offset` in the message, and its parents that begin before `end` to the compression table."""
         at = 0
         while at < end and name[at]:
-            if offset + at <= _MAX_POINTER_TARGET:
+            if offset + at <= MAX_OFFSET:
                 self.names.setdefault(name[at:], offset + at)
             at += 1 + name[at]

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from topodns.dns.message import DEFAULT_UDP_SIZE, Option, Query, Response
 from topodns.dns.name import Name, name_text
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
-from topodns.dns.wire_reader import HEADER_SIZE, WireError, read_query
-from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
+from topodns.dns.wire_format import HEADER_SIZE, MAX_MESSAGE, MIN_UDP_PAYLOAD
+from topodns.dns.wire_reader import WireError, read_query
+from topodns.dns.wire_writer import write_error, write_response
 from topodns.dnsserver.fast_forward.relay import Crossing, Relay
 from topodns.dnsserver.packet_cache.lookup import ready_reply
 from topodns.dnsserver.packet_cache.table import PacketCache
@@ -193,7 +194,7 @@ class Handler:
     def _limit(self, query: Query, payload_size: int) -> int:
         """Maximum octets of the reply; over UDP at most `payload_size`."""
         if not self._udp:
-            return MAX_TCP_PAYLOAD
+            return MAX_MESSAGE
         if query.edns is None:
             return MIN_UDP_PAYLOAD
         return max(MIN_UDP_PAYLOAD, min(query.edns.udp_payload_size, payload_size))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from topodns.dns.message import Query
 from topodns.dns.name import ROOT, Name
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.dns.wire_writer import MIN_UDP_PAYLOAD
+from topodns.dns.wire_format import MIN_UDP_PAYLOAD
 from topodns.dnsserver.chain import Chain
 from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
 from topodns.query.packet import Variants

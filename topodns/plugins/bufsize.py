@@ -5,11 +5,11 @@ from typing import Final
 from topodns.corefile.arguments import no_body, only_arg, whole
 from topodns.corefile.parser import Directive
 from topodns.dns.message import DEFAULT_UDP_SIZE
+from topodns.dns.wire_format import MIN_UDP_PAYLOAD
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 
-_MIN_BUFSIZE: Final = 512  # RFC 6891 section 6.2.3
 _MAX_BUFSIZE: Final = 4096  # CoreDNS's limit
 
 
@@ -17,7 +17,7 @@ def parse_bufsize(directive: Directive, _: Context) -> int:
     no_body(directive)
     if not directive.args:
         return DEFAULT_UDP_SIZE
-    return whole(directive, only_arg(directive, "one size at most"), _MIN_BUFSIZE, _MAX_BUFSIZE)
+    return whole(directive, only_arg(directive, "one size at most"), MIN_UDP_PAYLOAD, _MAX_BUFSIZE)
 
 
 PLUGIN: Final = Plugin(

@@ -12,7 +12,6 @@ NXDOMAIN while the watches are incomplete.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from struct import Struct
 from typing import Final, NamedTuple
 
 from topodns.cluster.backends import Backends
@@ -36,6 +35,7 @@ from topodns.dns.name import (
     reverse_address,
 )
 from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.wire_format import SOA_NUMBERS
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.external_name import target_of
@@ -116,7 +116,6 @@ _ALIASED: Final = frozenset((RRType.A, RRType.AAAA, RRType.CNAME))
 _FAMILIES: Final = (4, 6)
 _SERVER: Final = "ns1"
 _MAILBOX: Final = "hostmaster"
-_NUMBERS: Final = Struct("!IIIII")
 _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 
 
@@ -327,7 +326,7 @@ class ExternalZone:
 
     def _soa(self, question: _Question) -> RRset:
         origin, apex, ttl = question.origin_wire, label_wire(self._settings.apex), self._settings.ttl
-        numbers = _NUMBERS.pack(self._state.external.serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, ttl)
+        numbers = SOA_NUMBERS.pack(self._state.external.serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, ttl)
         rdata = self._servers + origin + label_wire(_MAILBOX) + apex + origin + numbers
         return RRset(origin, RRType.SOA, ttl, (rdata,))
 

@@ -17,6 +17,7 @@ from topodns.corefile.zones import parse_origins
 from topodns.dns.message import Flag, Query
 from topodns.dns.name import ROOT, Name, is_subdomain, name_text
 from topodns.dns.rrtype import class_text, members, rcode_text, type_text
+from topodns.dns.wire_format import MAX_MESSAGE, MIN_UDP_PAYLOAD
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin
@@ -62,8 +63,6 @@ def _classes(option: Directive, classes: frozenset[str]) -> frozenset[str]:
 
 EMPTY: Final = "-"
 
-_MIN_UDP_SIZE: Final = 512  # RFC 6891 section 6.2.3
-_MAX_TCP_SIZE: Final = 65535
 _FLAGS: Final = tuple((name.lower(), bit) for name, bit in members(Flag).items())
 _PLACEHOLDER: Final = re.compile(r"(\{[^{}]*\})")
 
@@ -153,9 +152,9 @@ def _dnssec_ok(exchange: Exchange) -> str:
 
 def _bufsize(exchange: Exchange) -> str:
     if exchange.client.transport == "tcp":
-        return str(_MAX_TCP_SIZE)
+        return str(MAX_MESSAGE)
     edns = exchange.query.edns
-    return str(max(_MIN_UDP_SIZE, edns.udp_payload_size if edns is not None else 0))
+    return str(max(MIN_UDP_PAYLOAD, edns.udp_payload_size if edns is not None else 0))
 
 
 def _rcode(exchange: Exchange) -> str:

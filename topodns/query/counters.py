@@ -8,7 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import TYPE_NAMES, RRType
+from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.query.answer_detail import AnswerDetail
 from topodns.query.histogram import Histogram
 from topodns.query.label_limiter import OTHERS
@@ -24,12 +25,11 @@ BEYOND: Final = len(SIZE_BUCKETS)  # the index of the bucket +Inf
 NAMED_CELLS: Final = 512  # from here on, a new cell has OTHERS as topology key, Service and prefix
 MAX_CELLS: Final = 768  # from here on, a new cell is one per server block, rcode, plugin, outcome and detail: few
 
-_MAX_SIZE: Final = 65535
-BUCKET_OF_SIZE: Final = bytes(bisect_left(SIZE_BUCKETS, size) for size in range(_MAX_SIZE + 1))
+BUCKET_OF_SIZE: Final = bytes(bisect_left(SIZE_BUCKETS, size) for size in range(MAX_MESSAGE + 1))
 
 # The values of CoreDNS's label `type`; every other query type is "other".
 TYPE_LABELS: Final = {
-    rtype: rtype.name
+    rtype: TYPE_NAMES[rtype]
     for rtype in (
         *(RRType.A, RRType.AAAA, RRType.CNAME, RRType.DNSKEY, RRType.DS, RRType.MX, RRType.NSEC, RRType.NSEC3),
         *(RRType.NS, RRType.PTR, RRType.RRSIG, RRType.SOA, RRType.SRV, RRType.TXT, RRType.HTTPS, RRType.SVCB),

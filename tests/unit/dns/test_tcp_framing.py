@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.dns.tcp_framing import MAX_MESSAGE, MessageReader, frame
+from topodns.dns.tcp_framing import MessageReader, frame
+from topodns.dns.wire_format import MAX_MESSAGE
 
 
 def test_a_frame_is_the_length_in_two_octets_and_the_message() -> None:

@@ -11,7 +11,8 @@ from tests.support.messages import DO, RD, Opt, query, subnet
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import QTYPES, Rcode, RRClass, RRType
-from topodns.dns.wire_reader import HEADER_SIZE, MAX_OPTIONS, WireError, read_query
+from topodns.dns.wire_format import HEADER_SIZE
+from topodns.dns.wire_reader import MAX_OPTIONS, WireError, read_query
 
 IDENT = 0x1234
 UNKNOWN = (100, b"")  # an option that nobody knows

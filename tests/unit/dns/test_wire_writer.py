@@ -9,8 +9,8 @@ from tests.support.records import lines
 from topodns.dns.message import Ede, EdeCode, Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
-from topodns.dns.wire_reader import HEADER_SIZE
-from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_error, write_response
+from topodns.dns.wire_format import HEADER_SIZE, MAX_MESSAGE, MIN_UDP_PAYLOAD
+from topodns.dns.wire_writer import write_error, write_response
 
 PLAIN_EDNS = Edns(1232, 0, False)
 LONGEST = ".".join(["a" * 63] * 3 + ["b" * 61])
@@ -173,7 +173,7 @@ def test_no_pointer_reaches_beyond_its_14_bits() -> None:
     targets = [f"t{number}.{LONGEST[:120]}.example." for number in range(200)]  # over 0x3FFF octets of names
     glue = tuple(a_records("10.0.0.1", owner=name_wire(parse_name(target))) for target in targets)
     response = Response(answer=(srv(*targets),), additional=glue)
-    data = sent(ask("svc1.", RRType.SRV), response, MAX_TCP_PAYLOAD)
+    data = sent(ask("svc1.", RRType.SRV), response, MAX_MESSAGE)
     assert len(data) > 2 * 0x3FFF
     assert Reply(data).additional == [f"{target} 5 IN A 10.0.0.1" for target in targets]
 
@@ -190,8 +190,8 @@ RECORD = 16  # octets of an A record whose owner is a pointer
         (30, 514, 29),
         (200, 512, 29),
         (200, 1232, 74),
-        (200, MAX_TCP_PAYLOAD, 200),
-        (5000, MAX_TCP_PAYLOAD, 4093),
+        (200, MAX_MESSAGE, 200),
+        (5000, MAX_MESSAGE, 4093),
     ],
 )
 def test_what_does_not_fit_is_dropped_from_the_end_and_tc_says_so(records: int, limit: int, kept: int) -> None:

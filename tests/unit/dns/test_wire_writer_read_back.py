@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from topodns.dns.message import Ede, Edns, Query, Response, RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dns.wire_writer import MAX_TCP_PAYLOAD, MIN_UDP_PAYLOAD, write_response
+from topodns.dns.wire_format import MAX_MESSAGE, MIN_UDP_PAYLOAD
+from topodns.dns.wire_writer import write_response
 
 # dnslib reads labels as UTF-8.
 label_wires = st.text(st.characters(codec="ascii"), min_size=1, max_size=12).map(label_wire)
@@ -93,7 +94,7 @@ def wire_of(label: object) -> bytes:
     return b"".join(bytes((len(part),)) + part for part in parts) + b"\0"
 
 
-@given(queries, responses, st.integers(MIN_UDP_PAYLOAD, 6000) | st.just(MAX_TCP_PAYLOAD))
+@given(queries, responses, st.integers(MIN_UDP_PAYLOAD, 6000) | st.just(MAX_MESSAGE))
 def test_dnslib_reads_the_records_that_were_meant_in_at_most_the_octets_allowed(
     query: Query, response: Response, limit: int
 ) -> None:

@@ -4,35 +4,36 @@ Nearly all questions of a cluster differ only in their first label; the rest of 
 (the tail of the message) repeat. So a tail is parsed once, and found by its octets from then on.
 """
 
-import struct
 from typing import Final
 
 from topodns.dns.message import Flag
+from topodns.dns.name import MAX_LABEL, MAX_WIRE
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import (
+    DNSSEC_OK,
+    HEADER_SIZE,
+    HEADER_WITHOUT_ID,
+    MAX_MESSAGE,
+    MIN_UDP_PAYLOAD,
+    QUESTION_TAIL,
+    QUESTION_TAIL_SIZE,
+    ROOT_RECORD_HEAD,
+)
 from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
 from topodns.query.counters import Cell
 
 _FLAGS: Final = [rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for cd in (0, Flag.CD)]
-_DO: Final = 0x8000
-_TYPE_AND_CLASS: Final = 4  # octets
-_MIN_UDP: Final = 512
-_MAX_TCP: Final = 0xFFFF
-_MAX_NAME: Final = 255
-MAX_LABEL: Final = 63
 _MAX_KNOWN: Final = 512  # tails kept, of some 500 octets each
 
-_header = struct.Struct("!HHHHH")  # without the id
-_opt_record = struct.Struct("!BHHIH")
 
-HEADS: Final = {_header.pack(flags, 1, 0, 0, opt): (flags, opt) for flags in _FLAGS for opt in (0, 1)}
+HEADS: Final = {HEADER_WITHOUT_ID.pack(flags, 1, 0, 0, opt): (flags, opt) for flags in _FLAGS for opt in (0, 1)}
 """The rest of a plain question's header after its id -> its flags, and the number of OPT records that follow."""
 
 # Address records: all of one size, without names in them. Other types are too rare to be worth it.
-_TYPES: Final = {struct.pack("!HH", rtype, RRClass.IN): int(rtype) for rtype in (RRType.A, RRType.AAAA)}
+_TYPES: Final = {QUESTION_TAIL.pack(rtype, RRClass.IN): rtype for rtype in (RRType.A, RRType.AAAA)}
 _OPT_BEGIN: Final = b"\0\0\x29"
 # An OPT record after its payload size: no extended rcode, version 0, no options -> the DO bit.
-_OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": _DO}
+_OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": DNSSEC_OK}
 
 
 class Tail:
@@ -60,7 +61,7 @@ class Tail:
         # The end of the keys that `plugins.cache.entry.key_of` makes.
         self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, Flag.CD)}
         self.room = limit - HEADER_SIZE - len(opt)  # octets for question and answer
-        self.reply_opt = _opt_record.pack(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
+        self.reply_opt = ROOT_RECORD_HEAD.pack(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
         self.cells = cells  # counter cells of the replies, by the size buckets of question and reply
 
 
@@ -81,10 +82,10 @@ class Tails:
             if octet > MAX_LABEL:
                 return None
             at += 1 + octet
-        end = at + 1 + _TYPE_AND_CLASS
+        end = at + 1 + QUESTION_TAIL_SIZE
         name, opt = data[HEADER_SIZE : at + 1], data[end:]
         qtype = _TYPES.get(data[at + 1 : end])
-        if qtype is None or len(name) > _MAX_NAME or name != name.lower() or not _is_plain(opt):
+        if qtype is None or len(name) > MAX_WIRE or name != name.lower() or not _is_plain(opt):
             return None
         road = self._roads.find(name)
         tail = None if road is None else self._tail(road, qtype, opt)
@@ -92,16 +93,16 @@ class Tails:
         return tail
 
     def _tail(self, road: Road, qtype: int, opt: bytes) -> Tail:
-        limit = _MAX_TCP
+        limit = MAX_MESSAGE
         if self._udp:
-            limit = max(_MIN_UDP, min(opt[3] << 8 | opt[4], road.payload_size)) if opt else _MIN_UDP
+            limit = max(MIN_UDP_PAYLOAD, min(opt[3] << 8 | opt[4], road.payload_size)) if opt else MIN_UDP_PAYLOAD
         cells = self._cells.setdefault((road.label, qtype, bool(opt) and bool(_OPT_ENDS[opt[5:]])), {})
         return Tail(road, qtype, opt, limit, cells)
 
     def _keep(self, data: bytes, name: bytes, tail: Tail | None) -> None:
         """Keep the tail for lookups, if any first label before it leads to the same road and a name of legal length."""
         rest = name[1 + name[0] :]
-        if not rest or len(rest) >= _MAX_NAME - MAX_LABEL or self._roads.is_parent(rest):
+        if not rest or len(rest) >= MAX_WIRE - MAX_LABEL or self._roads.is_parent(rest):
             return
         if len(self.known) + len(self.barred) >= _MAX_KNOWN:
             self.known.clear()

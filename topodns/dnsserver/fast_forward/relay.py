@@ -7,14 +7,20 @@ same result: tests compare both.
 """
 
 import logging
-import struct
 from collections.abc import Callable
 from typing import Final
 
 from topodns.dns.message import Flag
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.name import MAX_LABEL
+from topodns.dns.wire_format import (
+    HEADER_SIZE,
+    HEADER_WITHOUT_ID,
+    POINTER_RECORD_HEAD,
+    POINTER_RECORD_HEAD_SIZE,
+    QNAME_POINTER,
+)
 from topodns.dnsserver.fast_forward.eligibility import RoadMap
-from topodns.dnsserver.fast_forward.question import HEADS, MAX_LABEL, Tail, Tails
+from topodns.dnsserver.fast_forward.question import HEADS, Tail, Tails
 from topodns.plugins.forward.flight import Answer, Flight
 from topodns.query.counters import Cell, QueryCounters, ReplyKind, size_bucket, type_label
 from topodns.query.deferred import Outcome
@@ -23,10 +29,6 @@ log = logging.getLogger(__name__)
 
 
 _ANSWERED: Final = Flag.RD | Flag.CD  # flags that the reply copies from the question
-_RECORD: Final = 12  # octets before the RDATA
-
-_header = struct.Struct("!HHHHH")  # without the id
-_record_head = struct.Struct("!HHHIH")
 
 
 class Crossing(Outcome[bytes | None]):
@@ -141,7 +143,8 @@ class Relay:
         rrset, flags = answer.answer[0], answer.flags
         _, rtype, ttl, rdatas, rclass = rrset
         count, length = len(rdatas), len(rdatas[0])
-        if len(question) + count * (_RECORD + length) > tail.room or (count > 1 and tail.road.balancer is not None):
+        octets = len(question) + count * (POINTER_RECORD_HEAD_SIZE + length)
+        if octets > tail.room or (count > 1 and tail.road.balancer is not None):
             return None
         cache = tail.cache
         if cache is not None:
@@ -149,8 +152,8 @@ class Relay:
             ttl = cache.memory.learn_plain(crossing.key, rrset, flags, bool(asked & Flag.RD), crossing.address)
             if not asked & Flag.AD and not tail.dnssec_ok:
                 flags &= ~Flag.AD
-        header = _header.pack(flags | Flag.QR | asked & _ANSWERED, 1, count, 0, tail.edns)
-        head = _record_head.pack(0xC00C, rtype, rclass, ttl, length)
+        header = HEADER_WITHOUT_ID.pack(flags | Flag.QR | asked & _ANSWERED, 1, count, 0, tail.edns)
+        head = POINTER_RECORD_HEAD.pack(QNAME_POINTER, rtype, rclass, ttl, length)
         data = crossing.data
         made = data[:2] + header + question + head + head.join(rdatas) + tail.reply_opt
         asked_in, sent_in = size_bucket(len(data)), size_bucket(len(made))

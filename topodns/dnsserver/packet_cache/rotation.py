@@ -1,6 +1,5 @@
 """Packet cache entries with several addresses: their order rotates with each query."""
 
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
@@ -8,13 +7,15 @@ from typing import Final, NamedTuple
 
 from topodns.dns.message import RRset
 from topodns.dns.rrtype import RRType
-from topodns.dns.wire_reader import HEADER_SIZE
-
-_QUESTION_TAIL: Final = 4
-_POINTER: Final = 0xC0
-
-_counts = struct.Struct("!HHH")
-_record_head = struct.Struct("!HHIH")
+from topodns.dns.wire_format import (
+    COUNTS_AT,
+    HEADER_SIZE,
+    POINTER_OCTET,
+    QUESTION_TAIL_SIZE,
+    RECORD_COUNTS,
+    RECORD_HEAD,
+    RECORD_HEAD_SIZE,
+)
 
 
 class Place(NamedTuple):
@@ -29,11 +30,11 @@ class Place(NamedTuple):
 
 def record_places(reply: bytes) -> Iterator[Place]:
     """The records of all sections, in order. `reply`: a whole message written by topodns, with one question."""
-    at = end_of_name(reply, HEADER_SIZE) + _QUESTION_TAIL
-    for _ in range(sum(_counts.unpack_from(reply, 6))):
+    at = end_of_name(reply, HEADER_SIZE) + QUESTION_TAIL_SIZE
+    for _ in range(sum(RECORD_COUNTS.unpack_from(reply, COUNTS_AT))):
         at = end_of_name(reply, at)
-        rtype, _, ttl, rdlength = _record_head.unpack_from(reply, at)
-        rdata_at = at + _record_head.size
+        rtype, _, ttl, rdlength = RECORD_HEAD.unpack_from(reply, at)
+        rdata_at = at + RECORD_HEAD_SIZE
         yield Place(rtype, ttl, at + 4, rdata_at, rdata_at + rdlength)
         at = rdata_at + rdlength
 
@@ -41,14 +42,14 @@ def record_places(reply: bytes) -> Iterator[Place]:
 def end_of_name(message: bytes, at: int) -> int:
     """The offset after the name at `at`, compressed or not."""
     while (octet := message[at]) != 0:
-        if octet >= _POINTER:
+        if octet >= POINTER_OCTET:
             return at + 2
         at += 1 + octet
     return at + 1
 
 
 _OBJECT: Final = 48  # octets of memory for a bytes object beside its content
-_OWNER_POINTER: Final = 8
+_SLOT: Final = 8  # octets of memory for an object's place in a tuple
 _SHUFFLED: Final = 256  # addresses in a part, unless a reply holds more: as many as are shuffled in 0.1 ms
 _ADDRESS_TYPES: Final = frozenset({RRType.A, RRType.AAAA})
 
@@ -106,7 +107,7 @@ class Rotation:
     @property
     def octets(self) -> int:
         """Approximate memory use: each record of a part twice, and the RDATAs as objects."""
-        own = _OWNER_POINTER if self._shared else _OBJECT + self._width
+        own = _SLOT if self._shared else _OBJECT + self._width
         return len(self._head) + len(self._foot) + self._part_size * 2 * self._width + len(self._rdatas) * own
 
     def dress(self, reply: bytes) -> None:

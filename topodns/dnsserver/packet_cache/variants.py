@@ -11,7 +11,13 @@ from typing import Final
 from topodns.dns.message import Option
 from topodns.dns.rrtype import RRType, members
 from topodns.dns.soa import MAILBOX, PRIMARY
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import (
+    HEADER_SIZE,
+    OPTION_HEAD_SIZE,
+    POINTER,
+    QUESTION_TAIL_SIZE,
+    ROOT_RECORD_HEAD_SIZE,
+)
 from topodns.dnsserver.packet_cache.rotation import end_of_name, record_places
 from topodns.plugins import ORDER, load
 from topodns.plugins.block import ServerBlock
@@ -29,17 +35,15 @@ _MAX_OPTIONS: Final = 8  # a message with more options is no variant and takes t
 _COUNTS: Final = slice(2, NAME_AT)  # QDCOUNT, ANCOUNT, NSCOUNT and ARCOUNT
 _BARE: Final = b"\0\1\0\0\0\0\0\0"
 _WITH_OPT: Final = b"\0\1\0\0\0\0\0\1"
-_QUESTION_TAIL: Final = 4  # octets of type and class
 _OPT_BEGIN: Final = b"\0\0\x29"  # the root as owner, and the type
-_OPT_HEAD: Final = 11  # octets before the RDATA, the last two of which are RDLENGTH
-BEHIND_NAME: Final = (1 + _QUESTION_TAIL, 1 + _QUESTION_TAIL + _OPT_HEAD)
+BEHIND_NAME: Final = (1 + QUESTION_TAIL_SIZE, 1 + QUESTION_TAIL_SIZE + ROOT_RECORD_HEAD_SIZE)
 """Octets of a message in its plain form from the last one of the name on, without and with an OPT record."""
 
-BESIDE_NAME: Final = HEADER_SIZE + _QUESTION_TAIL  # octets of a message in its plain form beside the name, with its id
-BESIDE_NAME_WITH_OPT: Final = BESIDE_NAME + _OPT_HEAD
+BESIDE_NAME: Final = HEADER_SIZE + QUESTION_TAIL_SIZE
+"""Octets of a message in its plain form beside the name, with its id."""
+
+BESIDE_NAME_WITH_OPT: Final = BESIDE_NAME + ROOT_RECORD_HEAD_SIZE
 _NO_OPTIONS: Final = b"\0\0"
-_OPTION_HEAD: Final = 4  # octets of code and length
-_POINTER: Final = 0xC000
 
 
 OF_OPTIONS: Final = Variants(spellings=False)
@@ -74,12 +78,12 @@ def plain_form(message: bytes) -> bytes | None:
     # Lower only the name: a type or a class may contain the octets of letters.
     counts = message[_COUNTS]
     if counts == _WITH_OPT:
-        end = name_end + _QUESTION_TAIL
-        at = end + _OPT_HEAD
+        end = name_end + QUESTION_TAIL_SIZE
+        at = end + ROOT_RECORD_HEAD_SIZE
         if message[end : end + len(_OPT_BEGIN)] != _OPT_BEGIN or not _has_unread_options(message, at):
             return None
         return message[:NAME_AT] + message[NAME_AT:name_end].lower() + message[name_end : at - 2] + _NO_OPTIONS
-    if counts == _BARE and len(message) == name_end + _QUESTION_TAIL:
+    if counts == _BARE and len(message) == name_end + QUESTION_TAIL_SIZE:
         return message[:NAME_AT] + message[NAME_AT:name_end].lower() + message[name_end:]
     return None
 
@@ -95,11 +99,11 @@ def _has_unread_options(message: bytes, at: int) -> bool:
     for _ in range(_MAX_OPTIONS):
         if at == end:
             return True
-        if end - at < _OPTION_HEAD:
+        if end - at < OPTION_HEAD_SIZE:
             return False
         if message[at] << 8 | message[at + 1] in _READ:
             return False
-        at += _OPTION_HEAD + (message[at + 2] << 8 | message[at + 3])
+        at += OPTION_HEAD_SIZE + (message[at + 2] << 8 | message[at + 3])
         if at > end:
             return False
     return at == end
@@ -107,7 +111,8 @@ def _has_unread_options(message: bytes, at: int) -> bool:
 
 def name_in(message: bytes, plain: bytes) -> bytes:
     """The question's name, in wire form, of a message without its id whose plain form is `plain`."""
-    return message[NAME_AT : len(plain) - (_QUESTION_TAIL + _OPT_HEAD if plain[NAME_AT - 1] else _QUESTION_TAIL)]
+    behind = QUESTION_TAIL_SIZE + (ROOT_RECORD_HEAD_SIZE if plain[NAME_AT - 1] else 0)
+    return message[NAME_AT : len(plain) - behind]
 
 
 def variants_of(reply: bytes, resolution: Resolution, most: Variants) -> Variants:
@@ -135,8 +140,8 @@ def _of_soa(reply: bytes) -> Variants:
     records = [*record_places(reply)]
     if len([record for record in records if record.rtype != RRType.OPT]) != 1 or records[0].rtype != RRType.SOA:
         return OF_OPTIONS
-    owner_at = name_end + _QUESTION_TAIL
-    target = int.from_bytes(reply[owner_at : owner_at + 2], "big") - _POINTER
+    owner_at = name_end + QUESTION_TAIL_SIZE
+    target = int.from_bytes(reply[owner_at : owner_at + 2], "big") - POINTER
     if not HEADER_SIZE <= target < name_end:
         return OF_OPTIONS
     return _with_copies(reply, reply[target:name_end], records[0].rdata_at)

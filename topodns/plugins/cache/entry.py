@@ -7,10 +7,9 @@ from enum import Enum
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.wire_format import DNSSEC_OK
 
 _KEPT_FLAGS: Final = Flag.RA | Flag.AD
-# CoreDNS sets AA in answers from its cache, for stub resolvers that ignore answers without it.
-_DO: Final = 0x8000  # as in an OPT record, and beside CD in a key
 
 _key_tail: Final = struct.Struct("!HHH")
 
@@ -34,7 +33,7 @@ def key_of(query: Query) -> bytes:
     edns = query.edns
     bits = query.flags & Flag.CD
     if edns is not None and edns.dnssec_ok:
-        bits |= _DO
+        bits |= DNSSEC_OK  # beside CD, which is another bit
     # Lower-casing a whole wire-form name is safe: length octets, at most 63, are below the letters.
     return query.spelling.lower() + _key_tail.pack(query.qtype, query.qclass, bits)
 
@@ -103,7 +102,7 @@ class CacheEntry:
             _unpack(answer, ttl) if answer else (),  # most answers have one section, and every hit runs this
             _unpack(authority, ttl) if authority else (),
             _unpack(additional, ttl) if additional else (),
-            flags | Flag.AA,
+            flags | Flag.AA,  # as CoreDNS, for stub resolvers that ignore answers without it
         )
 
 

@@ -8,11 +8,12 @@ names, even if repeated, evict nothing that another client has queried.
 from itertools import islice
 from typing import Final
 
+from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.plugins.cache.counts import TableCounts
 from topodns.plugins.cache.entry import CacheEntry, EntryOwner
 from topodns.query.memory_budget import Budget
 
-MAX_ENTRY: Final = 65_535  # octets: the largest message; a hostile one is larger here, where names are uncompressed
+MAX_ENTRY: Final = MAX_MESSAGE  # octets; a hostile message is larger here, where names are uncompressed
 CLIENT_SHARE: Final = 4  # divisor: a client may own a quarter of a full table
 
 _PROTECTED_SHARE: Final = 0.8

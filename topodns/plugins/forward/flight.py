@@ -1,7 +1,6 @@
 """Single-flight exchange with the upstreams: equal queries share one, which ends with an answer or at a deadline."""
 
 import logging
-import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,8 @@ from topodns.dns.message import Ede, EdeCode, Flag, RRset
 from topodns.dns.name import name_text, wire_labels
 from topodns.dns.response_reader import UpstreamReply, read_plain, read_reply
 from topodns.dns.rrtype import Rcode, rcode_text
-from topodns.dns.wire_reader import HEADER_SIZE, WireError
+from topodns.dns.wire_format import HEADER_SIZE, QUESTION_TAIL
+from topodns.dns.wire_reader import WireError
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.hedging import Impatience
 from topodns.plugins.forward.limits import Waiter
@@ -53,7 +53,6 @@ _WITHOUT_EDNS: Final = frozenset({Rcode.FORMERR, Rcode.NOTIMP, Rcode.BADVERS})
 _ALL_DOWN: Final = "all upstreams are down"
 _NO_REPLY: Final = "no upstream has answered in time"
 _UNUSABLE: Final = "no upstream has given an answer that can be used"
-_question_tail: Final = struct.Struct("!HH")
 _UDP, _TCP = Transport.UDP, Transport.TCP  # attribute access on an Enum is slow
 
 
@@ -289,7 +288,7 @@ class Flight:
 
     def _is_mine(self, reply: UpstreamReply) -> bool:
         """Whether the reply's question is the one sent, in which the name is lower-case."""
-        return reply.qname.lower() + _question_tail.pack(reply.qtype, reply.qclass) == self._question
+        return reply.qname.lower() + QUESTION_TAIL.pack(reply.qtype, reply.qclass) == self._question
 
     def _weigh(self, candidate: Candidate, reply: UpstreamReply) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import Final
 from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import ROOT, Name, is_subdomain
 from topodns.dns.rrtype import Rcode
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import HEADER_SIZE, QUESTION_TAIL_SIZE
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.flight import DEADLINE, Answer, Flight, FlightPlan, FlightWaiter, Key
 from topodns.plugins.forward.hedging import Impatience
@@ -24,7 +24,6 @@ from topodns.query.upstream import Upstream
 PATIENCE: Final = 0.5
 
 _CLIENT: Final = Scope.CLIENT
-_QUESTION_TAIL: Final = 4  # octets of type and class
 _TOO_MANY: Final = Ede(EdeCode.OTHER, "as many questions wait for upstreams as max_concurrent allows")
 
 
@@ -105,7 +104,7 @@ class Forwarding:
             self._counts.max_concurrent_rejects += 1
             return Resolution(Response(Rcode.REFUSED, flags=0, ede=_TOO_MANY), "forward", _CLIENT)
         message = self.outgoing.question_message(query)
-        question = message[HEADER_SIZE : HEADER_SIZE + len(query.spelling) + _QUESTION_TAIL]
+        question = message[HEADER_SIZE : HEADER_SIZE + len(query.spelling) + QUESTION_TAIL_SIZE]
         dnssec_ok = query.edns is not None and query.edns.dnssec_ok
         awaited = AwaitedAnswer(client.address)
         if not self.board(message, question, dnssec_ok, client.transport == "udp", awaited, client.asked):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import HEADER_SIZE
 from topodns.plugins.forward.counts import UpstreamCounts
 from topodns.plugins.forward.messages import probe_message
 from topodns.plugins.forward.settings import HealthCheck

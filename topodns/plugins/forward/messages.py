@@ -1,11 +1,11 @@
 """Messages to upstreams: built anew, so that only the question and some flags of a client's query are passed on."""
 
-import struct
 from typing import Final
 
 from topodns.dns.message import Flag, Query
 from topodns.dns.name import name_wire
 from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.wire_format import DNSSEC_OK, HEADER, OPTION_HEAD, QUESTION_TAIL, ROOT_RECORD_HEAD
 from topodns.plugins.forward.settings import HealthCheck
 
 Options = tuple[tuple[int, bytes], ...]
@@ -14,14 +14,9 @@ Options = tuple[tuple[int, bytes], ...]
 PAYLOAD_SIZE: Final = 1232  # our own UDP payload size, whatever the client's is (RFC 9715)
 
 _COPIED: Final = Flag.RD | Flag.AD | Flag.CD  # all flags with a meaning in a query (RFC 4035 3.2, RFC 6840 5.7)
-_DNSSEC_OK: Final = 0x8000
-_header = struct.Struct("!HHHHHH")
-_question_tail = struct.Struct("!HH")
-_opt_head = struct.Struct("!BHHIH")
-_option_head = struct.Struct("!HH")
 # For each set of copied flags, the header of a query without and with an OPT record.
 _HEADERS: Final = {
-    flags: (_header.pack(0, flags, 1, 0, 0, 0), _header.pack(0, flags, 1, 0, 0, 1))
+    flags: (HEADER.pack(0, flags, 1, 0, 0, 0), HEADER.pack(0, flags, 1, 0, 0, 1))
     for flags in (rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for cd in (0, Flag.CD))
 }
 
@@ -34,7 +29,7 @@ class Outgoing:
     """
 
     def __init__(self, options: Options = ()) -> None:
-        plain, dnssec_ok = _opt_record(0, options), _opt_record(_DNSSEC_OK, options)
+        plain, dnssec_ok = _opt_record(0, options), _opt_record(DNSSEC_OK, options)
         self._always = bool(options)
         # Indexed by whether the client sent an OPT record, then by its DO bit, which needs an OPT record.
         self._opts = ((plain if options else b"", b""), (plain, dnssec_ok))
@@ -43,7 +38,7 @@ class Outgoing:
         """The query for an upstream: id 0, the name in lower case, RD, AD, CD and DO as in the client's query."""
         edns = query.edns
         # Length octets are below 64, so bytes.lower leaves them alone.
-        question = query.spelling.lower() + _question_tail.pack(query.qtype, query.qclass)
+        question = query.spelling.lower() + QUESTION_TAIL.pack(query.qtype, query.qclass)
         known = edns is not None
         return self.header(query.flags, known) + question + self.opt(known, edns is not None and edns.dnssec_ok)
 
@@ -63,10 +58,10 @@ def without_edns(message: bytes, question: bytes) -> bytes:
 
 def probe_message(check: HealthCheck) -> bytes:
     """The query of a health check: `domain IN NS`."""
-    header = _header.pack(0, Flag.RD if check.recursion_desired else 0, 1, 0, 0, 0)
-    return header + name_wire(check.domain) + _question_tail.pack(RRType.NS, RRClass.IN)
+    header = HEADER.pack(0, Flag.RD if check.recursion_desired else 0, 1, 0, 0, 0)
+    return header + name_wire(check.domain) + QUESTION_TAIL.pack(RRType.NS, RRClass.IN)
 
 
 def _opt_record(flags: int, options: Options) -> bytes:
-    rdata = b"".join(_option_head.pack(code, len(data)) + data for code, data in options)
-    return _opt_head.pack(0, RRType.OPT, PAYLOAD_SIZE, flags, len(rdata)) + rdata
+    rdata = b"".join(OPTION_HEAD.pack(code, len(data)) + data for code, data in options)
+    return ROOT_RECORD_HEAD.pack(0, RRType.OPT, PAYLOAD_SIZE, flags, len(rdata)) + rdata

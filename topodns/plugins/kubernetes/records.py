@@ -15,14 +15,13 @@ from topodns.dependency import Fact
 from topodns.dns.message import Ede, EdeCode, Response, RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.wire_format import POINTER_RECORD_HEAD_SIZE
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.query.plugin import Resolution
 
 _HEAD: Final = Struct("!HHH")
 _PRIORITY: Final = 0
-# Octets of a record besides its RDATA, and of the shortest label, at the best compression of any reply.
-_AROUND_RDATA: Final = 12
-_SHORTEST_LABEL: Final = 2
+_SHORTEST_LABEL: Final = 2  # octets, at the best compression of any reply
 _FEW: Final = 20  # up to so many offers are made one by one, because the way for thousands is slower for a few
 
 Sections = tuple[tuple[RRset, ...], tuple[RRset, ...]]
@@ -79,13 +78,13 @@ def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: in
         used.append(offer)
         group, port, suffix = offer
         head = _HEAD.pack(_PRIORITY, weight, port)
-        least = _AROUND_RDATA + len(head) + _SHORTEST_LABEL + len(suffix)
+        least = POINTER_RECORD_HEAD_SIZE + len(head) + _SHORTEST_LABEL + len(suffix)
         at = 0
         while size <= limit and (some := kept.between(group, at, at + (limit - size) // least + 1)):
             at += len(some)
             made = [rdata for label in some if (rdata := head + label + suffix) not in rdatas]
             rdatas.update(dict.fromkeys(made))
-            size += sum(map(len, made)) + _AROUND_RDATA * len(made)
+            size += sum(map(len, made)) + POINTER_RECORD_HEAD_SIZE * len(made)
     answer = (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),)
     return answer, _endpoint_glue(used, kept, ttl) if size <= limit else ()
 
@@ -113,7 +112,7 @@ def service_srv_records(
             rdata = _HEAD.pack(_PRIORITY, weight, port) + target
             if rdata not in rdatas:
                 rdatas[rdata] = None
-                size += _AROUND_RDATA + len(rdata)
+                size += POINTER_RECORD_HEAD_SIZE + len(rdata)
     answer = (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),)
     return answer, glue(((name, address) for address in addresses), ttl) if size <= limit else ()
 

@@ -71,7 +71,8 @@ def decide(
     """
     if key is None or kubernetes.topology is None:
         group = next((pool.everyone for pool in pools), EMPTY_GROUP)
-        return Decision(Resolution(Response(Rcode.NOERROR), PLUGIN, facts=facts), group, kubernetes.settings.ttl, kubernetes)
+        resolution = Resolution(Response(Rcode.NOERROR), PLUGIN, facts=facts)
+        return Decision(resolution, group, kubernetes.settings.ttl, kubernetes)
     policy = kubernetes.state.policies.get(key)
     varies, ttl = False, kubernetes.settings.ttl
     if isinstance(policy, Policy):

@@ -6,6 +6,7 @@ from typing import Final, assert_never
 
 from topodns.dns.message import RRset
 from topodns.dns.rrtype import RRType
+from topodns.dns.wire_format import POINTER_RECORD_HEAD_SIZE
 from topodns.plugins.rewrite.cname_rule import TargetChange
 from topodns.plugins.rewrite.edns_rules import OptionChange
 from topodns.plugins.rewrite.names import (
@@ -35,7 +36,6 @@ from topodns.plugins.rewrite.transaction import LONGEST_BY_SHORTEST, Amendment, 
 from topodns.query.cname import Chase
 from topodns.query.plugin import ANY_SIZE
 
-_AROUND_RDATA: Final = 12  # minimum octets of a record beside its RDATA, with name compression
 _NAPTR_STRINGS: Final = 3  # FLAGS, SERVICES and REGEXP, behind ORDER and PREFERENCE (RFC 3403 section 4.1)
 _NAME_AT: Final[Mapping[int, int]] = {  # octet in the RDATA where the name for `answer value` begins
     RRType.NS: 0,
@@ -83,10 +83,10 @@ class ValueRenaming:
         """
         rtype, rdatas = rrset.rtype, list[bytes]()
         if rtype not in _NAME_AT:
-            return rrset, room - sum(map(len, rrset.rdatas)) - _AROUND_RDATA * len(rrset.rdatas)
+            return rrset, room - sum(map(len, rrset.rdatas)) - POINTER_RECORD_HEAD_SIZE * len(rrset.rdatas)
         for rdata in rrset.rdatas:
             rdatas.append(rename_value(rtype, rdata, self.rename))
-            room -= _AROUND_RDATA + len(rdatas[-1])
+            room -= POINTER_RECORD_HEAD_SIZE + len(rdatas[-1])
             if room < 0:
                 break
         return rrset._replace(rdatas=tuple(rdatas)), room

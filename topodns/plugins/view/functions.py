@@ -9,11 +9,9 @@ from typing import Any, Final, NamedTuple
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
 from topodns.dns.rrtype import class_text, type_text
+from topodns.dns.wire_format import MAX_MESSAGE, MIN_UDP_PAYLOAD
 from topodns.plugins.view.parser import Value
 from topodns.query.plugin import Client
-
-_MIN_UDP_SIZE: Final = 512  # RFC 6891 section 6.2.3
-_MAX_TCP_SIZE: Final = 65535
 
 
 class ValueType(Enum):
@@ -54,9 +52,9 @@ def _dnssec_ok(question: ViewQuery) -> bool:
 
 def _bufsize(question: ViewQuery) -> int:
     if question.client.transport == "tcp":
-        return _MAX_TCP_SIZE
+        return MAX_MESSAGE
     edns = question.query.edns
-    return max(_MIN_UDP_SIZE, edns.udp_payload_size if edns is not None else 0)
+    return max(MIN_UDP_PAYLOAD, edns.udp_payload_size if edns is not None else 0)
 
 
 FUNCTIONS: Final[Mapping[str, ViewFunction]] = {

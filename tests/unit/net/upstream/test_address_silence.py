@@ -9,7 +9,7 @@ from tests.support.messages import query
 from tests.support.upstream_faults import reply_to
 from tests.support.virtual_timers import VirtualTimer, VirtualTimers
 from topodns.dns.tcp_framing import MessageReader, frame
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, resolve_endpoint
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds

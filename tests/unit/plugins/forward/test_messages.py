@@ -9,7 +9,7 @@ from tests.support.asking import ask
 from tests.support.messages import ECS, KEEPALIVE, NODE_IDENTITY
 from topodns.dns.message import Edns, Flag, Option, Query
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.dns.wire_reader import HEADER_SIZE
+from topodns.dns.wire_format import HEADER_SIZE
 from topodns.plugins.forward.messages import Outgoing, probe_message, without_edns
 from topodns.plugins.forward.settings import HealthCheck
 
