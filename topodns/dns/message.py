@@ -45,6 +45,9 @@ class EdeCode:
     NETWORK_ERROR: Final = 23
 
 
+MAX_TTL: Final = (1 << 31) - 1  # seconds (RFC 2181 section 8)
+
+
 class Edns(NamedTuple):
     """The OPT record of a query (RFC 6891 section 6.1.2). `options` keeps the order and repeats of the wire."""
 
@@ -79,7 +82,7 @@ class RRset(NamedTuple):
 
     owner: bytes
     rtype: int
-    ttl: int  # seconds, 0..2**31-1 (RFC 2181 section 8)
+    ttl: int  # seconds, 0..MAX_TTL
     rdatas: tuple[bytes, ...]  # each a record's RDATA, names inside uncompressed
     rclass: int = RRClass.IN
 

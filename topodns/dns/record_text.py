@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
-from topodns.dns.message import RRset
+from topodns.dns.message import MAX_TTL, RRset
 from topodns.dns.name import MAX_LABEL, MAX_WIRE, ROOT, Name, name_wire
 from topodns.dns.rrtype import RRClass, parse_qclass, parse_qtype
 from topodns.dns.wire_format import MAX_MESSAGE
 
 DEFAULT_TTL: Final = 3600  # seconds, if the text has no TTL; as CoreDNS
 
-_MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
 _WORD: Final = re.compile(
     r"""
       (?P<blank> [ \t\r]+ | ;[^\n]* )
@@ -29,8 +28,8 @@ _WORD: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\([0-9]{3}|.)", re.DOTALL)
 _NAME_PART: Final = re.compile(r"\\[0-9]{3}|\\.|\.|[^\\.]+", re.DOTALL)
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
-_TIME: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?")  # matches in linear time
-_TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)")
+_TTL: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?", re.IGNORECASE | re.ASCII)  # in linear time
+_TTL_PART: Final = re.compile(r"([0-9]+)([smhdw]?)")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 # Fields of RDATA in presentation format, a letter each: a key of _READERS, n: name, x: hexadecimal octets, +: strings.
 # The last two take all remaining words.
@@ -113,8 +112,8 @@ def _head(words: list[_Word]) -> tuple[int, int, str]:
     rclass: int | None = None
     while words:
         word = words.pop(0).text.upper()
-        if ttl is None and _TIME.fullmatch(word.lower()):
-            ttl = _time(word, _MAX_TTL)
+        if ttl is None and is_ttl(word):
+            ttl = parse_ttl(word)
         elif rclass is None and (number := parse_qclass(word)) is not None:
             rclass = number
         else:
@@ -233,17 +232,23 @@ def _whole(octets: int) -> Callable[[_Word], bytes]:
     return read
 
 
-def _time(text: str, most: int) -> int:
-    seconds = sum(int(number) * _SECONDS[unit] for number, unit in _TIME_PART.findall(text.lower()))
+def is_ttl(text: str) -> bool:
+    """Whether a word is a TTL: seconds, or numbers with the units s, m, h, d and w in any case, as in BIND: 1h30m."""
+    return _TTL.fullmatch(text) is not None
+
+
+def parse_ttl(text: str, most: int = MAX_TTL) -> int:
+    """The seconds of a text for which `is_ttl` is true. Raises BadRecord above `most`."""
+    seconds = sum(int(number) * _SECONDS[unit] for number, unit in _TTL_PART.findall(text.lower()))
     if seconds > most:
         raise BadRecord(f"found {text[:40]!r}, expected at most {most} seconds")
     return seconds
 
 
 def _period(word: _Word) -> bytes:
-    if not _TIME.fullmatch(word.text.lower()):
+    if not is_ttl(word.text):
         raise BadRecord(f"found {word.text[:40]!r}, expected seconds")
-    return _time(word.text, 0xFFFFFFFF).to_bytes(4, "big")
+    return parse_ttl(word.text, 0xFFFFFFFF).to_bytes(4, "big")
 
 
 def _address(make: type[IPv4Address] | type[IPv6Address], version: int) -> Callable[[_Word], bytes]:

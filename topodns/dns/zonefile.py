@@ -8,17 +8,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from topodns.dns.message import RRset
+from topodns.dns.message import MAX_TTL, RRset
 from topodns.dns.name import BadName, Name, name_text, parse_name, wire_labels
-from topodns.dns.record_text import BadRecord, parse_record
-from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.record_text import BadRecord, is_ttl, parse_record, parse_ttl
+from topodns.dns.rrtype import RRClass, RRType, parse_qclass
 
 
 class BadText(ValueError):
     """Invalid text; the message has what was found and, for an error in one line, the line."""
 
 
-_MAX_TTL: Final = (1 << 31) - 1  # RFC 2181 section 8
 _PIECE: Final = re.compile(
     r"""
       (?P<text> (?: \\[^\n] | [^"();\n\\]++ | "(?: \\[^\n] | [^"\n\\] )*" )+ )
@@ -29,10 +28,6 @@ _PIECE: Final = re.compile(
     re.VERBOSE,
 )
 _WORD: Final = re.compile(r"(?:\\.|\S)+")
-_CLASS: Final = re.compile(r"IN|CS|CH|HS|CLASS[0-9]{1,5}", re.IGNORECASE)
-_TIME: Final = re.compile(r"(?=.)(?:[0-9]{1,10}[smhdw])*(?:[0-9]{1,10})?", re.IGNORECASE)
-_TIME_PART: Final = re.compile(r"([0-9]+)([smhdw]?)", re.IGNORECASE)
-_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class BadZone(BadText):
@@ -136,15 +131,15 @@ class _Reader:
 
     def _noted(self, record: RRset) -> RRset:
         if record.rtype == RRType.SOA:
-            self._minimum = min(int.from_bytes(record.rdatas[0][-4:], "big"), _MAX_TTL)
+            self._minimum = min(int.from_bytes(record.rdatas[0][-4:], "big"), MAX_TTL)
         return record
 
     def _obey(self, directive: str, *args: str) -> None:
         match directive.upper(), args:
             case "$ORIGIN", [name]:
                 self._origin = self._absolute(name)
-            case "$TTL", [time] if _TIME.fullmatch(time):
-                self._ttl, self._ttl_is_fixed = _seconds(time), True
+            case "$TTL", [ttl] if is_ttl(ttl):
+                self._ttl, self._ttl_is_fixed = parse_ttl(ttl), True
             case "$ORIGIN" | "$TTL", _:
                 raise BadRecord(f"{directive} with {' '.join(args)[:80]!r}, expected one name or one time")
             case _:
@@ -160,15 +155,8 @@ class _Reader:
 def _has_ttl(rest: str) -> bool:
     """Whether a TTL is among the words before the type, which can only be a class and a TTL."""
     for match in _WORD.finditer(rest):
-        if _TIME.fullmatch(match[0]):
+        if is_ttl(match[0]):
             return True
-        if not _CLASS.fullmatch(match[0]):
+        if parse_qclass(match[0]) is None:
             return False
     return False
-
-
-def _seconds(text: str) -> int:
-    seconds = sum(int(number) * _SECONDS[unit.lower()] for number, unit in _TIME_PART.findall(text))
-    if seconds > _MAX_TTL:
-        raise BadRecord(f"a TTL of {text[:40]!r}, expected at most {_MAX_TTL} seconds")
-    return seconds

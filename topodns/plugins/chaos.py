@@ -43,7 +43,6 @@ DEFAULT_AUTHORS: Final = ("The topodns authors",)
 _VERSION_NAMES: Final[tuple[Name, ...]] = (("version", "bind"), ("version", "server"))
 _HOST_NAMES: Final[tuple[Name, ...]] = (("hostname", "bind"), ("id", "server"))
 _AUTHORS_NAME: Final[Name] = ("authors", "bind")
-_MAX_TXT_STRING: Final = 255  # RFC 1035 section 3.3: a character-string's length is one octet
 
 
 class ChaosText:
@@ -71,7 +70,7 @@ def _txt(*rdatas: bytes) -> Response:
 
 
 def _character_string(text: str) -> bytes:
-    octets = text.encode()[:_MAX_TXT_STRING]
+    octets = text.encode()[:_MAX_STRING]
     return bytes((len(octets),)) + octets
 
 

@@ -116,7 +116,7 @@ REFUSED = {
     "an origin that is none": ("$ORIGIN a..b", "line 1: empty label in 'a..b'"),
     "two origins": ("$ORIGIN a b", "line 1: $ORIGIN with 'a b', expected one name"),
     "a time that is none": ("$TTL soon", "line 1: $TTL with 'soon'"),
-    "a time that is too long": ("$TTL 9999w", "line 1: a TTL of '9999w'"),
+    "a time that is too long": ("$TTL 9999w", "line 1: found '9999w', expected at most 2147483647 seconds"),
     "digits without end": ("$TTL " + "1" * 60 + "x", "line 1: $TTL with '111"),
     "data that is none": ("a 5 A 192.0.2.1\n\nb 5 A 192.0.2.256", "line 3: found '192.0.2.256'"),
     "a mistake on a later line of a record": ("\na 5 SOA ns host (\n1 2 3 4 x )", "line 2: "),

@@ -5,6 +5,7 @@ from typing import Final
 
 from topodns.corefile.errors import hint, nearest, shown
 from topodns.corefile.parser import Directive
+from topodns.dns.message import MAX_TTL
 from topodns.dns.rrtype import QCLASSES, QTYPES, RCODE_NAMES, parse_qtype, parse_rcode
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
@@ -38,7 +39,6 @@ _MODES: Final = {"continue": True, "stop": False}
 _ANSWER: Final = "answer"
 _AUTO: Final = "auto"
 _PARTS: Final = {part.value: part for part in Part}
-_MAX_TTL: Final = 2**31 - 1  # RFC 2181 section 8
 _MAX_RCODE: Final = max(RCODE_NAMES)
 
 
@@ -120,17 +120,17 @@ def _parse_ttl(words: ArgumentReader) -> TtlRule:
     match = take_match(words, after=1)
     text = words.take("the seconds, or MIN-MAX")
     low, dash, high = text.partition("-")
-    bounds = _seconds(low, 0), _seconds(high if dash else low, _MAX_TTL)
+    bounds = _seconds(low, 0), _seconds(high if dash else low, MAX_TTL)
     if bounds[0] is None or bounds[1] is None or not (low or high) or bounds[0] > bounds[1]:
-        raise words.error(f"the TTL is {shown(text)}, expected seconds, MIN-MAX, MIN- or -MAX, up to {_MAX_TTL}")
+        raise words.error(f"the TTL is {shown(text)}, expected seconds, MIN-MAX, MIN- or -MAX, up to {MAX_TTL}")
     return TtlRule(match, bounds[0], bounds[1])
 
 
 def _seconds(text: str, default: int) -> int | None:
     if not text:
         return default
-    plain = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_TTL))
-    return int(text) if plain and int(text) <= _MAX_TTL else None
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_TTL))
+    return int(text) if plain and int(text) <= MAX_TTL else None
 
 
 def _parse_rcode(words: ArgumentReader) -> RcodeRule:
