@@ -17,6 +17,7 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.cname import Chase
+from topodns.query.networks import NetworkList
 from topodns.query.plugin import Resolution
 from topodns.topology.client_locator import Locator
 from topodns.topology.keys import key_reader
@@ -50,7 +51,7 @@ class ClusterDig:
                 self.state.apply(Replaced(kind, ()), 0)
         for each in objects:
             self.apply(each)
-        locator = Locator(self.state, topology.locate, topology.trust) if topology is not None else None
+        locator = Locator(self.state, topology.locate, NetworkList(topology.trust)) if topology is not None else None
         own = tuple(map(packed, own_addresses))
         self.step = ClusterZone(KubernetesZone(settings, topology, self.state, locator, own, chase))
 

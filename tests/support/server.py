@@ -27,6 +27,7 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.counters import QueryCounters, ReplyKind
+from topodns.query.networks import NetworkList
 from topodns.query.packet import Variants
 from topodns.query.plugin import Client, ExchangeLog, Resolution, Scope, Step
 from topodns.topology.client_locator import Locator
@@ -118,7 +119,7 @@ class ClusterServer:
             settings.endpoint_pod_names,
             all_pods=True,
         )
-        locator = Locator(self.state, topology.locate, topology.trust) if topology is not None else None
+        locator = Locator(self.state, topology.locate, NetworkList(topology.trust)) if topology is not None else None
         step = ClusterZone(KubernetesZone(settings, topology, self.state, locator))
 
         def view_key(address: bytes) -> Hashable:

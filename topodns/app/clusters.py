@@ -34,6 +34,7 @@ from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
+from topodns.query.networks import NetworkList
 from topodns.topology.audit import Finding, audit
 from topodns.topology.client_locator import Locator, Method
 from topodns.topology.keys import key_reader
@@ -253,7 +254,9 @@ class ClusterMaker:
         feed = _taken_over(settings, spare) or self._feed(settings)
         locator = None
         if topology is not None:
-            locator = Locator(feed.state, topology.locate, topology.trust, self._own_node, self._own_addresses)
+            locator = Locator(
+                feed.state, topology.locate, NetworkList(topology.trust), self._own_node, self._own_addresses
+            )
         return Cluster(kubernetes, topology, feed, locator, view, self._rosters)
 
     def _feed(self, settings: FeedSettings) -> Feed:

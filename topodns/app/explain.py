@@ -5,10 +5,11 @@ Shared by the command line, which loads manifests itself, and /explain of a runn
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
+from ipaddress import ip_address
 from random import Random
 from typing import Final
 
+from topodns.addresses import packed_address
 from topodns.app.clusters import Cluster, load_manifests
 from topodns.app.generation import Assembly, Machine
 from topodns.cluster.model import InvalidPolicy, Kind, ObjectKey, Policy
@@ -284,11 +285,9 @@ def _parse_type(text: str) -> int:
 
 def _parse_address(text: str) -> bytes:
     try:
-        address = ip_address(text)
+        return packed_address(text)
     except ValueError:
         raise Unexplained(f"{text!r} is no IP address") from None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).packed
 
 
 def _node_text(client: Mapping[str, object]) -> str:

@@ -84,6 +84,9 @@ class Rcode:
     BADCOOKIE: Final = 23
 
 
+ADDRESS_TYPES: Final = frozenset({RRType.A, RRType.AAAA})
+
+
 def members(constants: type) -> dict[str, int]:
     """The constants of a class such as `RRType`: name -> number, in the order of the class."""
     return {name: number for name, number in vars(constants).items() if name.isupper()}

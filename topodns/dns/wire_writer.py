@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from topodns.dns.message import Ede, Edns, Flag, Option, Query, Response, RRset
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
     HEADER,
@@ -29,7 +29,6 @@ from topodns.dns.wire_format import (
 _MAX_HEADER_RCODE: Final = 0x0F
 _MAX_EXTRA_TEXT: Final = 200  # octets
 _COPIED: Final = 0x7800 | Flag.RD | Flag.CD  # bits copied from the query: opcode, RD, CD
-_FIXED_SIZE: Final = frozenset({RRType.A, RRType.AAAA})
 _TARGET_OFFSET: Final = {RRType.SRV: 6, RRType.NS: 0}  # offset in RDATA of the name that glue repeats
 
 _QNAME: Final = QNAME_POINTER.to_bytes(2, "big")
@@ -119,7 +118,8 @@ class _Writer:
     def _write_rrset(self, rrset: RRset) -> int:
         owner, rtype, _, rdatas, _ = rrset
         if not owner:
-            return self._write_uniform(rrset) if rtype in _FIXED_SIZE else self._write_some(rrset, _QNAME, rdatas)
+            uniform = rtype in ADDRESS_TYPES  # all RDATA of one size
+            return self._write_uniform(rrset) if uniform else self._write_some(rrset, _QNAME, rdatas)
         if len(rdatas) < 2:
             return self._write_some(rrset, self._compressed(owner), rdatas) if rdatas else 0
         # The first record adds its owner to `names`, so that the owners of the others can be pointers to it.

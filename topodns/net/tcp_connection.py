@@ -6,10 +6,10 @@ replies at once, and stops reading while queries wait or its client does not rea
 
 import asyncio
 from collections.abc import Callable
-from ipaddress import IPv6Address, ip_address
 from itertools import islice
 from typing import Final, Protocol, cast
 
+from topodns.addresses import packed_address
 from topodns.dns.tcp_framing import MessageReader, frame
 from topodns.net.socket_memory import Socket, kernel_memory, octets_to_read, reset_on_close
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
@@ -78,7 +78,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         if peer is None:  # reset before it was accepted
             self.abort()
             return
-        self.address, self._port = _packed(peer[0]), peer[1]
+        self.address, self._port = packed_address(peer[0]), peer[1]
         self._extend(self._limits.idle)
         self._transport.set_write_buffer_limits(high=self._limits.write_buffer)
         if not self._listener.admit(self):
@@ -329,11 +329,3 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
-
-
-def _packed(host: str) -> bytes:
-    """The packed address, 4 or 16 octets; an IPv4-mapped IPv6 address gives the IPv4 address."""
-    address = ip_address(host)
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.packed
-    return address.packed

@@ -11,13 +11,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
+from topodns.addresses import unmapped
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
 from topodns.query.packet import Slice2Bytes
 
 DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a load that never stops
 
-_MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291 section 2.5.5.2
 
 LATE_LIMIT: Final = 5.0  # seconds that closing waits for replies of upstreams
 
@@ -158,7 +158,7 @@ class UdpListener:
         for slot, (start, size, answered) in enumerate(zip(self._batch.starts, sizes, hot, strict=False)):
             if answered or not size:
                 continue
-            address = memory[start + first : start + last].removeprefix(_MAPPED)
+            address = unmapped(memory[start + first : start + last])
             port = int.from_bytes(memory[start + port_first : start + port_last], "big")
             reply = miss(memory[start : start + size], address, port)
             if isinstance(reply, Outcome):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from topodns.addresses import unmapped
 from topodns.corefile.arguments import MAX_PORT, Address, choice, duration, listen_address, whole
 from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.parser import Directive
@@ -161,7 +162,7 @@ def _local_ip(text: str) -> IPAddress:
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             raise _no_local_ip(text, "expected an address without %interface: it goes on a link of our own")
-        address = address.ipv4_mapped or address
+        address = ip_address(unmapped(address.packed))
     if address.is_unspecified or address.is_multicast:
         raise _no_local_ip(text, "expected addresses of one machine: packets to them are taken from the network")
     return address

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
-from topodns.corefile.arguments import network, no_body
+from topodns.corefile.arguments import Network, network, no_body
 from topodns.corefile.errors import hint, nearest, shown, shown_word
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Ede, EdeCode, Query, Response
@@ -35,7 +34,7 @@ class AclRule:
 
     action: AclAction
     qtypes: frozenset[int] = frozenset()  # empty: every type
-    networks: tuple[IPv4Network | IPv6Network, ...] = ()  # empty: every source
+    networks: tuple[Network, ...] = ()  # empty: every source
 
 
 @dataclass(frozen=True, slots=True)

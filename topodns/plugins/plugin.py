@@ -7,11 +7,10 @@ plugins by name: the checks of a Corefile, the packet cache and the fast path of
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from topodns.corefile.arguments import flag
 from topodns.corefile.parser import Directive
-from topodns.dns.rrtype import RRType
 from topodns.metrics.registry import Published
 from topodns.plugins.compatibility import Row
 from topodns.plugins.context import Context
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-ADDRESS_TYPES: Final = frozenset({RRType.A, RRType.AAAA})
 
 Install = Callable[["BlockListener"], Iterable[ChainPart]]
 """The chain parts of a plugin for one listener of its server block."""

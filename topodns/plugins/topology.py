@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from ipaddress import IPv4Network, IPv6Network
 from typing import Final, TypeVar
 
 from topodns.cluster.model import KeySource, Kind
 from topodns.corefile.arguments import (
+    Network,
     choice,
     flag,
     fold_options,
@@ -32,7 +32,7 @@ from topodns.topology.select import OnInvalid, UnknownClient
 class TopologySettings:
     keys: tuple[KeySource, ...] = (KeySource.ANNOTATION, KeySource.FIELD, KeySource.OPENYURT)
     locate: tuple[Method, ...] = (Method.NODES, Method.PODCIDR, Method.PODS, Method.SLICES)
-    trust: tuple[IPv4Network | IPv6Network, ...] = ()  # sources whose node identity and ECS are trusted
+    trust: tuple[Network, ...] = ()  # sources whose node identity and ECS are trusted
     unknown_client: UnknownClient = UnknownClient.STRICT
     on_invalid: OnInvalid = OnInvalid.IGNORE
     ttl: int | None = None  # seconds, 0..3600; None: min(5, ttl of kubernetes)

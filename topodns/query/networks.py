@@ -1,16 +1,18 @@
-"""IP networks of `acl`, `loadbalance` and the expression function `incidr`: parsing, and tests of packed addresses.
+"""IP networks of `acl`, `loadbalance`, `topology` and the expression function `incidr`: parsing, and membership.
 
 Text has the meaning that Go's net.ParseIP and net.ParseCIDR give it.
 """
 
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final, NamedTuple
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final
+
+from topodns.addresses import packed_address
 
 
 class NetworkList:
-    """An ordered list of networks. An empty list contains no address."""
+    """An ordered list of networks, and a `Container` of packed addresses. An empty list contains no address."""
 
     def __init__(self, networks: Iterable[IPv4Network | IPv6Network]) -> None:
         self._by_length: dict[int, list[tuple[int, int, int]]] = {4: [], 16: []}
@@ -21,13 +23,13 @@ class NetworkList:
     def first_with(self, address: bytes) -> int | None:
         """The index of the first network that contains this packed address (4 or 16 octets), or None."""
         number = int.from_bytes(address, "big")
-        for mask, prefix, index in self._by_length[len(address)]:
+        for mask, prefix, index in self._by_length.get(len(address), ()):
             if number & mask == prefix:
                 return index
         return None
 
-    def __contains__(self, address: bytes) -> bool:
-        return self.first_with(address) is not None
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, bytes) and self.first_with(address) is not None
 
 
 _CIDR: Final = re.compile(r"[0-9A-Fa-f:.]+/[0-9]{1,3}")  # no netmask and no scope
@@ -38,25 +40,14 @@ class BadAddress(ValueError):
     """Text that is no IP address, or no network."""
 
 
-class Network(NamedTuple):
-    size: int  # octets of an address: 4 or 16
-    mask: int
-    prefix: int
-
-    def holds(self, address: bytes) -> bool:
-        """Whether the network contains the packed address."""
-        return len(address) == self.size and int.from_bytes(address, "big") & self.mask == self.prefix
-
-
-def parse_cidr(text: str) -> Network:
-    """The network of `ADDRESS/LENGTH`; bits after the prefix are dropped. Raises BadAddress."""
+def parse_cidr(text: str) -> NetworkList:
+    """The one network of `ADDRESS/LENGTH`; bits after the prefix are dropped. Raises BadAddress."""
     if not _CIDR.fullmatch(text):
         raise BadAddress(text)
     try:
-        network = ip_network(text, strict=False)
+        return NetworkList((ip_network(text, strict=False),))
     except ValueError:
         raise BadAddress(text) from None
-    return Network(network.max_prefixlen // 8, int(network.netmask), int(network.network_address))
 
 
 def parse_address(text: str) -> bytes:
@@ -64,8 +55,6 @@ def parse_address(text: str) -> bytes:
     if not _ADDRESS.fullmatch(text):
         raise BadAddress(text)
     try:
-        address = ip_address(text)
+        return packed_address(text)
     except ValueError:
         raise BadAddress(text) from None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).packed

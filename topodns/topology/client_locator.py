@@ -5,10 +5,9 @@ ambiguous data gives "unknown". Source addresses can be forged inside a cluster:
 is no access control.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Node
@@ -47,7 +46,7 @@ class Claim:
 class Locator:
     """Maps clients to Nodes by one cluster's state, with `methods` in the given order.
 
-    `trust`: source networks whose claims are believed. An ECS that no method can map is ignored: the source address
+    `trust`: sources (packed) whose claims are believed. An ECS that no method can map is ignored: the source address
     decides, as if there were no ECS. `own_node` and `own_addresses` (packed) are this server's.
     """
 
@@ -55,7 +54,7 @@ class Locator:
         self,
         state: "ClusterState",
         methods: Sequence[Method],
-        trust: Sequence[IPv4Network | IPv6Network] = (),
+        trust: Container[bytes] = (),
         own_node: str = "",
         own_addresses: frozenset[bytes] = frozenset(),
     ) -> None:
@@ -63,7 +62,7 @@ class Locator:
         self._methods = tuple((method.value, self._finder(method)) for method in methods)
         self._subnets_by_cidr = Method.PODCIDR in methods
         self._subnets_by_unverified_cidr = Method.PODCIDR_UNVERIFIED in methods
-        self._trust = tuple(_prefix(network) for network in trust)
+        self._trust = trust
         self._own_node = own_node
         self._own_addresses = own_addresses
         self._known: dict[bytes, Location] = {}  # by source address; valid for `_revision`
@@ -88,9 +87,7 @@ class Locator:
 
         (RFC 7871 section 7.2.1: a server that has not enabled ECS ignores the option and sends none.)
         """
-        number = int.from_bytes(source, "big")
-        size = len(source)
-        return any(size == of_size and number >> host_bits == prefix for of_size, host_bits, prefix in self._trust)
+        return source in self._trust
 
     def _located_by_claim(self, source: bytes, claim: Claim) -> Location | None:
         """The location by the parts of the claim that this source may make; None: no usable claim."""
@@ -194,9 +191,3 @@ def _name(node: Node | None) -> str:
 
 def _is_loopback(address: bytes) -> bool:
     return address[0] == _IPV4_LOOPBACK if len(address) == 4 else address == _IPV6_LOOPBACK
-
-
-def _prefix(network: IPv4Network | IPv6Network) -> tuple[int, int, int]:
-    """(size of the address in octets, number of host bits, network address as an integer without the host bits)."""
-    host_bits = network.max_prefixlen - network.prefixlen
-    return network.max_prefixlen // 8, host_bits, int(network.network_address) >> host_bits

@@ -37,6 +37,7 @@ from topodns.plugins.rewrite.handler import Rewriter
 from topodns.plugins.rewrite.names import Rename
 from topodns.plugins.rewrite.rules import rename_value
 from topodns.plugins.topology import TopologySettings
+from topodns.query.networks import NetworkList
 from topodns.query.plugin import ANY_SIZE, Client, Resolution
 from topodns.topology.client_locator import Locator
 from topodns.topology.keys import key_reader
@@ -220,7 +221,7 @@ def serving(scene: Scene, transport: str, payload_size: int) -> tuple[ClusterSta
     objects: list[ClusterObject] = [namespace("default"), *NODES, *services, *own, *copies]
     for kind in KINDS:
         state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), NOW)
-    locator = Locator(state, topology.locate, topology.trust)
+    locator = Locator(state, topology.locate, NetworkList(topology.trust))
     steps = ExternalZone(EXTERNAL, KUBERNETES, state), ClusterZone(KubernetesZone(KUBERNETES, topology, state, locator))
     return state, handler(block(".", *steps, payload_size=payload_size), transport=transport)
 

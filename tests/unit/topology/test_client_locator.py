@@ -13,6 +13,7 @@ from tests.support.objects import endpoint, endpoint_slice, node, packed, packed
 from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.plugins.topology import TopologySettings
+from topodns.query.networks import NetworkList
 from topodns.topology.client_locator import Claim, Locator, Method
 from topodns.topology.select import Location
 
@@ -55,7 +56,7 @@ def locator(
     own_node: str = "",
     own_addresses: Sequence[str] = (),
 ) -> Locator:
-    networks = [ip_network(text) for text in trust]
+    networks = NetworkList(map(ip_network, trust))
     return Locator(state_of(*objects), methods, networks, own_node, frozenset(map(packed, own_addresses)))
 
 
@@ -373,7 +374,7 @@ SUBNETS = [
 
 @pytest.mark.parametrize("case", SUBNETS, ids=lambda case: case.subnet)
 def test_a_trusted_subnet_is_mapped_as_a_source_address_would_be(case: Subnet) -> None:
-    asked = Locator(whole_cluster(), DEFAULT_METHODS, [ip_network("203.0.113.0/24")])
+    asked = Locator(whole_cluster(), DEFAULT_METHODS, NetworkList([ip_network("203.0.113.0/24")]))
     located = asked.locate(packed("203.0.113.9"), Claim(subnet=packed_cidr(case.subnet)))
     expected = Location("n2", N2, "ecs", packed_cidr(case.subnet)[1]) if case.node_name else Location()
     assert located == expected
@@ -391,7 +392,7 @@ def test_a_subnet_of_several_addresses_needs_pod_cidrs_that_are_believed(
 
 
 def test_a_subnet_of_several_addresses_is_unknown_where_pod_cidrs_are_switched_off() -> None:
-    asked = Locator(whole_cluster(), (Method.NODES, Method.SLICES), [ip_network("203.0.113.0/24")])
+    asked = Locator(whole_cluster(), (Method.NODES, Method.SLICES), NetworkList([ip_network("203.0.113.0/24")]))
     assert found(asked.locate(packed("203.0.113.9"), Claim(subnet=packed_cidr("10.2.3.0/24")))) == UNKNOWN
 
 

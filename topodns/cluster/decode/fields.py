@@ -1,11 +1,12 @@
 """Decoders of fields that several kinds of API object share: addresses to packed bytes, strings interned."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from topodns.addresses import packed_address
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 
 S = TypeVar("S")
@@ -17,7 +18,6 @@ _OCTETS: Final = {str(number): number for number in range(256)}  # no leading ze
 _MAX_PORT: Final = 65535
 _MAX_LABEL: Final = 63  # octets (RFC 1035 section 2.3.4)
 _MAX_DIGITS: Final = 20  # of an unsigned number of 64 bits
-_MAPPED: Final = bytes(10) + b"\xff\xff"  # the first octets of an IPv4-mapped IPv6 address (RFC 4291 2.5.5.2)
 
 
 def parse_address(text: str) -> bytes:
@@ -36,8 +36,7 @@ def parse_address(text: str) -> bytes:
 def _parse_address_slowly(text: str) -> bytes:
     if "%" in text:
         raise ValueError(f"'{text}' has a scope")
-    packed = ip_address(text).packed
-    return packed[12:] if len(packed) == 16 and packed.startswith(_MAPPED) else packed
+    return packed_address(text)
 
 
 def parse_prefix(text: str) -> tuple[bytes, int]:

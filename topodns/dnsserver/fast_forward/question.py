@@ -8,7 +8,7 @@ from typing import Final
 
 from topodns.dns.message import Flag
 from topodns.dns.name import MAX_LABEL, MAX_WIRE
-from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.rrtype import ADDRESS_TYPES, RRClass, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
     HEADER_SIZE,
@@ -30,7 +30,7 @@ HEADS: Final = {HEADER_WITHOUT_ID.pack(flags, 1, 0, 0, opt): (flags, opt) for fl
 """The rest of a plain question's header after its id -> its flags, and the number of OPT records that follow."""
 
 # Address records: all of one size, without names in them. Other types are too rare to be worth it.
-_TYPES: Final = {QUESTION_TAIL.pack(rtype, RRClass.IN): rtype for rtype in (RRType.A, RRType.AAAA)}
+_TYPES: Final = {QUESTION_TAIL.pack(rtype, RRClass.IN): rtype for rtype in ADDRESS_TYPES}
 _OPT_BEGIN: Final = b"\0\0\x29"
 # An OPT record after its payload size: no extended rcode, version 0, no options -> the DO bit.
 _OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": DNSSEC_OK}

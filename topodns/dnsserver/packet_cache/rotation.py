@@ -6,7 +6,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from topodns.dns.message import RRset
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import ADDRESS_TYPES
 from topodns.dns.wire_format import (
     COUNTS_AT,
     HEADER_SIZE,
@@ -51,7 +51,6 @@ def end_of_name(message: bytes, at: int) -> int:
 _OBJECT: Final = 48  # octets of memory for a bytes object beside its content
 _SLOT: Final = 8  # octets of memory for an object's place in a tuple
 _SHUFFLED: Final = 256  # addresses in a part, unless a reply holds more: as many as are shuffled in 0.1 ms
-_ADDRESS_TYPES: Final = frozenset({RRType.A, RRType.AAAA})
 
 
 class Rotation:
@@ -139,7 +138,7 @@ class Rotation:
 
 
 def order_matters(answer: Sequence[RRset]) -> bool:
-    return any(len(rrset.rdatas) > 1 and rrset.rtype in _ADDRESS_TYPES for rrset in answer)
+    return any(len(rrset.rdatas) > 1 and rrset.rtype in ADDRESS_TYPES for rrset in answer)
 
 
 def rotation_of(answer: Sequence[RRset], reply: bytes, rng: Random, shared: bool = False) -> Rotation | None:
@@ -147,7 +146,7 @@ def rotation_of(answer: Sequence[RRset], reply: bytes, rng: Random, shared: bool
 
     None if there are several RRsets of addresses, or no address fits in the reply. `shared`: see `Rotation`.
     """
-    sets = [(at, rrset) for at, rrset in enumerate(answer) if rrset.rtype in _ADDRESS_TYPES]
+    sets = [(at, rrset) for at, rrset in enumerate(answer) if rrset.rtype in ADDRESS_TYPES]
     if len(sets) != 1:
         return None
     at, rrset = sets[0]

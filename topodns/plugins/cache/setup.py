@@ -11,6 +11,7 @@ from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import ROOT
+from topodns.dns.rrtype import ADDRESS_TYPES
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.metrics import cache_labels, readings
@@ -19,7 +20,7 @@ from topodns.plugins.cache.store import Room, room_of
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.forward.handler import Forwarding
-from topodns.plugins.plugin import ADDRESS_TYPES, FastPath, Install, Plugin
+from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import BlockSetup
 from topodns.query.plugin import ChainPart
 

@@ -8,13 +8,13 @@ from topodns.corefile.arguments import duration, flag, fold_options, no_body, on
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import ROOT
-from topodns.dns.rrtype import Rcode
+from topodns.dns.rrtype import ADDRESS_TYPES, Rcode
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.file.handler import ZoneFileStep
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.source import ZoneFileSource
-from topodns.plugins.plugin import ADDRESS_TYPES, Install, Plugin
+from topodns.plugins.plugin import Install, Plugin
 from topodns.plugins.setup import BlockListener, BlockSetup
 from topodns.query.plugin import ChainPart
 

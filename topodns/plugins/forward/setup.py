@@ -23,7 +23,7 @@ from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.message import Option
 from topodns.dns.name import BadName, Name, parse_name
-from topodns.dns.rrtype import RCODES, Rcode, parse_rcode
+from topodns.dns.rrtype import ADDRESS_TYPES, RCODES, Rcode, parse_rcode
 from topodns.plugins.cancel import PLUGIN as CANCEL
 from topodns.plugins.compatibility import differs, unsupported
 from topodns.plugins.context import Context
@@ -36,7 +36,7 @@ from topodns.plugins.forward.messages import Options
 from topodns.plugins.forward.metrics import readings
 from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
 from topodns.plugins.forward.upstreams import LateUpstream
-from topodns.plugins.plugin import ADDRESS_TYPES, FastPath, Install, Plugin
+from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity
 from topodns.query.plugin import ChainPart
 

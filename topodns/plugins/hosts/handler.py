@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from topodns.addresses import unmapped
 from topodns.dependency import Fact
 from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
 from topodns.dns.name import Name, is_subdomain, reverse_address
@@ -14,7 +15,6 @@ from topodns.query.plugin import Client, FellThrough, Resolution, Scope, Stepped
 PLUGIN: Final = "hosts"
 
 _FAMILIES: Final = {RRType.A: 4, RRType.AAAA: 6}
-_IPV4_MAPPED: Final = bytes(10) + b"\xff\xff"
 # NXDOMAIN without an SOA must not be cached (RFC 2308 section 5); CoreDNS answers SERVFAIL instead.
 _UNKNOWN: Final = Ede(EdeCode.OTHER, "hosts: the name is not there, and no fallthrough")
 
@@ -70,8 +70,7 @@ class HostNames:
         address = reverse_address(query.qname)
         if address is None:
             return FellThrough(())
-        if len(address) == 16 and address.startswith(_IPV4_MAPPED):
-            address = address[len(_IPV4_MAPPED) :]
+        address = unmapped(address)
         names = _without_repeats(self._table().names(address), self._inline.names(address))
         return self._found(RRType.PTR, names) if names else FellThrough(self._facts)
 

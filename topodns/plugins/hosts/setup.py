@@ -9,6 +9,7 @@ from topodns.corefile.errors import ConfigError, listed, nearest, shown_word
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import ROOT
+from topodns.dns.rrtype import ADDRESS_TYPES
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.hosts.handler import HostNames
@@ -16,7 +17,7 @@ from topodns.plugins.hosts.metrics import readings
 from topodns.plugins.hosts.settings import DEFAULT_HOSTS_FILE, Hosts
 from topodns.plugins.hosts.source import HostsSource
 from topodns.plugins.hosts.table import BadHostsLine, parse_address, parse_hosts_line
-from topodns.plugins.plugin import ADDRESS_TYPES, Install, Plugin
+from topodns.plugins.plugin import Install, Plugin
 from topodns.plugins.setup import BlockSetup, everywhere
 from topodns.query.plugin import ChainPart
 

@@ -7,9 +7,9 @@ exactly one label before `example.org`, as in CoreDNS.
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
+from topodns.addresses import packed_address
 from topodns.dns.name import ROOT, BadName, Name, is_subdomain, name_wire, parse_name
 
 
@@ -50,11 +50,9 @@ def parse_hosts_line(line: bytes) -> HostEntry | None:
 def parse_address(word: bytes) -> bytes:
     """The packed address, IPv4-mapped ones as IPv4; the scope after a `%` is dropped. Raises BadHostsLine."""
     try:
-        address = ip_address(word.partition(b"%")[0].decode("ascii"))
+        return packed_address(word.partition(b"%")[0].decode("ascii"))
     except ValueError:
         raise BadHostsLine(f"{_shown(word)} is no IP address") from None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).packed
 
 
 def _parse_name(word: bytes) -> Name:

@@ -8,12 +8,11 @@ from typing import Final
 
 from topodns.dns.message import RRset
 from topodns.dns.name import BadName, Name, is_subdomain, name_wire, parse_name
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.plugins.kubernetes.records import Facts, found, name_error, no_data
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
 
-_CHASED: Final = frozenset({RRType.A, RRType.AAAA})
 
 
 def respond(kubernetes: KubernetesZone, external_name: str, question: ZoneQuestion, facts: Facts) -> Resolution:
@@ -28,7 +27,7 @@ def respond(kubernetes: KubernetesZone, external_name: str, question: ZoneQuesti
     cname = RRset(b"", RRType.CNAME, kubernetes.settings.ttl, (name_wire(target),))
     if qtype == RRType.CNAME:
         return found(facts, (cname,))
-    if qtype not in _CHASED or is_subdomain(target, question.query.qname):
+    if qtype not in ADDRESS_TYPES or is_subdomain(target, question.query.qname):
         return no_data(facts)
     resolution = found(facts, (cname,))
     resolution.chase = target

@@ -1,9 +1,9 @@
 """Pod names, `<dashed address>.<namespace>.pod`: answered from the name itself, or only for Pods that exist."""
 
-from ipaddress import IPv6Address
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
+from topodns.addresses import unmapped
 from topodns.dependency import address_fact, namespace_fact
 from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
@@ -68,17 +68,12 @@ def _pod_wire(name: PodName, question: ZoneQuestion) -> bytes:
 def pod_address(label: str) -> bytes | None:
     """The packed address that a label such as `10-0-0-1` or `2001-db8--1` spells, or None.
 
-    As in CoreDNS: exactly three dashes, none doubled, are an IPv4 address; anything else is tried as IPv6.
+    As in CoreDNS: exactly three dashes, none doubled, are an IPv4 address; anything else is tried as IPv6, where an
+    IPv4-mapped address has an A record.
     """
     try:
         if label.count("-") == 3 and "--" not in label:
             return inet_pton(AF_INET, label.replace("-", "."))
-        return _unmapped(inet_pton(AF_INET6, label.replace("-", ":")))
+        return unmapped(inet_pton(AF_INET6, label.replace("-", ":")))
     except (OSError, ValueError):
         return None
-
-
-def _unmapped(address: bytes) -> bytes:
-    """The address; an IPv4-mapped one as its 4 octets, for an A record."""
-    mapped = IPv6Address(address).ipv4_mapped if address.startswith(bytes(10)) else None
-    return mapped.packed if mapped else address

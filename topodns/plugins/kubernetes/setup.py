@@ -27,14 +27,14 @@ from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain, name_text
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.plugin import ADDRESS_TYPES, FastPath, Install, Plugin
+from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import BlockListener, BlockSetup
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.plugin import ChainPart

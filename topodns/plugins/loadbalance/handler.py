@@ -11,7 +11,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from topodns.dns.message import Query, Response, RRset
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
 from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
 from topodns.plugins.loadbalance.weights import Weights
 from topodns.query.networks import NetworkList
@@ -20,7 +20,6 @@ from topodns.query.plugin import Client, Resolution, Scope
 RRsets = tuple[RRset, ...]
 _T = TypeVar("_T")
 
-_ADDRESSES: Final = frozenset((RRType.A, RRType.AAAA))
 _SHUFFLED: Final = frozenset((RRType.A, RRType.AAAA, RRType.MX))
 _WEIGHTED_QTYPES: Final = frozenset((RRType.A, RRType.AAAA, RRType.SRV))
 # About as many A records as a UDP response of 1232 octets holds. A longer RRset is rotated to a random start and only
@@ -109,7 +108,7 @@ def put_preferred_first(rrsets: RRsets, preferred: NetworkList) -> RRsets:
 def _by_kind(rrsets: RRsets) -> tuple[list[RRset], list[RRset], list[RRset]]:
     cnames, others, addresses, exchanges = [], [], [], []
     for rrset in rrsets:
-        if rrset.rtype in _ADDRESSES:
+        if rrset.rtype in ADDRESS_TYPES:
             addresses.append(rrset)
         elif rrset.rtype == RRType.CNAME:
             cnames.append(rrset)
@@ -171,5 +170,5 @@ def _rank_in(preferred: NetworkList) -> Callable[[bytes], float]:
 
 
 def _order_scope(response: Response) -> Scope:
-    addresses = (rrset for rrset in (*response.answer, *response.additional) if rrset.rtype in _ADDRESSES)
+    addresses = (rrset for rrset in (*response.answer, *response.additional) if rrset.rtype in ADDRESS_TYPES)
     return Scope.CLIENT if sum(len(rrset.rdatas) for rrset in addresses) > 1 else Scope.EVERYONE

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from ipaddress import IPv4Network, IPv6Network
+
+from topodns.corefile.arguments import Network
 
 
 class LoadbalancePolicy(Enum):
@@ -15,4 +16,4 @@ class Loadbalance:
     policy: LoadbalancePolicy = LoadbalancePolicy.ROUND_ROBIN
     weight_file: str = ""  # for WEIGHTED
     reload: float = 30.0  # seconds between checks of weight_file; 0: never
-    prefer: tuple[IPv4Network | IPv6Network, ...] = ()  # addresses in these come first
+    prefer: tuple[Network, ...] = ()  # addresses in these come first

@@ -1,8 +1,8 @@
 """The parser of the file of `loadbalance weighted FILE`. `source` reads the file."""
 
 from collections.abc import Mapping
-from ipaddress import IPv6Address, ip_address
 
+from topodns.addresses import packed_address
 from topodns.dns.name import BadName, name_wire, parse_name
 from topodns.dns.zonefile import BadText
 
@@ -58,11 +58,9 @@ def _parse_owner(text: str) -> bytes:
 
 def _parse_address(text: str) -> bytes | None:
     try:
-        address = ip_address(text)
+        return packed_address(text)
     except ValueError:
         return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).packed
 
 
 def _parse_weight(text: str) -> int:

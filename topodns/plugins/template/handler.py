@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
 from topodns.dns.name import Name, wire_labels
 from topodns.dns.record_text import BadRecord
-from topodns.dns.rrtype import Rcode, RRClass, RRType
+from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRClass, RRType
 from topodns.plugins.template.data import Matched, template_data
 from topodns.plugins.template.engine.values import RenderFailed, Struct
 from topodns.plugins.template.rule import RecordTemplate, TemplateRule
@@ -18,8 +18,6 @@ from topodns.query.cname import Chase, follow
 from topodns.query.plugin import Answered, Client, Resolution, Scope
 
 PLUGIN: Final = "template"
-
-_CHASED: Final = frozenset({RRType.A, RRType.AAAA})
 
 
 class FailureKey(NamedTuple):
@@ -126,7 +124,7 @@ def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:
 
 def _open_end(query: Query, response: Response) -> Name | None:
     """The target of a CNAME at the end of the answer to a query for A or AAAA; else None."""
-    if not response.answer or query.qtype not in _CHASED or query.qclass != RRClass.IN:
+    if not response.answer or query.qtype not in ADDRESS_TYPES or query.qclass != RRClass.IN:
         return None
     last = response.answer[-1]
     return wire_labels(last.rdatas[-1].lower()) if last.rtype == RRType.CNAME else None

@@ -18,7 +18,7 @@ from topodns.plugins.view.parser import (
     Value,
     parse_expression,
 )
-from topodns.query.networks import BadAddress, Network, parse_address, parse_cidr
+from topodns.query.networks import BadAddress, NetworkList, parse_address, parse_cidr
 from topodns.query.regex import BadPattern, compile_pattern
 
 Run = Callable[[ViewQuery], Any]
@@ -111,7 +111,7 @@ class _Compiler:
         of_client = isinstance(address, Call) and address.name == "client_ip"
         addressed = _packed_client if of_client else _packed(texts[0].run)
         network = _fixed_network(cidr) if isinstance(cidr, Literal) else _network(texts[1].run)
-        return _Compiled(ValueType.BOOLEAN, lambda question: network(question).holds(addressed(question)))
+        return _Compiled(ValueType.BOOLEAN, lambda question: addressed(question) in network(question))
 
     def _unary(self, node: Unary) -> _Compiled:
         kind, run = self.compile(node.operand)
@@ -198,11 +198,11 @@ def _packed(run: Run) -> Callable[[ViewQuery], bytes]:
     return lambda question: parse_address(run(question))
 
 
-def _network(run: Run) -> Callable[[ViewQuery], Network]:
+def _network(run: Run) -> Callable[[ViewQuery], NetworkList]:
     return lambda question: parse_cidr(run(question))
 
 
-def _fixed_network(cidr: Literal) -> Callable[[ViewQuery], Network]:
+def _fixed_network(cidr: Literal) -> Callable[[ViewQuery], NetworkList]:
     try:
         network = parse_cidr(str(cidr.value))
     except BadAddress:
