@@ -10,7 +10,7 @@ from topodns.corefile.arguments import Network, network, no_body
 from topodns.corefile.errors import hint, nearest, shown, shown_word
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Ede, EdeCode, Query, Response
-from topodns.dns.name import Name, is_subdomain, name_text
+from topodns.dns.name import Name, is_below_any, name_text
 from topodns.dns.rrtype import QTYPES, Rcode, parse_qtype
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.compatibility import differs
@@ -132,7 +132,7 @@ class AccessControl:
 
     def _verdict(self, query: Query, client: Client) -> AclAction:
         for origins, rules in self._directives:
-            if not any(is_subdomain(query.qname, origin) for origin in origins):
+            if not is_below_any(query.qname, origins):
                 continue
             for rule in rules:
                 if rule.matches(query.qtype, client.address):

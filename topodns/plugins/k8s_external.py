@@ -28,6 +28,7 @@ from topodns.dns.name import (
     BadName,
     Name,
     is_part_of_reverse,
+    is_below_any,
     is_subdomain,
     label_wire,
     name_wire,
@@ -188,7 +189,7 @@ class ExternalZone:
         return resolution
 
     def _falls_through(self, qname: Name) -> bool:
-        return any(is_subdomain(qname, each) for each in self._settings.fallthrough)
+        return is_below_any(qname, self._settings.fallthrough)
 
     def _look_up(self, question: _Question) -> Resolution:
         labels = question.labels

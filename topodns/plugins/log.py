@@ -15,7 +15,7 @@ from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.message import Flag, Query
-from topodns.dns.name import ROOT, Name, is_subdomain, name_text
+from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import class_text, members, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE, MIN_UDP_PAYLOAD
 from topodns.plugins.compatibility import differs
@@ -108,7 +108,7 @@ class QueryLog:
 
     def _rule_for(self, qname: Name) -> _Rule | None:
         """The first rule that covers the name, even if its classes exclude the reply (as CoreDNS)."""
-        return next((rule for rule in self._rules if any(is_subdomain(qname, origin) for origin in rule[0])), None)
+        return next((rule for rule in self._rules if is_below_any(qname, rule[0])), None)
 
     def _exchange(
         self, query: Query, client: Client, resolution: Resolution | None, reply: bytes | None, seconds: float

@@ -10,7 +10,9 @@ from topodns.dns.name import (
     ROOT,
     BadName,
     Name,
+    is_below_any,
     is_part_of_reverse,
+    is_reverse,
     is_subdomain,
     label_wire,
     name_text,
@@ -213,3 +215,19 @@ def test_any_other_name_is_above_none(text: str) -> None:
 @pytest.mark.parametrize("text", NO_REVERSE)
 def test_other_names_are_no_reverse_names_of_an_address(text: str) -> None:
     assert reverse_address(parse_name(text)) is None
+
+
+def test_a_name_is_below_any_origin_that_it_ends_in() -> None:
+    origins = (("example", "org"), ("cluster", "local"))
+    assert is_below_any(("cluster", "local"), origins)
+    assert is_below_any(("web", "example", "org"), origins)
+    assert not is_below_any(("org",), origins)
+    assert not is_below_any(("web",), ())
+    assert is_below_any(("web",), (*origins, ()))
+
+
+def test_reverse_names_are_those_of_in_addr_and_ip6() -> None:
+    assert is_reverse(("in-addr", "arpa"))
+    assert is_reverse(("1", "ip6", "arpa"))
+    assert not is_reverse(("arpa",))
+    assert not is_reverse(("in-addr", "arpa", "example"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
-from topodns.dns.name import Name, is_subdomain, name_text, name_wire
+from topodns.dns.name import Name, is_below_any, name_text, name_wire
 from topodns.plugins import load
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.cache.handler import ResponseCache
@@ -68,7 +68,7 @@ def make_road(prepared: BlockSetup, origin: Name, server: str) -> Road | None:
 
 
 def _covered(origin: Name, by: Iterable[Name]) -> bool:
-    return any(is_subdomain(origin, each) for each in by)
+    return is_below_any(origin, by)
 
 
 class RoadMap:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, RRset
-from topodns.dns.name import MAX_WIRE, ROOT, is_subdomain, name_wire
+from topodns.dns.name import MAX_WIRE, ROOT, is_below_any, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.autopath.search_list import Premise, Searcher, SearchList
 from topodns.plugins.autopath.settings import Autopath
@@ -60,7 +60,7 @@ class SearchPath:
         qname = query.qname
         if not self._searcher.covers(qname) or query.qclass != RRClass.IN:
             return answered
-        if not self._everywhere and not any(is_subdomain(qname, origin) for origin in self._origins):
+        if not self._everywhere and not is_below_any(qname, self._origins):
             return answered
         if isinstance(answered, Resolution):
             return self._search(answered, query, client, below)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain
+from topodns.dns.name import ROOT, Name, is_reverse
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,4 @@ class Autopath:
     @property
     def cluster_domains(self) -> tuple[Name, ...]:
         """The origins that may be the domain of a cluster."""
-        return tuple(origin for origin in self.origins if origin != ROOT and not _is_reverse(origin))
-
-
-def _is_reverse(origin: Name) -> bool:
-    return is_subdomain(origin, IN_ADDR_ARPA) or is_subdomain(origin, IP6_ARPA)
+        return tuple(origin for origin in self.origins if origin != ROOT and not is_reverse(origin))

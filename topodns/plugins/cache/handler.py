@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Ede, Flag, Query, Response
-from topodns.dns.name import ROOT, Name, is_subdomain, name_text
+from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of
@@ -130,7 +130,7 @@ class ResponseCache:
         return self._arrived(key_of(query), query, client, resolution)
 
     def _covers(self, qname: Name) -> bool:
-        return any(is_subdomain(qname, origin) for origin in self._origins)
+        return is_below_any(qname, self._origins)
 
     def _ask(self, key: bytes, query: Query, client: Client, below: Below) -> Answered:
         # The AD bit requests AD in the answer (RFC 6840 section 5.7), which other queries with this key may need.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Flag, Query, Response, RRset
-from topodns.dns.name import Name, is_subdomain
+from topodns.dns.name import Name, is_below_any
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.cache.entry import Sort
 from topodns.plugins.cache.settings import Cache
@@ -54,7 +54,7 @@ class Rules:
     def keeps(self, sort: Sort, qname: Name) -> bool:
         """Whether this sort of answer may be cached for the name (`disable`)."""
         share = self._success if sort is Sort.SUCCESS else self._denial
-        return not any(is_subdomain(qname, origin) for origin in share.disabled)
+        return not is_below_any(qname, share.disabled)
 
     def cap(self, response: Response) -> None:
         """Lower TTLs above the maximum, as CoreDNS does also for answers that it does not cache."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Query, Response
-from topodns.dns.name import Name, is_subdomain
+from topodns.dns.name import Name, is_below_any, is_subdomain
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.file.lookup import look_up
 from topodns.plugins.file.settings import ZoneFile
@@ -45,7 +45,7 @@ class ZoneFileStep:
         if table is None:
             return Resolution(Response(Rcode.SERVFAIL, flags=0, ede=_UNREAD), PLUGIN, facts=self._facts)
         finding = look_up(table, query)
-        if finding.absent and any(is_subdomain(qname, each) for each in self._fallthrough):
+        if finding.absent and is_below_any(qname, self._fallthrough):
             return FellThrough(self._facts)
         resolution = Resolution(finding.response, PLUGIN, facts=self._facts)
         if finding.elsewhere is None:

@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Query, Response
-from topodns.dns.name import ROOT, Name, is_subdomain
+from topodns.dns.name import ROOT, Name, is_below_any
 from topodns.dns.rrtype import Rcode
 from topodns.dns.wire_format import HEADER_SIZE, QUESTION_TAIL_SIZE
 from topodns.plugins.forward.counts import ForwardCounts
@@ -150,10 +150,10 @@ class Forwarding:
 
     def _takes(self, qname: Name) -> bool:
         origins = self._settings.origins
-        if not any(is_subdomain(qname, origin) for origin in origins):
+        if not is_below_any(qname, origins):
             return False
         # FROM itself is forwarded even if `except` lists it, as in CoreDNS.
-        return qname in origins or not any(is_subdomain(qname, excepted) for excepted in self._settings.excepted)
+        return qname in origins or not is_below_any(qname, self._settings.excepted)
 
     def landed(self, flight: Flight) -> None:
         """See `flight.Owner`."""

@@ -6,7 +6,7 @@ from typing import Final
 from topodns.addresses import unmapped
 from topodns.dependency import Fact
 from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
-from topodns.dns.name import Name, is_subdomain, reverse_address
+from topodns.dns.name import is_below_any, reverse_address
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.hosts.settings import Hosts
 from topodns.plugins.hosts.table import HostTable
@@ -51,9 +51,9 @@ class HostNames:
             return None
         if query.qtype == RRType.PTR:
             return self._pointers(query)
-        if not _is_under(query.qname, self._settings.origins):
+        if not is_below_any(query.qname, self._settings.origins):
             return None
-        falls_through = _is_under(query.qname, self._settings.fallthrough)
+        falls_through = is_below_any(query.qname, self._settings.fallthrough)
         family = _FAMILIES.get(query.qtype)
         if family is None and falls_through and self._settings.fallthrough_unsupported:
             return FellThrough(self._facts)
@@ -80,10 +80,6 @@ class HostNames:
     def _found(self, rtype: int, rdatas: tuple[bytes, ...]) -> Resolution:
         answer = (RRset(b"", rtype, self._settings.ttl, rdatas),)
         return Resolution(Response(answer=answer), PLUGIN, facts=self._facts)
-
-
-def _is_under(qname: Name, origins: tuple[Name, ...]) -> bool:
-    return any(is_subdomain(qname, origin) for origin in origins)
 
 
 def _without_repeats(first: tuple[bytes, ...], second: tuple[bytes, ...]) -> tuple[bytes, ...]:

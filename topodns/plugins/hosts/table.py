@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from topodns.addresses import packed_address
-from topodns.dns.name import ROOT, BadName, Name, is_subdomain, name_wire, parse_name
+from topodns.dns.name import ROOT, BadName, Name, is_below_any, name_wire, parse_name
 
 
 class HostEntry(NamedTuple):
@@ -96,7 +96,7 @@ class HostTable:
         if self._alone != (entry.address,):
             self._alone = (entry.address,)
         for name in entry.names:
-            if self._origins is None or any(is_subdomain(name, origin) for origin in self._origins):
+            if self._origins is None or is_below_any(name, self._origins):
                 self._add(name, entry.address)
 
     def _add(self, name: Name, address: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from topodns.dependency import namespace_fact
 from topodns.dns.message import Edns, Query, RRset
-from topodns.dns.name import Name, is_part_of_reverse, is_subdomain, name_wire, reverse_address
+from topodns.dns.name import Name, is_below_any, is_part_of_reverse, is_subdomain, name_wire, reverse_address
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
 from topodns.plugins.kubernetes import nameservers, pods, reverse, services
@@ -190,7 +190,7 @@ def _apex_soa(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
 
 
 def _falls_through(kubernetes: KubernetesZone, query: Query) -> bool:
-    return any(is_subdomain(query.qname, origin) for origin in kubernetes.settings.fallthrough)
+    return is_below_any(query.qname, kubernetes.settings.fallthrough)
 
 
 def _soa(kubernetes: KubernetesZone, question: ZoneQuestion, miss: bool = False) -> RRset:

@@ -26,7 +26,7 @@ from topodns.corefile.arguments import (
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
-from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, ROOT, Name, is_subdomain, name_text
+from topodns.dns.name import ROOT, is_reverse, name_text
 from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.compatibility import OURS, differs
@@ -136,17 +136,13 @@ _RATE: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
 
 def parse_kubernetes(directive: Directive, context: Context) -> KubernetesSettings:
     origins = context.origins_of(directive)
-    if all(_is_reverse(origin) for origin in origins):
+    if all(is_reverse(origin) for origin in origins):
         raise directive.error("'kubernetes' has reverse zones only, expected another one, such as cluster.local")
     once_each(directive, adding_up=("namespaces", "manifests"))
     readers = {**source_readers(context), **_READERS}
     settings = with_source(directive, fold_options(directive, KubernetesSettings(origins), readers, dropped=_DROPPED))
     _check_together(directive, settings)
     return settings
-
-
-def _is_reverse(origin: Name) -> bool:
-    return is_subdomain(origin, IN_ADDR_ARPA) or is_subdomain(origin, IP6_ARPA)
 
 
 def _check_together(directive: Directive, settings: KubernetesSettings) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query
-from topodns.dns.name import IN_ADDR_ARPA, IP6_ARPA, Name, is_subdomain, name_wire
+from topodns.dns.name import Name, is_below_any, is_reverse, name_wire
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
@@ -93,8 +93,7 @@ class KubernetesZone:
 
 
 def _origin(name: Name, multicluster: Sequence[Name]) -> Origin:
-    reverse = is_subdomain(name, IN_ADDR_ARPA) or is_subdomain(name, IP6_ARPA)
-    return Origin(name, name_wire(name), reverse, any(is_subdomain(name, other) for other in multicluster))
+    return Origin(name, name_wire(name), is_reverse(name), is_below_any(name, multicluster))
 
 
 def question_of(query: Query, client: Client, origin: Origin, seen: tuple[Name, ...] = ()) -> ZoneQuestion:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from topodns.dns.message import Query, RRset
-from topodns.dns.name import Name, is_subdomain, name_text
+from topodns.dns.name import Name, is_below_any, is_subdomain, name_text
 from topodns.dns.record_text import BadRecord, parse_record
 from topodns.plugins.template.data import CLIENT_FIELDS, FIELDS, Matched, class_text, type_text
 from topodns.plugins.template.engine.execute import render
@@ -71,7 +71,7 @@ class TemplateRule:
         return next((origin for origin in self._origins if is_subdomain(query.qname, origin)), None)
 
     def falls_through(self, qname: Name) -> bool:
-        return any(is_subdomain(qname, origin) for origin in self._fallthrough)
+        return is_below_any(qname, self._fallthrough)
 
     def match(self, query: Query, origin: Name) -> Matched | None:
         """The match of the name with the first pattern that matches; None if none does."""
