@@ -10,8 +10,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from topodns.corefile.errors import ConfigError, hint, listed, shown, shown_word
+from topodns.corefile.errors import ConfigError, hint, listed, nearest, shown, shown_word
 from topodns.corefile.parser import Directive
+from topodns.dns.rrtype import QTYPES, parse_qtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +178,13 @@ def choice(directive: Directive, text: str, choices: Mapping[str, T]) -> T:
 def only_choice(directive: Directive, choices: Mapping[str, T]) -> T:
     """The value in `choices` of the only argument."""
     return choice(directive, only_arg(directive, listed(choices)), choices)
+
+
+def record_type(text: str, error: Callable[[str], ConfigError]) -> int:
+    """The type of a mnemonic, in any case, or of TYPE<number>. Raises `error` of a message if there is none."""
+    rtype = parse_qtype(text)
+    if rtype is None:
+        near = nearest(text, [name.lower() for name in QTYPES])
+        known = f"did you mean '{near.upper()}'?" if near else "expected a name such as AAAA or a number such as TYPE65"
+        raise error(f"unknown record type {shown(text)}, {known}")
+    return rtype

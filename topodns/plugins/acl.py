@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from topodns.corefile.arguments import Network, network, no_body
-from topodns.corefile.errors import hint, nearest, shown, shown_word
+from topodns.corefile.arguments import Network, network, no_body, record_type
+from topodns.corefile.errors import hint, shown, shown_word
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import Name, is_below_any, name_text
-from topodns.dns.rrtype import QTYPES, Rcode, parse_qtype
+from topodns.dns.rrtype import Rcode
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
@@ -64,7 +64,7 @@ def _acl_rule(line: Directive) -> AclRule:
     qtypes, sources = sections["type"], sections["net"]
     return AclRule(
         action,
-        frozenset() if _ANY_WORD in qtypes else frozenset(_qtype(line, word) for word in qtypes),
+        frozenset() if _ANY_WORD in qtypes else frozenset(record_type(word, line.error) for word in qtypes),
         () if _ANY_WORD in sources else tuple(network(line, word) for word in sources),
     )
 
@@ -89,18 +89,6 @@ def _acl_sections(line: Directive) -> dict[str, list[str]]:
 def _refuse_empty_section(line: Directive, section: str, words: int) -> None:
     if section and not words:
         raise line.error(f"'{section}' of '{line.name}' has nothing after it, expected at least one word")
-
-
-def _qtype(line: Directive, word: str) -> int:
-    qtype = parse_qtype(word)
-    if qtype is None:
-        raise line.error(f"unknown record type {shown(word)}{_qtype_hint(word)}")
-    return qtype
-
-
-def _qtype_hint(word: str) -> str:
-    near = nearest(word, [name.lower() for name in QTYPES])
-    return f", did you mean '{near.upper()}'?" if near else ", expected a name such as AAAA or a number such as TYPE65"
 
 
 _REFUSALS: Final = {

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from topodns.corefile.errors import hint, nearest, shown
+from topodns.corefile.arguments import record_type
+from topodns.corefile.errors import hint, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import MAX_TTL
-from topodns.dns.rrtype import QCLASSES, QTYPES, RCODE_NAMES, parse_qtype, parse_rcode
+from topodns.dns.rrtype import QCLASSES, RCODE_NAMES, parse_rcode
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin, Reads
@@ -96,13 +97,7 @@ def _parse_type(words: ArgumentReader) -> TypeRule:
 
 
 def _take_type(words: ArgumentReader) -> int:
-    text = words.take("two record types")
-    qtype = parse_qtype(text)
-    if qtype is None:
-        near = nearest(text, [name.lower() for name in QTYPES])
-        expected = f", did you mean '{near.upper()}'?" if near else ", expected a name such as AAAA"
-        raise words.error(f"unknown record type {shown(text)}{expected}")
-    return qtype
+    return record_type(words.take("two record types"), words.error)
 
 
 def _parse_class(words: ArgumentReader) -> ClassRule:

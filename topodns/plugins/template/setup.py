@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from topodns.corefile.arguments import choice, fold_options, only_arg, some_args, whole, wrong
-from topodns.corefile.errors import nearest, shown
+from topodns.corefile.arguments import choice, fold_options, only_arg, record_type, some_args, whole, wrong
+from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import ROOT
-from topodns.dns.rrtype import QCLASSES, QTYPES, RCODES, RRClass, parse_qtype
+from topodns.dns.rrtype import QCLASSES, RCODES, RRClass
 from topodns.plugins.compatibility import differs, unsupported
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin, Reads
@@ -35,19 +35,10 @@ def parse_template(directive: Directive, context: Context) -> tuple[Template, ..
     qclass, qtype, *origins = directive.args
     settings = Template(
         choice(directive, qclass.upper(), _CLASSES),
-        _qtype(directive, qtype),
+        record_type(qtype, directive.error),
         parse_origins(directive, origins) or context.origins,
     )
     return (fold_options(directive, settings, _OPTIONS, _ELSEWHERE),)
-
-
-def _qtype(directive: Directive, word: str) -> int:
-    qtype = parse_qtype(word)
-    if qtype is None:
-        near = nearest(word, [name.lower() for name in QTYPES])
-        advice = f"did you mean '{near.upper()}'?" if near else "expected a name such as AAAA, or ANY"
-        raise directive.error(f"unknown record type {shown(word)}, {advice}")
-    return qtype
 
 
 def _match(option: Directive, settings: Template) -> Template:

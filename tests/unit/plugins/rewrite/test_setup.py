@@ -153,7 +153,7 @@ TTL_FORMS = "expected seconds, MIN-MAX, MIN- or -MAX, up to 2147483647"
         ("type", "'rewrite' has nothing after 'type', expected two record types"),
         ("type A", "'rewrite' has nothing after 'A', expected two record types"),
         ("type A AAA", "unknown record type 'AAA', did you mean 'AAAA'?"),
-        ("type A 1", "unknown record type '1', expected a name such as AAAA"),
+        ("type A 1", "unknown record type '1', expected a name such as AAAA or a number such as TYPE65"),
         ("type A AAAA MX", "found 'MX' after 'AAAA', expected nothing more"),
         ("class CH", "'rewrite' has nothing after 'CH', expected two classes"),
         ("class XY IN", "unknown class 'XY', expected IN, CH or HS"),

@@ -54,7 +54,10 @@ def test_a_block_may_have_several_in_order() -> None:
         ("template IN", "Corefile:2: 'template' has the arguments 'IN', expected a class, a type"),
         ("template X A", "Corefile:2: 'template' has 'X', expected IN, CS, CH, HS or ANY"),
         ("template IN AAA", "Corefile:2: unknown record type 'AAA', did you mean 'AAAA'?"),
-        ("template IN 7", "Corefile:2: unknown record type '7', expected a name such as AAAA, or ANY"),
+        (
+            "template IN 7",
+            "Corefile:2: unknown record type '7', expected a name such as AAAA or a number",
+        ),
         ("template IN A {\n notavailable\n}", "Corefile:3: unknown option 'notavailable' of 'template'"),
         ("template IN A {\n expr true\n}", "Corefile:3: CoreDNS has the option 'expr' of 'template', topodns does not"),
         ("template IN A {\n match\n}", "Corefile:3: 'match' has no argument, expected one or more regular expressions"),
