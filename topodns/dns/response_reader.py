@@ -11,17 +11,18 @@ from topodns.dns.name import MAX_WIRE
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
-    HEADER,
     HEADER_SIZE,
     MAX_OFFSET,
     MAX_POINTERS,
     POINTER_OCTET,
     POINTER_RECORD_HEAD_SIZE,
     QNAME_POINTER,
-    QUESTION_TAIL,
     QUESTION_TAIL_SIZE,
-    RECORD_HEAD,
     RECORD_HEAD_SIZE,
+    pack_question_tail,
+    unpack_header,
+    unpack_question_tail,
+    unpack_record_head,
 )
 from topodns.dns.wire_reader import WireError, read_options
 
@@ -35,7 +36,7 @@ _HEADS: Final = {
 # Type and class in wire form, for types whose RDATA cannot contain a compressed name -> the type, and the RDLENGTH in
 # wire form if it is fixed.
 _TYPES: Final = {
-    QUESTION_TAIL.pack(rtype, RRClass.IN): (rtype, size)
+    pack_question_tail(rtype, RRClass.IN): (rtype, size)
     for rtype, size in (
         *((RRType.A, b"\0\4"), (RRType.AAAA, b"\0\x10"), (RRType.TXT, b"")),
         *((RRType.SVCB, b""), (RRType.HTTPS, b"")),
@@ -135,12 +136,12 @@ class _Reader:
         self._qname = b""
 
     def read(self) -> UpstreamReply:
-        _, flags, qdcount, ancount, nscount, arcount = HEADER.unpack_from(self._data)
+        _, flags, qdcount, ancount, nscount, arcount = unpack_header(self._data)
         if qdcount != 1:
             raise WireError(f"QDCOUNT is {qdcount}")
         qname = self._name()
         self._qname = qname.lower()
-        qtype, qclass = QUESTION_TAIL.unpack_from(self._data, self._at)
+        qtype, qclass = unpack_question_tail(self._data, self._at)
         self._at += QUESTION_TAIL_SIZE
         answer, authority = self._section(ancount, False), self._section(nscount, False)
         additional = self._section(arcount, True)
@@ -153,7 +154,7 @@ class _Reader:
         previous: tuple[bytes, int, int, int] | None = None
         for _ in range(count):
             owner = self._name()
-            rtype, rclass, ttl, rdlength = RECORD_HEAD.unpack_from(self._data, self._at)
+            rtype, rclass, ttl, rdlength = unpack_record_head(self._data, self._at)
             self._at += RECORD_HEAD_SIZE
             end = self._at + rdlength
             if end > len(self._data):

@@ -5,7 +5,7 @@ from typing import Final
 
 from topodns.dns.message import RRset
 from topodns.dns.rrtype import RRType
-from topodns.dns.wire_format import SOA_NUMBERS
+from topodns.dns.wire_format import pack_soa_numbers
 
 MAX_TTL: Final = 300  # seconds; CoreDNS caps the SOA's own TTL, not its MINIMUM
 
@@ -18,6 +18,6 @@ _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 @lru_cache(maxsize=64)  # most negative answers have the same SOA; those in mixed case are evicted soon
 def soa_rrset(origin_wire: bytes, serial: int, minimum: int) -> RRset:
     """The SOA of an origin, given in wire form in the case to be written. `minimum`: the negative TTL (RFC 2308)."""
-    numbers = SOA_NUMBERS.pack(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
+    numbers = pack_soa_numbers(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = PRIMARY + origin_wire + MAILBOX + origin_wire + numbers
     return RRset(origin_wire, RRType.SOA, min(minimum, MAX_TTL), (rdata,))

@@ -1,30 +1,38 @@
 """Layout of DNS messages: the fixed parts of header, question, records and OPT (RFC 1035 section 4, RFC 6891).
 
-Every structure is defined here once, for the decoders, the encoder and all that reads single octets of a message. Sizes
-are constants, too, because reading `Struct.size` costs more on the hot path.
+Every structure is defined here once, for the decoders, the encoder and all that reads single octets of a message, as
+functions and sizes: Python 3.11 calls a method of an imported object, such as a `Struct`, more slowly than a function.
 """
 
 from struct import Struct
 from typing import Final
 
-HEADER: Final = Struct("!HHHHHH")  # id, flags, and the numbers of questions, answer, authority and additional records
-HEADER_WITHOUT_ID: Final = Struct("!HHHHH")
+_HEADER: Final = Struct("!HHHHHH")  # id, flags, and the numbers of questions, answer, authority and additional records
+pack_header: Final = _HEADER.pack
+unpack_header: Final = _HEADER.unpack_from
+pack_header_without_id: Final = Struct("!HHHHH").pack
 HEADER_SIZE: Final = 12
 COUNTS_AT: Final = 6  # offset of ANCOUNT, NSCOUNT and ARCOUNT
-RECORD_COUNTS: Final = Struct("!HHH")
+unpack_record_counts: Final = Struct("!HHH").unpack_from
 
-QUESTION_TAIL: Final = Struct("!HH")  # type, class
+_QUESTION_TAIL: Final = Struct("!HH")  # type, class
+pack_question_tail: Final = _QUESTION_TAIL.pack
+unpack_question_tail: Final = _QUESTION_TAIL.unpack_from
 QUESTION_TAIL_SIZE: Final = 4
 
-RECORD_HEAD: Final = Struct("!HHIH")  # after the owner: type, class, TTL, RDLENGTH
+unpack_record_head: Final = Struct("!HHIH").unpack_from  # after the owner: type, class, TTL, RDLENGTH
 RECORD_HEAD_SIZE: Final = 10
-ROOT_RECORD_HEAD: Final = Struct("!BHHIH")  # with the root as owner, as in OPT: 0, and the same
+_ROOT_RECORD_HEAD: Final = Struct("!BHHIH")  # with the root as owner, as in OPT: 0, and the same
+pack_root_record_head: Final = _ROOT_RECORD_HEAD.pack
+unpack_root_record_head: Final = _ROOT_RECORD_HEAD.unpack_from
 ROOT_RECORD_HEAD_SIZE: Final = 11
-POINTER_RECORD_HEAD: Final = Struct("!HHHIH")  # with a pointer as owner: the pointer, and the same
+pack_pointer_record_head: Final = Struct("!HHHIH").pack  # with a pointer as owner: the pointer, and the same
 POINTER_RECORD_HEAD_SIZE: Final = 12  # no record is shorter but for its RDATA, except at the root
-OPTION_HEAD: Final = Struct("!HH")  # an EDNS option's code and length
+_OPTION_HEAD: Final = Struct("!HH")  # an EDNS option's code and length
+pack_option_head: Final = _OPTION_HEAD.pack
+unpack_option_head: Final = _OPTION_HEAD.unpack_from
 OPTION_HEAD_SIZE: Final = 4
-SOA_NUMBERS: Final = Struct("!IIIII")  # serial, refresh, retry, expire, minimum (RFC 1035 section 3.3.13)
+pack_soa_numbers: Final = Struct("!IIIII").pack  # serial, refresh, retry, expire, minimum (RFC 1035 section 3.3.13)
 
 POINTER: Final = 0xC000  # the bits that make an offset a compression pointer (RFC 1035 section 4.1.4)
 POINTER_OCTET: Final = 0xC0  # the same in the first octet, which is otherwise the length of a label

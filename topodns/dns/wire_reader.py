@@ -12,18 +12,18 @@ from topodns.dns.name import MAX_LABEL, MAX_WIRE, Name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
-    HEADER,
     HEADER_SIZE,
     MAX_OFFSET,
     MAX_POINTERS,
-    OPTION_HEAD,
     POINTER_OCTET,
-    QUESTION_TAIL,
     QUESTION_TAIL_SIZE,
-    RECORD_HEAD,
     RECORD_HEAD_SIZE,
-    ROOT_RECORD_HEAD,
     ROOT_RECORD_HEAD_SIZE,
+    unpack_header,
+    unpack_option_head,
+    unpack_question_tail,
+    unpack_record_head,
+    unpack_root_record_head,
 )
 
 MAX_OPTIONS: Final = 64  # EDNS options of one OPT record; no legitimate query has more
@@ -42,14 +42,14 @@ def read_query(data: bytes) -> Query:
 
     All records are parsed to their end, also unused ones, and no octets may follow them.
     """
-    ident, flags, qdcount, ancount, nscount, arcount = HEADER.unpack_from(data)
+    ident, flags, qdcount, ancount, nscount, arcount = unpack_header(data)
     if qdcount != 1:  # RFC 9619
         raise WireError(f"QDCOUNT is {qdcount}")
     if ancount > 1 or nscount > 1 or arcount > 2:  # as CoreDNS: no legitimate query has more
         raise WireError("more records than a query may have")
     try:
         qname, at = _read_qname(data)
-        qtype, qclass = QUESTION_TAIL.unpack_from(data, at)
+        qtype, qclass = unpack_question_tail(data, at)
         spelling = data[HEADER_SIZE:at]
         at += QUESTION_TAIL_SIZE
         edns = None
@@ -81,14 +81,14 @@ def _read_qname(data: bytes) -> tuple[Name, int]:
 
 def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[Edns | None, int]:
     if additional == 1 and not others and len(data) == at + ROOT_RECORD_HEAD_SIZE:
-        owner, rtype, rclass, ttl, rdlength = ROOT_RECORD_HEAD.unpack_from(data, at)
+        owner, rtype, rclass, ttl, rdlength = unpack_root_record_head(data, at)
         if owner == rdlength == 0 and rtype == RRType.OPT:  # without options, as most clients send it: the usual case
             return Edns(rclass, ttl >> 16 & 0xFF, bool(ttl & DNSSEC_OK)), len(data)
     edns = None
     for position in range(others + additional):
         owner_at = at
         at = _skip_name(data, at)
-        rtype, rclass, ttl, rdlength = RECORD_HEAD.unpack_from(data, at)
+        rtype, rclass, ttl, rdlength = unpack_record_head(data, at)
         at += RECORD_HEAD_SIZE
         if at + rdlength > len(data):
             raise WireError("RDLENGTH runs past the end")
@@ -106,7 +106,7 @@ def read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...
     while at < end:
         if end - at < 4:
             raise WireError("EDNS option cut off")
-        code, length = OPTION_HEAD.unpack_from(data, at)
+        code, length = unpack_option_head(data, at)
         at += 4 + length
         if at > end:
             raise WireError("EDNS option runs past its OPT record")

@@ -12,18 +12,18 @@ from topodns.dns.message import Ede, Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
-    HEADER,
     HEADER_SIZE,
     MAX_OFFSET,
-    OPTION_HEAD,
     OPTION_HEAD_SIZE,
     POINTER,
-    POINTER_RECORD_HEAD,
     QNAME_POINTER,
-    QUESTION_TAIL,
     QUESTION_TAIL_SIZE,
-    ROOT_RECORD_HEAD,
     ROOT_RECORD_HEAD_SIZE,
+    pack_header,
+    pack_option_head,
+    pack_pointer_record_head,
+    pack_question_tail,
+    pack_root_record_head,
 )
 
 _MAX_HEADER_RCODE: Final = 0x0F
@@ -69,7 +69,7 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
     if rcode > _MAX_HEADER_RCODE and not opt:
         rcode = Rcode.SERVFAIL  # the lower four bits alone would be another RCODE, even NOERROR
     flags = flags & ~response.cleared | rcode & 0x0F
-    writer.parts[0] = HEADER.pack(query.id, flags, 1, ancount, nscount, arcount + bool(opt))
+    writer.parts[0] = pack_header(query.id, flags, 1, ancount, nscount, arcount + bool(opt))
     if opt:
         writer.parts.append(opt)
     return b"".join(writer.parts)
@@ -80,9 +80,9 @@ def _opt_record(edns: Edns, response: Response, payload_size: int, room: int) ->
     written = response.options if response.ede is None else (*response.options, _extended_error(response.ede))
     for code, data in written:
         if ROOT_RECORD_HEAD_SIZE + len(options) + OPTION_HEAD_SIZE + len(data) <= room:
-            options += OPTION_HEAD.pack(code, len(data)) + data
+            options += pack_option_head(code, len(data)) + data
     ttl = (response.rcode >> 4) << 24 | (DNSSEC_OK if edns.dnssec_ok else 0)  # version 0
-    return ROOT_RECORD_HEAD.pack(0, RRType.OPT, payload_size, ttl, len(options)) + options
+    return pack_root_record_head(0, RRType.OPT, payload_size, ttl, len(options)) + options
 
 
 def _extended_error(ede: Ede) -> tuple[int, bytes]:
@@ -97,7 +97,7 @@ class _Writer:
     __slots__ = ("full", "knows_question", "limit", "names", "parts", "size", "spelling")
 
     def __init__(self, query: Query, limit: int) -> None:
-        question = query.spelling + QUESTION_TAIL.pack(query.qtype, query.qclass)
+        question = query.spelling + pack_question_tail(query.qtype, query.qclass)
         self.parts: list[bytes] = [b"", question]
         self.size = HEADER_SIZE + len(question)
         self.limit = limit
@@ -152,7 +152,7 @@ class _Writer:
         _, rtype, ttl, rdatas, rclass = rrset
         if not rdatas:
             return 0
-        head = POINTER_RECORD_HEAD.pack(QNAME_POINTER, rtype, rclass, ttl, len(rdatas[0]))
+        head = pack_pointer_record_head(QNAME_POINTER, rtype, rclass, ttl, len(rdatas[0]))
         width = len(head) + len(rdatas[0])
         room = (self.limit - self.size) // width
         if room < len(rdatas):

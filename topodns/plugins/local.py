@@ -8,7 +8,7 @@ from topodns.corefile.parser import Directive
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import IN_ADDR_ARPA, Name, is_subdomain, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType
-from topodns.dns.wire_format import SOA_NUMBERS
+from topodns.dns.wire_format import pack_soa_numbers
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin
@@ -35,7 +35,7 @@ _LOOPBACK_PTR: Final[Name] = ("1", "0", "0", "127", *IN_ADDR_ARPA)
 _ORIGINS: Final[tuple[Name, ...]] = (_LOCALHOST, *((octet, *IN_ADDR_ARPA) for octet in ("0", "127", "255")))
 
 _LOCALHOST_WIRE: Final = name_wire(_LOCALHOST)
-_SOA: Final = _LOCALHOST_WIRE + name_wire(("root", "localhost")) + SOA_NUMBERS.pack(1, 0, 0, 0, _TTL)
+_SOA: Final = _LOCALHOST_WIRE + name_wire(("root", "localhost")) + pack_soa_numbers(1, 0, 0, 0, _TTL)
 _ADDRESSES: Final[Mapping[int, bytes]] = {RRType.A: bytes((127, 0, 0, 1)), RRType.AAAA: bytes(15) + b"\1"}
 _APEX: Final[Mapping[int, bytes]] = {RRType.SOA: _SOA, RRType.NS: _LOCALHOST_WIRE}
 

@@ -12,12 +12,12 @@ from topodns.dns.rrtype import ADDRESS_TYPES, RRClass, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
     HEADER_SIZE,
-    HEADER_WITHOUT_ID,
     MAX_MESSAGE,
     MIN_UDP_PAYLOAD,
-    QUESTION_TAIL,
     QUESTION_TAIL_SIZE,
-    ROOT_RECORD_HEAD,
+    pack_header_without_id,
+    pack_question_tail,
+    pack_root_record_head,
 )
 from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
 from topodns.query.counters import Cell
@@ -26,11 +26,11 @@ _FLAGS: Final = [rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for 
 _MAX_KNOWN: Final = 512  # tails kept, of some 500 octets each
 
 
-HEADS: Final = {HEADER_WITHOUT_ID.pack(flags, 1, 0, 0, opt): (flags, opt) for flags in _FLAGS for opt in (0, 1)}
+HEADS: Final = {pack_header_without_id(flags, 1, 0, 0, opt): (flags, opt) for flags in _FLAGS for opt in (0, 1)}
 """The rest of a plain question's header after its id -> its flags, and the number of OPT records that follow."""
 
 # Address records: all of one size, without names in them. Other types are too rare to be worth it.
-_TYPES: Final = {QUESTION_TAIL.pack(rtype, RRClass.IN): rtype for rtype in ADDRESS_TYPES}
+_TYPES: Final = {pack_question_tail(rtype, RRClass.IN): rtype for rtype in ADDRESS_TYPES}
 _OPT_BEGIN: Final = b"\0\0\x29"
 # An OPT record after its payload size: no extended rcode, version 0, no options -> the DO bit.
 _OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": DNSSEC_OK}
@@ -61,7 +61,7 @@ class Tail:
         # The end of the keys that `plugins.cache.entry.key_of` makes.
         self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, Flag.CD)}
         self.room = limit - HEADER_SIZE - len(opt)  # octets for question and answer
-        self.reply_opt = ROOT_RECORD_HEAD.pack(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
+        self.reply_opt = pack_root_record_head(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
         self.cells = cells  # counter cells of the replies, by the size buckets of question and reply
 
 

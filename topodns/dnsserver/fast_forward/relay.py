@@ -14,10 +14,10 @@ from topodns.dns.message import Flag
 from topodns.dns.name import MAX_LABEL
 from topodns.dns.wire_format import (
     HEADER_SIZE,
-    HEADER_WITHOUT_ID,
-    POINTER_RECORD_HEAD,
     POINTER_RECORD_HEAD_SIZE,
     QNAME_POINTER,
+    pack_header_without_id,
+    pack_pointer_record_head,
 )
 from topodns.dnsserver.fast_forward.eligibility import RoadMap
 from topodns.dnsserver.fast_forward.question import HEADS, Tail, Tails
@@ -152,8 +152,8 @@ class Relay:
             ttl = cache.memory.learn_plain(crossing.key, rrset, flags, bool(asked & Flag.RD), crossing.address)
             if not asked & Flag.AD and not tail.dnssec_ok:
                 flags &= ~Flag.AD
-        header = HEADER_WITHOUT_ID.pack(flags | Flag.QR | asked & _ANSWERED, 1, count, 0, tail.edns)
-        head = POINTER_RECORD_HEAD.pack(QNAME_POINTER, rtype, rclass, ttl, length)
+        header = pack_header_without_id(flags | Flag.QR | asked & _ANSWERED, 1, count, 0, tail.edns)
+        head = pack_pointer_record_head(QNAME_POINTER, rtype, rclass, ttl, length)
         data = crossing.data
         made = data[:2] + header + question + head + head.join(rdatas) + tail.reply_opt
         asked_in, sent_in = size_bucket(len(data)), size_bucket(len(made))

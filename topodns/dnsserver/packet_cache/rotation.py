@@ -12,9 +12,9 @@ from topodns.dns.wire_format import (
     HEADER_SIZE,
     POINTER_OCTET,
     QUESTION_TAIL_SIZE,
-    RECORD_COUNTS,
-    RECORD_HEAD,
     RECORD_HEAD_SIZE,
+    unpack_record_counts,
+    unpack_record_head,
 )
 
 
@@ -31,9 +31,9 @@ class Place(NamedTuple):
 def record_places(reply: bytes) -> Iterator[Place]:
     """The records of all sections, in order. `reply`: a whole message written by topodns, with one question."""
     at = end_of_name(reply, HEADER_SIZE) + QUESTION_TAIL_SIZE
-    for _ in range(sum(RECORD_COUNTS.unpack_from(reply, COUNTS_AT))):
+    for _ in range(sum(unpack_record_counts(reply, COUNTS_AT))):
         at = end_of_name(reply, at)
-        rtype, _, ttl, rdlength = RECORD_HEAD.unpack_from(reply, at)
+        rtype, _, ttl, rdlength = unpack_record_head(reply, at)
         rdata_at = at + RECORD_HEAD_SIZE
         yield Place(rtype, ttl, at + 4, rdata_at, rdata_at + rdlength)
         at = rdata_at + rdlength

@@ -11,7 +11,7 @@ from topodns.dns.message import Ede, EdeCode, Flag, RRset
 from topodns.dns.name import name_text, wire_labels
 from topodns.dns.response_reader import UpstreamReply, read_plain, read_reply
 from topodns.dns.rrtype import Rcode, rcode_text
-from topodns.dns.wire_format import HEADER_SIZE, QUESTION_TAIL
+from topodns.dns.wire_format import HEADER_SIZE, pack_question_tail
 from topodns.dns.wire_reader import WireError
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.hedging import Impatience
@@ -288,7 +288,7 @@ class Flight:
 
     def _is_mine(self, reply: UpstreamReply) -> bool:
         """Whether the reply's question is the one sent, in which the name is lower-case."""
-        return reply.qname.lower() + QUESTION_TAIL.pack(reply.qtype, reply.qclass) == self._question
+        return reply.qname.lower() + pack_question_tail(reply.qtype, reply.qclass) == self._question
 
     def _weigh(self, candidate: Candidate, reply: UpstreamReply) -> None:
         try:

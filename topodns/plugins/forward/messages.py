@@ -5,7 +5,7 @@ from typing import Final
 from topodns.dns.message import Flag, Query
 from topodns.dns.name import name_wire
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.dns.wire_format import DNSSEC_OK, HEADER, OPTION_HEAD, QUESTION_TAIL, ROOT_RECORD_HEAD
+from topodns.dns.wire_format import DNSSEC_OK, pack_header, pack_option_head, pack_question_tail, pack_root_record_head
 from topodns.plugins.forward.settings import HealthCheck
 
 Options = tuple[tuple[int, bytes], ...]
@@ -16,7 +16,7 @@ PAYLOAD_SIZE: Final = 1232  # our own UDP payload size, whatever the client's is
 _COPIED: Final = Flag.RD | Flag.AD | Flag.CD  # all flags with a meaning in a query (RFC 4035 3.2, RFC 6840 5.7)
 # For each set of copied flags, the header of a query without and with an OPT record.
 _HEADERS: Final = {
-    flags: (HEADER.pack(0, flags, 1, 0, 0, 0), HEADER.pack(0, flags, 1, 0, 0, 1))
+    flags: (pack_header(0, flags, 1, 0, 0, 0), pack_header(0, flags, 1, 0, 0, 1))
     for flags in (rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for cd in (0, Flag.CD))
 }
 
@@ -38,7 +38,7 @@ class Outgoing:
         """The query for an upstream: id 0, the name in lower case, RD, AD, CD and DO as in the client's query."""
         edns = query.edns
         # Length octets are below 64, so bytes.lower leaves them alone.
-        question = query.spelling.lower() + QUESTION_TAIL.pack(query.qtype, query.qclass)
+        question = query.spelling.lower() + pack_question_tail(query.qtype, query.qclass)
         known = edns is not None
         return self.header(query.flags, known) + question + self.opt(known, edns is not None and edns.dnssec_ok)
 
@@ -58,10 +58,10 @@ def without_edns(message: bytes, question: bytes) -> bytes:
 
 def probe_message(check: HealthCheck) -> bytes:
     """The query of a health check: `domain IN NS`."""
-    header = HEADER.pack(0, Flag.RD if check.recursion_desired else 0, 1, 0, 0, 0)
-    return header + name_wire(check.domain) + QUESTION_TAIL.pack(RRType.NS, RRClass.IN)
+    header = pack_header(0, Flag.RD if check.recursion_desired else 0, 1, 0, 0, 0)
+    return header + name_wire(check.domain) + pack_question_tail(RRType.NS, RRClass.IN)
 
 
 def _opt_record(flags: int, options: Options) -> bytes:
-    rdata = b"".join(OPTION_HEAD.pack(code, len(data)) + data for code, data in options)
-    return ROOT_RECORD_HEAD.pack(0, RRType.OPT, PAYLOAD_SIZE, flags, len(rdata)) + rdata
+    rdata = b"".join(pack_option_head(code, len(data)) + data for code, data in options)
+    return pack_root_record_head(0, RRType.OPT, PAYLOAD_SIZE, flags, len(rdata)) + rdata
