@@ -9,11 +9,11 @@ from ipaddress import ip_address
 from random import Random
 from typing import Final
 
-from topodns.addresses import packed_address
 from topodns.app.clusters import Cluster, load_manifests
 from topodns.app.generation import Assembly, Machine
 from topodns.cluster.model import InvalidPolicy, Kind, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
+from topodns.dns.addresses import packed_address
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final, Protocol, cast
 
-from topodns.addresses import packed_address
+from topodns.dns.addresses import packed_address
 from topodns.dns.tcp_framing import MessageReader, frame
 from topodns.net.socket_memory import Socket, kernel_memory, octets_to_read, reset_on_close
 from topodns.net.tcp_limits import TcpCounts, TcpLimits

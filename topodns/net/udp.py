@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from topodns.addresses import unmapped
+from topodns.dns.addresses import unmapped
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
 from topodns.query.packet import Slice2Bytes

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from topodns.addresses import unmapped
 from topodns.corefile.arguments import MAX_PORT, Address, choice, duration, listen_address, whole
 from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.parser import Directive
+from topodns.dns.addresses import unmapped
 from topodns.hostnet.rules import Firewall, NetworkAction
 from topodns.netlink.route import IPAddress
 from topodns.nodecache.go_flags import SWITCH, Given, GoFlag, WrongUsage, read_flags, usage_text

@@ -27,8 +27,8 @@ from topodns.dns.name import (
     ROOT,
     BadName,
     Name,
-    is_part_of_reverse,
     is_below_any,
+    is_part_of_reverse,
     is_subdomain,
     label_wire,
     name_wire,
@@ -36,7 +36,7 @@ from topodns.dns.name import (
     reverse_address,
 )
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dns.wire_format import SOA_NUMBERS
+from topodns.dns.wire_format import pack_soa_numbers
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.external_name import target_of
@@ -327,7 +327,7 @@ class ExternalZone:
 
     def _soa(self, question: _Question) -> RRset:
         origin, apex, ttl = question.origin_wire, label_wire(self._settings.apex), self._settings.ttl
-        numbers = SOA_NUMBERS.pack(self._state.external.serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, ttl)
+        numbers = pack_soa_numbers(self._state.external.serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, ttl)
         rdata = self._servers + origin + label_wire(_MAILBOX) + apex + origin + numbers
         return RRset(origin, RRType.SOA, ttl, (rdata,))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
-from topodns.addresses import packed_address
+from topodns.dns.addresses import packed_address
 
 
 class NetworkList:

@@ -6,8 +6,8 @@ from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from topodns.addresses import packed_address
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
+from topodns.dns.addresses import packed_address
 
 S = TypeVar("S")
 T = TypeVar("T")

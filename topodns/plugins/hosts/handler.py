@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from topodns.addresses import unmapped
 from topodns.dependency import Fact
+from topodns.dns.addresses import unmapped
 from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
 from topodns.dns.name import is_below_any, reverse_address
 from topodns.dns.rrtype import Rcode, RRClass, RRType

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from topodns.addresses import packed_address
+from topodns.dns.addresses import packed_address
 from topodns.dns.name import ROOT, BadName, Name, is_below_any, name_wire, parse_name
 
 

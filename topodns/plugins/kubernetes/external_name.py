@@ -4,7 +4,6 @@
 """
 
 from ipaddress import ip_address
-from typing import Final
 
 from topodns.dns.message import RRset
 from topodns.dns.name import BadName, Name, is_subdomain, name_wire, parse_name
@@ -12,7 +11,6 @@ from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.plugins.kubernetes.records import Facts, found, name_error, no_data
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
-
 
 
 def respond(kubernetes: KubernetesZone, external_name: str, question: ZoneQuestion, facts: Facts) -> Resolution:

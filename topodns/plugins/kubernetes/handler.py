@@ -26,7 +26,7 @@ from topodns.plugins.kubernetes.parse import (
     ZonalName,
     parse,
 )
-from topodns.plugins.kubernetes.records import NXDOMAIN, found, name_error, no_data, not_ready
+from topodns.plugins.kubernetes.records import found, name_error, no_data, not_ready
 from topodns.plugins.kubernetes.topology_filter import MAX_MISS_TTL, is_miss
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion, question_of
 from topodns.query.client_claim import ecs_reply, read_claim
@@ -80,7 +80,7 @@ def _completed(kubernetes: KubernetesZone, question: ZoneQuestion, resolution: R
     """The resolution with its SOA and EDNS options, and with the records of its CNAME's target."""
     query, response = question.query, resolution.response
     if not response.answer:
-        if response.rcode == NXDOMAIN and kubernetes.settings.fallthrough and _falls_through(kubernetes, query):
+        if response.rcode == Rcode.NXDOMAIN and kubernetes.settings.fallthrough and _falls_through(kubernetes, query):
             return FellThrough(resolution.facts)
         if response.rcode != Rcode.REFUSED:
             response.authority = (_soa(kubernetes, question, is_miss(resolution)),)
@@ -109,7 +109,7 @@ def _echo_subnet(kubernetes: KubernetesZone, edns: Edns, client: Client, resolut
 def _respond(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
     """The answer without SOA; SERVFAIL instead of NXDOMAIN while the state is incomplete."""
     resolution = _look_up(kubernetes, question)
-    if resolution.response.rcode == NXDOMAIN and not kubernetes.state.synced:
+    if resolution.response.rcode == Rcode.NXDOMAIN and not kubernetes.state.synced:
         return not_ready(resolution.facts)
     if resolution.chase is not None and is_subdomain(resolution.chase, question.origin.name):
         return _follow_inside(kubernetes, question, resolution.chase, resolution)
@@ -166,7 +166,7 @@ def _follow_inside(kubernetes: KubernetesZone, question: ZoneQuestion, target: N
     resolution = _respond(kubernetes, question_of(following, question.client, question.origin, seen))
     response = resolution.response
     resolution.facts = (*alias.facts, *resolution.facts)
-    if response.rcode == NXDOMAIN:
+    if response.rcode == Rcode.NXDOMAIN:
         response.rcode = Rcode.NOERROR
     if response.answer:
         response.answer = (*alias.response.answer, *owned(response.answer, following.spelling))

@@ -3,8 +3,8 @@
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
-from topodns.addresses import unmapped
 from topodns.dependency import address_fact, namespace_fact
+from topodns.dns.addresses import unmapped
 from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType

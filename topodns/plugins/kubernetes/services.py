@@ -30,7 +30,6 @@ from topodns.plugins.kubernetes.endpoints import (
 from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, is_above_zones
 from topodns.plugins.kubernetes.records import (
-    NXDOMAIN,
     PLUGIN,
     Facts,
     found,
@@ -69,7 +68,7 @@ def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question:
         resolution = _headless(kubernetes, key, name, service, question, facts)
     else:
         resolution = _others(kubernetes, name, service, question, facts)
-    if resolution.response.rcode == NXDOMAIN and _is_above_others(kubernetes, name, service):
+    if resolution.response.rcode == Rcode.NXDOMAIN and _is_above_others(kubernetes, name, service):
         return no_data(facts)
     return resolution
 

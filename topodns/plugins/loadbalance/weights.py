@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from topodns.addresses import packed_address
+from topodns.dns.addresses import packed_address
 from topodns.dns.name import BadName, name_wire, parse_name
 from topodns.dns.zonefile import BadText
 

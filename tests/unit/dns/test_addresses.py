@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.addresses import packed_address, unmapped
+from topodns.dns.addresses import packed_address, unmapped
 
 
 @pytest.mark.parametrize(
