@@ -137,11 +137,16 @@ example.com {{
 
 @dataclass(frozen=True)
 class OfCorefile:
-    """A program that takes CoreDNS's flags and Corefile. `ours`: it reads manifests, and is a node's cache as well."""
+    """A program that takes CoreDNS's flags and Corefile. `ours`: it reads manifests, and is a node's cache as well.
+
+    With `chain` each server block has `whoami`, too: behind `forward` it answers no query, but topodns has no fast path
+    for blocks with it, so that queries go through the chain of plugins.
+    """
 
     title: str
     program: Command
     ours: bool
+    chain: bool = False
 
     ways = frozenset(_COREFILES)
 
@@ -153,6 +158,8 @@ class OfCorefile:
             ready=free_port(),
             cluster=f"manifests {DEMO}" if self.ours else f"endpoint {place.api_url}",
         )
+        if self.chain:
+            text = text.replace("\n}", "\n    whoami\n}")
         corefile = place.folder / "Corefile"
         corefile.write_text(text)
         if way is Way.NODE and self.ours:
@@ -242,8 +249,13 @@ class Bind:
 
 
 def find_resolvers() -> list[Resolver]:
-    """topodns, and those of the others that are installed."""
-    return [OfCorefile("topodns", (sys.executable, "-m", "topodns"), True), *_others()]
+    """topodns, with and without its fast path to `forward`, and those of the others that are installed."""
+    program = (sys.executable, "-m", "topodns")
+    return [
+        OfCorefile("topodns", program, True),
+        OfCorefile("without fast path", program, True, chain=True),
+        *_others(),
+    ]
 
 
 def missing_resolvers() -> Iterator[str]:
