@@ -16,8 +16,18 @@ _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 
 
 @lru_cache(maxsize=64)  # most negative answers have the same SOA; those in mixed case are evicted soon
-def soa_rrset(origin_wire: bytes, serial: int, minimum: int) -> RRset:
-    """The SOA of an origin, given in wire form in the case to be written. `minimum`: the negative TTL (RFC 2308)."""
+def soa_rrset(
+    origin_wire: bytes,
+    serial: int,
+    minimum: int,
+    primary: bytes = PRIMARY,
+    mailbox: bytes = MAILBOX,
+    max_ttl: int = MAX_TTL,
+) -> RRset:
+    """The SOA of an origin, given in wire form in the case to be written. `minimum`: the negative TTL (RFC 2308).
+
+    `primary` and `mailbox`: the labels before the origin in MNAME and RNAME, in wire form. TTLs are seconds.
+    """
     numbers = pack_soa_numbers(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
-    rdata = PRIMARY + origin_wire + MAILBOX + origin_wire + numbers
-    return RRset(origin_wire, RRType.SOA, min(minimum, MAX_TTL), (rdata,))
+    rdata = primary + origin_wire + mailbox + origin_wire + numbers
+    return RRset(origin_wire, RRType.SOA, min(minimum, max_ttl), (rdata,))

@@ -13,7 +13,8 @@ from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.autopath.setup import parse_autopath
 from topodns.plugins.context import Context
 from topodns.plugins.dns64 import WELL_KNOWN_PREFIX, Dns64, parse_dns64
-from topodns.plugins.k8s_external import K8sExternal, parse_k8s_external
+from topodns.plugins.k8s_external.settings import K8sExternal
+from topodns.plugins.k8s_external.setup import parse_k8s_external
 
 ORG, NET = ("example", "org"), ("example", "net")
 

@@ -26,7 +26,8 @@ from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
 from topodns.dnsserver.handler import Handler
-from topodns.plugins.k8s_external import ExternalZone, K8sExternal
+from topodns.plugins.k8s_external.handler import ExternalZone
+from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records

@@ -32,7 +32,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion, questi
 from topodns.query.client_claim import ecs_reply, read_claim
 from topodns.query.cname import follow, owned
 from topodns.query.deferred import Deferred, Outcome
-from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
+from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Stepped
 
 _MAX_CNAMES: Final = 10  # followed in a row, as CoreDNS
 _VERSION: Final = RRset(
@@ -120,7 +120,7 @@ def _look_up(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
     query, origin = question.query, question.origin
     labels = query.qname[: len(query.qname) - len(origin.name)]
     if query.qtype == RRType.SOA:  # CoreDNS answers SOA queries at the apex only, and none with NXDOMAIN
-        return no_data() if labels else _apex_soa(kubernetes, question)
+        return no_data() if labels else nameservers.apex_soa(_soa(kubernetes, question))
     may_be_reverse = origin.reverse or query.qtype == RRType.PTR or not origin.name
     if may_be_reverse and (address := reverse_address(query.qname)) is not None:
         return reverse.respond(kubernetes, address, query.qtype)
@@ -180,13 +180,6 @@ def _is_above_addresses(kubernetes: KubernetesZone, query: Query) -> bool:
     distinguishes them. With `fallthrough` the next plugin may know such a name.
     """
     return is_part_of_reverse(query.qname) and not _falls_through(kubernetes, query)
-
-
-def _apex_soa(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
-    """Never cached, since the serial is the time of the last change to any object."""
-    resolution = found((), (_soa(kubernetes, question),))
-    resolution.scope = Scope.CLIENT
-    return resolution
 
 
 def _falls_through(kubernetes: KubernetesZone, query: Query) -> bool:

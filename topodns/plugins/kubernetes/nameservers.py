@@ -1,18 +1,14 @@
 """The name servers of an origin: the NS records of its apex and the addresses of `ns.dns.<origin>`."""
 
-from typing import Final
-
 from topodns.cluster.model import Service
 from topodns.dependency import address_fact, service_fact
 from topodns.dns.message import RRset
-from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
+from topodns.dns.soa import PRIMARY
 from topodns.plugins.kubernetes.endpoints import endpoints_at, members, service_wire
 from topodns.plugins.kubernetes.records import Facts, address_records, address_type, found, glue
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
-from topodns.query.plugin import Resolution
-
-_PRIMARY: Final = label_wire("ns") + label_wire("dns")
+from topodns.query.plugin import Resolution, Scope
 
 Server = tuple[bytes, bytes]  # wire-form name, packed address
 
@@ -33,14 +29,26 @@ def server_addresses(kubernetes: KubernetesZone, question: ZoneQuestion) -> Reso
     return found(facts, address_records(qtype, kubernetes.settings.ttl, addresses))
 
 
-def _servers(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[list[Server], Facts]:
-    """The Services with this server as a ready endpoint, as in CoreDNS; without any, this server itself."""
+def services_behind(kubernetes: KubernetesZone) -> tuple[list[Service], Facts]:
+    """The Services that have one of this server's own addresses as a ready endpoint; none with `noendpoints`."""
     own = kubernetes.own_addresses
     keys = dict.fromkeys(key for address in own for key, _ in endpoints_at(kubernetes, address))
     facts = (*map(address_fact, own), *(service_fact(key.namespace, key.name) for key in keys))
-    services = filter(None, map(kubernetes.state.service, keys))
+    return [service for key in keys if (service := kubernetes.state.service(key)) is not None], facts
+
+
+def apex_soa(soa: RRset) -> Resolution:
+    """The answer with the SOA; never cached, since its serial is the time of the last change to any object."""
+    resolution = found((), (soa,))
+    resolution.scope = Scope.CLIENT
+    return resolution
+
+
+def _servers(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[list[Server], Facts]:
+    """The Services with this server as a ready endpoint, as in CoreDNS; without any, this server itself."""
+    services, facts = services_behind(kubernetes)
     servers = [server for service in services for server in _servers_of(kubernetes, service, question)]
-    return servers or [(_PRIMARY + question.origin_wire, address) for address in own], facts
+    return servers or [(PRIMARY + question.origin_wire, address) for address in kubernetes.own_addresses], facts
 
 
 def _servers_of(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> list[Server]:

@@ -4,6 +4,7 @@ Topology does not filter them: a reverse lookup identifies a peer and chooses no
 origin, as configured.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from topodns.cluster.endpoint_names import endpoint_label
@@ -27,11 +28,16 @@ def respond(kubernetes: KubernetesZone, address: bytes, qtype: int) -> Resolutio
     NODATA for any other type where there is such a Service or endpoint.
     """
     targets, facts = _targets(kubernetes, address)
+    return pointers(targets, facts, qtype, kubernetes.settings.ttl)
+
+
+def pointers(targets: Sequence[bytes], facts: Facts, qtype: int, ttl: int) -> Resolution:
+    """PTR records to these wire-form names; NODATA for any other type, NXDOMAIN without targets."""
     if not targets:
         return name_error(facts)
     if qtype != RRType.PTR:
         return no_data(facts)
-    return found(facts, (RRset(b"", RRType.PTR, kubernetes.settings.ttl, tuple(dict.fromkeys(targets))),))
+    return found(facts, (RRset(b"", RRType.PTR, ttl, tuple(dict.fromkeys(targets))),))
 
 
 def _targets(kubernetes: KubernetesZone, address: bytes) -> tuple[list[bytes], Facts]:

@@ -40,12 +40,13 @@ class ZoneQuestion(NamedTuple):
 
 
 class Origins:
-    """`names` in the order of the Corefile; at least one of them is a forward origin."""
+    """`names` in the order of the Corefile, at least one. `primary`: the first forward origin, else the first one."""
 
     def __init__(self, names: Sequence[Name], multicluster: Sequence[Name] = ()) -> None:
         self.by_name: Final = {name: _origin(name, multicluster) for name in names}
         self.sizes: Final = sorted({len(name) for name in names}, reverse=True)  # in labels
-        self.primary: Final = next(origin for origin in self.by_name.values() if not origin.reverse)
+        forward = (origin for origin in self.by_name.values() if not origin.reverse)
+        self.primary: Final = next(forward, self.by_name[names[0]])
 
     def match(self, qname: Name) -> Origin | None:
         """The longest origin that this lower-case name is at or below."""

@@ -13,7 +13,8 @@ from topodns.dependency import service_fact
 from topodns.dns.message import Response, RRset
 from topodns.dns.name import Name, parse_name
 from topodns.dns.rrtype import RRType
-from topodns.plugins.k8s_external import ExternalZone, K8sExternal
+from topodns.plugins.k8s_external.handler import ExternalZone
+from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
 
 OBJECTS = (

@@ -14,7 +14,8 @@ from tests.support.courses import at_once
 from tests.support.objects import endpoint, endpoint_slice, namespace, packed, pod, service
 from topodns.cluster.model import ClusterObject
 from topodns.dns.name import parse_name
-from topodns.plugins.k8s_external import ExternalZone, K8sExternal
+from topodns.plugins.k8s_external.handler import ExternalZone
+from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.topology import TopologySettings
 from topodns.query.plugin import Resolution

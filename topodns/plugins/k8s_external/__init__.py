@@ -1,0 +1,1 @@
+"""The `k8s_external` plugin: names `<service>.<namespace>.<origin>` for clients outside the cluster."""

@@ -1,0 +1,54 @@
+"""The name server of an origin, `ns1.<apex>.<origin>`: SOA and NS records of the origin, and its addresses."""
+
+from typing import Final
+
+from topodns.dns.message import RRset
+from topodns.dns.name import Name, label_wire
+from topodns.dns.rrtype import RRType
+from topodns.dns.soa import MAILBOX, soa_rrset
+from topodns.plugins.k8s_external.services import addresses_of
+from topodns.plugins.k8s_external.zone import K8sExternalZone
+from topodns.plugins.kubernetes.nameservers import apex_soa, services_behind
+from topodns.plugins.kubernetes.records import Facts, address_records, address_type, found, glue, name_error, no_data
+from topodns.plugins.kubernetes.zone import ZoneQuestion
+from topodns.query.plugin import Resolution
+
+_SERVER: Final = "ns1"  # one name for all name servers
+
+
+def soa(external: K8sExternalZone, origin_wire: bytes) -> RRset:
+    """The SOA of an origin, given in the query's spelling. Its TTL is the option `ttl`, not capped."""
+    apex, ttl = label_wire(external.settings.apex), external.settings.ttl
+    serial = external.kubernetes.state.external.serial
+    return soa_rrset(origin_wire, serial, ttl, label_wire(_SERVER) + apex, MAILBOX + apex, ttl)
+
+
+def at_apex(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
+    """SOA, NS with the server's addresses, or NODATA."""
+    qtype, origin_wire = question.query.qtype, question.origin_wire
+    if qtype == RRType.SOA:
+        return apex_soa(soa(external, origin_wire))
+    if qtype == RRType.NS:
+        name, ttl = label_wire(_SERVER) + label_wire(external.settings.apex) + origin_wire, external.settings.ttl
+        addresses, facts = _server_addresses(external)
+        return found(facts, (RRset(b"", RRType.NS, ttl, (name,)),), glue(((name, each) for each in addresses), ttl))
+    return no_data()
+
+
+def below_apex(external: K8sExternalZone, labels: Name, qtype: int) -> Resolution:
+    """The answer to a name at or below `<apex>.<origin>`; `labels` are those before the origin."""
+    if len(labels) == 1:
+        return no_data()
+    if len(labels) > 2 or labels[0] != _SERVER:
+        return name_error()
+    addresses, facts = _server_addresses(external)
+    of_type = tuple(each for each in addresses if address_type(each) == qtype)
+    return found(facts, address_records(qtype, external.settings.ttl, of_type))
+
+
+def _server_addresses(external: K8sExternalZone) -> tuple[tuple[bytes, ...], Facts]:
+    """The external addresses of the Services with this server as a ready endpoint; without such, its own."""
+    behind, facts = services_behind(external.kubernetes)
+    if not behind:
+        return external.kubernetes.own_addresses, facts
+    return tuple(dict.fromkeys(each for service in behind for each in addresses_of(external, service))), facts

@@ -1,0 +1,151 @@
+"""Records of Services with external addresses and, with `headless`, of the endpoints of Services without."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final, NamedTuple
+
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import EMPTY_GROUP
+from topodns.cluster.model import ObjectKey, Service
+from topodns.dns.message import RRset
+from topodns.dns.name import Name, label_wire, name_wire
+from topodns.dns.rrtype import ADDRESS_TYPES, RRType
+from topodns.plugins.k8s_external.zone import K8sExternalZone
+from topodns.plugins.kubernetes.endpoints import FAMILIES, backends_of, srv_answer
+from topodns.plugins.kubernetes.external_name import target_of
+from topodns.plugins.kubernetes.records import (
+    Facts,
+    GroupOffer,
+    address_records,
+    address_type,
+    found,
+    name_error,
+    no_data,
+    service_srv_records,
+)
+from topodns.plugins.kubernetes.zone import ZoneQuestion
+from topodns.query.plugin import Resolution
+
+_ALIASED: Final = ADDRESS_TYPES | {RRType.CNAME}
+
+
+class _Part(NamedTuple):
+    """The endpoint, or port and protocol, of a Service that a name selects; "" is any."""
+
+    endpoint: str = ""
+    port: str = ""
+    protocol: str = ""
+
+    def means(self, port: str, protocol: str) -> bool:
+        """Whether a port matches; case is ignored, because the labels of the qname are lower-case."""
+        return self.port in ("", port.lower()) and self.protocol in ("", protocol.lower())
+
+
+def respond(
+    external: K8sExternalZone, key: ObjectKey, labels: Name, question: ZoneQuestion, facts: Facts
+) -> Resolution:
+    """Records of the Service or of the part of it that the `labels` before its name select; NODATA or NXDOMAIN."""
+    service, part = external.kubernetes.state.service(key), _part(labels)
+    if service is None or part is None:
+        return name_error(facts)
+    if _is_headless(external, service, part):
+        return _of_endpoints(external, service, part, question, facts)
+    return _of_service(external, service, part, question, facts)
+
+
+def addresses_of(external: K8sExternalZone, service: Service) -> tuple[bytes, ...]:
+    """The packed addresses of a Service: external ones, or its ready endpoints' where `headless` answers with them."""
+    if not _is_headless(external, service, _Part()):
+        return service.external_ips
+    pools = backends_of(external.kubernetes, service).pools
+    return tuple(each for family in FAMILIES for each in pools[family].everyone.addresses)
+
+
+def _is_headless(external: K8sExternalZone, service: Service, part: _Part) -> bool:
+    """Whether the answer is made of endpoints, as it may be with `headless`."""
+    if not external.settings.headless or service.external_ips or service.external_hostnames:
+        return False
+    return service.headless or bool(part.endpoint)
+
+
+def _of_service(
+    external: K8sExternalZone, service: Service, part: _Part, question: ZoneQuestion, facts: Facts
+) -> Resolution:
+    qtype, ttl = question.query.qtype, external.settings.ttl
+    ports = [port.number for port in service.ports if part.means(port.name, port.protocol)]
+    hosts = [target for text in service.external_hostnames if (target := target_of(text)) is not None]
+    if not ports or not (service.external_ips or hosts):
+        return no_data(facts) if _is_above_endpoints(external, service, part) else name_error(facts)
+    if qtype == RRType.SRV:
+        name, targets = _service_wire(service, question), [name_wire(host) for host in hosts]
+        limit = question.client.limit
+        return found(facts, *service_srv_records(name, service.external_ips, targets, ports, ttl, limit))
+    if hosts and not service.external_ips and qtype in _ALIASED:
+        resolution = found(facts, (RRset(b"", RRType.CNAME, ttl, (name_wire(hosts[0]),)),))
+        resolution.chase = hosts[0] if qtype != RRType.CNAME else None
+        return resolution
+    addresses = tuple(dict.fromkeys(each for each in service.external_ips if address_type(each) == qtype))
+    return found(facts, address_records(qtype, ttl, addresses))
+
+
+def _is_above_endpoints(external: K8sExternalZone, service: Service, part: _Part) -> bool:
+    """Whether this is a Service without external addresses, whose endpoints' names are below it (RFC 8020)."""
+    if part != _Part() or not _is_headless(external, service, _Part(endpoint="*")):
+        return False
+    return _any_offer(backends_of(external.kubernetes, service), part)
+
+
+def _of_endpoints(
+    external: K8sExternalZone, service: Service, part: _Part, question: ZoneQuestion, facts: Facts
+) -> Resolution:
+    qtype, ttl = question.query.qtype, external.settings.ttl
+    backends = backends_of(external.kubernetes, service)
+    offers = _offers(backends, part, _service_wire(service, question))
+    first = next(offers, None)
+    if first is None:
+        # A protocol (`_tcp`) is above the names of ports that endpoints expose (RFC 8020).
+        is_protocol = part.endpoint and _any_offer(backends, _Part(protocol=part.endpoint))
+        return no_data(facts) if is_protocol else name_error(facts)
+    offers_left = chain((first,), offers)
+    if qtype == RRType.SRV:
+        return found(facts, *srv_answer(external.kubernetes, offers_left, ttl, question))
+    groups = (offer.group for offer in offers_left)
+    of_type = (group for group in groups if address_type(group.endpoints[0].address) == qtype)
+    return found(facts, address_records(qtype, ttl, backends.joined_addresses(of_type)))
+
+
+def _offers(backends: Backends, part: _Part, name: bytes) -> Iterator[GroupOffer]:
+    """The ready endpoints that the name selects, once for each port and family that have some."""
+    named = backends.named(part.endpoint) if part.endpoint else None
+    for port in backends.ports:
+        if not part.means(port.name, port.protocol):
+            continue
+        for family in FAMILIES:
+            if named is None:
+                group = backends.pool_for_port(family, port).everyone
+            else:
+                group = backends.exposing(family, port, named.get(family, EMPTY_GROUP))
+            if group.endpoints:
+                yield GroupOffer(group, port.number, name)
+
+
+def _any_offer(backends: Backends, part: _Part) -> bool:
+    return next(_offers(backends, part, b""), None) is not None
+
+
+def _service_wire(service: Service, question: ZoneQuestion) -> bytes:
+    """The Service's name in wire form, with the origin in the query's spelling."""
+    return label_wire(service.name) + label_wire(service.namespace) + question.origin_wire
+
+
+def _part(labels: Name) -> _Part | None:
+    """The part that the labels in front of a Service's name select; None for too many labels."""
+    match labels:
+        case ():
+            return _Part()
+        case (endpoint,):
+            return _Part(endpoint=endpoint.removeprefix("_"))
+        case (port, protocol):
+            return _Part(port=port.removeprefix("_"), protocol=protocol.removeprefix("_"))
+        case _:
+            return None
