@@ -25,7 +25,7 @@ from bench.proc import (
 from bench.questions import Question
 from bench.scale.servers import TOPODNS
 from bench.scale.stand_in import StandIn, stand_in
-from tests.support.synthetic import namespace_name, service_name
+from tests.support.synthetic_clusters import namespace_name, service_name
 
 KNOWN_WITHIN: Final = 300.0  # seconds, on a machine that does other things too
 

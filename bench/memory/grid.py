@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.memory.fit import Sizes
-from tests.support.synthetic import Cluster
+from tests.support.synthetic_clusters import Cluster
 
 NODES, SERVICES, SLICES, ENDPOINTS, PODS = THINGS = "Nodes", "Services", "EndpointSlices", "endpoints", "Pods"
 VERIFIED, LOCATED = "pods verified", "locate pods"

@@ -15,7 +15,7 @@ from bench.memory.fit import fit
 from bench.outside import Outside, outside
 from bench.proc import cores, free_port, peak_megabytes, resident_megabytes, running, wait_for_answer, wait_until_quiet
 from bench.questions import Question, write_questions
-from tests.support.node_template import node_template
+from tests.support.node_cache_template import node_template
 from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.net.tcp_limits import TcpLimits
 from topodns.plugins.forward.limits import MAX_PER_CLIENT, MAX_TOTAL

@@ -19,7 +19,7 @@ from bench.node_cache.scene import Scene, scene
 from bench.node_cache.subjects import Subject, subjects
 from bench.proc import NoAnswer, cores
 from bench.scale.sheet import Sheet
-from tests.support.namespaces import why_impossible
+from tests.support.namespaced_node import why_impossible
 
 ROUNDS: Final = 3
 UPGRADES: Final = 20

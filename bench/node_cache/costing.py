@@ -20,7 +20,7 @@ from bench.node_cache.subjects import template
 from bench.outside import Outside, outside
 from bench.proc import NoAnswer, cpu_seconds, pinned_to, resident_megabytes, waiting_seconds
 from bench.questions import Question, write_questions
-from tests.support.namespaces import LINK_LOCAL
+from tests.support.namespaced_node import LINK_LOCAL
 from topodns.dns.rrtype import TYPE_NAMES, RRType
 
 FULL: Final = 9_984  # entries of the default cache, for answers with records and for those without, in each block

@@ -12,8 +12,8 @@ from bench.node_cache.life import wait_for
 from bench.node_cache.pod import RATE, answers, ask_all, hot, outage
 from bench.node_cache.scene import Scene
 from bench.node_cache.subjects import LINK
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL
-from tests.support.stub_load import Outcome, asking, fresh_names
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL
+from tests.support.stub_resolver_load import Outcome, asking, fresh_names
 
 BEFORE: Final = 0.5  # seconds of load before anything happens
 SETTLED: Final = 2.0  # seconds after its first rule in which a node cache makes the others

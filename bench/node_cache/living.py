@@ -7,8 +7,8 @@ from bench.node_cache.life import Life, wait_for
 from bench.node_cache.pod import RATE, answers, hot
 from bench.node_cache.scene import START_PATIENCE, Scene
 from bench.proc import NoAnswer
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL
-from tests.support.stub_load import Outcome, asking
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL
+from tests.support.stub_resolver_load import Outcome, asking
 
 QUESTIONS: Final = 1_000  # at least, while it is replaced
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from itertools import cycle, islice
 from typing import Final
 
-from tests.support.messages import query
-from tests.support.namespaces import Namespace
-from tests.support.stub_load import Outcome, Question, asking, fresh_names
+from tests.support.dns_messages import query
+from tests.support.namespaced_node import Namespace
+from tests.support.stub_resolver_load import Outcome, Question, asking, fresh_names
 
 RATE: Final = 1_000.0  # questions a second
 

@@ -13,9 +13,9 @@ from bench.node_cache.life import Life, Place, wait_for
 from bench.node_cache.pod import answers
 from bench.node_cache.subjects import LINK, Subject, template
 from bench.proc import NoAnswer
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, namespace
+from tests.support.namespaced_cluster import UPSTREAM_SERVICE, NodeScene, node_scene
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, namespace
 from tests.support.node_processes import ClusterServer, cluster_dns
-from tests.support.node_scene import UPSTREAM_SERVICE, NodeScene, node_scene
 
 START_PATIENCE: Final = 30.0  # seconds
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.node_cache.life import Place
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Namespace
-from tests.support.node_scene import SERVERS
-from tests.support.node_template import node_template
+from tests.support.namespaced_cluster import SERVERS
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace
+from tests.support.node_cache_template import node_template
 
 LINK: Final = "nodelocaldns"
 

@@ -11,7 +11,7 @@ from bench.proc import NoAnswer, cores
 from bench.scale.course import Course, OutOfTime
 from bench.scale.servers import TOPODNS, Server, find_coredns
 from bench.scale.sheet import Sheet
-from tests.support.synthetic import Cluster
+from tests.support.synthetic_clusters import Cluster
 
 NODES, SERVICES, ENDPOINTS, PODS = 5_000, 10_000, 150_000, 150_000
 RUN_SECONDS: Final = 350.0  # of all that is measured

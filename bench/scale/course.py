@@ -27,7 +27,7 @@ from bench.scale.questions import LOOPBACK, last_known, mixed_questions, rollout
 from bench.scale.servers import Server
 from bench.scale.sheet import Sheet
 from bench.scale.stand_in import ROLLOUT, StandIn, fresh_address, stand_in
-from tests.support.synthetic import Cluster, namespace_name
+from tests.support.synthetic_clusters import Cluster, namespace_name
 
 REST: Final = 3.0  # seconds
 ROLLED_AT_ONCE: Final = 10  # Pods of the rollout

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from bench.questions import Question
 from bench.scale.stand_in import ROLLOUT, Key
-from tests.support.synthetic import SERVICES_PER_NAMESPACE, Cluster, is_headless, namespace_name, service_name
+from tests.support.synthetic_clusters import SERVICES_PER_NAMESPACE, Cluster, is_headless, namespace_name, service_name
 
 LOOPBACK: Final = inet_aton("127.0.0.1")
 MIXED: Final = 5_000  # questions

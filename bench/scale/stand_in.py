@@ -19,9 +19,9 @@ from itertools import cycle, islice
 from typing import Any, Final
 
 from bench.proc import NoAnswer, free_port, running
-from tests.support.fake_api.front import HttpFront
+from tests.support.fake_api.listener import HttpFront
 from tests.support.fake_api.server import FakeApi
-from tests.support.synthetic import Cluster, namespace_name, service_name
+from tests.support.synthetic_clusters import Cluster, namespace_name, service_name
 
 ROLLOUT: Final = "rollout"  # the Service whose Pods are all replaced, in the first namespace
 READY_WITHIN: Final = 60.0  # seconds; 150,000 Pods take 3

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.chart.helm import HELM
-from tests.support.skipping import skip_all, those_of
+from tests.support.suite_skips import skip_all, those_of
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

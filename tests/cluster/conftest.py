@@ -13,12 +13,12 @@ import pytest
 from tests.kubelab.lab import Lab
 from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, Options, node_list
 from tests.kubelab.prepare import why_impossible, why_no_fake_nodes
-from tests.support.kube.clients import Askers, askers_of, client_pods
+from tests.support.kube.client_pods import Askers, askers_of, client_pods
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import write_topodns_image
 from tests.support.kube.labs import lab_of
-from tests.support.kube.servers import Server, cluster_dns_service, grant, permissions, server
-from tests.support.skipping import skip_all, those_of
+from tests.support.kube.server_pods import Server, cluster_dns_service, grant, permissions, server
+from tests.support.suite_skips import skip_all, those_of
 
 TOPOLOGY_ZONES: Final = "a,a,b,c"
 CROWDED: Final = "test_many_nodes.py"  # the tests that need kwok

@@ -12,10 +12,10 @@ import pytest
 
 from tests.cluster.conftest import COREFILE, Serve
 from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.objects import metadata
-from tests.support.kube.servers import Server
+from tests.support.kube.server_pods import Server
 from tests.support.kube.waiting import becomes
 
 SERVER_NODE = "node1"

@@ -19,13 +19,13 @@ from tests.support.chart.helm import HELM, ROOT, rendered
 from tests.support.chart.manifests import BASES, CLUSTER_DNS
 from tests.support.chart.matrix import MATRIX
 from tests.support.documents import yaml_block
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.coredns import COREDNS_IMAGE
+from tests.support.kube.helm_release import Release
 from tests.support.kube.image import TOPODNS_IMAGE
 from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, pod, sleeping_container
-from tests.support.kube.releases import Release
-from tests.support.kube.servers import serving
+from tests.support.kube.server_pods import serving
 from tests.support.kube.waiting import becomes, eventually
 from tests.support.topology_key_cases import CASES, Case
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Place
-from tests.support.kube.key_services import expected, members, seen, services
 from tests.support.kube.objects import (
     headless,
     pause_container,
@@ -14,7 +13,8 @@ from tests.support.kube.objects import (
     switched_container,
     workload,
 )
-from tests.support.kube.servers import Server
+from tests.support.kube.server_pods import Server
+from tests.support.kube.topology_key_services import expected, members, seen, services
 from tests.support.kube.waiting import becomes
 
 PROGRAMMING_LATENCY = "coredns_kubernetes_dns_programming_duration_seconds"

@@ -8,7 +8,7 @@ from tests.kubelab.lab import Lab
 from tests.support.chart.helm import HELM
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.objects import headless
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
 
 pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `make test-chart`, which builds it")
 

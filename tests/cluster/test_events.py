@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.conftest import COREFILE, Serve
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.objects import TOPOLOGY_KEYS, ZONE, headless
-from tests.support.kube.servers import NAMESPACE, Server, granted, permissions
+from tests.support.kube.server_pods import NAMESPACE, Server, granted, permissions
 from tests.support.kube.waiting import becomes, eventually
 
 ACCOUNT = "telling"

@@ -6,13 +6,13 @@ import pytest
 
 from tests.cluster.conftest import Serve
 from tests.kubelab.programs import COREDNS
-from tests.support.kube.askers import Asker
-from tests.support.kube.clients import Askers
+from tests.support.dns_messages import Opt
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Place
 from tests.support.kube.objects import headless, metadata, pod, pod_spec, sleeping_container, workload
-from tests.support.kube.servers import Server
+from tests.support.kube.query_pods import Asker
+from tests.support.kube.server_pods import Server
 from tests.support.kube.waiting import becomes
-from tests.support.messages import Opt
 
 COREFILE = """\
 .:53 {

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.conftest import Serve
-from tests.support.kube.askers import Asker, asker
-from tests.support.kube.clients import Askers
+from tests.support.dns_messages import Opt, node_identity, subnet
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.location_service import NAME, NOWHERE, node_told, whereabouts
 from tests.support.kube.objects import pod, sleeping_container
-from tests.support.kube.servers import Server
-from tests.support.kube.whereabouts import NAME, NOWHERE, node_told, whereabouts
-from tests.support.messages import Opt, node_identity, subnet
+from tests.support.kube.query_pods import Asker, asker
+from tests.support.kube.server_pods import Server
 
 PORTS = {"nodes": 1053, "slices": 1054, "pods": 1055, "podcidr-unverified": 1056}
 TRUSTING = 1057  # and asks `slices`

@@ -11,15 +11,15 @@ from typing import Final
 import pytest
 
 from tests.kubelab.kwok import MARK, TAINT, FakeNode, fake_nodes
-from tests.support.kube.choice import Endpoint, chosen, node_labels, service_endpoints
+from tests.support.dns_messages import Opt, node_identity, subnet
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.expected_endpoints import Endpoint, chosen, node_labels, service_endpoints
+from tests.support.kube.host_process import serving_on_host
 from tests.support.kube.objects import HOSTNAME, ZONE, headless, pause_container, pod_spec, workload
-from tests.support.kube.on_host import serving_on_host
 from tests.support.kube.slice_history import SliceHistory, never_right, slice_history
 from tests.support.kube.waiting import PATIENCE, becomes, eventually
-from tests.support.messages import Opt, node_identity, subnet
-from tests.support.process import READY, topodns
-from tests.support.process import Server as Process
+from tests.support.server_process import READY, topodns
+from tests.support.server_process import Server as Process
 
 PODS, MEMBERS = 1000, 120
 MOVED = 50  # nodes at once

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.nearness import answers
+from tests.support.kube.expected_nearest import answers
+from tests.support.kube.location_service import NAME, node_told, whereabouts
 from tests.support.kube.objects import HOSTNAME, ZONE, Object, headless, manual_slice, metadata
 from tests.support.kube.waiting import becomes, eventually
-from tests.support.kube.whereabouts import NAME, node_told, whereabouts
 
 ADDRESSES = {"node1": "198.51.100.1", "node2": "198.51.100.2", "node3": "198.51.100.3", "node4": "198.51.100.4"}
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.host_process import serving_on_host
 from tests.support.kube.objects import headless, manual_slice
-from tests.support.kube.on_host import serving_on_host
 from tests.support.kube.waiting import becomes
 
 

@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager
 import pytest
 
 from tests.cluster.conftest import COREFILE, Serve
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster
-from tests.support.kube.servers import Server, granted, permissions
+from tests.support.kube.server_pods import Server, granted, permissions
 from tests.support.kube.waiting import becomes, eventually
 
 

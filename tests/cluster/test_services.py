@@ -3,9 +3,9 @@
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS_IPV6
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.nearness import Answers, answers
+from tests.support.kube.expected_nearest import Answers, answers
 from tests.support.kube.objects import (
     HOSTNAME,
     TOPOLOGY_KEYS,

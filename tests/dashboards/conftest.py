@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.board_scenes import asked_node_cache, asked_server
-from tests.support.namespaces import why_impossible
+from tests.support.dashboard_targets import asked_node_cache, asked_server
+from tests.support.namespaced_node import why_impossible
 from tests.support.prometheus import Prometheus, kept
-from tests.support.skipping import skip_all, those_of
+from tests.support.suite_skips import skip_all, those_of
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

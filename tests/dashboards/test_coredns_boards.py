@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.asking_prometheus import drawn, filled_in
-from tests.support.board_scenes import NODE_JOB, SERVER_JOB
-from tests.support.coredns_boards import AT_REST, IN_VAIN, NOT_OF_A_NODE, PUBLIC, Asked
+from tests.support.coredns_dashboards import AT_REST, IN_VAIN, NOT_OF_A_NODE, PUBLIC, Asked
+from tests.support.dashboard_queries import drawn, filled_in
+from tests.support.dashboard_targets import NODE_JOB, SERVER_JOB
 from tests.support.prometheus import Prometheus
 
 each_query = pytest.mark.parametrize("asked", PUBLIC, ids=map(str, PUBLIC))

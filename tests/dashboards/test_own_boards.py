@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.asking_prometheus import drawn, filled_in
-from tests.support.board_scenes import NODE_JOB, SERVER_JOB
 from tests.support.chart.boards import FOLDER
+from tests.support.dashboard_queries import drawn, filled_in
+from tests.support.dashboard_targets import NODE_JOB, SERVER_JOB
 from tests.support.prometheus import Prometheus
 
 MOST = {"percentunit": 1.001, "s": 86400.0, "reqps": 1e5, "ops": 1e5, "short": 1e6, "bytes": 2.0**30}

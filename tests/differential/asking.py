@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final
 
 from tests.differential.questions import Question
-from tests.support.process import open_tcp, open_udp, receive_framed, send_framed
+from tests.support.server_process import open_tcp, open_udp, receive_framed, send_framed
 
 WINDOW: Final = 32  # questions in flight
 PATIENCE: Final = (0.4, 2.0)  # seconds of silence that are taken for no reply, when asked first and when asked again

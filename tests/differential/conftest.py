@@ -11,8 +11,8 @@ from tests.differential.upstream import upstream
 from tests.differential.world import cluster
 from tests.kubelab.programs import COREDNS
 from tests.support.fake_api.server import running
-from tests.support.process import own_address
-from tests.support.skipping import skip_all, those_of
+from tests.support.server_process import own_address
+from tests.support.suite_skips import skip_all, those_of
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

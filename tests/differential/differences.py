@@ -30,7 +30,7 @@ from tests.differential.comparison import (
 from tests.differential.names import CLUSTER, CLUSTERSET
 from tests.differential.replies import Record, Reply
 from tests.differential.upstream import MINIMUM
-from tests.support.messages import DO, EDE, KEEPALIVE
+from tests.support.dns_messages import DO, EDE, KEEPALIVE
 
 _ECHOED: Final = {3, 9, 10, KEEPALIVE, 12}  # NSID, EXPIRE, COOKIE, keepalive, PADDING
 _FORMERR, _SERVFAIL, _NXDOMAIN, _NOTIMP, _REFUSED, _BADVERS = 1, 2, 3, 4, 5, 16

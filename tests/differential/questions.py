@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from tests.differential.names import Labels, nearly
-from tests.support.messages import DO, ECS, KEEPALIVE, Opt
+from tests.support.dns_messages import DO, ECS, KEEPALIVE, Opt
 
 RD: Final = 0x0100
 _A, _NS, _CNAME, _SOA, _PTR, _MX, _TXT, _AAAA, _SRV, _ANY = 1, 2, 5, 6, 12, 15, 16, 28, 33, 255

@@ -16,7 +16,7 @@ from tests.differential.questions import Questions
 from tests.differential.replies import Reply, read_reply
 from tests.support.api_objects import Object
 from tests.support.coredns import is_ready, running_coredns
-from tests.support.process import Server, serving, until
+from tests.support.server_process import Server, serving, until
 
 COREFILES: Final = {**KUBERNETES, **DIRECTIVES}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from tests.support.bad_upstream import Act, Asked, BadUpstream, bad_upstream
+from tests.support.faulty_upstream import Act, Asked, BadUpstream, bad_upstream
 
 TTL, MINIMUM = 3000, 600  # seconds, of records and of denials (RFC 2308)
 _A, _NS, _CNAME, _SOA, _TXT, _AAAA, _MX, _SRV, _ANY = 1, 2, 5, 6, 16, 28, 15, 33, 255

@@ -15,17 +15,17 @@ from tests.kubelab.lab import Lab
 from tests.kubelab.options import Options, node_list
 from tests.kubelab.prepare import why_impossible
 from tests.support.chart.helm import HELM
-from tests.support.kube.clients import Askers, askers_of, client_pods
+from tests.support.kube.client_pods import Askers, askers_of, client_pods
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.coredns import kubeadm_coredns
 from tests.support.kube.dnstools import DNSTOOLS_IMAGE, dnstools_image
 from tests.support.kube.image import write_topodns_image
 from tests.support.kube.labs import lab_of
-from tests.support.kube.operators import Operator
-from tests.support.kube.servers import grant, serving
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.server_pods import grant, serving
 from tests.support.kube.upstream import upstream
 from tests.support.kube.waiting import becomes
-from tests.support.skipping import skip_all, those_of
+from tests.support.suite_skips import skip_all, those_of
 
 TOPOLOGY_ZONES: Final = "a,a,b,c"
 # In this order: the first has a lab of its own, which is down before the others' is brought up. Each of these finds

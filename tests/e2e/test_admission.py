@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.kube.cluster import Place
 from tests.support.kube.objects import TOPOLOGY_KEYS, headless
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
 from tests.support.topology_key_cases import CASES
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)

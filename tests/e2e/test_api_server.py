@@ -15,18 +15,18 @@ import pytest
 
 from tests.kubelab.etcd import back_up, wiped
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
-from tests.support.kube.following import followed
-from tests.support.kube.loads import Asked, load, outcome
+from tests.support.kube.continuous_sampling import followed
+from tests.support.kube.host_process import administrator_kubeconfig, serving_on_host
 from tests.support.kube.objects import ZONE, Object, headless, manual_slice
-from tests.support.kube.on_host import administrator_kubeconfig, serving_on_host
 from tests.support.kube.outages import nobody_else_follows, outage, wait_for_api_server
-from tests.support.kube.servers import samples
+from tests.support.kube.query_loads import Asked, load, outcome
+from tests.support.kube.server_pods import samples
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
 from tests.support.kube.waiting import becomes, eventually, stays
-from tests.support.process import METRICS, READY
-from tests.support.process import Server as Process
+from tests.support.server_process import METRICS, READY
+from tests.support.server_process import Server as Process
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 

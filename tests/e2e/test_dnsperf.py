@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
 from tests.support.kube.coredns import KUBEADM_COREFILE, coredns_pod
 from tests.support.kube.dnsperf import Run, dnsperf, hand_questions
 from tests.support.kube.objects import HOSTNAME, ZONE, headless, manual_slice
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
 from tests.support.kube.upstream import OUTSIDE
 from tests.support.kube.waiting import becomes
 

@@ -11,11 +11,11 @@ from typing import Final
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster
-from tests.support.kube.loads import Asked, load, outcome
 from tests.support.kube.node_caches import NodeCaches, write_overlay
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.query_loads import Asked, load, outcome
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["iptables"], indirect=True)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, FIRST_SERVICES
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place, view
-from tests.support.kube.nearness import answers
+from tests.support.kube.expected_nearest import answers
 from tests.support.kube.objects import headless, manual_slice
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
 from tests.support.kube.waiting import becomes, eventually
 

@@ -13,10 +13,9 @@ from typing import Final
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS, CLUSTER_DNS_IPV6, FIRST_SERVICES
-from tests.support.kube.askers import Asker, Unanswered
-from tests.support.kube.clients import Askers
+from tests.support.dns_messages import Reply, query
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.loads import Asked, Load, Outcome, load, outcome, outcome_since
 from tests.support.kube.node_caches import (
     CAPABILITIES,
     NodeCaches,
@@ -28,10 +27,11 @@ from tests.support.kube.node_caches import (
     write_overlay,
 )
 from tests.support.kube.objects import HOSTNAME, ZONE, Object, headless, manual_slice
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.query_loads import Asked, Load, Outcome, load, outcome, outcome_since
+from tests.support.kube.query_pods import Asker, Unanswered
 from tests.support.kube.upstream import OUTSIDE
 from tests.support.kube.waiting import becomes, eventually
-from tests.support.messages import Reply, query
 
 OWN: Final = ["169.254.20.10", "fd00:169:254::10"]  # of the node cache alone
 SHARED: Final = [CLUSTER_DNS, CLUSTER_DNS_IPV6]  # and of the Service of the cluster DNS

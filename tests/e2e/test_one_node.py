@@ -9,12 +9,12 @@ import pytest
 
 from tests.kubelab.lab import Lab
 from tests.kubelab.options import Options, node_list
-from tests.support.kube.askers import asker
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.first_questions import told_at_start
+from tests.support.kube.first_lookups import told_at_start
 from tests.support.kube.labs import lab_of
 from tests.support.kube.objects import HOSTNAME, headless, pause_container, pod, sleeping_container
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.query_pods import asker
 
 pytestmark = [pytest.mark.short, pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)]
 

@@ -19,12 +19,12 @@ import yaml
 
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
 from tests.support.chart.helm import CHART, rendered
-from tests.support.kube.audit import Asked, Right, asked, granted_rights
-from tests.support.kube.clients import Askers
+from tests.support.kube.audit_log import Asked, Right, asked, granted_rights
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.host_process import ZONES, serving_on_host
 from tests.support.kube.objects import Object, headless
-from tests.support.kube.on_host import ZONES, serving_on_host
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
 from tests.support.kube.waiting import becomes, eventually
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)

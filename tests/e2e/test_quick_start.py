@@ -6,9 +6,9 @@ In order: each test finds the cluster as the one before it has left it.
 import pytest
 
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.nearness import Answers, of_everybody, of_zone
-from tests.support.kube.operators import Operator
-from tests.support.kube.servers import serving
+from tests.support.kube.expected_nearest import Answers, of_everybody, of_zone
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.server_pods import serving
 from tests.support.kube.waiting import becomes, eventually
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)

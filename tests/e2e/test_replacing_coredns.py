@@ -10,12 +10,12 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
-from tests.support.kube.clients import Askers
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster
-from tests.support.kube.loads import Asked, Outcome, load, outcome, together
 from tests.support.kube.objects import headless, manual_slice
-from tests.support.kube.operators import Operator
-from tests.support.kube.servers import serving
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.query_loads import Asked, Outcome, load, outcome, together
+from tests.support.kube.server_pods import serving
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
 from tests.support.kube.waiting import PATIENCE, becomes, eventually
 

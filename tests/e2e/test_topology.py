@@ -13,15 +13,15 @@ from typing import Final
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
-from tests.support.kube.bystanders import asked_all_the_time
-from tests.support.kube.clients import Askers
+from tests.support.kube.background_clients import asked_all_the_time
+from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
-from tests.support.kube.first_questions import told_at_start
-from tests.support.kube.key_services import RACK, expected, keys_by_service, members, seen, services
-from tests.support.kube.loads import Asked, load, outcome
-from tests.support.kube.nearness import answers
+from tests.support.kube.expected_nearest import answers
+from tests.support.kube.first_lookups import told_at_start
 from tests.support.kube.objects import ZONE, pause_container, pod_spec, spread, workload
-from tests.support.kube.operators import Operator
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.query_loads import Asked, load, outcome
+from tests.support.kube.topology_key_services import RACK, expected, keys_by_service, members, seen, services
 from tests.support.kube.waiting import becomes, eventually
 
 NFTABLES_ONLY = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_objects import namespace, pod, service
-from tests.support.process import Server, serving, until
-from tests.support.victim import victim
+from tests.support.server_process import Server, serving, until
+from tests.support.steady_client import victim
 
 PORT = 5353
 IN_ALPHA, IN_BETA, STRANGER = "127.73.0.1", "127.73.0.2", "127.73.0.3"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, bad_upstream
-from tests.support.messages import query
-from tests.support.process import COMMAND, HEALTH, METRICS, READY, Server, open_tcp, open_udp, serving, until
+from tests.support.dns_messages import query
+from tests.support.faulty_upstream import ANSWER, bad_upstream
+from tests.support.server_process import COMMAND, HEALTH, METRICS, READY, Server, open_tcp, open_udp, serving, until
+from tests.support.steady_client import victim
 from tests.support.upstream_faults import answers, silent
-from tests.support.victim import victim
 
 COREFILE = f"""
 . {{{{

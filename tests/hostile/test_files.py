@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.process import serving, topodns, until
-from tests.support.victim import victim
+from tests.support.server_process import serving, topodns, until
+from tests.support.steady_client import victim
 
 
 def pipe(path: Path) -> int:

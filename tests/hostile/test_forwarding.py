@@ -9,15 +9,15 @@ from typing import Final
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, Act, Asked, BadUpstream, bad_upstream
+from tests.support.dns_messages import Opt, query
+from tests.support.faulty_upstream import ANSWER, Act, Asked, BadUpstream, bad_upstream
 from tests.support.held_upstream import Held, release
-from tests.support.load import Load
-from tests.support.messages import Opt, query
-from tests.support.process import METRICS, Server, open_udp, serving, until
+from tests.support.query_load import Load
 from tests.support.reply_faults import packed
-from tests.support.stubs import stub_address
+from tests.support.server_process import METRICS, Server, open_udp, serving, until
+from tests.support.steady_client import victim
+from tests.support.stub_resolvers import stub_address
 from tests.support.upstream_faults import answers, question_of, silent, slow
-from tests.support.victim import victim
 
 over_each_transport = pytest.mark.parametrize("options", ["", "force_tcp"], ids=["udp", "tcp"])
 

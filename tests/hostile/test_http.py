@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.process import HEALTH, METRICS, READY, ROOT, Server, serving, until
-from tests.support.victim import Victim, cpu_seconds, victim
+from tests.support.server_process import HEALTH, METRICS, READY, ROOT, Server, serving, until
+from tests.support.steady_client import Victim, cpu_seconds, victim
 
 COREFILE = f"""
 . {{

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.messages import Opt, query
-from tests.support.process import Server, open_tcp, open_udp, receive_framed, send_framed, serving, until
-from tests.support.victim import MIN_ASKED, cpu_seconds, victim
+from tests.support.dns_messages import Opt, query
+from tests.support.server_process import Server, open_tcp, open_udp, receive_framed, send_framed, serving, until
+from tests.support.steady_client import MIN_ASKED, cpu_seconds, victim
 
 NUMBER, SLICE_SIZE = 5_000, 100
 COOKIE = 10

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_objects import Object, endpoint_slice, service
-from tests.support.api_scene import IN_A, Scene, scene
-from tests.support.process import until
-from tests.support.victim import Victim, victim
+from tests.support.program_with_fake_api import IN_A, Scene, scene
+from tests.support.server_process import until
+from tests.support.steady_client import Victim, victim
 
 OCTETS = 1_500_000  # of one object, in etcd
 EVENT_P99 = 0.05  # seconds of the server's CPU between a question and its reply; it was 0.37 to 1.85

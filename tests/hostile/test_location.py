@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_objects import Object, endpoint_slice, namespace, node, pod, service
+from tests.support.dns_messages import Opt, Reply, node_identity
 from tests.support.fake_api.server import FakeApi, running
-from tests.support.messages import Opt, Reply, node_identity
-from tests.support.process import Server, own_address, serving, until
-from tests.support.victim import MIN_ASKED, victim
+from tests.support.server_process import Server, own_address, serving, until
+from tests.support.steady_client import MIN_ASKED, victim
 
 HOSTNAME = "kubernetes.io/hostname"
 NODES = [node(f"n{at}", "a", f"127.61.0.{at}", f"127.62.{at}.0/24") for at in range(1, 5)]

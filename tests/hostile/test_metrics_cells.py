@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.messages import Opt, query
-from tests.support.process import METRICS, ROOT, Server, open_udp, serving
-from tests.support.victim import cpu_seconds
+from tests.support.dns_messages import Opt, query
+from tests.support.server_process import METRICS, ROOT, Server, open_udp, serving
+from tests.support.steady_client import cpu_seconds
 
 COREFILE = f"""
 . {{

@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 
 from tests.support.demo import ROOT
-from tests.support.messages import Opt, query
-from tests.support.process import Server, exchange_tcp, open_udp, serving, until
-from tests.support.victim import MIN_ASKED, cpu_seconds, victim
+from tests.support.dns_messages import Opt, query
+from tests.support.server_process import Server, exchange_tcp, open_udp, serving, until
+from tests.support.steady_client import MIN_ASKED, cpu_seconds, victim
 
 COREFILE: Final = f"""
 . {{

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loops import PATIENCE
-from tests.support.messages import Reply, query
-from tests.support.process import METRICS, Server, open_tcp, receive_framed, send_framed, serving, until
+from tests.support.dns_messages import Reply, query
+from tests.support.event_loops import PATIENCE
+from tests.support.server_process import METRICS, Server, open_tcp, receive_framed, send_framed, serving, until
 from tests.support.socket_memory import kernel_octets
+from tests.support.steady_client import MIN_ASKED, victim
 from tests.support.tcp_flood import tcp_flood
-from tests.support.victim import MIN_ASKED, victim
 from topodns.net.tcp_limits import TcpLimits
 
 ADDRESSES = "\n".join(f"        198.51.{number // 250}.{number % 250} big.example" for number in range(1500))

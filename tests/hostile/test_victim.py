@@ -5,8 +5,8 @@ import socket
 import time
 from pathlib import Path
 
-from tests.support.process import serving, until
-from tests.support.victim import MIN_ASKED, cpu_seconds, receive_stamped, stamping, victim
+from tests.support.server_process import serving, until
+from tests.support.steady_client import MIN_ASKED, cpu_seconds, receive_stamped, stamping, victim
 
 COREFILE = ". {\n    bind HERE\n    hosts {\n        192.0.2.1 a.example\n    }\n}\n"
 

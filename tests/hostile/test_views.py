@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.support.process import serving, until
-from tests.support.victim import MIN_ASKED, victim
+from tests.support.server_process import serving, until
+from tests.support.steady_client import MIN_ASKED, victim
 from topodns.query.label_limiter import MAX_NAMED, OTHERS
 
 COREFILE = """

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import World, namespaces_of, why_impossible, world
+from tests.support.namespaced_cluster import NodeScene, node_scene
+from tests.support.namespaced_node import World, namespaces_of, why_impossible, world
 from tests.support.node_processes import ClusterServer, cluster_dns
-from tests.support.node_scene import NodeScene, node_scene
-from tests.support.skipping import skip_all, those_of
+from tests.support.suite_skips import skip_all, those_of
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Namespace
+from tests.support.namespaced_cluster import LISTENED, SERVERS, UPSTREAM_SERVICE, NodeScene, node_scene
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace
 from tests.support.node_processes import HEADLESS, READY, cluster_dns, dig, node_cache
-from tests.support.node_scene import LISTENED, SERVERS, UPSTREAM_SERVICE, NodeScene, node_scene
-from tests.support.stub_load import asking
-from tests.support.wire_tap import tapped
+from tests.support.packet_capture import tapped
+from tests.support.stub_resolver_load import asking
 
 FIREWALLS = pytest.mark.parametrize("firewall", ["nftables", "iptables"])
 WEB = ["10.96.10.20"]  # shop/web

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Namespace, World
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace, World
+from tests.support.node_cache_template import node_template
 from tests.support.node_processes import running
-from tests.support.node_template import node_template
-from tests.support.process import ROOT, until
+from tests.support.server_process import ROOT, until
 
 UPSTREAM = "10.50.0.3"
 CLUSTER = f"""

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, answering
+from tests.support.namespaced_cluster import LISTENED, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, answering
+from tests.support.node_cache_template import node_template
 from tests.support.node_processes import arguments, environment, write_template
-from tests.support.node_scene import LISTENED, NodeScene
-from tests.support.node_template import node_template
-from tests.support.process import ROOT
+from tests.support.server_process import ROOT
 
 GIVEN_UP = 20.0  # seconds: it ends by itself
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_upstream import Act, Asked, BadUpstream, bad_upstream
-from tests.support.namespaces import CLUSTER_DNS
+from tests.support.faulty_upstream import Act, Asked, BadUpstream, bad_upstream
+from tests.support.namespaced_cluster import LISTENED, OUTSIDE, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS
+from tests.support.node_cache_template import node_template
 from tests.support.node_processes import NOISE, ClusterServer, node_cache
-from tests.support.node_scene import LISTENED, OUTSIDE, NodeScene
-from tests.support.node_template import node_template
-from tests.support.process import until
-from tests.support.stub_load import Question, asking, fresh_names
+from tests.support.server_process import until
+from tests.support.stub_resolver_load import Question, asking, fresh_names
 from tests.support.upstream_faults import answers, slow
 
 CAPACITY = 1024  # answers that a cache holds, the least there is

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Namespace
+from tests.support.namespaced_cluster import LISTENED, Node, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace
 from tests.support.node_processes import (
     NodeCache,
     arguments,
@@ -21,8 +22,7 @@ from tests.support.node_processes import (
     running,
     write_template,
 )
-from tests.support.node_scene import LISTENED, Node, NodeScene
-from tests.support.process import until
+from tests.support.server_process import until
 
 pytestmark = pytest.mark.usefixtures("servers")
 FIREWALLS = pytest.mark.parametrize("firewall", ["nftables", "iptables"])

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL
+from tests.support.namespaced_cluster import LISTENED, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL
+from tests.support.node_cache_template import node_template
 from tests.support.node_processes import (
     NOISE,
     SLOW_START,
@@ -23,10 +25,8 @@ from tests.support.node_processes import (
     running,
     write_template,
 )
-from tests.support.node_scene import LISTENED, NodeScene
-from tests.support.node_template import node_template
-from tests.support.process import until
-from tests.support.stub_load import asking
+from tests.support.server_process import until
+from tests.support.stub_resolver_load import asking
 
 pytestmark = pytest.mark.usefixtures("servers")
 FIREWALLS = pytest.mark.parametrize("firewall", ["nftables", "iptables"])

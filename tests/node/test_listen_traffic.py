@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, Protocol, World
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Protocol, World
+from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from topodns.hostnet.rules import Firewall
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS
+from tests.support.namespaced_cluster import LISTENED, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS
 from tests.support.node_processes import NOISE, SLOW_START, NodeCache, node_cache
-from tests.support.node_scene import LISTENED, NodeScene
-from tests.support.process import until
-from tests.support.stub_load import Outcome, asking
+from tests.support.server_process import until
+from tests.support.stub_resolver_load import Outcome, asking
 
 pytestmark = pytest.mark.usefixtures("servers")
 FIREWALLS = pytest.mark.parametrize("firewall", ["nftables", "iptables"])

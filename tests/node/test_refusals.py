@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from tests.support.keeping import network, on_node
-from tests.support.namespaces import World
-from tests.support.process import ROOT
+from tests.support.namespaced_node import World
+from tests.support.reconciler_on_node import network, on_node
+from tests.support.server_process import ROOT
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
 from topodns.hostnet.reconciler import HostNetworkKeeper
 
@@ -17,7 +17,7 @@ import asyncio
 from topodns.hostnet.commands import HostNetworkError
 from topodns.hostnet.reconciler import HostNetworkKeeper
 from topodns.hostnet.rules import Firewall
-from tests.support.host_networks import host_network
+from tests.support.host_network_builder import host_network
 
 async def attempt():
     network = host_network("169.254.20.10", firewall=Firewall("{firewall}"))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS, Namespace
+from tests.support.namespaced_cluster import NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS, Namespace
 from tests.support.node_processes import dig, node_cache
-from tests.support.node_scene import NodeScene
-from tests.support.process import until
-from tests.support.runnable import block
+from tests.support.runnable_blocks import block
+from tests.support.server_process import until
 
 pytestmark = pytest.mark.usefixtures("servers")
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.host_networks import host_network
-from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
-from tests.support.loops import eventually
-from tests.support.namespaces import CLUSTER_DNS, LINK_LOCAL, World
+from tests.support.event_loops import eventually
+from tests.support.host_network_builder import host_network
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, World
+from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from topodns.hostnet import reconciler as keeper_module
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
 from topodns.hostnet.iptables_ruleset import parse_save

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.keeping import ADDRESSES, asked, becomes, kept, network, on_node, renewed
-from tests.support.kept_process import SILENT, keeping
-from tests.support.namespaces import CLUSTER_DNS, World, ask
-from tests.support.process import until
+from tests.support.namespaced_node import CLUSTER_DNS, World, ask
+from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
+from tests.support.reconciler_process import SILENT, keeping
+from tests.support.server_process import until
 from topodns.hostnet.rules import SWITCH_SECONDS, Firewall
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])

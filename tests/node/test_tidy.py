@@ -5,8 +5,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.namespaces import namespaces_of
-from tests.support.process import ROOT, until
+from tests.support.namespaced_node import namespaces_of
+from tests.support.server_process import ROOT, until
 
 FAILING = """
 from pathlib import Path
@@ -15,8 +15,8 @@ import pytest
 
 from tests.node.conftest import cluster, servers
 from tests.support.node_processes import node_cache
-from tests.support.node_scene import LISTENED
-from tests.support.stub_load import asking
+from tests.support.namespaced_cluster import LISTENED
+from tests.support.stub_resolver_load import asking
 
 
 @pytest.mark.usefixtures("servers")

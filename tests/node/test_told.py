@@ -8,11 +8,11 @@ from subprocess import CalledProcessError
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS
+from tests.support.namespaced_cluster import UPSTREAM_SERVICE, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS
+from tests.support.node_cache_template import node_template
 from tests.support.node_processes import READY, arguments, dig, environment, node_cache, running, write_template
-from tests.support.node_scene import UPSTREAM_SERVICE, NodeScene
-from tests.support.node_template import node_template
-from tests.support.process import ROOT, until
+from tests.support.server_process import ROOT, until
 
 MANUAL = (ROOT / "docs/operate/node-cache.md").read_text(encoding="utf-8")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)

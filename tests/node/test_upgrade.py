@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS
+from tests.support.namespaced_cluster import LISTENED, NodeScene, node_scene
+from tests.support.namespaced_node import CLUSTER_DNS
 from tests.support.node_processes import (
     READY,
     NodeCache,
@@ -20,9 +21,8 @@ from tests.support.node_processes import (
     running,
     write_template,
 )
-from tests.support.node_scene import LISTENED, NodeScene, node_scene
-from tests.support.process import until
-from tests.support.stub_load import Question, asking
+from tests.support.server_process import until
+from tests.support.stub_resolver_load import Question, asking
 
 NODE = "node-b2"
 TIMES = 20

@@ -8,12 +8,12 @@ from subprocess import CalledProcessError
 
 import pytest
 
-from tests.support.namespaces import CLUSTER_DNS
+from tests.support.namespaced_cluster import LISTENED, UPSTREAM_SERVICE, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS
+from tests.support.node_cache_template import node_template
 from tests.support.node_processes import NOISE, ClusterServer, dig, node_cache
-from tests.support.node_scene import LISTENED, UPSTREAM_SERVICE, NodeScene
-from tests.support.node_template import node_template
-from tests.support.process import until
-from tests.support.stub_load import Question, asking, fresh_names
+from tests.support.server_process import until
+from tests.support.stub_resolver_load import Question, asking, fresh_names
 
 Servers = tuple[ClusterServer, ClusterServer]
 Ending = Callable[[NodeScene, Servers], None]

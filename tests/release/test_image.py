@@ -13,7 +13,7 @@ from release.image import ENVIRONMENT, LABELS, LINKS, NET_BIND_SERVICE, PACKAGES
 from release.source import ROOT, VERSION, created, revision
 from tests.kubelab.cache import CACHE
 from tests.support.image_root import WITHOUT_ITS_CAPABILITY, WITHOUT_NEW_PRIVILEGES, Archive, confined
-from tests.support.process import until
+from tests.support.server_process import until
 
 MAX_BEYOND_PYTHON = 90_000_000  # octets, not compressed
 SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash", "/usr/bin/sh", "/bin/busybox", "/usr/bin/env")

@@ -7,7 +7,7 @@ import pytest
 
 from release.site import build_site
 from tests.site.pages import Site
-from tests.support.skipping import skip_all, those_of
+from tests.support.suite_skips import skip_all, those_of
 
 HERE = Path(__file__).parent
 

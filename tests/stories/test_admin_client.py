@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually, run
 from topodns.cli.explain import AdminError, fetch
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.net.http_server.server import AdminServer

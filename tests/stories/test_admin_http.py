@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import h11
 import pytest
 
-from tests.support.loops import PATIENCE, either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
 from topodns.net.http_server.server import AdminServer
 from topodns.net.sockets import open_tcp

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.answer_checker import promise
 from tests.support.api_objects import Object, endpoint_slice, namespace, node, pod, service, service_import
-from tests.support.api_scene import (
+from tests.support.certificates import make_certificates, needs_openssl
+from tests.support.fake_api.server import FakeApi
+from tests.support.program_with_fake_api import (
     CLUSTER,
     FRONT,
     IN_A,
@@ -27,10 +30,7 @@ from tests.support.api_scene import (
     Scene,
     scene,
 )
-from tests.support.certificates import make_certificates, needs_openssl
-from tests.support.fake_api.server import FakeApi
-from tests.support.process import HEALTH, until
-from tests.support.witness import promise
+from tests.support.server_process import HEALTH, until
 
 QUICKLY = "startup_timeout 300ms"
 NEW = "new.default.svc.cluster.local A"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, BadUpstream, bad_upstream
+from tests.support.dns_messages import EDE, Opt, Reply
+from tests.support.faulty_upstream import ANSWER, BadUpstream, bad_upstream
 from tests.support.held_upstream import Held, release
-from tests.support.messages import EDE, Opt, Reply
-from tests.support.process import Server, serving, until
 from tests.support.reply_faults import alias_of_itself, aliases_in_a_circle, by_transport, servfail
+from tests.support.server_process import Server, serving, until
 from tests.support.upstream_faults import Lie, answers, reply_to, says, silent, truncated
 
 COREFILE = """

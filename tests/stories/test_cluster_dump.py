@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.dump import (
+from tests.support.dns_messages import ECS, NODE_IDENTITY, Opt, node_identity, subnet
+from tests.support.kubectl_dump import (
     NODES,
     cluster_ip,
     dump,
@@ -13,8 +14,7 @@ from tests.support.dump import (
     pod_address,
     pod_addresses,
 )
-from tests.support.messages import ECS, NODE_IDENTITY, Opt, node_identity, subnet
-from tests.support.process import METRICS, Server, serving
+from tests.support.server_process import METRICS, Server, serving
 
 COREFILE = """
 . {

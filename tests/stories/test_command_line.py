@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.loops import needs_ipv6
-from tests.support.process import READY, ROOT, Server, launched, serving, topodns, until
+from tests.support.event_loops import needs_ipv6
+from tests.support.server_process import READY, ROOT, Server, launched, serving, topodns, until
 from topodns.cli import main as cli
 
 DEMO = ROOT / "config" / "demo"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.messages import Opt, Reply
-from tests.support.process import ROOT, Server, serving
+from tests.support.dns_messages import Opt, Reply
+from tests.support.server_process import ROOT, Server, serving
 
 DEMO = ROOT / "config" / "demo"
 SOA = "cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local."

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.messages import Reply
-from tests.support.process import METRICS, ROOT, Server, serving
+from tests.support.dns_messages import Reply
+from tests.support.server_process import METRICS, ROOT, Server, serving
 
 PORT = 5353
 SEARCHED = "example.com.shop.svc.cluster.local"

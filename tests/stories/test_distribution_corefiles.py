@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_scene import CLUSTER, IN_A
-from tests.support.bad_upstream import ANSWER, Asked, BadUpstream, bad_upstream
-from tests.support.distributions import COREFILES, RESOLV_CONF, corefile, on_loopback
+from tests.support.distribution_corefiles import COREFILES, RESOLV_CONF, corefile, on_loopback
 from tests.support.fake_api.server import running
-from tests.support.process import HEALTH, READY, Server, own_address, serving, until
+from tests.support.faulty_upstream import ANSWER, Asked, BadUpstream, bad_upstream
+from tests.support.program_with_fake_api import CLUSTER, IN_A
+from tests.support.server_process import HEALTH, READY, Server, own_address, serving, until
 from tests.support.upstream_faults import answers, reply_to, says
 
 STUB_ANSWER = "192.0.2.2"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.messages import Opt
-from tests.support.process import Server, serving, until
+from tests.support.dns_messages import Opt
+from tests.support.server_process import Server, serving, until
 
 WITHIN = 1.0  # seconds that an edit may take, by the specification of the manifests source
 

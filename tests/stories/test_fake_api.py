@@ -15,8 +15,8 @@ import pytest
 
 from tests.support.api_objects import Object, endpoint_slice, pod, service, service_import
 from tests.support.fake_api.server import FakeApi, running
-from tests.support.process import ROOT
-from tests.support.synthetic import Cluster
+from tests.support.server_process import ROOT
+from tests.support.synthetic_clusters import Cluster
 
 SERVICES, SLICES, PODS = "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices", "/api/v1/pods"
 IMPORTS = "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports"

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.support import reply_faults as faulty
-from tests.support.bad_upstream import ANSWER, Act, Asked, BadUpstream, Behaviour, bad_upstream
-from tests.support.messages import EDE, Opt
-from tests.support.process import METRICS, Server, serving, until
-from tests.support.stubs import Stub, Told, ask_together
+from tests.support.dns_messages import EDE, Opt
+from tests.support.faulty_upstream import ANSWER, Act, Asked, BadUpstream, Behaviour, bad_upstream
+from tests.support.server_process import METRICS, Server, serving, until
+from tests.support.stub_resolvers import Stub, Told, ask_together
 from tests.support.upstream_faults import (
     LIES,
     answers,

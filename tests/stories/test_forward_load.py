@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour, bad_upstream
-from tests.support.load import Load
-from tests.support.process import METRICS, serving
+from tests.support.faulty_upstream import ANSWER, Act, Asked, Behaviour, bad_upstream
+from tests.support.query_load import Load
 from tests.support.reply_faults import compose, packed, record, wire_name
+from tests.support.server_process import METRICS, serving
 from tests.support.upstream_faults import answers, resets, says, silent
 
 each_transport = pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from tests.support import reply_faults as faulty
-from tests.support.bad_upstream import ANSWER, BadUpstream, bad_upstream
-from tests.support.messages import DO, KEEPALIVE, RD, Opt, Options, node_identity, query, subnet
-from tests.support.process import Server, serving
+from tests.support.dns_messages import DO, KEEPALIVE, RD, Opt, Options, node_identity, query, subnet
+from tests.support.faulty_upstream import ANSWER, BadUpstream, bad_upstream
 from tests.support.reply_faults import CNAME, NS, A, compose, opt_record, packed, record, wire_name
-from tests.support.stubs import Stub, ask_together
+from tests.support.server_process import Server, serving
+from tests.support.stub_resolvers import Stub, ask_together
 from tests.support.upstream_faults import answers, backwards, says
 
 COREFILE = """

@@ -9,12 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, BadUpstream, bad_upstream
+from tests.support.dns_messages import DO, RD, Opt, Reply, node_identity, query, subnet
+from tests.support.faulty_upstream import ANSWER, BadUpstream, bad_upstream
 from tests.support.held_upstream import Held, release
-from tests.support.messages import DO, RD, Opt, Reply, node_identity, query, subnet
-from tests.support.process import METRICS, Server, open_tcp, open_udp, receive_framed, send_framed, serving, until
 from tests.support.reply_faults import at_first
-from tests.support.stubs import Stub, ask_together, stub_address
+from tests.support.server_process import (
+    METRICS,
+    Server,
+    open_tcp,
+    open_udp,
+    receive_framed,
+    send_framed,
+    serving,
+    until,
+)
+from tests.support.stub_resolvers import Stub, ask_together, stub_address
 from tests.support.upstream_faults import answers, silent, slow
 
 PORT = 5353

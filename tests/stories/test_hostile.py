@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.messages import Opt, node_identity, query, subnet
-from tests.support.process import METRICS, READY, ROOT, Server, open_tcp, open_udp, serving
+from tests.support.dns_messages import Opt, node_identity, query, subnet
+from tests.support.server_process import METRICS, READY, ROOT, Server, open_tcp, open_udp, serving
 
 DATAGRAMS, STREAMS = 2000, 100
 MAX_GROWTH = 10 << 20  # octets

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually, run
 from topodns.dependency import Fact
 from topodns.dns.name import ROOT, name_wire, parse_name
 from topodns.plugins.hosts import source as hosts_source

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.api_client import connected, read, refused, trusting
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
-from tests.support.https_server import Seen, Served, replies, server_side, serving, silence, text_response
-from tests.support.loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually, run
+from tests.support.scripted_http_server import Seen, Served, replies, server_side, serving, silence, text_response
 from topodns import __version__
 from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
 from topodns.kube.client.credentials import ServiceAccount

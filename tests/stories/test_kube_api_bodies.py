@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.api_client import SERVICES, connected, read, refused, trusting
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
-from tests.support.https_server import Seen, replies, server_side, serving, text_response
-from tests.support.loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually, run
+from tests.support.scripted_http_server import Seen, replies, server_side, serving, text_response
 from topodns.kube.client.contract import ApiError, ApiSettings
 
 pytestmark = [needs_openssl, either_loop]

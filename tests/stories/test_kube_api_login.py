@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.support.certificates import SERVER_NAME, Certificates, make_certificates, needs_openssl
-from tests.support.https_server import Seen, Served, replies, server_side, serving, text_response
-from tests.support.loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually, run
+from tests.support.scripted_http_server import Seen, Served, replies, server_side, serving, text_response
 from topodns.kube.client import connect
 from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
 from topodns.kube.client.credentials import OURS

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.bad_upstream import ANSWER, BadUpstream, bad_upstream
-from tests.support.circle import Relay
-from tests.support.messages import Opt
-from tests.support.process import METRICS, Server, own_address, serving, until
-from tests.support.stubs import Stub, ask_together
+from tests.support.dns_messages import Opt
+from tests.support.faulty_upstream import ANSWER, BadUpstream, bad_upstream
+from tests.support.forwarding_loop import Relay
+from tests.support.server_process import METRICS, Server, own_address, serving, until
+from tests.support.stub_resolvers import Stub, ask_together
 
 COREFILE = """
 .:{at} {{

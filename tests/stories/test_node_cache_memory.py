@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, BadUpstream, bad_upstream
-from tests.support.load import Answered, Load
-from tests.support.node_template import node_template
-from tests.support.process import Server, launched, own_address, until
+from tests.support.faulty_upstream import ANSWER, BadUpstream, bad_upstream
+from tests.support.node_cache_template import node_template
+from tests.support.query_load import Answered, Load
 from tests.support.reply_faults import compose, packed, record, wire_name
-from tests.support.stubs import stub_address
+from tests.support.server_process import Server, launched, own_address, until
+from tests.support.stub_resolvers import stub_address
 from tests.support.upstream_faults import answers, says, silent, slow
 
 RIGHT = packed(ANSWER)

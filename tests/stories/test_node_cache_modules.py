@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.support.process import ROOT
-from tests.support.shipped_template import shipped_template
+from tests.support.node_cache_template import shipped_template
+from tests.support.server_process import ROOT
 
 LIBRARIES: Final = (
     *("kubernetes", "aiohttp", "msgspec", "yaml", "dnslib", "re2"),
@@ -37,7 +37,7 @@ from random import Random
 import topodns.cli.main
 import topodns.nodecache.network
 import topodns.app.server
-from tests.support.node_template import ENVIRONMENT, node_flags
+from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.app.admin_endpoints import Admin
 from topodns.app.generation import Assembly, Machine
 from topodns.nodecache.corefile import NodeCorefile

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.node_template import ENVIRONMENT, node_flags, node_template
+from tests.support.node_cache_template import ENVIRONMENT, node_flags, node_template
 from topodns.files.watch import watch_files
 from topodns.nodecache.config_watch import NodeConfigWatch
 from topodns.nodecache.corefile import NodeCorefile

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.messages import DO, Opt, query
-from tests.support.process import METRICS, ROOT, Server, open_udp, serving
+from tests.support.dns_messages import DO, Opt, query
+from tests.support.server_process import METRICS, ROOT, Server, open_udp, serving
 
 COREFILE = f"""
 cluster.local {{

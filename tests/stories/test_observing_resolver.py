@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.process import METRICS, Server, serving, until
-from tests.support.scrapes import Scrape
+from tests.support.scraped_metrics import Scrape
+from tests.support.server_process import METRICS, Server, serving, until
 
 UPSTREAM = r"""
 . {

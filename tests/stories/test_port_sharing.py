@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.support.loops import has_ipv6
+from tests.support.event_loops import has_ipv6
 from topodns.net.reuseport import Binding, Instance, Sharing, leave_group
 from topodns.net.sockets import ListenError, open_tcp, open_udp
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from tests.support.process import ROOT, until
+from tests.support.server_process import ROOT, until
 from topodns.hostnet import instances as presence
 from topodns.hostnet.instances import ACCEPTED, SLOTS, Presence, others_serve
 

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from tests.support.loops import needs_ipv6
-from tests.support.messages import DO, ECS, KEEPALIVE, Opt, Options, Reply, query, subnet
-from tests.support.process import (
+from tests.support.dns_messages import DO, ECS, KEEPALIVE, Opt, Options, Reply, query, subnet
+from tests.support.event_loops import needs_ipv6
+from tests.support.server_process import (
     Server,
     exchange_tcp,
     exchange_udp,

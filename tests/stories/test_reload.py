@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.messages import query
-from tests.support.process import (
+from tests.support.dns_messages import query
+from tests.support.server_process import (
     METRICS,
     READY,
     Server,

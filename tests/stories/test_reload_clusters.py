@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_objects import Object, node, service
-from tests.support.api_scene import CLUSTER, FRONT, IN_A, NEAR, Scene, scene
-from tests.support.process import until
+from tests.support.program_with_fake_api import CLUSTER, FRONT, IN_A, NEAR, Scene, scene
+from tests.support.server_process import until
 
 QUICKLY = "startup_timeout 300ms"
 FAILED, EVENTS = "coredns_reload_failed_total", "topodns_watch_events_total"

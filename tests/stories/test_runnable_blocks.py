@@ -10,8 +10,8 @@ import pytest
 from tests.support.api_objects import namespace, service
 from tests.support.documents import ROOT
 from tests.support.fake_api.server import running
-from tests.support.process import own_address, until
-from tests.support.runnable import Block, BlockFailed, block, blocks_in
+from tests.support.runnable_blocks import Block, BlockFailed, block, blocks_in
+from tests.support.server_process import own_address, until
 
 HERE = Path(__file__).parent
 LACKING = [tool for tool in ("curl", "dig") if shutil.which(tool) is None]

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
 
-from tests.support import server
-from tests.support.loops import run
+from tests.support import in_memory_server
+from tests.support.event_loops import run
 from topodns.dns.name import Name
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.net.mmsg import open_batch
@@ -25,7 +25,7 @@ PATIENCE = 0.2  # seconds
 async def serving(name: Name | None, port: int = 0, sharing: Sharing = Sharing.FIRST) -> AsyncIterator[int]:
     """A server of this name; its port."""
     (sock,) = open_udp(str(HERE), port, Binding(sharing))
-    answering = server.handler(own_name=name)
+    answering = in_memory_server.handler(own_name=name)
     lookup = partial(answer_batch, answering.table)
     listener = UdpListener(open_batch(sock), lookup, answering.answer, answering.tally.batch_done)
     listener.start(asyncio.get_running_loop())

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_objects import Object, service
-from tests.support.api_scene import CLUSTER
 from tests.support.fake_api.server import FakeApi, running
-from tests.support.process import Server, own_address, serving, until
+from tests.support.program_with_fake_api import CLUSTER
+from tests.support.server_process import Server, own_address, serving, until
 from topodns.kube.events.lease import DURATION
 
 BAD, MISPLACED = service("bad", keys="no such key"), service("misplaced", cluster_ip="10.96.0.9", keys="*")

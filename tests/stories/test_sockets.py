@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loops import needs_ipv6
+from tests.support.event_loops import needs_ipv6
 from topodns.net.mmsg import MMSG_AVAILABLE, MmsgBatch, PlainBatch, open_batch
 from topodns.net.sockets import RECEIVE_BUFFER, ListenError, open_tcp, open_udp
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.messages import Opt
-from tests.support.process import Server, own_address, serving, topodns
+from tests.support.dns_messages import Opt
+from tests.support.server_process import Server, own_address, serving, topodns
 
 WHOAMI = ". {\n    bind HERE\n    whoami\n}\n"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, needs_ipv6, run
 from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.net.sockets import open_tcp

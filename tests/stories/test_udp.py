@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
-from tests.support import messages
-from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
+from tests.support import dns_messages
+from tests.support.event_loops import PATIENCE, either_loop, eventually, needs_ipv6, run
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
@@ -151,7 +151,7 @@ def test_a_ready_made_answer_is_sent_behind_the_id_and_counted(loop_name: str, k
 def test_a_variant_of_a_kept_question_is_answered_by_the_entry_made_for_it(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind) as server:
-            kept, variant = messages.query("www.example. A"), messages.query("WWW.example. A")
+            kept, variant = dns_messages.query("www.example. A"), dns_messages.query("WWW.example. A")
             made: Entry = kept[2:], [0], None, OF_SPELLINGS
             server.table.views[LOCALHOST] = {kept[2:]: made}
             with client_of(server) as sock, client_of(server, source="127.0.0.9") as elsewhere:

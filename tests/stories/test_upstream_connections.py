@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from tests.support.bad_upstream import ANSWER, Act, Asked, bad_upstream
-from tests.support.loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually, run
+from tests.support.faulty_upstream import ANSWER, Act, Asked, bad_upstream
 from tests.support.upstream_faults import answers, one_after_another, resets, silent, slow
-from tests.support.upstream_story import (
+from tests.support.upstream_queries import (
     BRIEF,
     TCP,
     TIMED_OUT,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour, bad_upstream
-from tests.support.loops import either_loop, eventually, needs_ipv6, run
+from tests.support.event_loops import either_loop, eventually, needs_ipv6, run
+from tests.support.faulty_upstream import ANSWER, Act, Asked, Behaviour, bad_upstream
 from tests.support.upstream_faults import (
     LIES,
     answers,
@@ -25,7 +25,7 @@ from tests.support.upstream_faults import (
     slow,
     wrong_id,
 )
-from tests.support.upstream_story import (
+from tests.support.upstream_queries import (
     BRIEF,
     REFUSED,
     TCP,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, bad_upstream
 from tests.support.certificates import SERVER_NAME, Certificates, make_certificates, needs_openssl
-from tests.support.https_server import server_side
-from tests.support.loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually, run
+from tests.support.faulty_upstream import ANSWER, bad_upstream
+from tests.support.scripted_http_server import server_side
 from tests.support.upstream_faults import (
     answers,
     as_large_as_can_be,
@@ -19,7 +19,7 @@ from tests.support.upstream_faults import (
     says,
     silent,
 )
-from tests.support.upstream_story import (
+from tests.support.upstream_queries import (
     TCP,
     TIMED_OUT,
     TLS,

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.bad_upstream import ANSWER, Behaviour, bad_upstream
-from tests.support.loops import PATIENCE, either_loop, eventually, needs_ipv6, run
-from tests.support.messages import query
+from tests.support.dns_messages import query
+from tests.support.event_loops import PATIENCE, either_loop, eventually, needs_ipv6, run
+from tests.support.faulty_upstream import ANSWER, Behaviour, bad_upstream
 from tests.support.upstream_faults import (
     LIES,
     answers,
@@ -24,7 +24,7 @@ from tests.support.upstream_faults import (
     wrong_id,
     wrong_name,
 )
-from tests.support.upstream_story import (
+from tests.support.upstream_queries import (
     BRIEF,
     REFUSED,
     TIMED_OUT,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loops import either_loop, eventually, run
-from tests.support.objects import packed
+from tests.support.event_loops import either_loop, eventually, run
+from tests.support.model_builders import packed
 from topodns.dns.name import name_wire, parse_name
 from topodns.plugins.loadbalance.source import WeightSource
 from topodns.plugins.loadbalance.weights import BadWeights

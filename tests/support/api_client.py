@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.support.certificates import Certificates
-from tests.support.https_server import Served
+from tests.support.scripted_http_server import Served
 from topodns.kube.client import connect
 from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
 from topodns.kube.client.credentials import OURS, ServiceAccount

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import get_args
 
-from tests.support.asking import ask, client
-from tests.support.courses import at_once
-from tests.support.objects import packed
-from tests.support.records import lines
+from tests.support.deferred_results import at_once
+from tests.support.model_builders import packed
+from tests.support.query_builders import ask, client
+from tests.support.rrset_text import lines
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Edns, Query

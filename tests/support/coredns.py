@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.kubelab.cache import filling
 from tests.kubelab.programs import COREDNS, make_build
-from tests.support.process import READY, Server, own_address, until
+from tests.support.server_process import READY, Server, own_address, until
 
 PORT: Final = 1053
 _START: Final = 20.0  # seconds: it is a large binary, and reads the cluster first

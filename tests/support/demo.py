@@ -6,9 +6,9 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.support.building import assembly, read_whole
-from tests.support.courses import at_once
-from tests.support.messages import Opt, Reply, query
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import Opt, Reply, query
+from tests.support.generation_builder import assembly, read_whole
 from topodns.app.generation import Generation
 from topodns.app.load import load_settings
 from topodns.dnsserver.handler import Handler

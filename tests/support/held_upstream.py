@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tests.support.bad_upstream import ANSWER, Act, Asked, BadUpstream
-from tests.support.messages import query
-from tests.support.process import exchange_udp
+from tests.support.dns_messages import query
+from tests.support.faulty_upstream import ANSWER, Act, Asked, BadUpstream
+from tests.support.server_process import exchange_udp
 from tests.support.upstream_faults import question_of, reply_to, says
 
 _WORD: Final = query("release.example A")

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from subprocess import CalledProcessError
 from typing import Final, NamedTuple
 
-from tests.support.namespaces import Namespace
+from tests.support.namespaced_node import Namespace
 
 PORTS: Final = (("dns", "udp"), ("dns-tcp", "tcp"))
 

@@ -1,4 +1,4 @@
-"""What runs in a `node_scene`: servers of the cluster DNS, and the node cache of a node. Real processes, real files."""
+"""Processes in a `namespaced_cluster`: servers of the cluster DNS, and the node cache of a node, with real files."""
 
 import http.client
 import os
@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from tests.support.namespaces import CLUSTER_DNS, Namespace
-from tests.support.node_scene import LISTENED, NODES, OUTSIDE, SERVERS, UPSTREAM_SERVICE, Node, NodeScene
-from tests.support.node_template import node_template
-from tests.support.process import ROOT, until
-from tests.support.scrapes import fresh
+from tests.support.namespaced_cluster import LISTENED, NODES, OUTSIDE, SERVERS, UPSTREAM_SERVICE, Node, NodeScene
+from tests.support.namespaced_node import CLUSTER_DNS, Namespace
+from tests.support.node_cache_template import node_template
+from tests.support.scraped_metrics import fresh
+from tests.support.server_process import ROOT, until
 
 READY: Final = "web.shop.svc.cluster.local"
 HEADLESS: Final = "cache.shop.svc.cluster.local"  # with keys: each node of the demo gets its own endpoints

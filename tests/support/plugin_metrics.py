@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tests.support.scraping import only, scraped
+from tests.support.exposition_samples import only, scraped
 from topodns.plugins import load
 from topodns.plugins.setup import BlockSetup, MetricsSource, Shared
 from topodns.query.counters import QueryCounters

@@ -20,7 +20,7 @@ import yaml
 from tests.kubelab.cache import filling, making
 from tests.kubelab.debian import RELEASE, unpacked
 from tests.kubelab.programs import PROGRAMS
-from tests.support.process import until
+from tests.support.server_process import until
 
 PATIENCE: Final = 20.0  # seconds, for a start and for an answer
 SCRAPE_INTERVAL: Final = "500ms"  # as long may a scrape take

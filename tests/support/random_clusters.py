@@ -5,7 +5,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, service
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
     HOSTNAME_LABEL,

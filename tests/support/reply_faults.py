@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour
+from tests.support.faulty_upstream import ANSWER, Act, Asked, Behaviour
 from tests.support.upstream_faults import Lie, answers, question_of, reply_to
 from topodns.dns.tcp_framing import frame
 

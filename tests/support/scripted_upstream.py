@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from dnslib import AAAA, RD, RR, A, DNSHeader, DNSRecord
 
-from tests.support.messages import Opt
+from tests.support.dns_messages import Opt
 from topodns.dns.message import Flag
 from topodns.dns.rrtype import Rcode
 from topodns.query.deferred import Timer, Timers

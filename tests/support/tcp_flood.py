@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tests.support.messages import query
-from tests.support.process import ROOT, Server
+from tests.support.dns_messages import query
+from tests.support.server_process import ROOT, Server
 from topodns.dns.tcp_framing import frame
 
 _AT_ONCE = 400  # questions of one write

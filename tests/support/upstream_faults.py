@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from tests.support.bad_upstream import ANSWER, Act, Asked, Behaviour
+from tests.support.faulty_upstream import ANSWER, Act, Asked, Behaviour
 from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_format import MAX_MESSAGE
 

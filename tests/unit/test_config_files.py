@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import distributions
-from tests.support.building import assembly, read_whole
+from tests.support import distribution_corefiles
+from tests.support.generation_builder import assembly, read_whole
 from topodns.app.load import load_settings, settings_from_text
 from topodns.cluster.model import Change, Replaced
 from topodns.kube.client.contract import ApiSettings
@@ -14,7 +14,7 @@ from topodns.plugins.forward.settings import UpstreamAddress
 from topodns.topology.audit import audit
 
 CONFIG = Path(__file__).parents[2] / "config"
-COREFILES = sorted(set(CONFIG.rglob("Corefile")) - set(distributions.COREFILES.values()))
+COREFILES = sorted(set(CONFIG.rglob("Corefile")) - set(distribution_corefiles.COREFILES.values()))
 APPLIED = CONFIG / "kubernetes"  # for kubectl, not for the server: see test_permissions.py
 MANIFEST_DIRECTORIES = sorted({path.parent for path in CONFIG.rglob("*") if path.suffix in SUFFIXES} - {APPLIED})
 
@@ -55,13 +55,13 @@ def test_corefiles_can_be_served_and_their_clusters_leave_nothing_to_complain_ab
         assert list(audit(cluster.state, ignored=True)) == []
 
 
-@pytest.mark.parametrize("name", distributions.COREFILES)
+@pytest.mark.parametrize("name", distribution_corefiles.COREFILES)
 def test_corefiles_of_distributions_can_be_served_by_a_pod_and_follow_its_resolv_conf(
     name: str, tmp_path: Path
 ) -> None:
     (tmp_path / "resolv.conf").write_text("search example.org\nnameserver 192.0.2.53\noptions ndots:1\n")
-    text = distributions.corefile(name, {distributions.RESOLV_CONF: str(tmp_path / "resolv.conf")})
-    settings = settings_from_text(text, str(distributions.COREFILES[name]), 5300, {})
+    text = distribution_corefiles.corefile(name, {distribution_corefiles.RESOLV_CONF: str(tmp_path / "resolv.conf")})
+    settings = settings_from_text(text, str(distribution_corefiles.COREFILES[name]), 5300, {})
     assert list(assembly().build(settings).tables) == [("", 53)]
     assert settings.blocks[0].settings["forward"][0].upstreams == (UpstreamAddress("192.0.2.53", 53),)
     assert settings.blocks[0].settings.get("kubernetes") is not None
@@ -70,6 +70,6 @@ def test_corefiles_of_distributions_can_be_served_by_a_pod_and_follow_its_resolv
 
 def test_there_is_a_corefile_for_each_distribution_that_the_guide_is_about() -> None:
     guide = (CONFIG.parent / "docs/migrate/from-coredns.md").read_text(encoding="utf-8")
-    assert len(distributions.COREFILES) == 8
-    for name in distributions.COREFILES:
+    assert len(distribution_corefiles.COREFILES) == 8
+    for name in distribution_corefiles.COREFILES:
         assert f"(../../config/corefiles/{name}/Corefile)" in guide

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.chart.boards import BOARDS, FOLDER, board_files
 from tests.support.chart.grafana import Board, Panel, Query
-from tests.support.process import ROOT
+from tests.support.server_process import ROOT
 
 ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 METRICS = {

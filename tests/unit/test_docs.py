@@ -12,8 +12,8 @@ from random import Random
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.console import Command, commands, parse_dig
 from tests.support.demo import PORT, Demo
+from tests.support.documented_sessions import Command, commands, parse_dig
 from tests.support.documents import DOCUMENTS, ROOT
 from topodns.app.cluster_metrics import cluster_readings
 from topodns.app.exposition import Metrics

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from tests.support.virtual_time import run_virtually
+from tests.support.virtual_event_loop import run_virtually
 from topodns.event_loop import AT_ONCE, MUCH, SLICE, TimeSlices, in_slices
 from topodns.kube.informer.retry import RetryGate
 

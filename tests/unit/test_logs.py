@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.loops import eventually
+from tests.support.event_loops import eventually
 from topodns.logs import MAX_PER_SECOND, LineWriter, start_logging
 
 

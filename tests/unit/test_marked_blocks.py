@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.support.documents import DOCUMENTS, ROOT
-from tests.support.runnable import Block, blocks
+from tests.support.runnable_blocks import Block, blocks
 
 ALL = [block for document in DOCUMENTS for block in blocks(document)]
 MARKED = [(block.document, block.name) for block in ALL]

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from tests.support.building import read_whole
-from tests.support.corefiles import settings
-from tests.support.objects import packed
+from tests.support.corefile_settings import settings
+from tests.support.generation_builder import read_whole
+from tests.support.model_builders import packed
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.plugins.kubernetes.setup import OnNode, Unlocated
 from topodns.query.label_limiter import MAX_NAMED, OTHERS

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.support.fake_api.front import HttpFront
+from tests.support.fake_api.listener import HttpFront
 from tests.support.fake_api.object_file import objects_of
 from tests.support.fake_api.server import FakeApi
-from tests.support.synthetic import Cluster
+from tests.support.synthetic_clusters import Cluster
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

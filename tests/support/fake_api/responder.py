@@ -9,7 +9,7 @@ from tests.support.fake_api.exchange import Request, Response, encoded, refuse
 from tests.support.fake_api.faults import Faults
 from tests.support.fake_api.listing import respond_list
 from tests.support.fake_api.options import is_watch, read_options
-from tests.support.fake_api.requests import Asked, RequestLog
+from tests.support.fake_api.request_log import Asked, RequestLog
 from tests.support.fake_api.resources import Target, find_target
 from tests.support.fake_api.statuses import NO_SUCH_PATH, Refusal
 from tests.support.fake_api.store import Store

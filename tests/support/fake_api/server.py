@@ -15,15 +15,15 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from tests.support.fake_api.exchange import encoded
 from tests.support.fake_api.faults import ANY, Faults
-from tests.support.fake_api.front import Answer, Front, HttpFront
-from tests.support.fake_api.requests import RequestLog
+from tests.support.fake_api.listener import Answer, Front, HttpFront
+from tests.support.fake_api.request_log import RequestLog
 from tests.support.fake_api.resources import RESOURCES, Object, resource_of
 from tests.support.fake_api.responder import Responder
 from tests.support.fake_api.selectors import matcher
 from tests.support.fake_api.statuses import INTERNAL_ERROR, NO_SUCH_PATH, Refusal, too_many_requests, too_old
 from tests.support.fake_api.store import Revisions, Selection, Store, Watcher, watch_line
 from tests.support.fake_api.watching import bookmark
-from tests.support.synthetic import Cluster
+from tests.support.synthetic_clusters import Cluster
 
 CONTROL_SECONDS: Final = 30.0  # a control call from another thread has to be through by then
 _EVERYTHING: Final = Selection("", matcher(""), matcher(""))

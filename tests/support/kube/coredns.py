@@ -11,7 +11,7 @@ from tests.kubelab.programs import COREDNS
 from tests.support.kube.cluster import Cluster, PodView
 from tests.support.kube.image import ROOT
 from tests.support.kube.objects import Object, metadata
-from tests.support.kube.servers import ACCOUNT, NAMESPACE, Server, server_pod
+from tests.support.kube.server_pods import ACCOUNT, NAMESPACE, Server, server_pod
 
 COREDNS_IMAGE: Final = f"localhost/coredns:{COREDNS.version}"
 KUBEADM_COREFILE: Final = (ROOT / "config/corefiles/kubeadm/Corefile").read_text()

@@ -15,10 +15,10 @@ import yaml
 from tests.kubelab.machine import LabError, Machine
 from tests.support.kube.cluster import Cluster, PodView, view
 from tests.support.kube.image import ROOT, TOPODNS_IMAGE
-from tests.support.kube.operators import Operator
-from tests.support.kube.servers import NAMESPACE, exposition
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.server_pods import NAMESPACE, exposition
 from tests.support.kube.waiting import PATIENCE, becomes, eventually
-from tests.support.scrapes import fresh
+from tests.support.scraped_metrics import fresh
 
 NAME: Final = "node-local-dns"
 LINK: Final = "nodelocaldns"

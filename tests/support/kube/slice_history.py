@@ -11,7 +11,7 @@ from itertools import chain
 from typing import IO, Any, NamedTuple
 
 from tests.kubelab.lab import Lab
-from tests.support.kube.choice import SERVICE_NAME, Endpoint, ready_endpoints
+from tests.support.kube.expected_endpoints import SERVICE_NAME, Endpoint, ready_endpoints
 from tests.support.kube.waiting import join_all
 
 Slices = tuple[frozenset[Endpoint], ...]

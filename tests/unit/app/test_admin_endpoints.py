@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.building import assembly
-from tests.support.corefiles import settings
+from tests.support.corefile_settings import settings
 from tests.support.demo import Demo
+from tests.support.generation_builder import assembly
 from topodns.app.admin_endpoints import explain_route, unready
 from topodns.cluster.model import Kind, Replaced
 from topodns.kube.informer.informer import ApiSource

@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 from tests.support.api_objects import Object, namespace, service
-from tests.support.fake_api.front import Answer
-from tests.support.fake_api.memory import MemoryClient, MemoryFront
+from tests.support.fake_api.in_memory import MemoryClient, MemoryFront
+from tests.support.fake_api.listener import Answer
 from tests.support.fake_api.server import FakeApi
-from tests.support.virtual_time import run_virtually
+from tests.support.virtual_event_loop import run_virtually
 from topodns.app.cluster_lifecycle import Feeding, NotKnown, await_sync
 from topodns.app.clusters import Cluster, Feed, feed_settings
 from topodns.dns.name import parse_name

@@ -3,8 +3,8 @@
 import asyncio
 from itertools import count
 
-from tests.support.objects import endpoint, endpoint_slice, service
-from tests.support.virtual_time import run_virtually
+from tests.support.model_builders import endpoint, endpoint_slice, service
+from tests.support.virtual_event_loop import run_virtually
 from topodns.app.cluster_lifecycle import WARMING_PAUSE, Warmer
 from topodns.cluster.model import KeySource, Upserted
 from topodns.cluster.state import ClusterState

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from tests.support.building import read_whole
-from tests.support.corefiles import settings
-from tests.support.objects import packed, pod
+from tests.support.corefile_settings import settings
+from tests.support.generation_builder import read_whole
+from tests.support.model_builders import packed, pod
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.cluster.model import ObjectKey, Replaced
 from topodns.dependency import Fact, address_fact, service_fact

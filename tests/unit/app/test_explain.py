@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from tests.support.corefiles import settings
+from tests.support.corefile_settings import settings
 from topodns.app.explain import Explanation, Unexplained, explain_offline, explain_request, explanation_text
 from topodns.app.generation import Assembly, Machine
 from topodns.kube.informer.informer import ApiSource

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.corefiles import block_problem, only_block, problem, settings
+from tests.support.corefile_settings import block_problem, only_block, problem, settings
 from topodns.app.load import load_settings
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.zones import BlockKey

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.building import assembly, read_whole
-from tests.support.corefiles import settings
-from tests.support.scraping import only, scraped
+from tests.support.corefile_settings import settings
+from tests.support.exposition_samples import only, scraped
+from tests.support.generation_builder import assembly, read_whole
 from topodns.app.cluster_metrics import cluster_readings
 
 MANIFEST = """

@@ -4,8 +4,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
-from tests.support.corefiles import settings
-from tests.support.objects import packed
+from tests.support.corefile_settings import settings
+from tests.support.model_builders import packed
 from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.errors import ConfigError
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from tests.support.corefiles import settings
+from tests.support.corefile_settings import settings
 from topodns.app.banner import print_nothing
 from topodns.app.hooks import Options
 from topodns.app.server import STOP_ERRORS, Announcement, Server

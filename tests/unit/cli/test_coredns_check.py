@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.corefiles import block_problem
-from tests.support.distributions import COREFILES, RESOLV_CONF, ROOT, corefile
+from tests.support.corefile_settings import block_problem
+from tests.support.distribution_corefiles import COREFILES, RESOLV_CONF, ROOT, corefile
 from topodns.cli.coredns_check import Migration, examine
 from topodns.plugins import ORDER, load
 from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE, DirectiveVerdict

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.objects import packed, service
+from tests.support.model_builders import packed, service
 from topodns.cluster.model import ObjectKey, Service, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import address_fact

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, service
 from topodns.cluster.address_index import counts_in_serial
 from topodns.cluster.model import ClusterObject, StatefulSet
 

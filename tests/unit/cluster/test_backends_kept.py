@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.objects import endpoint, endpoint_slice, node, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed, service
 from topodns.cluster import backends as backends_module
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Group, Pool

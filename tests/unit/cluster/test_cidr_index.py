@@ -5,7 +5,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import packed, packed_cidr
+from tests.support.model_builders import packed, packed_cidr
 from topodns.cluster.cidr_index import CidrTable
 
 Network = IPv4Network | IPv6Network

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.objects import endpoint, endpoint_slice, node, packed
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import EMPTY_GROUP, Group

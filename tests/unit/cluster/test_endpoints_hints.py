@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.objects import endpoint, endpoint_slice, packed
+from tests.support.model_builders import endpoint, endpoint_slice, packed
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import Endpoint, EndpointSlice

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.objects import endpoint, endpoint_slice, namespace, node, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from topodns.cluster.list_diff import COMPARED_AT_ONCE, IDLE, DiffStep
 from topodns.cluster.model import Change, ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState

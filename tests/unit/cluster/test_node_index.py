@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.objects import node, packed, packed_cidr
+from tests.support.model_builders import node, packed, packed_cidr
 from topodns.cluster.model import Node
 from topodns.cluster.node_index import NodeIndex
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.objects import node, packed, pod
+from tests.support.model_builders import node, packed, pod
 from topodns.cluster.model import Node
 from topodns.cluster.node_index import NodeIndex
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.objects import (
+from tests.support.model_builders import (
     endpoint,
     endpoint_slice,
     namespace,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import endpoint, endpoint_slice, node, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed, service
 from topodns.cluster.model import ClusterObject, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import service_fact

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.corefiles import problem, settings
+from tests.support.corefile_settings import problem, settings
 from topodns.app.load import settings_from_text
 from topodns.plugins.chaos import Chaos
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.corefiles import problem
+from tests.support.corefile_settings import problem
 from topodns.corefile.lexer import tokenize
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 

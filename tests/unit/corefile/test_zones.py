@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.corefiles import problem, settings
+from tests.support.corefile_settings import problem, settings
 from topodns.dns.name import name_text
 
 

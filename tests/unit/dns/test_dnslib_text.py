@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.objects import packed
+from tests.support.model_builders import packed
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import RRset
 from topodns.dns.name import name_wire, parse_name

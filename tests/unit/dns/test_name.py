@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import packed
+from tests.support.model_builders import packed
 from topodns.dns.name import (
     MAX_WIRE,
     ROOT,

@@ -7,7 +7,7 @@ from dnslib import EDNS0, QTYPE, RR, A, DNSHeader, DNSQuestion, DNSRecord, EDNSO
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.messages import DO, RD, Opt, query, subnet
+from tests.support.dns_messages import DO, RD, Opt, query, subnet
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import QTYPES, Rcode, RRClass, RRType

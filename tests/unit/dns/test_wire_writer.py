@@ -2,10 +2,10 @@ import struct
 
 import pytest
 
-from tests.support.asking import ask
-from tests.support.messages import Reply
-from tests.support.objects import packed
-from tests.support.records import lines
+from tests.support.dns_messages import Reply
+from tests.support.model_builders import packed
+from tests.support.query_builders import ask
+from tests.support.rrset_text import lines
 from topodns.dns.message import Ede, EdeCode, Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType

@@ -5,7 +5,7 @@ from struct import pack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.asking import ask
+from tests.support.query_builders import ask
 from topodns.dns.message import Edns, Flag, Query, Response, RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.asking import ask, client
 from tests.support.chains import chain_of as chain_from
-from tests.support.corefiles import only_block
-from tests.support.courses import at_once
-from tests.support.messages import RD
-from tests.support.objects import packed
+from tests.support.corefile_settings import only_block
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import RD
+from tests.support.model_builders import packed
+from tests.support.query_builders import ask, client
 from topodns.dependency import service_fact
 from topodns.dns.message import Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRClass, RRType

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.support.messages import DO, EDE, KEEPALIVE, Opt
-from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
+from tests.support.dns_messages import DO, EDE, KEEPALIVE, Opt
+from tests.support.in_memory_server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Ede, Query, Response
 from topodns.dns.rrtype import Rcode

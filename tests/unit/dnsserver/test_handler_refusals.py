@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.courses import at_once
-from tests.support.messages import DO, RD, Opt
-from tests.support.server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import DO, RD, Opt
+from tests.support.in_memory_server import CLIENT, PORT, Addresses, block, counted, dig, handler, send
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.whoami import whoami

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from tests.support.building import assembly, read_whole
-from tests.support.corefiles import settings
-from tests.support.courses import at_once
+from tests.support.corefile_settings import settings
+from tests.support.deferred_results import at_once
 from tests.support.demo import ROOT
-from tests.support.messages import DO, NODE_IDENTITY, RD, Opt, query, subnet
-from tests.support.objects import packed
-from tests.support.server import ready_made
+from tests.support.dns_messages import DO, NODE_IDENTITY, RD, Opt, query, subnet
+from tests.support.generation_builder import assembly, read_whole
+from tests.support.in_memory_server import ready_made
+from tests.support.model_builders import packed
 from topodns.app.generation import Generation
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import variant_entry

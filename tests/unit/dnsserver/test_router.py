@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.forward_scene import ForwardScene
-from tests.support.objects import packed
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.in_memory_server import block, dig
+from tests.support.model_builders import packed
 from tests.support.scripted_upstream import silent
-from tests.support.server import block, dig
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.wire_reader import read_query
 from topodns.dnsserver.fast_forward.eligibility import Road

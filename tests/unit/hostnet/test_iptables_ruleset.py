@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.host_networks import host_network
+from tests.support.host_network_builder import host_network
 from topodns.hostnet.iptables_ruleset import is_open, parse_save, removal_text, repair_text, switch_text
 from topodns.hostnet.rules import SKIP_CONNTRACK, IptablesTable
 

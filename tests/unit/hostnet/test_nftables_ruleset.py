@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.host_networks import host_network
+from tests.support.host_network_builder import host_network
 from topodns.hostnet.nftables_ruleset import (
     Order,
     parse_table,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.host_networks import host_network
+from tests.support.host_network_builder import host_network
 from topodns.hostnet import port_watch
 from topodns.hostnet.port_watch import PortWatch
 from topodns.netlink.sock_diag import BoundSocket

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.host_networks import host_network
+from tests.support.host_network_builder import host_network
 from topodns.hostnet import commands as programs
 from topodns.hostnet import iptables
 from topodns.hostnet.commands import ErrorKind, HostNetworkError

@@ -1,6 +1,6 @@
 """The supervisor's decisions: what it hears, when, and where the switch has to be."""
 
-from tests.support.host_networks import host_network
+from tests.support.host_network_builder import host_network
 from topodns.hostnet.iptables import Tools
 from topodns.hostnet.watchdog import EXPIRE, LEAVE, RENEW, SILENCE, Supervision
 from topodns.hostnet.watchdog_launch import write_orders

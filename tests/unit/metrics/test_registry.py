@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.scraping import counted, only, scraped
+from tests.support.exposition_samples import counted, only, scraped
 from topodns.app.exposition import Metrics
 from topodns.metrics.registry import Distribution, Reading
 from topodns.query.answer_detail import LocalhostAnswer, TemplateMatch

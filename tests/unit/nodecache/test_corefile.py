@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.node_template import CLUSTER_DNS, ENVIRONMENT, node_flags, node_template
+from tests.support.node_cache_template import CLUSTER_DNS, ENVIRONMENT, node_flags, node_template
 from topodns.corefile.arguments import Address
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.settings import FileText, NodeConfigTexts

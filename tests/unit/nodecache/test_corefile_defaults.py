@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.node_template import ENVIRONMENT, node_flags
+from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.app.load import settings_from_text
 from topodns.corefile.errors import ConfigError
 from topodns.nodecache.corefile import NODE_CACHE, NodeCorefile

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.node_template import ENVIRONMENT
+from tests.support.node_cache_template import ENVIRONMENT
 from topodns.corefile.arguments import Address
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.flags import parse_flags

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.node_template import ENVIRONMENT, node_flags
+from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.flags import FLAGS
 from topodns.nodecache.settings import FileText, NodeConfigTexts

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.node_template import ENVIRONMENT, node_flags
+from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.hostnet.reconciler import HostNetworkCounts
 from topodns.hostnet.rules import Firewall, HostNetwork
 from topodns.metrics.registry import Reading

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from tests.support.node_template import node_template
+from tests.support.node_cache_template import node_template
 from topodns.nodecache.template import ClusterDns, Filling, fill, find_cluster_dns
 
 

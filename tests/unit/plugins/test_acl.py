@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Ede, EdeCode, Response
 from topodns.dns.name import parse_name
 from topodns.dns.rrtype import QTYPES, Rcode, RRType

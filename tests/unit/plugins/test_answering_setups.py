@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.corefiles import block_problem, only_block, settings
+from tests.support.corefile_settings import block_problem, only_block, settings
 from topodns.dns.message import Flag
 from topodns.dns.rrtype import RRType
 from topodns.plugins.acl import Acl, AclAction, AclRule

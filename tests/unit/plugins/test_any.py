@@ -1,4 +1,4 @@
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.any import answer_any

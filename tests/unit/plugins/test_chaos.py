@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.chaos import DEFAULT_AUTHORS, Chaos, ChaosText

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.corefiles import problem
+from tests.support.corefile_settings import problem
 
 # The variable UNSET is not set, `folder` is a directory.
 CASES = [

@@ -5,11 +5,11 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from tests.support.asking import client
 from tests.support.cluster_dig import expected, query_of
-from tests.support.courses import at_once
+from tests.support.deferred_results import at_once
 from tests.support.plugin_metrics import shown
-from tests.support.records import lines
+from tests.support.query_builders import client
+from tests.support.rrset_text import lines
 from topodns.dependency import service_fact
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.asking import ask
-from tests.support.corefiles import only_block
+from tests.support.corefile_settings import only_block
+from tests.support.query_builders import ask
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.rrtype import type_text
 from topodns.plugins.errors import ErrorLog, Errors

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Flag, Response
 from topodns.plugins.header import Header, HeaderFlags
 from topodns.query.plugin import Resolution

@@ -3,7 +3,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRClass, RRType

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Edns, Flag, Query, Response, RRset
 from topodns.dns.name import label_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRClass, RRType

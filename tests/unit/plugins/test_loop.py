@@ -5,10 +5,10 @@ from itertools import count
 
 import pytest
 
-from tests.support.asking import ask
-from tests.support.asking import client as client_at
-from tests.support.courses import at_once
+from tests.support.deferred_results import at_once
 from tests.support.plugin_metrics import shown
+from tests.support.query_builders import ask
+from tests.support.query_builders import client as client_at
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query, Response
 from topodns.dns.name import name_text, parse_name

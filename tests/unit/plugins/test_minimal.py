@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.minimal import minimize

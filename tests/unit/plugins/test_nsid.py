@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Edns, Option, Response
 from topodns.plugins.nsid import Nsid
 from topodns.query.plugin import Resolution

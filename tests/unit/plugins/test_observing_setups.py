@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.corefiles import block_problem, only_block
+from tests.support.corefile_settings import block_problem, only_block
 from topodns.corefile.arguments import Address
 from topodns.plugins.errors import Consolidation, Errors
 from topodns.plugins.health import Health

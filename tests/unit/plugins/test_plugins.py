@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import topodns.plugins
-from tests.support.corefiles import block_problem
+from tests.support.corefile_settings import block_problem
 from topodns.plugins import ORDER, load
 from topodns.plugins.plugin import FastPath, Reads
 

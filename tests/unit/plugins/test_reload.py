@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.corefiles import block_problem, only_block
+from tests.support.corefile_settings import block_problem, only_block
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.parser import Directive
 from topodns.plugins.bind import parse_bind

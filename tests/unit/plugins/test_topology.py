@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from tests.support.corefiles import block_problem, only_block
+from tests.support.corefile_settings import block_problem, only_block
 from topodns.cluster.model import KeySource
 from topodns.corefile.errors import listed
 from topodns.plugins.topology import TopologySettings

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import packed, packed_cidr
+from tests.support.model_builders import packed, packed_cidr
 from topodns.dns.message import Edns, Option
 from topodns.query.client_claim import NO_CLAIM, ecs_reply, read_claim
 from topodns.query.plugin import BadOption

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.objects import packed
+from tests.support.model_builders import packed
 from topodns.cluster.model import ObjectKey
 from topodns.query.label_limiter import MAX_NAMED, OTHERS, LabelLimiter, LabelLimiters
 

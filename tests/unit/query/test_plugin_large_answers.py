@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.asking import client
-from tests.support.messages import Opt, query
-from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, service
-from tests.support.rewriting import rules
-from tests.support.server import NOW, PORT, block, handler
+from tests.support.dns_messages import Opt, query
+from tests.support.in_memory_server import NOW, PORT, block, handler
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
+from tests.support.query_builders import client
+from tests.support.rewrite_directives import rules
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Pool

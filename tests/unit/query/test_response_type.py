@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.asking import ask
+from tests.support.query_builders import ask
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.query.response_type import ResponseType, response_class, response_type

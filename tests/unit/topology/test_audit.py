@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.objects import service, stateful_set
+from tests.support.model_builders import service, stateful_set
 from topodns.cluster.model import KeySource, Service, StatefulSet, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology.audit import audit

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import endpoint, endpoint_slice, node, packed, packed_cidr, pod
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed, packed_cidr, pod
 from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.plugins.topology import TopologySettings

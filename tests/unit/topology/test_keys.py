@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.objects import service
+from tests.support.model_builders import service
 from topodns.cluster.model import InvalidPolicy, KeySource, Policy, Service, TopologyInputs
 from topodns.topology.keys import misplaced, overridden, policy_of
 

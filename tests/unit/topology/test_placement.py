@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.objects import endpoint, endpoint_slice, node, packed, pod
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed, pod
 from topodns.cluster.model import ClusterObject, Deleted, Endpoint, Kind, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact

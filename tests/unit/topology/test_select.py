@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tests.support.objects import endpoint, endpoint_slice, node, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed, service
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Endpoint, InvalidPolicy, KeySource, Policy

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.objects import endpoint, endpoint_slice, node, service
+from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster.backends import Backends
 from topodns.cluster.model import Endpoint, KeySource, Node, Policy
 from topodns.topology.keys import policy_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import packed
+from tests.support.model_builders import packed
 from topodns.cluster.decode.fields import parse_address, parse_prefix
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import packed, packed_cidr
+from tests.support.model_builders import packed, packed_cidr
 from topodns.cluster.decode.objects import DecodeError, decode_object
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (

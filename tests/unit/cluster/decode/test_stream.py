@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.api_objects import endpoint_slice, namespace, node, pod, service
-from tests.support.objects import packed
+from tests.support.model_builders import packed
 from topodns.cluster.decode.stream import (
     Bookmark,
     Event,

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.chains import chain_of, set_up
-from tests.support.corefiles import only_block
-from tests.support.courses import at_once
-from tests.support.messages import DO, KEEPALIVE, NODE_IDENTITY, RD, Opt, query
+from tests.support.corefile_settings import only_block
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import DO, KEEPALIVE, NODE_IDENTITY, RD, Opt, query
+from tests.support.in_memory_server import ready_made
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses, says, whatever
-from tests.support.server import ready_made
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Flag
 from topodns.dns.name import ROOT, parse_name

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from tests.support.messages import DO, RD, Opt, Reply
-from tests.support.objects import packed
-from tests.support.server import dig, ready_made
+from tests.support.dns_messages import DO, RD, Opt, Reply
+from tests.support.in_memory_server import dig, ready_made
+from tests.support.model_builders import packed
 from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRType

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from tests.support.caching import Story, positive
-from tests.support.messages import DO, Opt, Reply
-from tests.support.server import dig
+from tests.support.cache_with_upstream import Story, positive
+from tests.support.dns_messages import DO, Opt, Reply
+from tests.support.in_memory_server import dig
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dependency import Fact, service_fact
 from topodns.dns.message import Flag, Response, RRset

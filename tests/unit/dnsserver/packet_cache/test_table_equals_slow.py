@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.messages import DO, Opt, node_identity, query
+from tests.support.dns_messages import DO, Opt, node_identity, query
+from tests.support.in_memory_server import ClusterServer
 from tests.support.random_clusters import (
     CLIENTS,
     KINDS,
@@ -20,7 +21,6 @@ from tests.support.random_clusters import (
     roaming_topology,
     topology_settings,
 )
-from tests.support.server import ClusterServer
 from topodns.cluster import pod_cidr_proof
 from topodns.cluster.model import Change, ClusterObject, Deleted, Kind, ObjectKey, Replaced, Upserted, kind_of
 from topodns.dns.name import parse_name

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from tests.support.server import dig
+from tests.support.in_memory_server import dig
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query

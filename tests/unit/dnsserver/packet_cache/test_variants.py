@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.support.corefiles import only_block
-from tests.support.courses import at_once
-from tests.support.messages import DO, ECS, KEEPALIVE, NODE_IDENTITY, Opt, Reply
-from tests.support.server import CLIENT, PORT, Addresses, block, dig, handler, ready_made
+from tests.support.corefile_settings import only_block
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import DO, ECS, KEEPALIVE, NODE_IDENTITY, Opt, Reply
+from tests.support.in_memory_server import CLIENT, PORT, Addresses, block, dig, handler, ready_made
 from topodns.dns.message import Option, Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType, members
 from topodns.dns.soa import soa_rrset

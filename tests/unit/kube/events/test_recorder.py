@@ -12,12 +12,12 @@ from functools import partial
 import pytest
 
 from tests.support.api_objects import Object, service
-from tests.support.api_world import until
-from tests.support.fake_api.front import Answer
-from tests.support.fake_api.memory import MemoryClient, MemoryFront
+from tests.support.fake_api.in_memory import MemoryClient, MemoryFront
+from tests.support.fake_api.listener import Answer
 from tests.support.fake_api.server import FakeApi
 from tests.support.fake_api.statuses import Refusal
-from tests.support.virtual_time import run_virtually
+from tests.support.state_with_fake_api import until
+from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey
 from topodns.kube.events.lease import DURATION, NAME, SURE
 from topodns.kube.events.recorder import DENIED, LIMIT, REPEATED, TROUBLED, EventWriter

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.api_objects import endpoint_slice, namespace, service
-from tests.support.api_world import (
+from tests.support.fake_api.server import FakeApi
+from tests.support.state_with_fake_api import (
     FRONT,
     HOUR,
     MANY,
@@ -20,7 +21,6 @@ from tests.support.api_world import (
     play,
     until,
 )
-from tests.support.fake_api.server import FakeApi
 
 HOURS = 6 * HOUR
 

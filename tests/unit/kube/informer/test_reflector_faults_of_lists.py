@@ -8,7 +8,8 @@ import asyncio
 import pytest
 
 from tests.support.api_objects import service
-from tests.support.api_world import (
+from tests.support.model_builders import packed
+from tests.support.state_with_fake_api import (
     FRONT,
     HOUR,
     MANY,
@@ -21,7 +22,6 @@ from tests.support.api_world import (
     play,
     until,
 )
-from tests.support.objects import packed
 from topodns.dependency import address_fact, service_fact
 
 HOURS = 6 * HOUR

@@ -14,7 +14,9 @@ from itertools import pairwise
 import pytest
 
 from tests.support.api_objects import node, service, service_import
-from tests.support.api_world import (
+from tests.support.fake_api.server import FakeApi
+from tests.support.fake_api.statuses import Refusal
+from tests.support.state_with_fake_api import (
     FRONT,
     HOUR,
     MOVED,
@@ -27,8 +29,6 @@ from tests.support.api_world import (
     play,
     until,
 )
-from tests.support.fake_api.server import FakeApi
-from tests.support.fake_api.statuses import Refusal
 from topodns.dependency import EVERYTHING
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 

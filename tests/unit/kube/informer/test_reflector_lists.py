@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.support.api_objects import service
-from tests.support.reflector_world import MOVED, SERVICES, added, after, cluster_ips, listed, streamed
+from tests.support.reflector_with_scripted_api import MOVED, SERVICES, added, after, cluster_ips, listed, streamed
 from tests.support.scripted_api import (
     GONE,
     NO_WATCH_LIST,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.support.reflector_world import SERVICES, World, added, after, gaps_of, listed, streamed
+from tests.support.reflector_with_scripted_api import SERVICES, World, added, after, gaps_of, listed, streamed
 from tests.support.scripted_api import (
     GONE,
     NO_WATCH_LIST,
@@ -13,7 +13,7 @@ from tests.support.scripted_api import (
     error,
     watch,
 )
-from tests.support.virtual_time import run_virtually
+from tests.support.virtual_event_loop import run_virtually
 from topodns.dependency import service_fact
 from topodns.kube.client.contract import ApiError
 

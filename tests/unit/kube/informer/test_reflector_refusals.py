@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.support.api_objects import endpoint_slice, node, service_import
-from tests.support.reflector_world import IMPORTS, NODES, SERVICES, SLICES, after, gaps_of, listed, streamed
+from tests.support.reflector_with_scripted_api import IMPORTS, NODES, SERVICES, SLICES, after, gaps_of, listed, streamed
 from tests.support.scripted_api import (
     FORBIDDEN,
     NO_WATCH_LIST,

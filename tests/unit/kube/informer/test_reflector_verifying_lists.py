@@ -6,14 +6,14 @@ import logging
 import pytest
 
 from tests.support.api_objects import service
-from tests.support.reflector_world import MOVED, SERVICES, World, added, cluster_ips, listed, streamed
+from tests.support.reflector_with_scripted_api import MOVED, SERVICES, World, added, cluster_ips, listed, streamed
 from tests.support.scripted_api import (
     REFUSED,
     Body,
     event,
     watch,
 )
-from tests.support.virtual_time import run_virtually
+from tests.support.virtual_event_loop import run_virtually
 from topodns.dependency import EVERYTHING
 from topodns.kube.client.contract import ApiError
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from tests.support.api_objects import service
-from tests.support.reflector_world import (
+from tests.support.reflector_with_scripted_api import (
     BAD,
     MOVED,
     SERVICES,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.support.virtual_time import run_virtually
+from tests.support.virtual_event_loop import run_virtually
 from topodns.kube.informer.retry import RetryGate
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.reflector_world import SERVICES, World, added, after, listed, streamed
+from tests.support.reflector_with_scripted_api import SERVICES, World, added, after, listed, streamed
 from tests.support.scripted_api import FORBIDDEN, REFUSED, Body, Request, error, page, watch
 from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.sync_state import Trouble

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.support.objects import endpoint, endpoint_slice, service
-from tests.support.virtual_time import run_virtually
+from tests.support.model_builders import endpoint, endpoint_slice, service
+from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState

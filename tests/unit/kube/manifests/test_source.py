@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.objects import packed
+from tests.support.model_builders import packed
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import Change, Kind, Replaced, Upserted
 from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet, read_contents

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tests.support.messages import query
+from tests.support.dns_messages import query
 from tests.support.upstream_faults import reply_to
 from tests.support.virtual_timers import VirtualTimer, VirtualTimers
 from topodns.dns.tcp_framing import MessageReader, frame

@@ -5,13 +5,13 @@ from ipaddress import ip_network
 
 import pytest
 
-from tests.support import searching
-from tests.support.asking import client
+from tests.support import search_list_queries
 from tests.support.chains import chain_of
 from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
-from tests.support.courses import at_once
-from tests.support.objects import namespace, packed, pod, service
-from tests.support.records import lines
+from tests.support.deferred_results import at_once
+from tests.support.model_builders import namespace, packed, pod, service
+from tests.support.query_builders import client
+from tests.support.rrset_text import lines
 from topodns.cluster.model import ClusterObject, Kind, Replaced, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.corefile.zones import BlockKey
@@ -127,7 +127,7 @@ def told(resolution: Resolution, qname: str) -> str:
 
 
 FOUND = {
-    **searching.FOUND,
+    **search_list_queries.FOUND,
     "one label, from who knows where": ("web.prod.svc.cluster.local. A", "NXDOMAIN"),
     "what would be an endpoint of a Service": ("example.web.shop.svc.cluster.local. A", "NXDOMAIN"),
     "a namespace that does not exist": ("example.com.nowhere.svc.cluster.local. A", "NXDOMAIN"),
@@ -170,13 +170,13 @@ def test_where_pods_are_watched_names_are_searched_for_the_pods_of_the_namespace
     assert answer.endswith(address) if searched else answer == "NXDOMAIN"
 
 
-@pytest.mark.parametrize(("question", "answer"), searching.FOUND.values(), ids=searching.FOUND)
+@pytest.mark.parametrize(("question", "answer"), search_list_queries.FOUND.values(), ids=search_list_queries.FOUND)
 def test_a_pod_s_own_list_is_gone_through_as_without_a_watch(question: str, answer: str) -> None:
     assert Dig(pods=PodMode.VERIFIED)(question, "10.0.0.1") == expected(answer)
 
 
 @pytest.mark.parametrize("pods", [PodMode.DISABLED, PodMode.VERIFIED])
-@pytest.mark.parametrize("question", searching.OWN.values(), ids=searching.OWN)
+@pytest.mark.parametrize("question", search_list_queries.OWN.values(), ids=search_list_queries.OWN)
 def test_names_that_may_be_a_service_s_own_lead_nobody_outside(question: str, pods: PodMode) -> None:
     name, _ = question.split()
     outside = name.removesuffix("shop.svc.cluster.local.")

@@ -9,13 +9,13 @@ from ipaddress import ip_network
 
 import pytest
 
-from tests.support import searching
-from tests.support.asking import client
+from tests.support import search_list_queries
 from tests.support.chains import chain_of
 from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
-from tests.support.courses import at_once
-from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
-from tests.support.records import lines
+from tests.support.deferred_results import at_once
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.query_builders import client
+from tests.support.rrset_text import lines
 from topodns.corefile.zones import BlockKey
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import name_text, parse_name
@@ -123,7 +123,7 @@ async def _later(resolution: Resolution) -> Resolution:
 
 
 FOUND = {
-    **searching.FOUND,
+    **search_list_queries.FOUND,
     "one label, from who knows where": ("redis.shop.svc.cluster.local. A", "NXDOMAIN"),
     "an endpoint of a Service, that is not there": ("example.com.prod.svc.cluster.local. A", "NXDOMAIN"),
     "an endpoint of a Service that has none": ("app-0.app.shop.svc.cluster.local. A", "NXDOMAIN"),
@@ -162,7 +162,7 @@ def test_what_may_be_a_service_or_an_endpoint_by_its_form_is_asked_once(name: st
     assert node.outside == []
 
 
-@pytest.mark.parametrize("question", searching.OWN.values(), ids=searching.OWN)
+@pytest.mark.parametrize("question", search_list_queries.OWN.values(), ids=search_list_queries.OWN)
 def test_names_that_may_be_a_service_s_own_lead_nobody_outside(question: str) -> None:
     node = Node()
     assert node(question) == "NXDOMAIN"

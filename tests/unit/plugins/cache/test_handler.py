@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from tests.support.caching import CLIENT, Story, addresses, denied, positive, question, soa, wire
-from tests.support.messages import RD
+from tests.support.cache_with_upstream import CLIENT, Story, addresses, denied, positive, question, soa, wire
+from tests.support.dns_messages import RD
 from topodns.dependency import service_fact
 from topodns.dns.message import Ede, Flag, Query, Response, RRset
 from topodns.dns.name import parse_name

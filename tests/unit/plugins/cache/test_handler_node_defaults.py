@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.caching import CLIENT, Story, denied, failed, positive, question
+from tests.support.cache_with_upstream import CLIENT, Story, denied, failed, positive, question
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Response
 from topodns.dns.rrtype import Rcode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.caching import Story, denied, failed, positive
+from tests.support.cache_with_upstream import Story, denied, failed, positive
 from topodns.dns.message import Flag, Response
 from topodns.plugins.cache.settings import Cache, Prefetch
 from topodns.query.plugin import Scope

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.support.caching import CLIENT, Story, denied, failed, positive, question, shown
+from tests.support.cache_with_upstream import CLIENT, Story, denied, failed, positive, question, shown
 from topodns.dns.message import Flag, Response
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.cache.settings import Cache, ServeStale, Share

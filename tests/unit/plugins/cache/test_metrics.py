@@ -4,11 +4,11 @@ from functools import partial
 
 import pytest
 
-from tests.support.caching import denied, positive, question
+from tests.support.cache_with_upstream import denied, positive, question
 from tests.support.chains import process, set_up
-from tests.support.corefiles import settings
+from tests.support.corefile_settings import settings
+from tests.support.exposition_samples import counted
 from tests.support.plugin_metrics import shown
-from tests.support.scraping import counted
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import key_of
 from topodns.plugins.cache.handler import ResponseCache

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.caching import (
+from tests.support.cache_with_upstream import (
     Story,
     addresses,
     alias,

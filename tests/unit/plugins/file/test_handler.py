@@ -1,9 +1,9 @@
 """The `file` step among others: whose names are its own, what goes on, where aliases lead."""
 
-from tests.support.asking import client
 from tests.support.cluster_dig import query_of
-from tests.support.courses import at_once
-from tests.support.records import lines
+from tests.support.deferred_results import at_once
+from tests.support.query_builders import client
+from tests.support.rrset_text import lines
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import Name, name_text, parse_name
 from topodns.dns.rrtype import Rcode, RRType

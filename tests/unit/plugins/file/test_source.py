@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster_dig import query_of
-from tests.support.virtual_time import run_virtually
+from tests.support.virtual_event_loop import run_virtually
 from topodns.dependency import Fact
 from topodns.dns.name import parse_name
 from topodns.dns.zonefile import BadZone

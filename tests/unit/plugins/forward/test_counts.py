@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.asking import ask
-from tests.support.forward_scene import ForwardScene
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.query_builders import ask
 from tests.support.scripted_upstream import refuses, says
 from topodns.plugins.forward.counts import ForwardCounts, UpstreamCounts
 from topodns.query.counters import DURATION_BUCKETS

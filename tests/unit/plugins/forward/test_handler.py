@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.support.asking import ask, client
-from tests.support.forward_scene import ForwardScene
-from tests.support.messages import ECS, NODE_IDENTITY, Opt
-from tests.support.records import lines
+from tests.support.dns_messages import ECS, NODE_IDENTITY, Opt
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.query_builders import ask, client
+from tests.support.rrset_text import lines
 from tests.support.scripted_upstream import Behaviour, says
 from topodns.dns.message import Ede, Edns, Flag, Option, Query
 from topodns.dns.name import parse_name

@@ -5,8 +5,8 @@
 
 import pytest
 
-from tests.support.asking import ask, client
-from tests.support.forward_scene import ForwardScene
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import Behaviour, garbage, refuses, says, silent, whatever
 from topodns.dns.message import Ede, EdeCode, Edns, Flag
 from topodns.dns.rrtype import Rcode

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from tests.support.asking import ask
-from tests.support.forward_scene import ForwardScene
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.query_builders import ask
 from tests.support.scripted_upstream import refuses, silent, whatever
 from topodns.dns.message import Ede, EdeCode
 from topodns.dns.rrtype import Rcode

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.asking import ask, client
-from tests.support.forward_scene import ForwardScene, Waiting
-from tests.support.messages import ECS
+from tests.support.dns_messages import ECS
+from tests.support.forward_with_upstreams import ForwardScene, Waiting
+from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import refuses, silent, whatever
 from tests.support.virtual_timers import VirtualTimer
 from topodns.dns.message import Edns, Flag, Option, Query

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from tests.support.asking import ask, client
-from tests.support.caching import CLIENT
-from tests.support.forward_scene import ForwardScene
+from tests.support.cache_with_upstream import CLIENT
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.in_memory_server import block, counted, dig, handler
+from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import silent, whatever
-from tests.support.server import block, counted, dig, handler
 from topodns.dns.message import Query
 from topodns.dns.name import parse_name
 from topodns.dns.rrtype import Rcode, RRType

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.support.asking import ask, client
-from tests.support.forward_scene import ForwardScene
-from tests.support.messages import query
+from tests.support.dns_messages import query
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.in_memory_server import counted
+from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import silent, whatever
-from tests.support.server import counted
 from tests.unit.dnsserver.fast_forward.test_relay import Resolver
 from topodns.dns.rrtype import RCODE_NAMES
 from topodns.plugins.forward.limits import InFlight

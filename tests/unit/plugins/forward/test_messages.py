@@ -5,8 +5,8 @@ import struct
 import pytest
 from dnslib import DNSRecord
 
-from tests.support.asking import ask
-from tests.support.messages import ECS, KEEPALIVE, NODE_IDENTITY
+from tests.support.dns_messages import ECS, KEEPALIVE, NODE_IDENTITY
+from tests.support.query_builders import ask
 from topodns.dns.message import Edns, Flag, Option, Query
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import HEADER_SIZE

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.support.asking import ask
-from tests.support.forward_scene import ForwardScene
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.query_builders import ask
 from tests.support.scripted_upstream import refuses, says
 from topodns.plugins.forward.settings import UpstreamPolicy
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.support.asking import ask
+from tests.support.query_builders import ask
 from tests.support.scripted_upstream import says
 from topodns.dns.message import Ede, Edns, Option, RRset
 from topodns.dns.name import name_text, name_wire, parse_name, wire_labels

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.asking import ask
+from tests.support.query_builders import ask
 from tests.support.scripted_upstream import says
 from topodns.dns.message import RRset
 from topodns.dns.name import name_wire

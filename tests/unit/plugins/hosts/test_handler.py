@@ -4,9 +4,9 @@ from ipaddress import ip_address
 
 import pytest
 
-from tests.support.asking import ask, client
-from tests.support.corefiles import only_block
-from tests.support.records import lines
+from tests.support.corefile_settings import only_block
+from tests.support.query_builders import ask, client
+from tests.support.rrset_text import lines
 from topodns.dns.message import Flag
 from topodns.dns.rrtype import QTYPES, RRClass, RRType
 from topodns.plugins.hosts.handler import HostNames, hosts_fact

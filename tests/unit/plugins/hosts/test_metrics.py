@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.support.chains import set_up
-from tests.support.corefiles import settings
+from tests.support.corefile_settings import settings
 from tests.support.plugin_metrics import shown
 from topodns.plugins.setup import BlockSetup
 

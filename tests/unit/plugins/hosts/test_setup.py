@@ -1,7 +1,7 @@
 import pytest
 
-from tests.support.corefiles import block_problem, only_block
-from tests.support.objects import packed
+from tests.support.corefile_settings import block_problem, only_block
+from tests.support.model_builders import packed
 from topodns.dns.name import ROOT
 from topodns.plugins.hosts.settings import Hosts
 from topodns.plugins.hosts.table import HostEntry

@@ -2,7 +2,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from tests.support.objects import packed
+from tests.support.model_builders import packed
 from topodns.dns.name import ROOT, Name, name_text, name_wire, parse_name, wire_labels
 from topodns.plugins.hosts.table import MAX_ADDRESSES, BadHostsLine, HostEntry, HostTable, parse_hosts_line
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.support.asking import client
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, query_of, settings, transcript
-from tests.support.courses import at_once
-from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.deferred_results import at_once
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.query_builders import client
 from topodns.cluster.model import ClusterObject
 from topodns.dependency import service_fact
 from topodns.dns.message import Response, RRset

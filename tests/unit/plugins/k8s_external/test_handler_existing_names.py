@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.support.asking import client
 from tests.support.cluster_dig import ClusterDig, query_of, settings, transcript
-from tests.support.courses import at_once
-from tests.support.objects import endpoint, endpoint_slice, namespace, packed, pod, service
+from tests.support.deferred_results import at_once
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, pod, service
+from tests.support.query_builders import client
 from topodns.cluster.model import ClusterObject
 from topodns.dns.name import parse_name
 from topodns.plugins.k8s_external.handler import ExternalZone

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
-from tests.support.objects import endpoint, endpoint_slice, namespace, pod, service
-from tests.support.records import lines
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
+from tests.support.rrset_text import lines
 from topodns.cluster.model import ClusterObject, Deleted, Namespace
 from topodns.dns.message import EdeCode, Flag
 from topodns.dns.rrtype import Rcode

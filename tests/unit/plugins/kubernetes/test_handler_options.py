@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
-from tests.support.objects import endpoint, endpoint_slice, namespace, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject, Replaced
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
-from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
 from topodns.cluster.model import ClusterObject
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.name import Name, name_text

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
-from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, KeySource, Kind, Replaced, kind_of
 from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fact
 from topodns.dns.message import EdeCode, Edns, Flag, Option

@@ -1,6 +1,6 @@
 """Labels of endpoints, kept from one SRV answer to the next: what they take, and when they go."""
 
-from tests.support.objects import endpoint, packed
+from tests.support.model_builders import endpoint, packed
 from topodns.cluster.endpoints import Group
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 

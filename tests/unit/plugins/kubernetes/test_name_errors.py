@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster_dig import ClusterDig, query_of, settings
-from tests.support.objects import endpoint, endpoint_slice, namespace, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject
 from topodns.plugins.kubernetes.name_errors import NameErrors

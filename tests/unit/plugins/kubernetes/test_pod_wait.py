@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster_dig import query_of, settings
-from tests.support.objects import endpoint, endpoint_slice, namespace, node, packed, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, service
 from tests.support.virtual_timers import VirtualTimers
 from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, KeySource, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState

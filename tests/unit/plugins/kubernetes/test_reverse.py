@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
-from tests.support.objects import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
 from topodns.cluster.model import ClusterObject
 from topodns.dependency import address_fact, namespace_fact, service_fact
 from topodns.dns.name import name_text, reverse_name

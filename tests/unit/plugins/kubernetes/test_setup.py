@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.corefiles import block_problem, only_block, settings
+from tests.support.corefile_settings import block_problem, only_block, settings
 from topodns.cluster.label_selector import parse_selector
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 

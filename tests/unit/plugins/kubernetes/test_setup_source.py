@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.corefiles import block_problem, only_block
+from tests.support.corefile_settings import block_problem, only_block
 from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 

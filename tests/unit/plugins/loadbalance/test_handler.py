@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.asking import ask, client
+from tests.support.query_builders import ask, client
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.loadbalance.handler import LoadBalancer, RRsets, shuffle

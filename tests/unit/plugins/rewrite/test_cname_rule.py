@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.asking import client
-from tests.support.rewriting import World, line, question, resolve, response, rules
+from tests.support.query_builders import client
+from tests.support.rewrite_directives import World, line, question, resolve, response, rules
 from topodns.dns.message import Flag, Query, Response
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.rewrite.handler import Rewriter

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.asking import client
-from tests.support.messages import subnet
-from tests.support.rewriting import World, question, resolve
+from tests.support.dns_messages import subnet
+from tests.support.query_builders import client
+from tests.support.rewrite_directives import World, question, resolve
 from topodns.dns.message import Edns, Option, Response
 from topodns.plugins.rewrite.edns_rules import OperatorOption, operator_options
 from topodns.query.plugin import Scope

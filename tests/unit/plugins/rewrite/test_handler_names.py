@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.asking import client
-from tests.support.rewriting import World, asked, line, question, resolve, response, rrset, rules
+from tests.support.query_builders import client
+from tests.support.rewrite_directives import World, asked, line, question, resolve, response, rrset, rules
 from topodns.dns.message import Response
 from topodns.dns.name import name_text, name_wire, parse_name, wire_labels
 from topodns.plugins.rewrite.handler import Rewriter

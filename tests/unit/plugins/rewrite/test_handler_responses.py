@@ -4,8 +4,8 @@ from struct import pack
 
 import pytest
 
-from tests.support.asking import client
-from tests.support.rewriting import World, asked, line, question, resolve, response, rrset, rules
+from tests.support.query_builders import client
+from tests.support.rewrite_directives import World, asked, line, question, resolve, response, rrset, rules
 from topodns.dns.message import Edns, Query, Response
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import Rcode

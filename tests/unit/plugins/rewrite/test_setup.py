@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.rewriting import problem_of, rules
+from tests.support.rewrite_directives import problem_of, rules
 from topodns.plugins.rewrite.settings import (
     AnswerRule,
     Change,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.asking import ask, client
-from tests.support.corefiles import only_block
-from tests.support.courses import at_once
+from tests.support.corefile_settings import only_block
+from tests.support.deferred_results import at_once
+from tests.support.query_builders import ask, client
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Ede, EdeCode, Edns, Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire, parse_name

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.corefiles import block_problem, only_block
+from tests.support.corefile_settings import block_problem, only_block
 from topodns.dns.name import ROOT
 from topodns.dns.rrtype import RRType
 from topodns.plugins.template.settings import ANY_CLASS, ANY_TYPE, Template

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.server import CLIENT, PORT, dig
+from tests.support.in_memory_server import CLIENT, PORT, dig
 from topodns.dns.wire_reader import read_query
 from topodns.plugins.view.compiler import compile_expression
 from topodns.plugins.view.functions import ViewQuery

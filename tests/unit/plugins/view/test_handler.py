@@ -1,7 +1,7 @@
 import pytest
 
-from tests.support.objects import packed
-from tests.support.server import dig
+from tests.support.in_memory_server import dig
+from tests.support.model_builders import packed
 from topodns.dns.wire_reader import read_query
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.courses import at_once
-from tests.support.messages import Reply
-from tests.support.objects import packed
-from tests.support.server import Addresses, block, dig, handler
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import Reply
+from tests.support.in_memory_server import Addresses, block, dig, handler
+from tests.support.model_builders import packed
 from topodns.dnsserver.handler import Handler
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View

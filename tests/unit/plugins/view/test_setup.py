@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.corefiles import block_problem, only_block, problem, settings
+from tests.support.corefile_settings import block_problem, only_block, problem, settings
 from topodns.plugins.view.settings import View
 
 

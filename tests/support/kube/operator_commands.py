@@ -1,0 +1,52 @@
+"""What an operator types, as the documents show it: with helm and kubectl of the lab, and the working tree's image."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.kubelab.lab import Lab
+from tests.kubelab.programs import programs
+from tests.support.chart.helm import HELM
+from tests.support.kube.image import ROOT, TOPODNS_IMAGE
+from tests.support.runnable_blocks import block
+
+
+class Operator:
+    """`directory` becomes the home of helm and kubectl."""
+
+    def __init__(self, lab: Lab, directory: Path) -> None:
+        for name, program in {"helm": HELM.folder / "helm", "kubectl": programs()["kubectl"]}.items():
+            (directory / name).symlink_to(program)
+        repository, _, tag = TOPODNS_IMAGE.rpartition(":")
+        homes = {f"HELM_{name}_HOME": str(directory / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
+        self._environment = homes | {
+            "PATH": f"{directory}:{os.environ['PATH']}",
+            "HOME": str(directory),
+            "KUBECONFIG": str(lab.kubeconfig),
+            "IMAGE": repository,
+            "TAG": tag,
+        }
+
+    def follow(self, document: str, *names: str, **variables: str) -> str:
+        """Run these blocks of the document, one after the other; what they print."""
+        environment = self._environment | variables
+        return "".join(block(document, name).run(environment) for name in names)
+
+    def paste(self, document: str, name: str) -> "subprocess.Popen[bytes]":
+        """Begin with a block as somebody does who pastes it into a shell, which goes on after what fails."""
+        # With the signals of a terminal, whatever we were told to ignore (nohup).
+        command = ["env", "--default-signal", "bash", "-c", block(document, name).text]
+        quiet = subprocess.DEVNULL
+        environment = os.environ | self._environment
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)
+
+    def run(self, *words: str) -> str:
+        """What this command prints, which has to succeed."""
+        done = self.tried(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def tried(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """The same for one that may fail."""
+        environment = os.environ | self._environment
+        return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -1,0 +1,97 @@
+"""Asking through a real `Upstream`, from inside an event loop."""
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import AsyncIterator
+from typing import Final
+
+from tests.support.dns_messages import Opt, Reply, query
+from tests.support.event_loops import PATIENCE, eventually
+from topodns.dns.wire_format import HEADER_SIZE
+from topodns.net.upstream.address import UpstreamLimits
+from topodns.net.upstream.client import DnsUpstream, open_upstream
+from topodns.query.deferred import Outcome
+from topodns.query.upstream import Failure, Transport
+
+UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS
+
+BRIEF: Final = 0.15  # seconds, for what is to time out
+
+TIMED_OUT: Final = Failure("i/o timeout", timed_out=True)
+REFUSED: Final = Failure("connection refused", timed_out=False)
+
+QUICK: Final = UpstreamLimits(connect=BRIEF, sweep=0.01)
+
+
+@contextlib.asynccontextmanager
+async def upstream_at(
+    port: int,
+    limits: UpstreamLimits = QUICK,
+    host: str = "127.0.0.1",
+    tls: ssl.SSLContext | None = None,
+    server_name: str = "",
+    source_address: str = "",
+) -> AsyncIterator[DnsUpstream]:
+    """The upstream at a loopback port; afterwards it has to let go of everything."""
+    loop = asyncio.get_running_loop()
+    upstream = open_upstream(
+        loop, host, port, tls=tls, server_name=server_name, source_address=source_address, limits=limits
+    )
+    try:
+        yield upstream
+    finally:
+        upstream.close()
+        await eventually(lambda: upstream.open_sockets == upstream.in_flight == 0)
+
+
+def ask(upstream: DnsUpstream, transport: Transport, question: str = "www.Example.org A") -> Outcome[bytes | Failure]:
+    """Ask, with all the time that a story has."""
+    return ask_within(PATIENCE, upstream, transport, question)
+
+
+def ask_briefly(
+    upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
+) -> Outcome[bytes | Failure]:
+    return ask_within(BRIEF, upstream, transport, question)
+
+
+def ask_within(
+    seconds: float, upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
+) -> Outcome[bytes | Failure]:
+    outcome: Outcome[bytes | Failure] = Outcome()
+    message = query(question, Opt(), ident=0)
+    upstream.exchange(message, query(question)[HEADER_SIZE:], transport, seconds, outcome.settle)
+    return outcome
+
+
+async def result(outcome: Outcome[bytes | Failure]) -> bytes | Failure:
+    """What came of it."""
+    future: asyncio.Future[bytes | Failure] = asyncio.get_running_loop().create_future()
+    outcome.then(lambda value: None if future.done() else future.set_result(value))
+    return await asyncio.wait_for(future, 2 * PATIENCE)
+
+
+async def reply(outcome: Outcome[bytes | Failure]) -> Reply:
+    came = await result(outcome)
+    assert isinstance(came, bytes), came
+    return Reply(came)
+
+
+async def addresses(outcome: Outcome[bytes | Failure]) -> list[str]:
+    """The data of the answer section."""
+    return (await reply(outcome)).data
+
+
+def open_files() -> int:
+    """File descriptors of this process, but for the /dev/null that uvloop opens with its first connection."""
+    return sum(_target(descriptor) not in ("", os.devnull) for descriptor in os.listdir("/proc/self/fd"))
+
+
+def _target(descriptor: str) -> str:
+    """What it is; "" for one that is closed by now, such as that of the list itself."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:
+        return ""
