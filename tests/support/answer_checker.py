@@ -1,4 +1,4 @@
-"""Asks all through a story and notes every answer that nobody may ever get, whatever is wrong with the API server.
+"""Asks all through a story and notes every answer that is wrong in any state of the API server.
 
 That is: no answer at all; NXDOMAIN for a name that exists; an address that its Service never had; for some names also
 no address; and SERVFAIL once the server has known the cluster.

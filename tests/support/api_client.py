@@ -1,4 +1,4 @@
-"""topodns's own connection to an API server, as stories hold it."""
+"""topodns's own connection to an API server, for stories."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""A cache, an upstream that says what it is told to, and a clock: for stories in which time passes."""
+"""A `cache` over a scripted upstream, with a clock: for stories in which time passes."""
 
 from ipaddress import ip_address
 
@@ -53,7 +53,7 @@ def question(text: str, flags: int = RD, dnssec: bool = False) -> Query:
 
 
 class Upstream:
-    """What stands below the cache: a forward whose upstream says `says`; None: nothing yet, see `reply`."""
+    """The step below the cache: a forward whose upstream answers `says`; None: nothing yet, see `reply`."""
 
     def __init__(self, says: Response | None) -> None:
         self.says = says

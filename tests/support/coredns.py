@@ -1,4 +1,4 @@
-"""CoreDNS as a process on loopback, to be asked what topodns is asked: the binary of tests/kubelab's cache.
+"""CoreDNS as a process on loopback, for the questions that topodns gets: the binary of tests/kubelab's cache.
 
 `python -m tests.support.coredns` builds it where it is missing, or says why it cannot.
 """
@@ -29,7 +29,7 @@ def build_coredns() -> None:
 
 @contextmanager
 def running_coredns(directory: Path, corefile: str) -> Iterator[Server]:
-    """One of this Corefile, in which HERE stands for its own address; it has to have `ready HERE:8181`, for it is
+    """One of this Corefile, in which HERE means its own address; it has to have `ready HERE:8181`, for it is
     there once that says so.
     """
     address = own_address()

@@ -1,4 +1,4 @@
-"""What the well-known dashboards and alerts for CoreDNS ask Prometheus, in the form that each has at its core.
+"""The queries of the well-known dashboards and alerts for CoreDNS, in the form that each has at its core.
 
 The dashboard of kube-prometheus-stack (grafana.com has it as 14981), dotdc's (15762), povilasv's mixin and its alerts,
 which are asked here without their thresholds: there is something to compare.

@@ -1,4 +1,4 @@
-"""Corefile text to settings or to the one problem it has, for tests. The file is called Corefile."""
+"""Corefile text to its settings or to its one problem. The file is called Corefile."""
 
 import os
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def only_block(lines: str, directory: str = "") -> ServerBlock:
 
 
 def problem(text: str, directory: str = "", environment: Mapping[str, str] = _NO_ENVIRONMENT) -> str:
-    """What is wrong with this text, as the operator reads it."""
+    """The problem of this text, as the operator reads it."""
     try:
         settings(text, directory, environment)
     except ConfigError as error:
@@ -30,5 +30,5 @@ def problem(text: str, directory: str = "", environment: Mapping[str, str] = _NO
 
 
 def block_problem(lines: str, directory: str = "") -> str:
-    """What is wrong with these lines of a server block for the root; they start on line 2."""
+    """The problem of these lines of a server block for the root; they start on line 2."""
     return problem(f". {{\n{lines}\n}}\n", directory)

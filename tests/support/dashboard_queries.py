@@ -1,4 +1,4 @@
-"""A query of a dashboard as Grafana sends it, and whether what comes is something to draw."""
+"""A query of a dashboard as Grafana sends it, and the samples in its result that can be drawn."""
 
 import math
 from typing import Final
@@ -18,7 +18,7 @@ def filled_in(expression: str, job: str) -> str:
 
 
 def drawn(prometheus: Prometheus, expression: str, job: str, most: float) -> list[Sample]:
-    """What of it can be drawn; each value is from 0 to `most`."""
+    """The samples of it that can be drawn; each value is from 0 to `most`."""
     found = [sample for sample in prometheus.query(filled_in(expression, job)) if math.isfinite(sample.value)]
     assert all(0 <= sample.value <= most for sample in found), (expression, found)
     return found

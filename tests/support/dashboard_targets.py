@@ -1,4 +1,4 @@
-"""What dashboards show something of: a server with a cluster, upstreams and clients of every kind, and a node cache.
+"""Processes for dashboards to show: a server with a cluster, upstreams and clients of every kind, and a node cache.
 
 Each is scraped while it is asked, round after round, so that every counter has moved in front of Prometheus.
 """
@@ -64,7 +64,7 @@ def _upstream(asked: Asked) -> Sequence[Act]:
 
 
 def _ask_all(server: Server, number: int) -> None:
-    """What each kind of client asks, over both transports, some of it twice."""
+    """The queries of each kind of client, over both transports, some of them twice."""
     for source in (_SHELL_A1, _SHELL_B2, _NODE_C3, _NOBODY):
         for tcp in (False, True):
             server.ask("cache.shop.svc.cluster.local A", source, tcp=tcp)
@@ -146,7 +146,7 @@ def _drive_node(scene: NodeScene, cache: NodeCache, scraping: Prometheus) -> Non
             for name in (READY, "www.shop.svc.cluster.local", f"none{number}.shop.svc.cluster.local"):
                 dig(pod, CLUSTER_DNS[4], name)
                 dig(pod, CLUSTER_DNS[4], name, "+tcp +dnssec")
-            dig(pod, CLUSTER_DNS[4], f"www{number}.example.org")  # nobody is there: see `namespaced_cluster.OUTSIDE`
+            dig(pod, CLUSTER_DNS[4], f"www{number}.example.org")  # no server is there: see `namespaced_cluster.OUTSIDE`
             dig(
                 pod, CLUSTER_DNS[4], f"{number}.2.0.192.in-addr.arpa", "-t PTR"
             )  # REFUSED: the servers have no such zone

@@ -1,4 +1,4 @@
-"""Running courses to their end at once, where nothing in them has to wait."""
+"""Results of coroutines and outcomes that have nothing to wait for."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def at_once(given: T | Deferred[T] | Outcome[T]) -> T:
-    """What was given, or what the course or outcome came to; it has to have come to its end."""
+    """The argument itself, or the result of a coroutine or outcome, which has to be there already."""
     if not isinstance(given, (Coroutine, Outcome)):
         return given
     results: list[T] = []

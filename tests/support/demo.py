@@ -20,7 +20,7 @@ PORT: Final = 5300  # of `make run`
 
 
 class Demo:
-    """The answers of the example's one listener, byte for byte, and what it counted."""
+    """The answers of the example's one listener, byte for byte, and its counts."""
 
     def __init__(self) -> None:
         settings = load_settings(str(ROOT / "config" / "demo" / "Corefile"), PORT, {})

@@ -1,4 +1,4 @@
-"""The Corefiles of distributions in config/corefiles, with what is not on this machine replaced by what a test has."""
+"""Corefiles of distributions in config/corefiles, with files of this machine replaced by a test's."""
 
 import re
 from collections.abc import Mapping

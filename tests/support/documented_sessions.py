@@ -1,4 +1,4 @@
-"""The sessions in our documents: ```console blocks as commands and what they print, and dig's lines as facts."""
+"""Sessions in our documents: ```console blocks as commands and their output, and dig's lines as facts."""
 
 import re
 import shlex
@@ -30,7 +30,7 @@ class Command(NamedTuple):
 
 
 def commands(document: str) -> Iterator[Command]:
-    """What stands behind each `$ ` of the document's console blocks, up to the next."""
+    """The text behind each `$ ` of the document's console blocks, up to the next."""
     for block in _BLOCK.findall(document):
         assert block.startswith("$ "), f"output without its command: {block.splitlines()[0]}"
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -66,11 +66,11 @@ class Dig:
 
     @property
     def opt(self) -> Opt:
-        """What dig sends unless told otherwise, without its cookie."""
+        """The OPT record that dig sends by default, without its cookie."""
         return Opt(1232, tuple(self.options))
 
     def facts(self, output: str) -> dict[str, object]:
-        """What dig's output says, as far as it is the same each time."""
+        """The facts in dig's output, as far as it is the same each time."""
         records = [_steady(line) for line in output.splitlines() if line and not line.startswith(";")]
         facts: dict[str, object] = {"records": records}
         if "comments" in self.shown:
@@ -81,7 +81,7 @@ class Dig:
         return facts
 
     def facts_of(self, reply: Reply) -> dict[str, object]:
-        """What dig would print of this reply, likewise."""
+        """The facts in dig's output for this reply."""
         sections = {"answer": reply.answer, "authority": reply.authority, "additional": reply.additional}
         records = [_steady(line) for name, lines in sections.items() if name in self.shown for line in lines]
         facts: dict[str, object] = {"records": records}

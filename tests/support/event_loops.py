@@ -1,4 +1,4 @@
-"""Running a story on either event loop, and waiting for something to become true."""
+"""A story on either event loop, and a wait for a condition."""
 
 import asyncio
 import socket

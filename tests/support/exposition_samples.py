@@ -1,4 +1,4 @@
-"""What a scrape shows, read back by Prometheus's own parser."""
+"""Samples of an exposition made in this process, read back by Prometheus's own parser."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
-"""A DNS server on loopback that does to its clients whatever a story wants, over UDP, TCP and TLS.
+"""A DNS server on loopback with the faults that a story wants, over UDP, TCP and TLS.
 
-It runs in a thread of its own, so stories with an event loop and stories with processes can use it. What it does with
-a message is a `Behaviour`; those that nobody would guess the bytes of are here, under the name of the fault.
+It runs in a thread of its own, so stories with an event loop and stories with processes can use it. Its action on
+a message is a `Behaviour`; those with unusual octets are here, under the name of the fault.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _LINGER_RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Channel(Protocol):
-    """The way back to whoever asked."""
+    """The way back to the client."""
 
     def send(self, message: bytes) -> None: ...
 
@@ -51,7 +51,7 @@ class Asked:
 
 
 class Act(NamedTuple):
-    """What to do, so many seconds from now."""
+    """A call to make, so many seconds from now."""
 
     do: Callable[[], None]
     after: float = 0.0
@@ -130,7 +130,7 @@ async def _listening(server: BadUpstream, port: int, context: ssl.SSLContext | N
     try:
         yield
     finally:
-        loop.remove_reader(tcp_socket)  # asyncio leaks the connections that it is accepting when it is told to close
+        loop.remove_reader(tcp_socket)  # asyncio leaks the connections that it is accepting at a close
         await _turns()
         tcp.close()
         if udp is not None:

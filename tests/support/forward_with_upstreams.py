@@ -21,7 +21,7 @@ NOBODY = client()
 
 
 class Waiting:
-    """What came of a question, once it has: the resolution, None for "not mine"; and when."""
+    """The result of a question, once there is one: the resolution, None for "not mine"; and when."""
 
     def __init__(self, timers: VirtualTimers) -> None:
         self._timers = timers
@@ -95,7 +95,7 @@ class ForwardScene:
         )
 
     def ask(self, query: Query, asker: Client = NOBODY) -> Waiting:
-        """The question is asked; time stands still. Raises Dropped."""
+        """The question is asked; no time passes. Raises Dropped."""
         waiting = Waiting(self.timers)
         stepped = self.forwarding(query, asker)
         if stepped is None or isinstance(stepped, Resolution):

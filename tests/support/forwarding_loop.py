@@ -1,4 +1,4 @@
-"""An upstream that asks us what we asked it, as a node's resolver does whose resolv.conf names us."""
+"""An upstream that forwards a query back to its sender, as a node's resolver does whose resolv.conf names us."""
 
 import asyncio
 import socket

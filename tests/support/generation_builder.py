@@ -1,4 +1,4 @@
-"""Settings to a generation whose manifests are read, without a server."""
+"""A generation built of settings, its manifests read, without a server."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ def assembly(host: str = "") -> Assembly:
 
 
 def read_whole(building: Assembly, settings: Settings) -> Generation:
-    """What it builds of these settings, all of it known."""
+    """The generation that it builds of these settings, all of its cluster known."""
     generation = building.build(settings)
     load_manifests(generation.clusters)
     return generation

@@ -1,4 +1,4 @@
-"""An upstream that waits for the story's word before it answers."""
+"""An upstream that holds its answers until the story releases them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +12,7 @@ _WORD: Final = query("release.example A")
 
 
 class Held:
-    """A behaviour that keeps what it is asked until `release`; then it answers all of it, and whatever comes later."""
+    """A behaviour that keeps queries until `release`; then it answers them all, and every later one at once."""
 
     def __init__(self, address: str = ANSWER) -> None:
         self.kept: list[Asked] = []

@@ -1,4 +1,4 @@
-"""What a node cache wishes, from addresses as text."""
+"""A node cache's desired network, from addresses as text."""
 
 from ipaddress import ip_address
 

@@ -1,4 +1,4 @@
-"""Server blocks and the handler of one socket, wired as the program wires them but without a socket: bytes to bytes."""
+"""Server blocks and the handler of one socket, wired as in the program but without a socket: octets to octets."""
 
 from collections.abc import Callable, Hashable
 from itertools import count
@@ -95,7 +95,7 @@ def send(answering: Handler, data: bytes) -> Reply:
 
 
 def counted(answering: Handler) -> dict[ReplyKind, int]:
-    """What the handler has counted."""
+    """The handler's counts."""
     return dict(answering.tally.kinds())
 
 
@@ -131,7 +131,7 @@ class ClusterServer:
         }
 
     def apply(self, change: Change) -> frozenset[Fact]:
-        """Take a change in, and forget what rests on what it touched."""
+        """Apply a change, and forget the answers that rest on a touched fact."""
         facts = self.state.apply(change, NOW)
         for answering in self._handlers.values():
             answering.table.forget(facts)

@@ -44,7 +44,7 @@ class KubeProxy:
     """Rules of these Services, which all have the same endpoints: addresses of both families. None at first."""
 
     def __init__(self, node: Namespace, services: Sequence[Service], pods: Mapping[int, str]) -> None:
-        """`pods` are the prefixes that Pods are in: who asks from elsewhere is hidden behind the node's address."""
+        """`pods` are the prefixes that Pods are in: clients elsewhere are hidden behind the node's address."""
         self._node, self._services, self._pods = node, services, pods
         self._begun: set[int] = set()
         self._endpoints: Sequence[str] = ()
@@ -100,7 +100,7 @@ def _refusals(service: Service, version: int) -> Iterator[str]:
 
 
 def _endpoint_rules(name: str, protocol: str, chain: str, endpoint: str, left: int) -> Iterator[str]:
-    """`left` endpoints share what comes to the first of them: the last one takes all that is left."""
+    """`left` endpoints share the connections of the first of them: the last one takes all that are left."""
     to = _with_port(endpoint)
     own = chain_name("SEP", name, protocol, to)
     chance = f" -m statistic --mode random --probability {1 / left:.11f}" if left > 1 else ""

@@ -70,7 +70,7 @@ def cluster_ip(team: int) -> str:
 
 
 def _metadata(name: str, namespace: str = "", **more: object) -> Object:
-    """What an API server adds to every object, and nobody reads."""
+    """The metadata that an API server adds to every object, and no reader needs."""
     noise = {
         "creationTimestamp": _CREATED,
         "managedFields": [

@@ -91,7 +91,7 @@ def endpoint(
     zone_hints: Sequence[str] = (),
     node_hints: Sequence[str] = (),
 ) -> Endpoint:
-    """An endpoint; `serving` is as `ready` unless given, and what is on a node is a Pod named after its address."""
+    """An endpoint; `serving` is as `ready` unless given, and an endpoint on a node is a Pod named after its address."""
     return Endpoint(
         address=packed(address),
         hostname=hostname,

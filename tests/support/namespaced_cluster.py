@@ -2,7 +2,7 @@
 
     pod (10.244.1.2) --- node (10.60.1.1) --- cluster (10.50.0.11, 10.50.0.12: two servers of the cluster DNS)
 
-Everything is there in both families. The node is the Pods' gateway, and leads what it does not know itself to the
+Everything is there in both families. The node is the Pods' gateway, and leads all other packets to the
 cluster, which leads answers back. Needs root.
 """
 
@@ -21,7 +21,7 @@ SERVICES: Final = (
     Service("kube-system/kube-dns-upstream", UPSTREAM_SERVICE),
 )
 SERVERS: Final = ({4: "10.50.0.11", 6: "fd00:50::11"}, {4: "10.50.0.12", 6: "fd00:50::12"})
-OUTSIDE: Final = "10.50.0.53"  # a resolver for names outside the cluster; nobody is there unless a test has one
+OUTSIDE: Final = "10.50.0.53"  # a resolver for names outside the cluster; only some tests start one
 NODES: Final = "10.60.0.0/16", "fd00:60::/32"  # what a node asks from
 PODS: Final = {4: "10.244.0.0/16", 6: "fd00:244::/32"}
 LISTENED: Final = (*LINK_LOCAL.values(), *CLUSTER_DNS.values())
@@ -39,13 +39,13 @@ class Node:
         return bool(self.namespace.run("conntrack", f"-L -f {_family(address)} --orig-dst {address}").strip())
 
     def forget_tracked(self) -> None:
-        """What is known of questions to the listen addresses; the node cache's own connections stay as they are."""
+        """Forget the tracked queries to the listen addresses; the node cache's own connections stay as they are."""
         for address in LISTENED:
             with suppress(CalledProcessError):  # there was nothing to forget
                 self.namespace.run("conntrack", f"-D -f {_family(address)} --orig-dst {address}")
 
     def leftovers(self) -> list[str]:
-        """What a node cache made here and did not take away: tables, chains, rules, links, addresses."""
+        """Things that a node cache made here and did not take away: tables, chains, rules, links, addresses."""
         where = self.namespace
         found = [line for line in where.run("nft", "list ruleset").splitlines() if "topodns" in line.lower()]
         for program in ("iptables-save", "ip6tables-save"):
@@ -74,7 +74,7 @@ class NodeScene:
             node.kube_proxy.follow([address for each in servers for address in SERVERS[each].values()])
 
     def take_address(self, server: int) -> None:
-        """The server's machine is gone: what is sent there is answered by nobody."""
+        """The server's machine is gone: a query sent there gets no answer."""
         for version, address in SERVERS[server].items():
             self.cluster.run("ip", f"-{version} addr del {address}/{_ALONE[version]} dev lo")
             self.cluster.run("ip", f"-{version} route add blackhole {address}/{_ALONE[version]}")

@@ -52,7 +52,7 @@ class Namespace:
         self.name = name
 
     def run(self, program: str, arguments: str | Sequence[str], text: str = "") -> str:
-        """What the program prints; CalledProcessError where it fails."""
+        """The output of the program; CalledProcessError where it fails."""
         words = arguments.split() if isinstance(arguments, str) else list(arguments)
         with self.entered():
             done = subprocess.run([program, *words], input=text, capture_output=True, text=True, check=True)
@@ -93,7 +93,7 @@ def namespaces_of(pid: int) -> list[str]:
 
 
 class World:
-    """What `world` builds. Everybody answers with a word that says who it was."""
+    """The node of `world`. Every server answers with a word that names it."""
 
     def __init__(self, node: Namespace, pod: Namespace, cluster: Namespace, stack: ExitStack) -> None:
         self.node, self.pod, self.cluster = node, pod, cluster
@@ -141,7 +141,7 @@ def _connect(node: Namespace, other: Namespace, link: str, addresses: dict[int, 
 
 
 def _kube_proxy(service: str, backend: str) -> str:
-    """What kube-proxy in iptables mode comes to, for one Service with one endpoint."""
+    """The rules of kube-proxy in iptables mode for one Service with one endpoint."""
     to = f"[{backend}]" if ":" in backend else backend
     lines = [
         f"-A {chain} -d {service} -p {protocol} -m {protocol} --dport 53 -j DNAT --to-destination {to}:53"
@@ -157,7 +157,7 @@ def set_sysctl(where: Namespace, name: str, value: str) -> None:
 
 
 def ask(where: Namespace, address: str, protocol: Protocol = "udp", port: int = 53) -> str:
-    """Who answers there; "" where nobody does."""
+    """The word of the server that answers there; "" where none does."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
     with where.entered(), socket.socket(family, kind) as sock:

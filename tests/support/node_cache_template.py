@@ -32,7 +32,7 @@ def _block(origin: str, cache: str, forward: str, health: str = "") -> str:
 
 
 def node_template(domain: str = "cluster.local") -> str:
-    """What the manifest has once its installer has written the cluster's domain, and no address."""
+    """The manifest's template once its installer has written the cluster's domain, and no address."""
     return (
         _block(domain, _CLUSTER_CACHE, _TO_CLUSTER, _HEALTH)
         + _block("in-addr.arpa", "cache 30", _TO_CLUSTER)

@@ -56,7 +56,7 @@ def running(where: Namespace, arguments: list[str], log: Path, **environment: st
 
 
 def dig(where: Namespace, server: str, name: str, more: str = "") -> list[str]:
-    """The data of the answers, sorted; none where nobody answers."""
+    """The data of the answers, sorted; none where no server answers."""
     try:
         found = where.run("dig", f"+short +time=1 +tries=1 {more} @{server} {name}.")
     except subprocess.CalledProcessError:
@@ -170,7 +170,7 @@ def arguments(node: Node, directory: Path, firewall: str = "nftables", listened:
 
 
 def environment(version: int = 4) -> dict[str, str]:
-    """What the kubelet gives: the address of the Service behind which the cluster DNS is."""
+    """The kubelet's variables: the address of the Service behind which the cluster DNS is."""
     return {"KUBE_DNS_UPSTREAM_SERVICE_HOST": UPSTREAM_SERVICE[version]}
 
 

@@ -1,4 +1,4 @@
-"""What arrives in a namespace for port 53, as it is on the wire: read beside whoever it is for (packet(7))."""
+"""Packets to port 53 that arrive in a namespace, as they are on the wire, read beside their receiver (packet(7))."""
 
 import socket
 import struct
@@ -78,7 +78,7 @@ def tapped(where: Namespace) -> Iterator[Tapped]:
 
 
 def _read(data: bytes, protocol: int) -> Packet | None:
-    """None for what is not for port 53. Nobody here makes extension headers of IPv6."""
+    """None for other ports than 53. No program here makes extension headers of IPv6."""
     if protocol == _ETH_P_IP:
         start, kind, source, to = (data[0] & 15) * 4, data[9], data[12:16], data[16:20]
     elif protocol == _ETH_P_IPV6:

@@ -1,4 +1,4 @@
-"""The whole program on a stand-in for its API server: two nodes in two topology zones, a Service of each sort.
+"""The whole program on a fake API server: two nodes in two topology zones, a Service of each sort.
 
 `front` has a ClusterIP, `plain` is headless, `near` follows the topology zone. A client with a node's address is there.
 """

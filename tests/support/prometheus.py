@@ -59,7 +59,7 @@ class Prometheus:
         return replace(self, moment=time.time())
 
     def look_twice(self) -> None:
-        """Return when all targets have been scraped twice more: what has moved meanwhile has a rate."""
+        """Return when all targets have been scraped twice more: a counter that has moved meanwhile has a rate."""
         looks = self._looks()
         until(lambda: self._looks() >= looks + 2, "two more scrapes", PATIENCE)
 

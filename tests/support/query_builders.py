@@ -1,4 +1,4 @@
-"""Questions and those who ask them, from text."""
+"""Queries and their clients, from text."""
 
 from ipaddress import ip_address
 

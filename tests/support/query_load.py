@@ -1,4 +1,4 @@
-"""A load of questions from a few clients, and what became of each: paced, or as fast as it is answered."""
+"""A load of questions from a few clients, paced or as fast as it is answered, and the result of each."""
 
 import select
 import time
@@ -46,7 +46,7 @@ class _Client:
 
 
 class Load:
-    """Questions that are told apart by client and id. A right answer ends with one of `right`.
+    """Questions that differ in client and id. A right answer ends with one of `right`.
 
     All clients are at `source`, or each at an address of its own.
     """

@@ -1,4 +1,4 @@
-"""A keeper of the host network at work on the node of a `namespaced_node.World`."""
+"""A reconciler of the host network at work on the node of a `namespaced_node.World`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

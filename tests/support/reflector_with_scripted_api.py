@@ -1,4 +1,4 @@
-"""One reflector between a scripted server and a state, in virtual time: what becomes of a kind, fault by fault."""
+"""One reflector between a scripted server and a state, in virtual time: a kind's objects, fault by fault."""
 
 import asyncio
 from collections import deque
@@ -40,7 +40,7 @@ BAD = {**service("b"), "spec": {"ports": "x"}}
 
 
 class World:
-    """A reflector between a scripted server and a state, and what the state told of changes."""
+    """A reflector between a scripted server and a state, and the changes that the state published."""
 
     def __init__(self, resource: Resource, *replies: Body | ApiError) -> None:
         self.api = ScriptedApi(deque(replies))

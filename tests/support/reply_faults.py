@@ -1,4 +1,4 @@
-"""Replies that match their query in every way, and have something wrong with what they say."""
+"""Replies that match their query in every way, with a fault in their content."""
 
 import struct
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def with_two_opts(message: bytes) -> bytes:
 
 
 def alias_with_two_opts(message: bytes) -> bytes:
-    """An answer of two RRsets, whose reply cannot be taken for what is behind its first one."""
+    """An answer of two RRsets, with two OPT records."""
     other = wire_name("other.test")
     answer = [record(_ASKED, CNAME, other), record(other, A, packed(ANSWER))]
     return compose(message, answer, additional=[opt_record(), opt_record()])
@@ -139,7 +139,7 @@ def half_and_silence(asked: Asked) -> list[Act]:
 
 
 def not_dns(asked: Asked) -> list[Act]:
-    """What a web server says."""
+    """The reply of a web server."""
     return [Act(lambda: asked.channel.send_raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Act(asked.channel.close)]
 
 

@@ -1,4 +1,4 @@
-"""`rewrite` directives from text, and what comes of a query that goes through them."""
+"""`rewrite` directives from text, and the result of a query that goes through them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ def rules(lines: str) -> tuple[RewriteRule, ...]:
 
 
 def problem_of(lines: str) -> str:
-    """What is wrong with these lines, as the operator reads it."""
+    """The problem of these lines, as the operator reads it."""
     try:
         rules(lines)
     except ConfigError as error:
@@ -53,7 +53,7 @@ def _spelled(name: str) -> bytes:
 
 
 def line(each: RRset) -> str:
-    """What `rrset` made it of, for types without numbers."""
+    """The line that `rrset` was given, for types without numbers."""
     owner = name_text(wire_labels(each.owner)) if each.owner else "@"
     data = each.rdatas[0]
     value = str(ip_address(data)) if TYPE_NAMES[each.rtype] in ("A", "AAAA") else name_text(wire_labels(data))
@@ -92,7 +92,7 @@ class World:
 def resolve(
     lines: str, query: Query, world: World, who: Client | None = None, chase: Chase | None = None, server: bytes = b""
 ) -> Resolution:
-    """What a client gets whose query passes the rules and then the world below; to be settled at once."""
+    """The result for a client whose query passes the rules and then the world below; to be settled at once."""
     answered = Rewriter(rules(lines), chase, server)(query, who or client(), world.below)
     if isinstance(answered, Resolution):
         return answered

@@ -1,4 +1,4 @@
-"""The shell blocks of our documents that a test runs: `<!-- run: NAME -->` stands on the line above their ```sh."""
+"""The shell blocks of our documents that a test runs: `<!-- run: NAME -->` is on the line above their ```sh."""
 
 import os
 import re
@@ -20,7 +20,7 @@ _SHELL: Final = "set -eu -o pipefail; trap 'echo \"status $? of: $BASH_COMMAND\"
 
 
 class BlockFailed(AssertionError):
-    """A block ended with another status than 0, or not in time: where it stands, what it is and all that it printed."""
+    """A block ended with another status than 0, or not in time: its place, its text and all that it printed."""
 
 
 class Block(NamedTuple):
@@ -32,9 +32,9 @@ class Block(NamedTuple):
     text: str
 
     def run(self, environment: Mapping[str, str], directory: Path = ROOT, patience: float = 300) -> str:
-        """What bash prints, errors too, with `environment` added to ours. The first command that fails is the last.
+        """The output of bash, errors too, with `environment` added to ours. The first command that fails is the last.
 
-        Raises BlockFailed, after `patience` seconds too. Whatever the block started in the background ends with it.
+        Raises BlockFailed, after `patience` seconds too. Background processes of the block end with it.
         """
         with TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             shell = subprocess.Popen(

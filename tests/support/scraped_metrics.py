@@ -1,4 +1,4 @@
-"""What /metrics says, read by Prometheus's own parser, and how to be sure that it says it of now."""
+"""An exposition of /metrics, read by Prometheus's own parser, and a way to be sure that it is of now."""
 
 import time
 from collections.abc import Callable

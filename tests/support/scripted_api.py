@@ -1,4 +1,4 @@
-"""An API server that says what it is told to, request after request, and remembers what it was asked. No sockets."""
+"""An API server with a script of responses, request after request, that remembers the requests. No sockets."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A server that reads HTTP/1.1 requests and does with the connection whatever a story wants, over TLS or without."""
+"""An HTTP/1.1 server that handles a connection as a story scripts it, over TLS or without."""
 
 import asyncio
 import ssl

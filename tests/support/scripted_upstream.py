@@ -1,4 +1,4 @@
-"""An upstream in memory that says what a test wants, in the time it wants."""
+"""An upstream in memory with the answers and delays of a test."""
 
 import struct
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Questions of Pods with a search list, and what `autopath` makes of them, wherever it runs.
+"""Queries of Pods with a search list, and the answers of `autopath` to them, wherever it runs.
 
 In a cluster with the namespaces shop and prod and the Services web (of shop, 10.96.0.1) and api (of prod, 10.96.0.2),
 on hosts whose own list is corp.example. Outside there are example.com (192.0.2.1) and x.y.corp.example (192.0.2.3).

@@ -1,6 +1,6 @@
 """The whole program as a process of its own on loopback, for stories: started, asked, signalled, ended by its id.
 
-Each server has a loopback address to itself, so that its ports, fixed ones too, collide with nobody's.
+Each server has a loopback address to itself, so that its ports, fixed ones too, collide with no other.
 """
 
 import http.client
@@ -111,7 +111,7 @@ class Server:
         return self.scrape().sum(sample_name, **labels)
 
     def scrape(self) -> Scrape:
-        """What /metrics says of now, which may take a second: who looks at many samples takes one scrape of them."""
+        """The samples of /metrics of now, which may take a second: a test of many samples takes one scrape of them."""
         return fresh(self._get_metrics)
 
     def _get_metrics(self) -> str:
@@ -175,7 +175,7 @@ def serving(
     patience: float = START_PATIENCE,
     command: Sequence[str] = COMMAND,
 ) -> Iterator[Server]:
-    """A server of this Corefile, in which HERE stands for the server's own address; started within `patience` seconds.
+    """A server of this Corefile, in which HERE means the server's own address; started within `patience` seconds.
 
     It has to live well: end with 0 on SIGTERM (unless it ended before), with no traceback in its output and nothing on
     stderr.

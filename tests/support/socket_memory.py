@@ -1,4 +1,4 @@
-"""What the kernel keeps of somebody's TCP connections, by sock_diag(7): no root, and no other test's sockets in it."""
+"""The kernel's memory for a process's TCP connections, by sock_diag(7): no root, and no other test's sockets in it."""
 
 import socket
 import struct

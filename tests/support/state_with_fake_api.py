@@ -1,4 +1,4 @@
-"""A cluster's state fed by an ApiSource from the stand-in, without sockets and in virtual time."""
+"""A cluster's state fed by an ApiSource from the fake API server, without sockets and in virtual time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -35,7 +35,7 @@ MANY: Final = tuple(service(f"s{number}", cluster_ip=f"10.96.1.{number}") for nu
 
 
 class World:
-    """`published` are the facts that changes touched, one set for each time they were told."""
+    """`published` are the facts that changes touched, one set for each publication."""
 
     def __init__(self, objects: Iterable[Object], settings: KubernetesSettings = SETTINGS, seed: int = 1) -> None:
         fronts: list[MemoryFront] = []

@@ -1,4 +1,4 @@
-"""A victim: a client that asks at a steady pace while a test attacks the server, and what its questions cost.
+"""A client that asks at a steady pace while a test attacks the server (the victim), and the cost of its questions.
 
 The judge of an attack is CPU time of the server, not wall time, which on a busy machine says nothing about the server:
 between a question of the victim and its reply the server may have worked so long and no longer. Where the victim itself
@@ -138,7 +138,7 @@ def stamping(sock: socket.socket) -> socket.socket:
 
 
 def receive_stamped(sock: socket.socket) -> tuple[bytes, float]:
-    """What has arrived, and when; now if the kernel has not stamped it."""
+    """A message that has arrived, and when; now if the kernel has not stamped it."""
     data, ancillary, _, _ = sock.recvmsg(65535, socket.CMSG_SPACE(_TIMESPEC.size))
     for level, kind, value in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):

@@ -1,7 +1,7 @@
-"""Stub resolvers that ask at a steady pace, and what became of each question: right, wrong, late or lost.
+"""Stub resolvers that ask at a steady pace, and the result of each question: right, wrong, late or lost.
 
 As a libc does, each question has a socket of its own and so a source port of its own: none outlives a switch to
-another server. Nobody asks again: what is not answered in time is lost.
+another server. None asks again: a question not answered in time is lost.
 """
 
 import select
@@ -32,7 +32,7 @@ class Question(NamedTuple):
 
 
 def fresh_names() -> Iterator[Question]:
-    """Names that nobody has asked for yet: each is that of a Pod address (`pods insecure`)."""
+    """Names that were never asked for: each is that of a Pod address (`pods insecure`)."""
     for number in _names:
         address = f"10.{100 + (number >> 16) % 100}.{number >> 8 & 255}.{number & 255}"
         yield Question(f"{address.replace('.', '-')}.shop.pod.cluster.local", address)
@@ -61,7 +61,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of all that was asked, in the order of asking."""
+    """The results of all questions, in the order of asking."""
 
     asked: list[Asked] = field(default_factory=list)
 
@@ -85,7 +85,7 @@ class Outcome:
 
     @property
     def longest_gap(self) -> float:
-        """The longest time for which nobody got a right answer, in seconds; from the first question to the last."""
+        """The longest time without a right answer, in seconds; from the first question to the last."""
         if not self.asked:
             return 0.0
         last = self.asked[-1].sent
@@ -94,7 +94,7 @@ class Outcome:
         return max(max(after - before for before, after in pairwise(moments)), 0.0)
 
     def of(self, address: str) -> "Outcome":
-        """Of what was asked there alone."""
+        """Of the questions asked there alone."""
         return Outcome([each for each in self.asked if each.to == address])
 
     def right_after(self, moment: float) -> bool:
@@ -192,7 +192,7 @@ class StubLoad:
             else:
                 self._close(descriptor)
                 return
-        if data[:2] == message[:2]:  # else a late reply to whoever had this port before; a stub waits on
+        if data[:2] == message[:2]:  # else a late reply to an earlier owner of this port; a stub waits on
             _judge(asked, message, data)
             self._close(descriptor)
 

@@ -1,7 +1,7 @@
 """Many stub resolvers at once: each asks one question from an address and a socket of its own, and waits.
 
-How long a reply took is measured here. Stories take no pass or fail from small differences: what they ask for is
-that a stub, which gives up after 5 s (resolv.conf(5)), is told something before.
+How long a reply took is measured here. Stories take no pass or fail from small differences: they demand
+that a stub, which gives up after 5 s (resolv.conf(5)), gets a reply before.
 """
 
 import time
@@ -22,7 +22,7 @@ _sources = count()
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a stub was told, and after how many seconds; None: nothing, or the connection was lost."""
+    """The reply to a stub, and after how many seconds; None: nothing, or the connection was lost."""
 
     reply: Reply | None
     seconds: float
@@ -55,7 +55,7 @@ def stub_address() -> str:
 
 
 def ask_together(server: Server, stubs: Sequence[Stub]) -> list[Told]:
-    """What each was told, all asking at the same time."""
+    """The reply to each, all asking at the same time."""
     with ThreadPoolExecutor(len(stubs)) as pool:
         return list(pool.map(lambda stub: _ask(server, stub), stubs))
 

@@ -1,4 +1,4 @@
-"""Clusters of any size as JSON, their objects as large as a real API server's: for the stand-in, the bench and tests.
+"""Clusters of any size as JSON, their objects as large as a real API server's: for the fake API, the bench and tests.
 
 An object is a few values for a template until its text is asked for: 150,000 Pods are 1.1 GB of JSON. Everything
 follows from the numbers: Pod number p is on node p % nodes, endpoint number e is Pod number e, and the first

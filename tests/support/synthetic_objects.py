@@ -1,4 +1,4 @@
-"""One object of each kind as an API server sends it, noise and all, with `%(name)s` in the places of values."""
+"""One object of each kind as an API server sends it, with managed fields and status, and `%(name)s` for values."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def _managed(api_version: str, manager: str, value: Mapping[str, object], subres
 
 
 def _whole(kind: str, api_version: str, managers: Mapping[str, str], metadata: Object, **parts: object) -> Object:
-    """The object with its metadata completed; `managers` has whoever wrote it, and who its status."""
+    """The object with its metadata completed; `managers` are the writers of the object and of its status."""
     writer, status_writer = managers["all"], managers.get("status", "")
     written = {key: part for key, part in parts.items() if not status_writer or key != "status"}
     about = {key: metadata[key] for key in ("annotations", "labels", "ownerReferences") if key in metadata}

@@ -1,4 +1,4 @@
-"""What the annotation topodns.io/topology-keys of a headless Service may say: one table for the server's parser and for
+"""Values of the annotation topodns.io/topology-keys of a headless Service: one table for the server's parser and for
 the chart's ValidatingAdmissionPolicy, which has the same rules in CEL.
 """
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Case(NamedTuple):
-    """`problem`: what is said of it, "" where it is let in; None where the two quote differently, but both refuse."""
+    """`problem`: the message about it, "" where it is valid; None where the two quote differently, but both refuse."""
 
     annotation: str
     problem: str | None = ""

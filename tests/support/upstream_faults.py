@@ -1,4 +1,4 @@
-"""What a bad upstream does with a message: one function for each fault, and ways to put them together."""
+"""Behaviours of a faulty upstream: one function for each fault, and ways to put them together."""
 
 import struct
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def says_first(lie: Lie) -> Behaviour:
 
 
 def says_from(host: str) -> Behaviour:
-    """What looks like the reply but says 192.0.2.66, from another port of this address; then the truth."""
+    """A reply with 192.0.2.66 from another port of this address; then the true one."""
 
     def forge(asked: Asked) -> list[Act]:
         forged = reply_to(asked.message, "192.0.2.66")

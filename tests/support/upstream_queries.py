@@ -1,4 +1,4 @@
-"""Asking through a real `Upstream`, from inside an event loop."""
+"""Queries through a real `Upstream`, from inside an event loop."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ def ask_within(
 
 
 async def result(outcome: Outcome[bytes | Failure]) -> bytes | Failure:
-    """What came of it."""
+    """The result of it."""
     future: asyncio.Future[bytes | Failure] = asyncio.get_running_loop().create_future()
     outcome.then(lambda value: None if future.done() else future.set_result(value))
     return await asyncio.wait_for(future, 2 * PATIENCE)
@@ -90,7 +90,7 @@ def open_files() -> int:
 
 
 def _target(descriptor: str) -> str:
-    """What it is; "" for one that is closed by now, such as that of the list itself."""
+    """The target of a descriptor; "" for one that is closed by now, such as that of the list itself."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except FileNotFoundError:

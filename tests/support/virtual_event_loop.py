@@ -1,4 +1,4 @@
-"""An event loop in which time passes only by waiting: nobody ready means that it is later, at once."""
+"""An event loop in virtual time: where no task is ready, the clock moves to the next timer at once."""
 
 import asyncio
 import selectors

@@ -1,4 +1,4 @@
-"""A clock and timers that go on only when a test says so."""
+"""A clock and timers that a test advances."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class VirtualTimers:
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass; what is due is called at its own time, in order."""
+        """Let so much time pass; due timers are called at their own time, in order."""
         end = self._now + seconds
         while self._queue and self._queue[0][0] <= end + 1e-9:
             due, _, timer = heappop(self._queue)

@@ -17,5 +17,5 @@ BOARDS: Final[Mapping[str, Board]] = {"topology": TOPOLOGY, "node-cache": NODE_C
 
 
 def board_files() -> Mapping[Path, str]:
-    """What is to stand in the chart's folder of dashboards."""
+    """The files of the chart's folder of dashboards, by name."""
     return {FOLDER / f"{name}.json": dashboard_json(board) for name, board in BOARDS.items()}

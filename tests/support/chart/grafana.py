@@ -32,7 +32,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`unit` is one of Grafana's. `words` stand for the values of what has only some, and then steps are drawn.
+    """`unit` is one of Grafana's. `words` are shown in place of numbers, and then steps are drawn.
 
     A `table` shows one moment: the columns are the labels of its one query, and the value under the panel's title.
     """

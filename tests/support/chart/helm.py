@@ -46,12 +46,12 @@ def build_helm() -> None:
 
 
 def helm(*words: str | Path) -> list[str]:
-    """What runs helm, for subprocess."""
+    """The command that runs helm, for subprocess."""
     return [str(HELM.folder / "helm"), *map(str, words)]
 
 
 def rendered_text(values: Values, *words: str) -> str:
-    """What helm prints of the chart with these values. Raises Refused."""
+    """The objects that helm renders of the chart with these values, as text. Raises Refused."""
     command = helm("template", RELEASE, CHART, "--namespace", NAMESPACE, "--values", "-", *words)
     run = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False)
     if run.returncode:

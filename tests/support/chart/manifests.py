@@ -57,7 +57,7 @@ BASES: Final = (
 
 
 def files(base: Base) -> Mapping[str, str]:
-    """By name: what is to stand in the folder of this base."""
+    """By name: the files of this base's folder."""
     resources: dict[str, list[str]] = {}
     for source, text in _documents(rendered_text(base.values, "--skip-tests")):
         resources.setdefault(Path(source).name, []).append(text)

@@ -1,4 +1,4 @@
-"""`python -m tests.support.fake_api`: the stand-in as a program, until it is interrupted.
+"""`python -m tests.support.fake_api`: the fake API server as a program, until it is interrupted.
 
 Its faults are at hand as `POST /control/NAME` with the arguments as a JSON object, NAME being a method of FakeApi.
 """
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.generate:
         nodes, services, endpoints, pods = map(int, options.generate.split(","))
         api.generate(Cluster(nodes, services, endpoints, pods))
-    gc.freeze()  # nobody's latency is to be that of collecting a cluster
+    gc.freeze()  # no request is to wait for the collector
     asyncio.run(_serve(api))
 
 

@@ -12,7 +12,7 @@ ANY: Final = "*"
 
 @dataclass(slots=True)
 class Faults:
-    """What is wrong now; by default nothing."""
+    """The faults of now; by default none."""
 
     delay: float = 0.0  # seconds before each response begins
     hole: bool = False  # requests are read and never answered

@@ -1,4 +1,4 @@
-"""The stand-in without sockets, for tests in which time is not real: an api that topodns's reflectors can ask."""
+"""The fake API server without sockets, for tests in virtual time: an API that topodns's reflectors can ask."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ class MemoryClient:
 
 
 class _MemoryResponse:
-    """What is written, for whoever reads it."""
+    """The body of a response, for its reader."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[bytes | ApiError | None] = asyncio.Queue()  # to None or the error that ends it

@@ -48,7 +48,7 @@ def _page(store: Store, options: ReadOptions) -> tuple[Snapshot, int] | Refusal:
 
 
 def _list_text(resource: Resource, metadata: Object, objects: Sequence[Stored], whole: bool = True) -> Iterator[bytes]:
-    """Of a custom resource with sorted keys, metadata last, as the API server writes what it has no Go type for."""
+    """Of a custom resource with sorted keys, metadata last, as the API server writes objects without a Go type."""
     kind, about = f"{resource.kind}List", encoded(metadata)
     named = b'"apiVersion":"%b",' % resource.api_version.encode()
     if resource.custom:

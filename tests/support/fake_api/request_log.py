@@ -1,4 +1,4 @@
-"""What was asked of the stand-in, and when: for assertions about how often a client may ask."""
+"""Requests to the fake API server with their times: for assertions about how often a client may ask."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the stand-in serves: resources by their paths, as a Kubernetes API server lays them out."""
+"""Resources of the fake API server by their paths, as a Kubernetes API server lays them out."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,7 +42,7 @@ _NAME_OF_KIND: Final = {resource.kind: resource.name for resource in RESOURCES.v
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names: a collection (of one namespace or of all), or with a `name` one object."""
+    """The target of a path: a collection (of one namespace or of all), or with a `name` one object."""
 
     resource: Resource
     namespace: str = ""

@@ -21,7 +21,7 @@ _VERSION: Final = {"major": "1", "minor": "36", "gitVersion": "v1.36.0", "platfo
 
 
 class Responder:
-    """`control` takes what is posted to /control/NAME, as keyword arguments; its result is sent back."""
+    """`control` takes the body of a POST to /control/NAME, as keyword arguments; its result is sent back."""
 
     def __init__(
         self, stores: Mapping[str, Store], faults: Faults, log: RequestLog, control: Callable[[str, Any], object]

@@ -13,7 +13,7 @@ _COMMA: Final = re.compile(r",(?![^(]*\))")
 
 
 def matcher(selector: str) -> Matcher:
-    """Whether labels (or fields) satisfy every term. Raises ValueError for what is no selector."""
+    """Whether labels (or fields) satisfy every term. Raises ValueError for text that is no selector."""
     terms = [_term(text.strip()) for text in _COMMA.split(selector) if text.strip()]
     return lambda labels: all(term(labels) for term in terms)
 

@@ -1,7 +1,7 @@
-"""A stand-in for an API server over real HTTP: what it serves, and the faults it can be told to have.
+"""A fake API server over real HTTP, and the faults that a test can give it.
 
 It sends what kube-apiserver 1.33 to 1.36 sends: lists in pages, watches with bookmarks, WatchList, refusals as Status
-objects. It validates what asks it, and writes down every request.
+objects. It validates requests, and records every one.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ class FakeApi:
 
     @on_loop
     def require_token(self, token: str) -> None:
-        """401 for whoever has another one."""
+        """401 for a client with another one."""
         self.faults.token = token
 
     @on_loop
@@ -185,7 +185,7 @@ class FakeApi:
 
     @on_loop
     def lose_next(self, resource: str, count: int = 1) -> None:
-        """Nobody is told of the next changes of it, now or later; only a list shows them."""
+        """No watch gets the next changes of it, now or later; only a list shows them."""
         self.stores[resource].lose = count
 
     @on_loop
@@ -297,7 +297,7 @@ def running(
     up: bool = True,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[FakeApi]:
-    """A stand-in in a thread of its own, for tests that wait for a program. Without `up` it does not listen yet."""
+    """A fake API server in a thread of its own, for tests that wait for a program. Without `up` it does not listen."""
     front = partial(HttpFront, host=host, port=port, tls=tls)
     api, ready, stop = FakeApi(objects, front), threading.Event(), asyncio.Event()
 

@@ -55,7 +55,7 @@ class Revisions:
 
 
 class Event(NamedTuple):
-    """One change. `old` or `new` is None where the object was not or is no longer; `body` is what is sent of it."""
+    """One change. `old` or `new` is None where the object was not or is no longer; `body` is its part of a watch."""
 
     revision: int
     old: Stored | None
@@ -120,7 +120,7 @@ class Watcher:
 
 
 class Store:
-    """One resource. `lose` is how many of the next changes nobody is told of, now or later."""
+    """One resource. `lose` is how many of the next changes no watch gets, now or later."""
 
     def __init__(self, resource: Resource, revisions: Revisions) -> None:
         self.resource = resource
@@ -198,13 +198,13 @@ class Store:
         return [event for event in self._history if event.revision > revision]
 
     def compact(self) -> None:
-        """Forget all changes and pages: whoever wants to go on from what it saw until now is too late."""
+        """Forget all changes and pages: a client that wants to go on from an earlier version is too late."""
         self._history.clear()
         self._pages.clear()
         self.oldest = self._revisions.next()
 
     def keep_page(self, snapshot: Snapshot, start: int) -> str:
-        """A `continue` token for what comes in a list from this position on."""
+        """A `continue` token for the rest of a list from this position on."""
         token = encoded({"v": "meta.k8s.io/v1", "rv": snapshot.revision, "start": str(len(self._pages))})
         text = base64.urlsafe_b64encode(token).decode().rstrip("=")
         self._pages[text] = (snapshot, start)

@@ -1,4 +1,4 @@
-"""Responses to watch requests: what there is, where asked for, then changes as they happen, and bookmarks."""
+"""Responses to watch requests: the existing objects, where asked for, then changes as they happen, and bookmarks."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""What service accounts of kube-system have asked the API server for, by its own audit log, and what they may."""
+"""The API requests of service accounts of kube-system, by the audit log, and their permissions."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from tests.support.kube.objects import Object
 
 
 class Right(NamedTuple):
-    """What a rule of RBAC grants: a verb on a resource of an API group, "" for the core."""
+    """A right that a rule of RBAC grants: a verb on a resource of an API group, "" for the core."""
 
     group: str
     resource: str  # "pods", "deployments/scale"
@@ -44,7 +44,7 @@ def _all(lab: Lab) -> Iterator[Asked]:
 
 
 def granted_rights(objects: Iterable[Object], account: str) -> set[Right]:
-    """What the roles among these objects let the service account do that they are bound to."""
+    """The rights that the roles among these objects give to the service account that they are bound to."""
     objects = list(objects)
     roles = {(each["kind"], each["metadata"]["name"]): each["rules"] for each in objects if "rules" in each}
     bindings = [each for each in objects if account in (subject["name"] for subject in each.get("subjects", ()))]

@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 
 
 class Bystanders:
-    """One thread a client, which asks for these Services in turn, in whole rounds, until it is told to stop."""
+    """One thread a client, which asks for these Services in turn, in whole rounds, until it is stopped."""
 
     def __init__(self, place: Place, keys: Keys, history: SliceHistory) -> None:
         self.asked: list[Asked] = []

@@ -38,7 +38,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """What a test wants to know of a pod."""
+    """The fields of a pod that tests read."""
 
     name: str
     node: str
@@ -113,12 +113,12 @@ class Cluster:
         return str(_succeed(answer, pod))
 
     def http(self, namespace: str, pod: str, port: int, path: str) -> Answer:
-        """What the pod answers to a GET, through the API server."""
+        """The pod's response to a GET, through the API server."""
         return self.lab.api.call("GET", f"{_path('Pod', namespace, f'{pod}:{port}')}/proxy{path}")
 
     @contextmanager
     def namespace(self, name: str = "") -> Iterator["Place"]:
-        """A namespace of its own, which is deleted in the end; nobody waits until it is gone."""
+        """A namespace of its own, which is deleted in the end, without a wait until it is gone."""
         chosen = name or f"test-{next(_numbers)}"
         self.create("", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": chosen}})
         account = f"{_path('ServiceAccount', chosen)}/default"

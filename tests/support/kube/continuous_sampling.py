@@ -1,4 +1,4 @@
-"""What is seen all the while, in a thread, so that nothing that was there for a moment is missed."""
+"""Samples taken all the while, in a thread, so that a state of a moment is not missed."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ class Course(Generic[T]):
 
 @contextmanager
 def followed(observed: Callable[[], T]) -> Iterator[Course[T]]:
-    """Without a pause while the block runs; whoever is asked here must not be asked elsewhere meanwhile."""
+    """Without a pause while the block runs; the sampled client must not be used elsewhere meanwhile."""
     course, ended = Course[T](), Event()
 
     def follow() -> None:

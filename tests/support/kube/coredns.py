@@ -20,7 +20,7 @@ _MANIFEST: Final = Path(__file__).with_suffix(".yaml")
 
 
 def kubeadm_coredns() -> list[Object]:
-    """All but the Service, which a cluster keeps whoever is behind it."""
+    """All but the Service, which a cluster keeps with any cluster DNS behind it."""
     text = _MANIFEST.read_text().replace("IMAGE", COREDNS_IMAGE)
     config = _config("coredns", KUBEADM_COREFILE)
     config["metadata"]["namespace"] = NAMESPACE

@@ -1,5 +1,5 @@
-"""What a client ought to be told, worked out from what the API server has: a second opinion on the rule of
-docs/reference/topology.md, on EndpointSlices and Nodes.
+"""The endpoints that a client ought to get, worked out from the API server's EndpointSlices and Nodes: a second
+opinion on the rule of docs/reference/topology.md.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ def _matching(endpoints: Iterable[Endpoint], key: str, client: str, labels: Labe
 
 
 def _value(key: str, endpoint: Endpoint, labels: Labels) -> str | None:
-    """Of the Node, while there is one; the slice stands in for its zone, and its name for its host's."""
+    """Of the Node, while there is one; else the slice's zone, and its node name as the host's."""
     node = labels.get(endpoint.node)
     if key == HOSTNAME:
         return (node or {}).get(HOSTNAME, endpoint.node)
@@ -61,7 +61,7 @@ def node_labels(cluster: Cluster) -> Labels:
 
 
 def service_endpoints(cluster: Cluster, namespace: str) -> Mapping[str, frozenset[Endpoint]]:
-    """By Service: what is ready behind it."""
+    """By Service: its ready endpoints."""
     found: dict[str, frozenset[Endpoint]] = {}
     for each in cluster.list("EndpointSlice", namespace):
         service = each["metadata"]["labels"][SERVICE_NAME]

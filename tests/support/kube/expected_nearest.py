@@ -1,4 +1,4 @@
-"""What each client ought to get, worked out from where pods are: a second opinion on the choice by topology."""
+"""The endpoints that each client ought to get, worked out from the nodes of pods: a second opinion on the choice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

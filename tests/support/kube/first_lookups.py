@@ -20,7 +20,7 @@ _OVER: Final = ("Succeeded", "Failed")
 
 
 def told_at_start(place: Place, node: str, services: Collection[str]) -> dict[str, set[str]]:
-    """By Service, what a Pod that has just started on this node is told, once and without asking again."""
+    """By Service, the first answer to a Pod that has just started on this node, without a second query."""
     command = ["python3", "-c", _LOOK_UP, *(f"{place.fqdn(service)}." for service in services)]
     name = f"first-{node}"
     container = {"name": "main", "image": PYTHON_IMAGE, "command": command}

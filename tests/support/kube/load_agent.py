@@ -64,7 +64,7 @@ class Load:
         self._go_on(one, one.connect)
 
     def listen(self) -> None:
-        """For a turn; then give up what has waited for too long."""
+        """For a turn; then give up the questions that have waited for too long."""
         for descriptor, event in self._poll.poll(TURN):
             one = self._waiting[descriptor]
             if event & select.POLLOUT and not event & (select.POLLERR | select.POLLHUP):
@@ -89,7 +89,7 @@ class Load:
     def _take(self, one: Waiting) -> None:
         try:
             reply = one.receive()
-        except OSError as problem:  # nobody listens there, as ICMP or TCP says
+        except OSError as problem:  # nothing listens there, as ICMP or TCP says
             self._end(one, None, str(problem))
             return
         if reply:

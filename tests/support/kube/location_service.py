@@ -1,4 +1,4 @@
-"""A Service that tells a client where the server believes it to be: one endpoint a node, each for its node alone."""
+"""A Service that shows a client its location in the server's view: one endpoint a node, each for its node alone."""
 
 from collections.abc import Iterable
 from typing import Final

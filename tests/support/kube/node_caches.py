@@ -33,7 +33,7 @@ _OF_IPTABLES: Final = frozenset(f"table {family} {name}" for family, name in pro
 
 
 class NodeCaches:
-    """The DaemonSet of a release. What is on the nodes now counts as there before the node caches."""
+    """The DaemonSet of a release. Things on the nodes now count as there before the node caches."""
 
     def __init__(self, cluster: Cluster, operator: Operator) -> None:
         self.cluster, self._operator = cluster, operator
@@ -85,12 +85,12 @@ class NodeCaches:
         return fresh(lambda: exposition(self.cluster, self.pod(node).name, METRICS)).sum(sample_name)
 
     def logs(self) -> str:
-        """What all of them say, for a failure."""
+        """The logs of all of them, for a failure."""
         said = [f"{pod.name} on {pod.node}:\n{self.cluster.logs(NAMESPACE, pod.name)}" for pod in self._pods()]
         return "\n".join(said)
 
     def leftovers(self) -> dict[str, set[str]]:
-        """By node, what is there now and was not before the first of them came; nodes without are left out."""
+        """By node, things that are there now and were not before the first of them came; nodes without are left out."""
         now = {name: traces(self.cluster.lab.machine(name)) - self._before[name] for name in self.cluster.nodes}
         return {name: found for name, found in now.items() if found}
 
@@ -115,7 +115,7 @@ def write_overlay(directory: Path) -> None:
 
 
 def traces(machine: Machine) -> set[str]:
-    """What a node cache may leave on a node: links, tables of nftables, rules and chains of iptables that name it.
+    """Leftovers of a node cache on a node: links, tables of nftables, rules and chains of iptables that name it.
 
     Of the nftables that iptables makes for itself only the rules count: it never takes such a table away.
     """
@@ -155,7 +155,7 @@ def _family(address: str) -> str:
 
 
 def firewall_key(machine: Machine) -> str:
-    """What names the rules of nftables as the same ones: whoever adopts them keeps it."""
+    """The key in the comments of the nftables rules: an instance that adopts the rules keeps it."""
     listed = json.loads(machine.run("nft", "-j", "list", "table", "inet", "topodns"))["nftables"]
     comments: Iterator[str] = (part["rule"].get("comment", "") for part in listed if "rule" in part)
     return next(comment.split()[4] for comment in comments if " of " in comment)

@@ -12,7 +12,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 PAUSE_IMAGE: Final = "localhost/pause:1"
 PYTHON_IMAGE: Final = "localhost/python:3.11"
 
-# Ready while /tmp/ready is there; ends at once when told, or never with `DEAF`.
+# Ready while /tmp/ready is there; ends at once at SIGTERM, or never with `DEAF`.
 _SWITCHED: Final = "touch /tmp/ready; exec sleep 1000000"
 _DEAF: Final = "touch /tmp/ready; trap : TERM; while :; do sleep 1 & wait; done"
 
@@ -41,7 +41,7 @@ def pause_container() -> Object:
 
 
 def switched_container(deaf: bool = False) -> Object:
-    """Its pod is ready while /tmp/ready is there; a deaf one does not end when it is told to."""
+    """Its pod is ready while /tmp/ready is there; a deaf one does not end at SIGTERM."""
     return {
         "name": "main",
         "image": PYTHON_IMAGE,
@@ -57,7 +57,7 @@ def sleeping_container(image: str = PYTHON_IMAGE) -> Object:
 
 
 def pod_spec(container: Object, grace: int = 1, **spec: Any) -> Object:
-    """Nobody here waits for a pod to end, and no test speaks to the API from a pod unless it says so."""
+    """No test waits for a pod to end, and none speaks to the API from a pod unless it says so."""
     own = {"containers": [container], "terminationGracePeriodSeconds": grace, "automountServiceAccountToken": False}
     return own | spec
 

@@ -1,4 +1,4 @@
-"""What an operator types, as the documents show it: with helm and kubectl of the lab, and the working tree's image."""
+"""An operator's commands, as the documents show them: with helm and kubectl of the lab and the working tree's image."""
 
 import os
 import subprocess
@@ -33,15 +33,15 @@ class Operator:
         return "".join(block(document, name).run(environment) for name in names)
 
     def paste(self, document: str, name: str) -> "subprocess.Popen[bytes]":
-        """Begin with a block as somebody does who pastes it into a shell, which goes on after what fails."""
-        # With the signals of a terminal, whatever we were told to ignore (nohup).
+        """Begin with a block pasted into a shell, which goes on after a command that fails."""
+        # With the signals of a terminal, also where this process ignores some (nohup).
         command = ["env", "--default-signal", "bash", "-c", block(document, name).text]
         quiet = subprocess.DEVNULL
         environment = os.environ | self._environment
         return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)
 
     def run(self, *words: str) -> str:
-        """What this command prints, which has to succeed."""
+        """The output of this command, which has to succeed."""
         done = self.tried(*words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

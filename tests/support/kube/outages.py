@@ -1,4 +1,4 @@
-"""Times without the API server, or in which nobody else follows it."""
+"""Times without the API server, or without any client of it but topodns."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def outage(lab: Lab) -> Iterator[None]:
 
 @contextmanager
 def nobody_else_follows(lab: Lab) -> Iterator[None]:
-    """All of Kubernetes that would obey an API server that has lost everything stands still: kubelets would end their
+    """All of Kubernetes that would obey an API server that has lost everything is paused: kubelets would end their
     pods, kube-proxy would forget the Services, controllers would make other objects.
     """
     _stop_agents(lab)

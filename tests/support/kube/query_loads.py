@@ -36,7 +36,7 @@ class Asked(NamedTuple):
         return {"query": query(self.question).hex(), "to": self.to, "tcp": self.tcp}
 
     def judge(self, reply: bytes) -> str:
-        """What a reply is: "right", "failed" (it has another RCODE), or "wrong" (other addresses)."""
+        """The class of a reply: "right", "failed" (it has another RCODE), or "wrong" (other addresses)."""
         if reply[3] & 15 != self.rcode:
             return "failed"
         if self.holds is None:
@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What became of the questions of some loads in some time; all 0 until that is known."""
+    """The counts of the questions of some loads in some time; all 0 until they are known."""
 
     asked: int = 0
     lost: int = 0
@@ -88,13 +88,13 @@ class Load:
         return [each for each in self._ended if begin <= each.asked < end]
 
     def end(self) -> None:
-        """Ask no more, and wait for what is still to be answered."""
+        """Ask no more, and wait for the answers still to come."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
             join_all([self._reader])
         except AssertionError:
-            self._process.kill()  # or whoever waits for it would wait for ever
+            self._process.kill()  # or its reader would wait for ever
             raise
 
     def _read(self) -> None:

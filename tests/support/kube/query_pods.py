@@ -50,7 +50,7 @@ class Asker:
         return reply
 
     def addresses(self, name: str, qtype: str = "A", to: str = CLUSTER_DNS, port: int = 53) -> set[str]:
-        """What the name leads to. Over TCP where UDP cannot hold it; a failure is a set of its RCODE or the problem."""
+        """The addresses of the name. Over TCP where UDP cannot hold them; on failure a set of RCODE or problem."""
         try:
             reply = self.ask(f"{name} {qtype}", to, port)
             if "tc" in reply.flag_names:

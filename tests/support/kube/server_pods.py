@@ -46,7 +46,7 @@ class Server:
         return view(found)
 
     def wait(self) -> None:
-        """Until it is ready; where it does not get so, what it says is in the failure."""
+        """Until it is ready; where it does not get so, its log is in the failure."""
         try:
             eventually(lambda: self.pod.ready, "ready")
         except AssertionError as problem:
@@ -56,7 +56,7 @@ class Server:
         return self.cluster.logs(NAMESPACE, self.name)
 
     def readiness(self) -> Answer:
-        """What /ready says."""
+        """The body of /ready."""
         return self.cluster.http(NAMESPACE, self.name, READY, "/ready")
 
     def metric(self, sample_name: str, /, **labels: str) -> float:
@@ -69,7 +69,7 @@ class Server:
 
 
 def exposition(cluster: Cluster, pod: str, port: int) -> str:
-    """What /metrics of a Pod says."""
+    """The body of /metrics of a Pod."""
     answer = cluster.http(NAMESPACE, pod, port, "/metrics")
     assert answer.ok, answer
     return str(answer.body)
@@ -96,7 +96,7 @@ def server(
     wait: bool = True,
     image: str = TOPODNS_IMAGE,
 ) -> Iterator[Server]:
-    """A server of this Corefile on this node, ready unless nobody waits for that. CoreDNS's image serves as well."""
+    """A server of this Corefile on this node, ready unless `wait` is off. CoreDNS's image serves as well."""
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name), "data": {"Corefile": corefile}}
     cluster.create(NAMESPACE, config, server_pod(name, node, host_network, account, image))
     running = Server(cluster, name)

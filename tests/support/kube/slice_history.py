@@ -1,4 +1,4 @@
-"""What EndpointSlices said over time, as one who watches them was told: by it answers can be judged afterwards."""
+"""The ready endpoints of EndpointSlices over time, as a watch showed them: answers can be judged by it afterwards."""
 
 import json
 import math
@@ -18,7 +18,7 @@ Slices = tuple[frozenset[Endpoint], ...]
 
 
 class _Moment(NamedTuple):
-    """What was ready from this time on, by time.monotonic()."""
+    """The ready addresses from this time on, by time.monotonic()."""
 
     since: float
     slices: Slices
@@ -37,11 +37,11 @@ class SliceHistory:
         self._moments: dict[str, list[_Moment]] = {}
 
     def moments(self, service: str) -> Iterator[frozenset[Endpoint]]:
-        """What was ready behind it, from the first event to the last."""
+        """The ready addresses behind it, from the first event to the last."""
         return (moment.endpoints() for moment in list(self._moments.get(service, ())))
 
     def between(self, service: str, begin: float, end: float) -> Iterator[frozenset[Endpoint]]:
-        """What was ready behind it at some time of these, by time.monotonic()."""
+        """The ready addresses behind it at some time of these, by time.monotonic()."""
         moments = list(self._moments.get(service, ()))
         ends = [*(moment.since for moment in moments[1:]), math.inf]
         for moment, until in zip(moments, ends, strict=True):
@@ -82,7 +82,7 @@ def never_right(answers: Iterable[frozenset[str]], moments: Iterable[frozenset[s
 
 @contextmanager
 def slice_history(lab: Lab, namespace: str) -> Iterator[SliceHistory]:
-    """It grows until the end; begins with what there is."""
+    """It grows until the end; begins with the existing slices."""
     history = SliceHistory()
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?watch=1"
     with subprocess.Popen(lab.kubectl("get", "--raw", path), stdout=subprocess.PIPE) as watching:

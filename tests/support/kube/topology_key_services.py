@@ -1,4 +1,4 @@
-"""Headless Services of one workload, for each sort of topology keys one: what clients are told, and ought to be."""
+"""Headless Services of one workload, one for each sort of topology keys: the answers of clients, and those expected."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -29,7 +29,7 @@ def services(app: str) -> list[Object]:
 
 
 def seen(place: Place, askers: Askers, app: str) -> dict[str, Answers]:
-    """What each client is told of each Service."""
+    """The answer of each client about each Service."""
     return {name: answers(askers, place.fqdn(name)) for name in keys_by_service(app)}
 
 

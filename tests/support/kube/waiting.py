@@ -18,7 +18,7 @@ def eventually(test: Callable[[], object], what: str, patience: float = PATIENCE
 
 
 def becomes(observed: Callable[[], object], expected: object, patience: float = PATIENCE) -> None:
-    """Return once what is observed equals what is expected; what is there instead is in the failure."""
+    """Return once the observed value equals the expected one; the last value is in the failure."""
     deadline = time.monotonic() + patience
     while (seen := observed()) != expected:
         assert time.monotonic() < deadline, f"still after {patience:g} s: {difference(seen, expected)}"
