@@ -27,7 +27,7 @@ def _nothing_left() -> Iterator[None]:
 
 @pytest.fixture
 def scene() -> Iterator[World]:
-    """A node with stand-ins that answer a word."""
+    """A node with servers that answer a word."""
     with world() as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""What a Pod is told through the node cache of its node, and what of it anybody else sees."""
+"""The answers that a Pod gets through the node cache of its node, and the part of them that other processes see."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_replies_leave_from_the_address_that_was_asked(cluster: NodeScene, tmp_p
 
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.usefixtures("servers")
-def test_the_cluster_dns_is_asked_over_tcp_alone_and_told_the_node(
+def test_the_cluster_dns_is_asked_over_tcp_alone_and_gets_the_node_identity(
     cluster: NodeScene, tmp_path: Path, version: int
 ) -> None:
     with node_cache(cluster.node, tmp_path, version=version), tapped(cluster.cluster) as tap:
@@ -69,7 +69,7 @@ def test_the_cluster_dns_is_asked_over_tcp_alone_and_told_the_node(
 
 
 @pytest.mark.usefixtures("servers")
-def test_a_forged_identity_goes_no_further_than_the_node_and_is_believed_by_nobody(
+def test_a_forged_identity_goes_no_further_than_the_node_and_is_never_believed(
     cluster: NodeScene, tmp_path: Path
 ) -> None:
     forged = f"+ednsopt=65518:{b'node-b1'.hex()}"

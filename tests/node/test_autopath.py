@@ -44,7 +44,7 @@ options ndots:5
 
 @contextmanager
 def searching(pod: Namespace) -> Iterator[None]:
-    """What `ip netns exec` starts in the namespace has a Pod's resolv.conf."""
+    """A process that `ip netns exec` starts in the namespace has a Pod's resolv.conf."""
     directory = Path("/etc/netns", pod.name)
     directory.mkdir(parents=True)
     (directory / "resolv.conf").write_text(RESOLV_CONF)
@@ -82,7 +82,7 @@ def node(scene: World, directory: Path, autopath: str) -> Iterator[None]:
 
 
 def told(pod: Namespace, command: str) -> str:
-    """What a program of the pod prints, with the pod's resolv.conf; "" where it fails."""
+    """The output of a program of the pod, with the pod's resolv.conf; "" where it fails."""
     try:
         return pod.run("ip", f"netns exec {pod.name} {command}")
     except subprocess.CalledProcessError:

@@ -1,4 +1,4 @@
-"""What a node cache cannot work with: a clear line, status 1, and nothing was touched (N11, N16, issue 6)."""
+"""Input that a node cache cannot work with: a clear line, status 1, and no change of the node (N11, N16, issue 6)."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def test_a_local_address_that_is_no_address(cluster: NodeScene, directory: Path,
     assert line == f"node-cache: '-localip' has '{wrong}', expected IP addresses with commas between them"
 
 
-def test_an_upstream_service_that_the_kubelet_does_not_tell_of(cluster: NodeScene, directory: Path) -> None:
+def test_an_upstream_service_without_a_kubelet_variable_is_an_error(cluster: NodeScene, directory: Path) -> None:
     lines = ended(cluster, arguments(cluster.node, directory), {})
     assert all("KUBE_DNS_UPSTREAM_SERVICE_HOST" in line and "Corefile.base:" in line for line in lines), lines
 

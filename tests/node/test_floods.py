@@ -1,4 +1,4 @@
-"""One Pod asks for more than its share: what others are told stays as it was (N2, N13, N14)."""
+"""One Pod asks for more than its share: the answers of other Pods stay as they were (N2, N13, N14)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ def test_n02_many_pods_with_one_question_for_a_slow_upstream_make_one_query_and_
     assert others.late(0.5 + NOISE) == []
 
 
-def test_n13_junk_of_one_pod_does_not_push_out_what_another_keeps_asking_for(
+def test_n13_junk_of_one_pod_does_not_evict_names_that_another_keeps_asking_for(
     cluster: NodeScene, servers: tuple[ClusterServer, ClusterServer], tmp_path: Path
 ) -> None:
     hot = [question for question, _ in zip(fresh_names(), range(50), strict=False)]
@@ -82,7 +82,7 @@ def other_names() -> Iterator[Question]:
 
 @pytest.mark.usefixtures("servers")
 def test_n14_a_pod_that_floods_leaves_the_others_their_share(cluster: NodeScene, tmp_path: Path) -> None:
-    """Of all that may wait for upstreams: its questions are those that nobody ever answers."""
+    """Of all that may wait for upstreams: its questions are those that are never answered."""
     flood_rate = 2000.0  # in the two seconds that a try takes more than may wait for all together
     with (
         outside(cluster, lambda asked: [] if b"silent" in asked.message else answers(asked)),

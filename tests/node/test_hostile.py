@@ -1,4 +1,4 @@
-"""What strangers in the node's network, and an unlucky end, can do to a node cache (issue 13, item 7)."""
+"""Harm that strangers in the node's network, and an unlucky end, can do to a node cache (issue 13, item 7)."""
 
 import os
 import signal
@@ -94,7 +94,7 @@ def stranger(where: Namespace, code: str, *given: str) -> Iterator[None]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What all threads of a process have used."""
+    """The CPU time that all threads of a process have used."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(path.read_text().split()[0]) for path in tasks) / 1e9
 
@@ -126,7 +126,7 @@ def ended(cluster: NodeScene, directory: Path, firewall: str) -> tuple[int, str]
 
 
 @FIREWALLS
-def test_a_stranger_who_takes_the_names_gets_no_start_to_share_a_foreign_port(
+def test_a_foreign_process_with_our_socket_names_makes_no_start_share_a_foreign_port(
     cluster: NodeScene, tmp_path: Path, firewall: str
 ) -> None:
     write_template(tmp_path)
@@ -183,7 +183,7 @@ def links(node: Node) -> str:
 
 
 class Leftovers:
-    """What a node cache that was killed with its supervisor has left on the node, to be put there again."""
+    """Rules and links left on the node by a node cache that was killed with its supervisor, to be put there again."""
 
     def __init__(self, cluster: NodeScene, directory: Path, firewall: str) -> None:
         self._where = where = cluster.node.namespace

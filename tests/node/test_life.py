@@ -75,7 +75,7 @@ def test_whatever_the_signal_to_stop_nothing_is_left(
 
 @contextmanager
 def xtables_locked() -> Iterator[None]:
-    """Somebody holds the lock of the older iptables, which is what Kubernetes uses here."""
+    """Another process holds the lock of the older iptables, which is the one that Kubernetes uses here."""
     with open(XTABLES_LOCK, "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""What is asked at a listen address is answered here and never tracked, while the switch is on; and only then."""
+"""A query to a listen address is answered here and never tracked while the switch is on; and only then."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_switched_off_the_cluster_dns_answers_and_conntrack_knows_of_it(scene: W
                 for protocol in PROTOCOLS:
                     assert await asked(scene.pod, address, protocol) == "cluster"
                 assert scene.is_tracked(address)
-            for address in LINK_LOCAL.values():  # nobody else has this one
+            for address in LINK_LOCAL.values():  # no other program has this one
                 assert await asked(scene.pod, address) == "node"
                 assert scene.is_tracked(address)
 
@@ -78,7 +78,7 @@ def test_switched_off_the_cluster_dns_answers_and_conntrack_knows_of_it(scene: W
 
 
 @FIREWALLS
-def test_dns_passes_a_node_that_drops_what_nobody_accepts(scene: World, firewall: Firewall) -> None:
+def test_dns_passes_a_node_whose_policy_is_drop(scene: World, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)) as keeper, renewed(keeper):
             for address in CLUSTER_DNS.values():

@@ -1,4 +1,4 @@
-"""What a node cache costs in memory before it has anything to remember: started, serving, scraped."""
+"""Memory of a node cache before it has anything to remember: started, serving, scraped."""
 
 from pathlib import Path
 from typing import Final

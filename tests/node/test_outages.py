@@ -18,7 +18,7 @@ FIREWALLS = pytest.mark.parametrize("firewall", ["nftables", "iptables"])
 RATE = 500.0  # questions per second, for names that are in no cache
 OUTAGE = 2.0  # seconds until a pod is answered again (issue 6)
 ADOPTED = 1.0  # seconds until a restart in the same place serves (N9)
-REPAIRED = 0.2  # seconds, where the kernel tells of the damage
+REPAIRED = 0.2  # seconds, where the kernel reports the damage
 TICK = 5.0  # seconds, where it does not
 REPAIRS = "topodns_nodecache_repairs_total"
 BOTH = list(CLUSTER_DNS.values())
@@ -32,7 +32,7 @@ def hurt(cache: NodeCache, number: signal.Signals) -> float:
 
 
 def assert_lost_no_longer_than(outcome: Outcome, moment: float, seconds: float) -> None:
-    """Nobody was told anything wrong, and all questions that were sent later than this have their answers."""
+    """No answer was wrong, and all questions that were sent later than this have their answers."""
     print(outcome, f"; answered again after {outcome.first_right_after(moment):.2f} s")
     assert outcome.wrong == []
     unanswered = [round(each.sent - moment, 3) for each in outcome.lost]
@@ -67,7 +67,7 @@ def test_n09_hung_and_awake_again_it_takes_the_traffic_back_without_a_wrong_answ
 
 
 @FIREWALLS
-def test_n09_killed_and_started_in_the_same_place_it_adopts_what_is_there(
+def test_n09_an_instance_killed_and_started_in_the_same_place_adopts_the_existing_rules(
     cluster: NodeScene, tmp_path: Path, firewall: str
 ) -> None:
     with node_cache(cluster.node, tmp_path, firewall) as dead:
@@ -80,7 +80,7 @@ def test_n09_killed_and_started_in_the_same_place_it_adopts_what_is_there(
             until(lambda: all(outcome.of(each).right_after(moment) for each in LISTENED), "answers at all addresses")
             assert cluster.node.namespace.run("ip", "-o link show nodelocaldns").split()[0] == before
             assert {cache.metrics()[f"{REPAIRS}{{{what}}}"] for what in ("link", "rules")} == {0.0}
-            served = outcome.of(LISTENED[0]).first_right_after(moment)  # link-local: nobody else answers there
+            served = outcome.of(LISTENED[0]).first_right_after(moment)  # link-local: no other server answers there
         print(f"served {served:.2f} s after the restart")
         assert served <= ADOPTED + SLOW_START
     assert outcome.wrong == []
@@ -127,7 +127,7 @@ def test_n07_rules_that_are_flushed_under_load_come_back_and_no_question_is_lost
 
 
 @FIREWALLS
-def test_n07_rules_of_somebody_else_that_are_flushed_are_none_of_ours(
+def test_n07_flushed_rules_of_another_program_are_not_restored(
     cluster: NodeScene, tmp_path: Path, firewall: str
 ) -> None:
     where = cluster.node.namespace

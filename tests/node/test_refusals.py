@@ -1,4 +1,4 @@
-"""What cannot be set up is told by kind, and nothing is left half done."""
+"""A failed set-up is reported by its kind, and nothing is left half done."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a node cache leaves behind that was killed and not started again goes as the documents say, ours and theirs."""
+"""The documented commands remove everything that a node cache, killed and not started again, leaves behind."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("servers")
 
 
 @pytest.mark.parametrize("firewall", ["nftables", "iptables"])
-def test_what_is_left_of_one_that_was_killed_with_its_supervisor_is_gone_after_the_documented_commands(
+def test_the_documented_commands_remove_everything_that_an_instance_killed_with_its_supervisor_left(
     cluster: NodeScene, tmp_path: Path, firewall: str
 ) -> None:
     node = cluster.node

@@ -1,4 +1,4 @@
-"""What others break is mended: at once where the kernel tells of it, else at the next tick (N6, N7, N18)."""
+"""Damage by other programs is repaired: at the kernel's notification, else at the next tick (N6, N7, N18)."""
 
 import fcntl
 import re
@@ -32,7 +32,7 @@ XTABLES_LOCK = "/run/xtables.lock"
         "addr flush dev nodelocaldns",
     ],
 )
-def test_n06_the_link_is_mended_as_soon_as_the_kernel_tells(
+def test_n06_the_link_is_repaired_at_the_kernel_s_notification(
     scene: World, breakage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeper_module, "TICK", 3600.0)  # only events
@@ -56,7 +56,7 @@ def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: Worl
         await keeper.set_up_link()
         await keeper.set_up_rules()
         assert keeper.renew()
-        scene.node.run("ip", "link del nodelocaldns")  # and nobody mends it
+        scene.node.run("ip", "link del nodelocaldns")  # and nothing repairs it
         for address in CLUSTER_DNS.values():
             assert await asked(scene.pod, address) == "cluster"
         assert not keeper.renew()
@@ -184,7 +184,7 @@ def test_rules_that_a_nodelocal_dnscache_left_behind_go(scene: World, firewall: 
     on_node(scene, story)
 
 
-def test_a_link_of_somebody_else_keeps_what_is_not_ours(scene: World) -> None:
+def test_a_link_of_another_program_keeps_addresses_that_are_not_ours(scene: World) -> None:
     scene.node.run("ip", "link add nodelocaldns type bridge")
     scene.node.run("ip", "addr add 192.0.2.1/24 dev nodelocaldns")
 
@@ -200,7 +200,7 @@ def test_a_link_of_somebody_else_keeps_what_is_not_ours(scene: World) -> None:
 
 @contextmanager
 def legacy_locked() -> Iterator[None]:
-    """The older iptables is what Kubernetes uses here, and somebody holds its lock."""
+    """The older iptables is the one that Kubernetes uses here, and another process holds its lock."""
     with open(XTABLES_LOCK, "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -230,7 +230,7 @@ def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> 
         assert "TOPODNS" not in scene.node.run(program, "")
 
 
-def test_n08_a_held_lock_is_told_as_such(scene: World) -> None:
+def test_n08_a_held_lock_is_reported_as_such(scene: World) -> None:
     async def story() -> None:
         keeper = HostNetworkKeeper(network(Firewall.IPTABLES))
         with legacy_locked(), pytest.raises(HostNetworkError, match="lock of iptables") as refused:
@@ -262,7 +262,9 @@ def test_one_family_is_enough(scene: World) -> None:
     on_node(scene, story)
 
 
-def test_what_no_event_tells_is_mended_at_the_sync_interval(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_without_a_notification_is_repaired_at_the_sync_interval(
+    scene: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(keeper_module, "TICK", 3600.0)
 
     async def story() -> None:

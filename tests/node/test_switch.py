@@ -1,4 +1,4 @@
-"""N9: when nobody answers here any more, for whatever reason, the cluster DNS does, and before a client gives up."""
+"""N9: when the node cache stops answering, for any reason, the cluster DNS answers before a client gives up."""
 
 import os
 import signal
@@ -79,7 +79,7 @@ def test_a_stop_ends_with_its_exit_status_and_leaves_nothing(scene: World, firew
     assert "nodelocaldns" not in scene.node.run("ip", "-br link")
 
 
-def test_the_exit_status_of_a_supervised_process_tells_the_signal(scene: World) -> None:
+def test_the_exit_status_of_a_supervised_process_contains_the_signal(scene: World) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, Firewall.IPTABLES) as process:
         until(lambda: answers(scene, "node"), "switched on")
@@ -101,7 +101,7 @@ def test_it_can_be_switched_off_at_once(scene: World) -> None:
     on_node(scene, story)
 
 
-def test_n09_a_restart_adopts_the_rules_and_the_switch_as_it_stands(scene: World) -> None:
+def test_n09_a_restart_adopts_the_rules_and_the_state_of_the_switch(scene: World) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, Firewall.NFTABLES) as dead:
         until(lambda: answers(scene, "node"), "switched on")
@@ -118,7 +118,7 @@ def test_n09_a_restart_adopts_the_rules_and_the_switch_as_it_stands(scene: World
     on_node(scene, story)
 
 
-def test_n09_a_supervised_restart_switches_off_what_the_dead_left_on(scene: World) -> None:
+def test_n09_a_supervised_restart_switches_off_the_dead_instance_s_switch(scene: World) -> None:
     async def story() -> None:
         async with kept(network(Firewall.IPTABLES), removed=False) as dead, renewed(dead):
             await becomes("node", scene.pod, CLUSTER_DNS[4])

@@ -1,4 +1,4 @@
-"""N10: one instance of the node cache takes over from another under load, and nobody notices."""
+"""N10: one instance of the node cache takes over from another under load, without a lost answer."""
 
 import signal
 import subprocess
@@ -104,7 +104,7 @@ def test_n10_rolled_under_load_no_query_is_lost_or_answered_wrong(
             for _ in range(times):
                 instances.roll()
         print(f"{times} times, {firewall}: {outcome}")
-        assert len(outcome.asked) > times * PER_SECOND / 10  # a load that stood still would prove nothing
+        assert len(outcome.asked) > times * PER_SECOND / 10  # a load without queries would prove nothing
         assert not outcome.lost, str(outcome)
         assert not outcome.wrong, str(outcome)
         assert not outcome.late(1.0), str(outcome)

@@ -20,9 +20,9 @@ Ending = Callable[[NodeScene, Servers], None]
 RATE = 1000.0  # questions per second (issue 6)
 SLOWEST = 1.0  # seconds, while one server of two is away
 KEPT = 60  # names
-PORTS = 60_000  # that entries of conntrack are told apart by
+PORTS = 60_000  # that distinguish entries of conntrack
 STALE = 2.0  # seconds in which a name that was kept is answered (issue 6)
-GIVEN_UP = 4.0  # seconds in which SERVFAIL is told (N1): a stub waits for 5
+GIVEN_UP = 4.0  # seconds until SERVFAIL (N1): a stub waits for 5
 # Kept for a second, so that a test need not wait for old age.
 STALE_TEMPLATE = node_template().replace("success 9984 30", "success 9984 1 1\n        serve_stale")
 
@@ -72,7 +72,7 @@ def test_n04_with_no_upstream_left_all_that_was_known_is_answered(
         return cycle(names)
 
     def age() -> int:
-        """The TTL that is told."""
+        """The TTL in the answer."""
         (record,) = cluster.pod.run("dig", f"+noall +answer @{CLUSTER_DNS[4]} {names[0].name}.").splitlines()
         return int(record.split()[1])
 
@@ -108,7 +108,7 @@ def kill(scene: NodeScene, servers: Servers, number: int) -> None:
 
 
 @pytest.mark.parametrize("restart", [roll, kill], ids=["rolled", "killed"])
-def test_n05_the_upstreams_are_restarted_one_after_the_other_under_load_and_nobody_notices(
+def test_n05_upstreams_restarted_one_after_the_other_under_load_cost_no_answer(
     cluster: NodeScene, servers: Servers, tmp_path: Path, restart: Callable[[NodeScene, Servers, int], None]
 ) -> None:
     with node_cache(cluster.node, tmp_path), asking(cluster.pod, LISTENED, RATE, tcp_every=50) as outcome:

@@ -1,4 +1,4 @@
-"""What a node cache tells over HTTP: whether it is ready, and its metrics."""
+"""The HTTP endpoints of a node cache: readiness and metrics."""
 
 import re
 import sys
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("servers")
 
 
 def get(cluster: NodeScene, url: str) -> str:
-    """Status and body; "" where nobody answers."""
+    """Status and body; "" where there is no answer."""
     try:
         return cluster.node.namespace.run(sys.executable, ["-c", READ, url]).strip()
     except CalledProcessError:
@@ -89,7 +89,7 @@ def test_a_repair_and_a_configuration_that_cannot_be_served_are_seen(cluster: No
         assert sample(cluster, "topodns_nodecache_config_timestamp_seconds") == read
 
 
-def test_an_upstream_that_is_gone_is_told_and_so_is_one_that_is_back(cluster: NodeScene, tmp_path: Path) -> None:
+def test_a_failed_upstream_is_reported_and_so_is_its_recovery(cluster: NodeScene, tmp_path: Path) -> None:
     name = f'topodns_nodecache_upstream_reachable{{to="{UPSTREAM_SERVICE[4]}:53"}}'
     with node_cache(cluster.node, tmp_path):
         for server in (0, 1):
@@ -101,9 +101,7 @@ def test_an_upstream_that_is_gone_is_told_and_so_is_one_that_is_back(cluster: No
         until(lambda: sample(cluster, name) == 1, "it is seen to be back", 15.0)
 
 
-def test_it_is_ready_when_pods_are_answered_and_not_any_more_when_it_is_told_to_stop(
-    cluster: NodeScene, tmp_path: Path
-) -> None:
+def test_readiness_begins_when_pods_are_answered_and_ends_at_sigterm(cluster: NodeScene, tmp_path: Path) -> None:
     template = node_template().replace("    loop\n", "    loop\n    ready 127.0.0.1:8181\n", 1)
     write_template(tmp_path, template.replace("DNS__:8080", "DNS__:8080 {\n        lameduck 4s\n    }"))
     node, told, rules = cluster.node, "", ""
