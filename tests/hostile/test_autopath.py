@@ -1,4 +1,4 @@
-"""`autopath` leads nobody outside: not to `app-0.app.`, though `.app` is a domain in which anybody may register names.
+"""`autopath` leads no client outside: not to `app-0.app.`, though `.app` is a domain open to registration.
 
 The Internet of these tests has every name of `app.` and `org.`, at addresses of its own.
 """
@@ -73,7 +73,7 @@ def _server(directory: Path, pods: str) -> Iterator[Server]:
 
 
 def assert_denied(server: Server, source: str) -> None:
-    """What may be a Service's own is denied, at the first asking and when the answer is ready-made."""
+    """A name that may be a Service's own is denied, at the first query and when the answer is ready-made."""
     for label in OWN:
         for _ in range(3):
             reply = server.ask(f"{label}.alpha.svc.cluster.local A", source)
@@ -92,7 +92,9 @@ def test_a_node_s_autopath_denies_them_too(server: Server, tmp_path: Path) -> No
         assert node.ask(f"{WALK} A", IN_ALPHA).data == [ORG, "example.org."]
 
 
-def test_where_pods_are_watched_a_search_list_is_its_own_pods_alone_whoever_asks_first(watching: Server) -> None:
+def test_with_pods_watched_a_search_list_applies_to_pods_of_its_own_namespace_whichever_pod_asks_first(
+    watching: Server,
+) -> None:
     """Strangers and Pods of other namespaces ask for the same names all the while, before and after the victim."""
     with victim(watching, f"{WALK} A", ORG, per_second=200, source=IN_ALPHA) as fate:
         for _ in range(50):

@@ -89,7 +89,7 @@ def test_a_single_upstream_over_udp_is_asked_again_from_another_port_when_a_data
         assert question_of(first.message) == question_of(again.message)
 
 
-def test_an_answer_that_thousands_wait_for_delays_nobody_else(tmp_path: Path) -> None:
+def test_an_answer_that_thousands_wait_for_delays_no_other_client(tmp_path: Path) -> None:
     with (
         bad_upstream(Held()) as upstream,
         serving(
@@ -160,7 +160,7 @@ def corefile(port: int, options: str = "") -> str:
 
 @contextmanager
 def released(upstream: BadUpstream) -> Iterator[None]:
-    """Afterwards the upstream answers what it has held."""
+    """Afterwards the upstream answers the queries that it has held."""
     try:
         yield
     finally:

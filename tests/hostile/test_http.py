@@ -1,4 +1,4 @@
-"""Whoever reaches the ports of /health, /ready and /metrics cannot delay DNS, nor keep probes out."""
+"""A client of the ports of /health, /ready and /metrics cannot delay DNS, nor keep probes out."""
 
 import http.client
 import selectors
@@ -158,7 +158,7 @@ def test_7000_requests_on_one_connection_are_all_answered_and_do_not_delay_dns(s
     assert fate.cpu(100) <= HTTP_P99, fate
 
 
-def test_readiness_is_told_while_60_connections_pipeline(server: Server) -> None:
+def test_readiness_is_reported_while_60_connections_pipeline(server: Server) -> None:
     with flooded(server, (READY, request("/ready"), 30), (METRICS, request("/metrics"), 30)):
         for _ in range(10):
             before = cpu_seconds(server.pid)
@@ -167,7 +167,7 @@ def test_readiness_is_told_while_60_connections_pipeline(server: Server) -> None
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /", request("/ready"), request("/ready") * 100])
-def test_readiness_is_told_while_connections_come_without_end(server: Server, said: bytes) -> None:
+def test_readiness_is_reported_while_connections_come_without_end(server: Server, said: bytes) -> None:
     """More than a listener has room for: each new one that says nothing, half a request or many takes a place."""
     stop = threading.Event()
 

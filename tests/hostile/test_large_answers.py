@@ -143,7 +143,7 @@ def asking(server: Server, question: str) -> Iterator[Ask]:
 
 
 def relative_price(server: Server, ask: Ask) -> float:
-    """The price of what is asked, as a multiple of the plain question's."""
+    """The price of a question, as a multiple of the plain question's."""
     plain_prices, prices = [], []
     with asking(server, PLAIN) as ask_plain:
         for _ in range(ROUNDS):
@@ -184,9 +184,7 @@ QUESTIONS = (
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_about_thousands_of_endpoints_costs_about_what_one_about_three_does(
-    server: Server, question: str
-) -> None:
+def test_a_query_for_thousands_of_endpoints_costs_about_as_much_as_one_for_three(server: Server, question: str) -> None:
     with asking(server, question) as ask:
         ask()  # the first after a change finds out what there is
         assert relative_price(server, ask) <= UDP_PRICE

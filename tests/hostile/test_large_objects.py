@@ -1,4 +1,4 @@
-"""Whoever may write one namespace cannot delay DNS by objects as large as etcd takes them, changed again and again."""
+"""A user who may write one namespace cannot delay DNS by objects as large as etcd takes, changed again and again."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whoever may write EndpointSlices in one namespace, or ask from the address of a node, moves no other client."""
+"""A user who may write EndpointSlices in one namespace, or query from the address of a node, moves no other client."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -117,7 +117,7 @@ def test_without_pods_one_namespace_cannot_end_the_proof_of_pod_cidrs(tmp_path: 
         assert server.ask(NEAR, "127.62.2.30").data == ["127.62.2.2"]
 
 
-def test_an_identity_from_a_node_names_that_node_or_nobody(shared: tuple[FakeApi, Server], tmp_path: Path) -> None:
+def test_an_identity_sent_from_a_node_names_that_node_or_none(shared: tuple[FakeApi, Server], tmp_path: Path) -> None:
     def told(server: Server, source: str, name: str) -> list[str]:
         return server.ask(NEAR, source, Opt(options=[node_identity(name)])).data
 
@@ -129,7 +129,9 @@ def test_an_identity_from_a_node_names_that_node_or_nobody(shared: tuple[FakeApi
         assert told(server, "127.61.0.1", "n2") == ["127.62.2.2"]
 
 
-def test_a_pod_that_asks_before_it_is_known_is_told_of_its_own_node(shared: tuple[FakeApi, Server]) -> None:
+def test_a_pod_that_asks_before_its_object_is_known_gets_the_endpoint_of_its_own_node(
+    shared: tuple[FakeApi, Server],
+) -> None:
     api, server = shared
     for at in range(10, 20):  # the API server may be slow, as the machine may be: not every time
         address, replies = f"127.62.3.{at}", list[Reply]()
@@ -163,7 +165,7 @@ def test_strangers_cannot_use_up_the_wait_of_new_pods_nor_are_slow_twice(shared:
     assert server.metric("topodns_pod_waits_total", outcome="expired") - before == len(strangers)
 
 
-def test_a_slice_of_a_hundred_thousand_addresses_delays_nobody(shared: tuple[FakeApi, Server]) -> None:
+def test_a_slice_of_a_hundred_thousand_addresses_delays_no_client(shared: tuple[FakeApi, Server]) -> None:
     """The API takes a thousand endpoints of a hundred addresses each; taking them in took 1 to 2 s."""
     api, server = shared
     huge = forged("huge", [])

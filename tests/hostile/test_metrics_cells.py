@@ -1,4 +1,4 @@
-"""What was asked does not make later scrapes dear: sizes are counted in buckets, and cells are few."""
+"""Earlier queries do not make later scrapes expensive: sizes are counted in buckets, and cells are few."""
 
 import socket
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def receive(sock: socket.socket, number: int) -> int:
     return sum(len(sock.recv(65535)) for _ in range(number))
 
 
-def test_a_scrape_after_24000_odd_questions_costs_at_most_twice_what_it_did(server: Server) -> None:
+def test_a_scrape_after_24000_odd_queries_costs_at_most_twice_as_much_as_before(server: Server) -> None:
     server.ask("web.shop.svc.cluster.local A")
     before, asked = cost(server), server.scrape()
     sent, got = ask_oddly(server)

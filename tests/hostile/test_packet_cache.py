@@ -59,7 +59,7 @@ def packets(kind: str, name: str, rng: Random) -> list[bytes]:
 
 
 def cpu_each(server: Server, messages: Sequence[bytes], sock: socket.socket) -> float:
-    """The server's CPU seconds for each of these questions; every one is answered, to what it asked."""
+    """The server's CPU seconds for each of these questions; every one gets its own answer."""
     before = cpu_seconds(server.pid)
     for at in range(0, len(messages), WINDOW):
         asked = messages[at : at + WINDOW]
@@ -92,9 +92,7 @@ def test_a_packet_never_seen_of_a_question_often_asked_costs_at_most_twice_the_s
 
 
 @pytest.mark.parametrize("tcp", [False, True])
-def test_what_a_kept_answer_says_to_other_packets_is_what_a_server_says_that_keeps_none(
-    tmp_path: Path, tcp: bool
-) -> None:
+def test_a_cached_answer_to_any_other_packet_equals_that_of_a_server_without_cache(tmp_path: Path, tcp: bool) -> None:
     rng = Random(1)
     with serving(tmp_path, COREFILE.replace("loadbalance", "")) as server:
         for name in (NAME, DENIED, NEAR):

@@ -66,7 +66,7 @@ def connections(server: Server, sources: Sequence[str], each: int) -> Iterator[l
         ]
 
 
-def test_a_hundred_connections_that_do_not_read_take_what_a_listener_allows_and_no_more(
+def test_a_hundred_connections_that_do_not_read_take_a_listener_s_limit_and_no_more(
     server: Server, closed: Closed
 ) -> None:
     """In the kernel and in the process, and also after they were cut off."""
