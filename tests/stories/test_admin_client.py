@@ -56,7 +56,7 @@ def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "problem"), [("/nothing", "not found"), ("/bad", "no name is given"), ("/empty", "HTTP Error 503")]
 )
-def test_fetch_says_what_a_server_that_refuses_says(loop_name: str, path: str, problem: str) -> None:
+def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: str, problem: str) -> None:
     async def story() -> None:
         async with serving() as at:
             with pytest.raises(AdminError, match=problem):
@@ -66,7 +66,7 @@ def test_fetch_says_what_a_server_that_refuses_says(loop_name: str, path: str, p
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:1", "127.0.0.1:port", "no host", "[::1"])
-def test_fetch_says_that_nobody_answers(loop_name: str, server: str) -> None:
+def test_fetch_reports_a_server_that_does_not_answer(loop_name: str, server: str) -> None:
     with pytest.raises(AdminError, match=r"^no answer from "):
         fetch(server, "/explain", {})
 

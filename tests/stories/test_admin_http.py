@@ -1,4 +1,4 @@
-"""The admin HTTP on real loopback sockets: what it answers, and what it does not put up with, on both event loops."""
+"""The admin HTTP on real loopback sockets: its answers, and the requests that it refuses, on both event loops."""
 
 import asyncio
 import contextlib
@@ -261,7 +261,9 @@ def test_a_client_that_is_done_writing_still_gets_its_reply(loop_name: str) -> N
         pytest.param(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", b"400", id="impossible length"),
     ],
 )
-def test_what_is_no_request_is_refused_and_the_connection_closed(loop_name: str, data: bytes, status: bytes) -> None:
+def test_octets_that_are_no_request_are_refused_and_the_connection_closed(
+    loop_name: str, data: bytes, status: bytes
+) -> None:
     async def story() -> None:
         async with serving() as admin, client_of(admin) as client:
             client.send(data)
@@ -474,7 +476,7 @@ def test_a_reply_that_has_to_be_made_first_is_sent_when_it_is(loop_name: str) ->
         pytest.param(b"GET /health?" + b"a&" * 33 + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"400", id="many arguments"),
     ],
 )
-def test_what_would_take_long_to_read_is_refused(loop_name: str, data: bytes, status: bytes) -> None:
+def test_a_request_that_would_take_long_to_read_is_refused(loop_name: str, data: bytes, status: bytes) -> None:
     async def story() -> None:
         async with serving() as admin, client_of(admin) as client:
             client.send(data)
@@ -518,7 +520,7 @@ def test_a_bug_in_one_connection_keeps_no_other_waiting(loop_name: str, monkeypa
     run(loop_name, story())
 
 
-def test_a_listener_that_is_closed_answers_what_it_was_asked(loop_name: str) -> None:
+def test_a_closed_listener_answers_requests_that_have_arrived(loop_name: str) -> None:
     async def story() -> None:
         made: list[asyncio.Future[HttpReply]] = []
 

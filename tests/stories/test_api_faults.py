@@ -1,8 +1,8 @@
-"""The program through the faults that an API server can have: rows K1 to K24 of what we promise, by their numbers.
+"""The program through the faults that an API server can have: rows K1 to K24 of the promises, by their numbers.
 
-All the while somebody asks: no query may stay unanswered, no name that exists may be NXDOMAIN, no address may be one
-that its Service never had. What takes minutes or hours (K4, K6, K7, K8, K23, and the exact times of the others) is in
-tests/unit/edge/api_source/test_faults_of_*.py.
+A checker asks all the while: no query may stay unanswered, no name that exists may be NXDOMAIN, no address may be one
+that its Service never had. Faults of minutes or hours (K4, K6, K7, K8, K23, and the exact times of the others) are in
+tests/unit/kube/informer/test_reflector_faults_of_*.py.
 """
 
 import json
@@ -172,7 +172,7 @@ def test_k11_an_empty_list_is_believed_when_it_is_confirmed(tmp_path: Path) -> N
         assert story.data(FRONT) == ["10.96.0.1"]
 
 
-def test_k12_what_a_denied_kind_leaves_unknown_is_servfail_and_ready_names_it(tmp_path: Path) -> None:
+def test_k12_a_name_left_unknown_by_a_denied_kind_is_servfail_and_ready_names_the_kind(tmp_path: Path) -> None:
     with scene(tmp_path, options=QUICKLY, prepare=lambda api: api.deny("endpointslices"), synced=False) as story:
         assert (story.data(PLAIN), story.data(FRONT), story.data(NEW)) == (["SERVFAIL"], ["10.96.0.1"], ["SERVFAIL"])
         status, why = story.ready()
@@ -184,7 +184,9 @@ def test_k12_what_a_denied_kind_leaves_unknown_is_servfail_and_ready_names_it(tm
         assert story.data(NEW) == ["NXDOMAIN"]
 
 
-def test_k12_while_nodes_are_denied_ready_says_what_to_grant_and_clients_get_every_endpoint(tmp_path: Path) -> None:
+def test_k12_while_nodes_are_denied_ready_names_the_missing_permission_and_clients_get_every_endpoint(
+    tmp_path: Path,
+) -> None:
     with scene(tmp_path, prepare=lambda api: api.deny("nodes"), synced=False) as story:
         story.comes(FRONT, "10.96.0.1")
         story.witness.synced = True
@@ -231,7 +233,7 @@ def test_k12_denied_pods_leave_names_that_only_they_can_verify_unsure(tmp_path: 
         assert story.data(unknown) == ["NXDOMAIN"]
 
 
-def test_k13_what_was_known_before_the_permission_went_is_still_answered(shared: Scene) -> None:
+def test_k13_names_known_before_the_permission_was_revoked_are_still_answered(shared: Scene) -> None:
     shared.api.deny("services")
     shared.api.deny("nodes")
     shared.api.cut()
@@ -297,7 +299,7 @@ def test_k16_a_resource_that_is_not_installed_holds_nothing_up(tmp_path: Path) -
         assert story.metric(FAILING, kind="ServiceImport", status="404") == 1
 
 
-def test_k17_a_burst_of_events_keeps_nobody_waiting(shared: Scene) -> None:
+def test_k17_a_burst_of_events_delays_no_query(shared: Scene) -> None:
     before, asked = shared.metric("topodns_watch_events_total", kind="EndpointSlice"), shared.witness.asked
     shared.api.touch("endpointslices", 5000)
     shared.api.put(endpoint_slice("plain", {"10.61.1.2": "n1"}))

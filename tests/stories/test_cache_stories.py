@@ -1,4 +1,4 @@
-"""The cache over real time and a real upstream: refreshed before anybody waits, stale when nothing better is there."""
+"""The cache over real time and a real upstream: refreshed before a client waits, stale when nothing better is there."""
 
 import time
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def shows(server: Server, address: str) -> bool:
     return server.ask(NAME).data == [address]
 
 
-def test_a_dead_upstream_is_not_noticed_by_those_who_ask_for_what_was_known(tmp_path: Path) -> None:
+def test_a_dead_upstream_does_not_delay_cached_answers(tmp_path: Path) -> None:
     with (
         bad_upstream(answers) as upstream,
         caching(tmp_path, upstream, "success 9984 1 1", "serve_stale 1h immediate") as server,
@@ -123,7 +123,7 @@ def test_a_failure_is_kept_for_five_seconds_and_no_longer(tmp_path: Path) -> Non
         assert asked(upstream) == 2
 
 
-def test_what_was_cut_short_for_udp_is_fetched_whole_over_tcp_and_then_known_to_all(tmp_path: Path) -> None:
+def test_an_answer_truncated_over_udp_is_fetched_whole_over_tcp_and_then_cached_for_all(tmp_path: Path) -> None:
     with (
         bad_upstream(by_transport(says(truncated), answers)) as upstream,
         caching(tmp_path, upstream) as server,
@@ -138,7 +138,7 @@ def test_what_was_cut_short_for_udp_is_fetched_whole_over_tcp_and_then_known_to_
 
 @pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])
 @pytest.mark.parametrize("reply", [alias_of_itself, aliases_in_a_circle, truncated])
-def test_what_is_no_answer_is_not_kept(tmp_path: Path, reply: Lie, tcp: bool) -> None:
+def test_a_reply_that_is_no_answer_is_not_cached(tmp_path: Path, reply: Lie, tcp: bool) -> None:
     with bad_upstream(says(reply)) as upstream, caching(tmp_path, upstream) as server:
         for times in (1, 2, 3):
             server.ask(NAME, tcp=tcp)

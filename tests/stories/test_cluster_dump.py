@@ -1,4 +1,4 @@
-"""A dump of a cluster of several hundred objects, served to clients told apart in every way there is."""
+"""A dump of a cluster of several hundred objects, served to clients located in every way there is."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,14 +60,14 @@ def test_every_object_of_the_dump_is_held(served: Server) -> None:
 
 
 @pytest.mark.parametrize("node", range(1, NODES + 1))
-def test_each_client_is_told_apart_by_its_source_address(served: Server, node: int) -> None:
+def test_each_client_is_located_by_its_source_address(served: Server, node: int) -> None:
     for source in (pod_address(1, "front", node), f"127.20.0.{node}", f"127.20.{node}.250"):
         assert served.ask(NEAR, source).data == [pod_address(3, "near", node)]
         assert served.ask(ZONAL, source).data == pod_addresses(3, "zonal", zone_of=node)
 
 
 @pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])
-def test_what_has_no_keys_is_the_same_for_everyone(served: Server, tcp: bool) -> None:
+def test_a_service_without_keys_has_the_same_answer_for_every_client(served: Server, tcp: bool) -> None:
     for source in (TRUSTED, "127.20.4.11"):
         assert served.ask("front.team-3.svc.cluster.local A", source, tcp=tcp).data == [cluster_ip(3)]
         assert served.ask("plain.team-3.svc.cluster.local A", source, tcp=tcp).data == pod_addresses(3, "plain")
@@ -129,7 +129,7 @@ IDENTITY_CASES = [
 @pytest.mark.parametrize(
     ("source", "claimed", "expected"), [case[1:] for case in IDENTITY_CASES], ids=[case[0] for case in IDENTITY_CASES]
 )
-def test_a_node_identity_is_believed_from_whom_it_may_come(
+def test_a_node_identity_is_believed_from_trusted_addresses(
     served: Server, source: str, claimed: str, expected: list[str]
 ) -> None:
     reply = served.ask(NEAR, source, Opt(options=[node_identity(claimed)]))

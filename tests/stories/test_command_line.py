@@ -38,7 +38,7 @@ def test_a_reader_that_has_had_enough_is_no_accident(arguments: tuple[str, ...])
     assert (ended.returncode, ended.stderr) == (1, "")
 
 
-def test_an_import_that_finds_nothing_is_told_of_once_however_often_the_corefile_is_looked_at(tmp_path: Path) -> None:
+def test_an_import_without_matches_is_reported_once_however_often_the_corefile_is_checked(tmp_path: Path) -> None:
     text = ". {\n    bind HERE\n    import custom/*.override\n    reload 2s 0s\n    whoami\n}\n"
     told = "[WARNING] No files matching import glob pattern: custom/*.override "
     with serving(tmp_path, text) as server:
@@ -75,7 +75,7 @@ def test_the_corefile_may_come_on_stdin(tmp_path: Path) -> None:
 
 
 @needs_ipv6
-def test_without_a_corefile_everyone_is_told_who_they_are(tmp_path: Path) -> None:
+def test_without_a_corefile_the_server_answers_with_the_client_s_address(tmp_path: Path) -> None:
     with launched(tmp_path, "-dns.port", "0") as server:
         until(server.started, "the banner")
         (line,) = server.ask("example.org A").additional[:1]
@@ -95,7 +95,7 @@ def test_the_corefile_of_the_working_directory_is_the_default(tmp_path: Path) ->
         assert server.ask("example.org A").rcode == "NOERROR"
 
 
-def test_check_reads_stdin_too_and_says_what_is_wrong() -> None:
+def test_check_reads_stdin_too_and_prints_the_problem() -> None:
     ended = topodns("check", "-conf", "stdin", stdin=". {\n    whoamy\n}\n")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == "stdin:2: unknown directive 'whoamy', did you mean 'whoami'?\n"
@@ -110,7 +110,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class Asked(NamedTuple):
-    """What a run of `topodns explain` against a server came to."""
+    """The result of a run of `topodns explain` against a server."""
 
     status: int
     out: str
@@ -148,14 +148,14 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
-def test_a_running_server_explains_what_its_manifests_say(explain: Explain, question: tuple[str, ...]) -> None:
+def test_a_running_server_explains_its_manifests(explain: Explain, question: tuple[str, ...]) -> None:
     asked = explain("--json", *question)
     loaded = explain.run("--json", "-conf", str(DEMO / "Corefile"), *question)
     assert (asked.status, asked.err) == (0, "")
     assert json.loads(asked.out) == json.loads(loaded.out)
 
 
-def test_what_is_explained_is_what_is_answered(demo: Server) -> None:
+def test_explain_prints_the_endpoints_that_are_answered(demo: Server) -> None:
     for source in ("127.10.1.100", "127.10.5.100", "127.10.0.9", "127.99.0.1"):
         for service in ("cache.shop", "db-near.data", "agent.monitoring", "kiosk.shop"):
             name = f"{service}.svc.cluster.local"
@@ -181,7 +181,9 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("question", "why"), REFUSALS, ids=[case[1] for case in REFUSALS])
-def test_what_cannot_be_explained_says_why(explain: Explain, question: tuple[str, ...], why: str) -> None:
+def test_explain_gives_the_reason_where_it_cannot_explain(
+    explain: Explain, question: tuple[str, ...], why: str
+) -> None:
     asked = explain(*question)
     assert (asked.status, asked.out) == (1, "")
     assert asked.err.startswith(why)

@@ -1,4 +1,4 @@
-"""What `make run` shows: config/demo served by the program, asked as its Pods and nodes."""
+"""The demo of `make run`: config/demo served by the program, asked as its Pods and nodes."""
 
 import shutil
 import subprocess
@@ -47,7 +47,7 @@ TOLD_BY_PLACE = [
     ("source", "service", "qtype", "expected"), [case[1:] for case in TOLD_BY_PLACE], ids=[c[0] for c in TOLD_BY_PLACE]
 )
 @pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])
-def test_a_headless_service_is_answered_by_the_place_of_whoever_asks(
+def test_a_headless_service_is_answered_by_the_client_s_location(
     demo: Server, tcp: bool, source: str, service: str, qtype: str, expected: list[str]
 ) -> None:
     for _ in range(2):  # made, then ready-made
@@ -149,7 +149,7 @@ def denial(reply: Reply) -> tuple[str, str]:
         ("cluster.local A", "NODATA"),
     ],
 )
-def test_what_is_not_there_is_denied_with_the_soa(demo: Server, question: str, expected: str) -> None:
+def test_a_missing_name_is_denied_with_the_soa(demo: Server, question: str, expected: str) -> None:
     assert denial(demo.ask(question)) == (expected, SOA)
 
 

@@ -133,7 +133,7 @@ def test_names_of_the_cluster_are_answered_as_without_it(node: Server, cluster: 
         assert (here.rcode, here.data) == (there.rcode, there.data)
 
 
-def test_when_the_cluster_s_dns_falls_silent_what_was_found_is_still_answered_in_time(
+def test_while_the_cluster_dns_is_silent_names_found_before_are_still_answered_in_time(
     node: Server, cluster: Server
 ) -> None:
     node.ask(f"{SEARCHED} A")

@@ -1,4 +1,4 @@
-"""Manifests edited under a running server: what is right is in the next answers, what is wrong changes nothing."""
+"""Manifests edited under a running server: a right edit is in the next answers, a wrong one changes nothing."""
 
 import os
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ class Files:
         (self.directory / name).write_text(text)
 
     def replace(self, name: str, text: str) -> None:
-        """By a rename, so that nobody sees half a file."""
+        """By a rename, so that no reader sees half a file."""
         (self.directory / ".new").write_text(text)
         os.replace(self.directory / ".new", self.directory / name)
 

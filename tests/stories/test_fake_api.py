@@ -1,4 +1,4 @@
-"""The API server of the other stories is one to whoever asks it over HTTP, faults included."""
+"""The fake API server of the other stories behaves as a real one over HTTP, faults included."""
 
 import gzip
 import http.client
@@ -26,7 +26,7 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 class Caller:
-    """One connection to a stand-in, closed by `opened`."""
+    """One connection to a fake API server, closed by `opened`."""
 
     def __init__(self, url: str, opened: ExitStack) -> None:
         self._url, self._opened = url, opened
@@ -82,7 +82,7 @@ def names(listed: Object) -> list[str]:
 
 
 def said(event: Object) -> str:
-    """`TYPE name`, or for what has no name `TYPE` alone."""
+    """`TYPE name`, or for an object without a name `TYPE` alone."""
     return f"{event['type']} {event['object']['metadata'].get('name', '')}".strip()
 
 
@@ -145,7 +145,7 @@ def test_a_watch_goes_on_from_where_a_list_was() -> None:
         assert [asked.verb for asked in api.requests.all] == ["list", "watch"]
 
 
-def test_a_watch_without_a_beginning_first_says_what_there_is() -> None:
+def test_a_watch_without_a_resource_version_begins_with_the_existing_objects() -> None:
     with serving(service("a"), service("b")) as (_, ask):
         events = ask.watch(SERVICES)
         assert [said(next(events)) for _ in range(2)] == ["ADDED a", "ADDED b"]
@@ -205,7 +205,7 @@ def test_an_older_server_refuses_a_watch_list_or_knows_nothing_of_it() -> None:
         ({"continue": "nonsense"}, 410),
     ],
 )
-def test_what_kubernetes_refuses_is_refused(query: dict[str, str], status: int) -> None:
+def test_a_request_that_kubernetes_refuses_is_refused(query: dict[str, str], status: int) -> None:
     with serving() as (_, ask):
         assert ask(SERVICES, query)[0] == status
 
@@ -244,7 +244,7 @@ def test_a_stalled_watch_says_nothing_while_a_new_one_does() -> None:
         assert said(next(ask.another().watch(SERVICES, resourceVersion="1001"))) == "ADDED b"
 
 
-def test_a_server_that_is_behind_lists_what_was_and_refuses_what_it_has_not_seen() -> None:
+def test_a_server_that_is_behind_lists_its_older_state_and_refuses_newer_versions() -> None:
     newer = {"resourceVersion": "1002", "resourceVersionMatch": "NotOlderThan"}
     with serving(service("a")) as (api, ask):
         api.freeze("services")
@@ -343,7 +343,7 @@ def test_objects_are_written_with_the_conflicts_that_kubernetes_sees() -> None:
         assert api.requests.count("events", "patch") == 1
 
 
-def test_large_lists_are_compressed_for_those_who_take_it() -> None:
+def test_large_lists_are_compressed_for_clients_that_accept_it() -> None:
     with serving(cluster=Cluster(nodes=20, services=100, endpoints=400, pods=400)) as (_, ask):
         response = ask.response(PODS, headers={"Accept-Encoding": "gzip"})
         assert response.headers["Content-Encoding"] == "gzip"

@@ -1,4 +1,4 @@
-"""Whatever an upstream does, each stub is told something before it gives up, and never anything wrong.
+"""Whatever an upstream does, each stub gets a reply before it gives up, and never a wrong one.
 
 There is one server, and every kind of upstream has origins of its own there: `alone`, `beside` a good upstream, and
 `known`, where a cache may serve what has gone stale. All questions are asked at once and the tests look at what came.
@@ -44,7 +44,7 @@ STALE_ANSWER = b"\0\3"  # RFC 8914 section 4.4
 
 
 class Kind(NamedTuple):
-    """What an upstream does, and what a stub is told if there is no other one: over UDP, over TCP."""
+    """The behaviour of an upstream, and the reply to a stub if there is no other upstream: over UDP, over TCP."""
 
     behaviour: Behaviour
     udp: str
@@ -66,7 +66,7 @@ def dashed(function: object) -> str:
 
 # Those that fail a question, so that another upstream or stale data helps.
 FAILING = {
-    "down": Kind(silent, FAILED, FAILED),  # nobody listens at its port
+    "down": Kind(silent, FAILED, FAILED),  # nothing listens at its port
     "silent": Kind(silent, FAILED, FAILED),
     "resetting": Kind(resets, FAILED, FAILED),
     "closing": Kind(closes, FAILED, FAILED),
@@ -178,7 +178,7 @@ def stub(kind: str, transport: str, variant: str, host: str = "first") -> Stub:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Told]]:
-    """What the stubs were told, by the name that they asked for."""
+    """The replies to the stubs, by the name that they asked for."""
     world = World()
     with bad_upstream(world.behave) as bad, bad_upstream(answers) as good, free_port() as nobody:
         corefile = COREFILE.format(
@@ -218,7 +218,7 @@ def learn(server: Server, world: World, known: Sequence[Stub]) -> None:
 
 @contextmanager
 def free_port() -> Iterator[int]:
-    """A port at which nobody listens while this lasts."""
+    """A port without a listener while this lasts."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as bound:  # and not listening
         bound.bind(("127.0.0.1", 0))
         yield int(bound.getsockname()[1])
@@ -229,7 +229,7 @@ each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
 @each_transport
 @pytest.mark.parametrize("kind", FAILING | ANSWERING)
-def test_n01_a_stub_is_told_what_is_right_or_servfail_in_time(told: dict[str, Told], kind: str, transport: str) -> None:
+def test_n01_a_stub_gets_the_right_answer_or_servfail_in_time(told: dict[str, Told], kind: str, transport: str) -> None:
     name = name_of(kind, transport, "alone")
     expected = KINDS[kind].udp if transport == "udp" else KINDS[kind].tcp
     assert str(told[name]) == expected.format(name=name)
@@ -238,7 +238,9 @@ def test_n01_a_stub_is_told_what_is_right_or_servfail_in_time(told: dict[str, To
 
 @each_transport
 @pytest.mark.parametrize("kind", FAILING)
-def test_where_another_upstream_is_good_nobody_notices(told: dict[str, Told], kind: str, transport: str) -> None:
+def test_with_another_good_upstream_every_stub_gets_the_right_answer(
+    told: dict[str, Told], kind: str, transport: str
+) -> None:
     for host in ("first", "second"):
         answer = told[name_of(kind, transport, "beside", host)]
         assert str(answer) == RIGHT
@@ -247,7 +249,7 @@ def test_where_another_upstream_is_good_nobody_notices(told: dict[str, Told], ki
 
 @each_transport
 @pytest.mark.parametrize("kind", [kind for kind in FAILING if kind != "down"])
-def test_n04_what_was_known_is_served_stale(told: dict[str, Told], kind: str, transport: str) -> None:
+def test_n04_a_name_known_before_is_served_stale(told: dict[str, Told], kind: str, transport: str) -> None:
     answer = told[name_of(kind, transport, "known")]
     assert str(answer) == RIGHT
     assert answer.reply is not None

@@ -1,4 +1,4 @@
-"""What leaves the cluster with a question, and what comes back in with its answer: nothing that was not asked for."""
+"""Fields that leave the cluster with a question, and records that come in with its answer: only those asked for."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -30,7 +30,7 @@ PERSONAL: Options = [
     (PADDING, bytes(20)),
     (LOCAL, b"secret"),
 ]
-AD = 0x0020  # the cache asks for all of its clients, and tells those of AD who want it (RFC 6840 section 5.7)
+AD = 0x0020  # the cache asks for all of its clients, and sets AD for those that want it (RFC 6840 section 5.7)
 EVIL = "192.0.2.66"
 
 each_transport = pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])
@@ -59,7 +59,7 @@ def test_nothing_but_the_question_leaves(server: Server, upstream: BadUpstream, 
 
 
 @each_transport
-def test_who_speaks_no_edns_is_asked_for_without_it(server: Server, upstream: BadUpstream, tcp: bool) -> None:
+def test_a_client_without_edns_is_forwarded_without_edns(server: Server, upstream: BadUpstream, tcp: bool) -> None:
     reply = server.ask(f"plain-{tcp:d}.example.org A", tcp=tcp)
     assert (reply.data, reply.options) == ([ANSWER], None)
     assert upstream.asked[-1].message[2:] == query(f"plain-{tcp:d}.example.org A", flags=RD | AD)[2:]
@@ -79,7 +79,7 @@ def test_the_edns_of_the_upstream_is_for_us_alone(server: Server, upstream: BadU
 
 
 def poisoned(message: bytes) -> bytes:
-    """The answer, and in each section something about names that nobody asked for."""
+    """The answer, and in each section a record about names that were not asked for."""
     victim, server = wire_name("www.bank.example"), wire_name("ns.evil.example")
     evil = record(victim, A, packed(EVIL))
     return compose(
@@ -91,7 +91,7 @@ def poisoned(message: bytes) -> bytes:
 
 
 @each_transport
-def test_n15_what_was_not_asked_for_reaches_nobody(server: Server, upstream: BadUpstream, tcp: bool) -> None:
+def test_n15_records_that_were_not_asked_for_reach_no_client(server: Server, upstream: BadUpstream, tcp: bool) -> None:
     upstream.behaviour = says(poisoned)
     for _ in ("from the upstream", "from the cache"):
         reply = server.ask(f"poisoned-{tcp:d}.example.org A", opt=Opt(), tcp=tcp)
@@ -113,9 +113,7 @@ def looks_random(numbers: Sequence[int], bits: int) -> bool:
     return all(0.25 < share < 0.75 for share in ones) and near < len(numbers) / 10
 
 
-def test_n15_over_udp_each_query_has_a_port_and_an_id_that_nobody_can_guess(
-    server: Server, upstream: BadUpstream
-) -> None:
+def test_n15_over_udp_each_query_has_an_unpredictable_port_and_id(server: Server, upstream: BadUpstream) -> None:
     upstream.behaviour = backwards(TOGETHER)  # answers when all are there
     asked = len(upstream.asked)
     told = ask_together(server, [Stub(f"guess-{number}.example.org A", tcp=False) for number in range(TOGETHER)])
@@ -126,7 +124,7 @@ def test_n15_over_udp_each_query_has_a_port_and_an_id_that_nobody_can_guess(
     assert looks_random([int.from_bytes(each.message[:2], "big") for each in came], bits=16)
 
 
-def test_over_tcp_each_query_has_an_id_that_nobody_can_guess(server: Server, upstream: BadUpstream) -> None:
+def test_over_tcp_each_query_has_an_unpredictable_id(server: Server, upstream: BadUpstream) -> None:
     upstream.behaviour = backwards(TOGETHER)
     asked = len(upstream.asked)
     told = ask_together(server, [Stub(f"pipelined-{number}.example.org A", tcp=True) for number in range(TOGETHER)])

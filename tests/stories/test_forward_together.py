@@ -131,7 +131,7 @@ PER_CLIENT = 1366  # questions that may wait for upstreams while no other client
 FLOOD = 2000
 
 
-def test_n14_a_client_that_floods_keeps_nobody_else_from_an_answer(tmp_path: Path) -> None:
+def test_n14_a_flooding_client_costs_no_other_client_its_answer(tmp_path: Path) -> None:
     held = Held()
     with (
         bad_upstream(lambda asked: answers(asked) if b"other" in asked.message else held(asked)) as upstream,
@@ -223,7 +223,7 @@ def goes_on(asking: "Asking", upstream: BadUpstream, number: int) -> bool:
 
 
 class Asking(threading.Thread):
-    """Asks for one new name after the other, a window at a time, until told to stop. `failure` is what went wrong."""
+    """Asks for one new name after the other, a window at a time, until stopped. `failure` is the first problem."""
 
     WINDOW = 50
 

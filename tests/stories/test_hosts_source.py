@@ -31,7 +31,7 @@ def addresses(source: HostsSource, name: str) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def looking(source: HostsSource) -> AsyncIterator[list[frozenset[Fact]]]:
-    """Meanwhile it runs; gives what it said has changed."""
+    """Meanwhile it runs; gives the changes that it published."""
     told: list[frozenset[Fact]] = []
     source.changed = told.append
     task = asyncio.create_task(source.poller.run())
@@ -60,7 +60,7 @@ def test_a_start_without_it_warns_and_has_no_names(tmp_path: Path, caplog: pytes
 
 
 @either_loop
-def test_an_edit_counts_at_the_next_look_and_is_told(loop_name: str, tmp_path: Path) -> None:
+def test_an_edit_is_read_at_the_next_poll_and_published(loop_name: str, tmp_path: Path) -> None:
     async def story() -> None:
         path = tmp_path / "hosts"
         path.write_text("10.0.0.1 a.example\n")
@@ -88,7 +88,7 @@ def test_a_file_that_comes_later_is_taken(loop_name: str, tmp_path: Path) -> Non
 
 
 @either_loop
-def test_what_was_read_stays_when_the_file_goes(
+def test_entries_that_were_read_stay_when_the_file_is_removed(
     loop_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:

@@ -1,4 +1,4 @@
-"""What Linux tells of directories; what is made of it is in test_manifest_watch.py."""
+"""Linux's notifications about directories; test_manifest_watch.py has their effect."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ def watched(tmp_path: Path) -> Iterator[Inotify]:
         yield inotify
 
 
-def test_what_is_written_renamed_and_removed_is_told_by_its_name(watched: Inotify, tmp_path: Path) -> None:
+def test_a_written_renamed_or_removed_file_is_reported_by_its_name(watched: Inotify, tmp_path: Path) -> None:
     assert watched.read() == frozenset()
     (tmp_path / "one").write_text("")
     assert watched.read() == {f"{tmp_path}/one"}
@@ -30,7 +30,7 @@ def test_what_is_written_renamed_and_removed_is_told_by_its_name(watched: Inotif
     assert watched.read() == frozenset()
 
 
-def test_who_only_reads_changes_nothing(watched: Inotify, tmp_path: Path) -> None:
+def test_a_read_is_not_reported(watched: Inotify, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("text")
     watched.read()
     assert (tmp_path / "one").read_text() == "text"
@@ -38,13 +38,13 @@ def test_who_only_reads_changes_nothing(watched: Inotify, tmp_path: Path) -> Non
     assert watched.read() == frozenset()
 
 
-def test_a_name_that_is_no_unicode_is_told_as_python_spells_it(watched: Inotify, tmp_path: Path) -> None:
+def test_a_name_that_is_not_unicode_is_reported_with_surrogate_escapes(watched: Inotify, tmp_path: Path) -> None:
     name = os.path.join(os.fsencode(tmp_path), b"\xff" * 255)
     os.close(os.open(name, os.O_CREAT))
     assert watched.read() == {os.fsdecode(name)}
 
 
-def test_a_directory_that_goes_away_is_told_itself(tmp_path: Path) -> None:
+def test_a_removed_directory_is_reported_as_itself(tmp_path: Path) -> None:
     directory = tmp_path / "here"
     directory.mkdir()
     with Inotify([str(directory)]) as inotify:
@@ -52,7 +52,7 @@ def test_a_directory_that_goes_away_is_told_itself(tmp_path: Path) -> None:
         assert inotify.read() == {str(directory)}
 
 
-def test_what_is_not_there_or_no_directory_cannot_be_watched(tmp_path: Path) -> None:
+def test_a_missing_path_or_one_that_is_no_directory_cannot_be_watched(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     before = len(os.listdir("/proc/self/fd"))
     for name, number in (("gone", errno.ENOENT), ("file", errno.ENOTDIR)):
@@ -62,7 +62,7 @@ def test_what_is_not_there_or_no_directory_cannot_be_watched(tmp_path: Path) -> 
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_lost_notifications_are_told_as_changes_of_all_directories(watched: Inotify, tmp_path: Path) -> None:
+def test_lost_notifications_are_reported_as_changes_of_all_directories(watched: Inotify, tmp_path: Path) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text("")

@@ -50,7 +50,7 @@ def pod(tmp_path: Path, certificates: Certificates) -> Pod:
     return Pod(tmp_path, certificates.ca)
 
 
-def test_a_pod_asks_with_its_token_and_says_who_it_is(loop_name: str, certificates: Certificates, pod: Pod) -> None:
+def test_a_pod_sends_its_token_and_a_user_agent(loop_name: str, certificates: Certificates, pod: Pod) -> None:
     async def story() -> None:
         async with (
             serving(replies(text_response(200, "body")), server_side(certificates)) as served,
@@ -238,7 +238,7 @@ def test_a_refusal_whose_text_does_not_come_is_one_all_the_same(loop_name: str, 
     run(loop_name, story())
 
 
-def test_what_is_sent_arrives_and_the_reply_comes_back(loop_name: str, certificates: Certificates, pod: Pod) -> None:
+def test_a_request_body_arrives_and_the_reply_comes_back(loop_name: str, certificates: Certificates, pod: Pod) -> None:
     async def story() -> None:
         conflict = text_response(409, '{"kind":"Status","reason":"Conflict"}')
         async with (
@@ -260,7 +260,7 @@ def test_what_is_sent_arrives_and_the_reply_comes_back(loop_name: str, certifica
     run(loop_name, story())
 
 
-def test_a_server_of_another_authority_is_not_told_the_token(
+def test_a_server_of_another_authority_never_gets_the_token(
     loop_name: str, certificates: Certificates, tmp_path: Path
 ) -> None:
     async def story() -> None:
@@ -295,7 +295,7 @@ def test_a_certificate_in_the_ca_file_is_trusted_without_the_one_that_signed_it(
     run(loop_name, story())
 
 
-def test_nobody_listens(loop_name: str, pod: Pod) -> None:
+def test_a_port_without_a_listener_is_an_error(loop_name: str, pod: Pod) -> None:
     async def story() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             served = Served(f"https://127.0.0.1:{taken.getsockname()[1]}", silence)

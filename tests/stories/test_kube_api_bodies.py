@@ -178,7 +178,7 @@ def test_a_caller_that_leaves_in_the_middle_takes_the_connection_with_it(
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "GZIP"])
-def test_a_compressed_response_that_nobody_asked_for_is_refused(loop_name: str, coding: str) -> None:
+def test_a_compressed_response_that_was_not_asked_for_is_refused(loop_name: str, coding: str) -> None:
     async def story() -> None:
         async with (
             serving(replies(text_response(200, "body", Content_Encoding=coding))) as served,

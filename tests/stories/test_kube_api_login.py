@@ -1,4 +1,4 @@
-"""Who a kubeconfig makes us, as a real server over TLS sees it; and what an exec plugin has to do with it."""
+"""The identity that a kubeconfig gives, as a real server over TLS sees it, and the part of an exec plugin in it."""
 
 import asyncio
 import base64
@@ -329,7 +329,9 @@ def test_a_plugin_may_give_a_certificate(loop_name: str, certificates: Certifica
     run(loop_name, story())
 
 
-def test_a_plugin_is_told_what_the_kubeconfig_says(loop_name: str, certificates: Certificates, files: Files) -> None:
+def test_a_plugin_gets_the_arguments_and_environment_of_the_kubeconfig(
+    loop_name: str, certificates: Certificates, files: Files
+) -> None:
     async def story() -> None:
         async with serving(replies(OK), server_side(certificates)) as served:
             script = (
@@ -429,7 +431,7 @@ def test_while_a_plugin_fails_the_last_token_stays_in_use(
     assert "ended with status 1" in caplog.text
 
 
-def test_what_costs_memory_is_imported_by_those_who_need_it(loop_name: str, tmp_path: Path) -> None:
+def test_modules_that_cost_memory_are_imported_only_where_they_are_needed(loop_name: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a")
     code = f"""
 import asyncio, sys

@@ -53,7 +53,7 @@ def test_n16_a_loop_is_broken_and_forwarding_goes_on_when_it_is_gone(tmp_path: P
 
 
 def test_a_loop_without_the_directive_ends_with_each_question(tmp_path: Path) -> None:
-    """What comes back is the question that is under way, and waits for itself until time is up."""
+    """The query comes back while it is in flight, and waits for itself until time is up."""
     with circle(tmp_path, "") as (server, upstream, relay):
         stubs = [Stub(f"www-{number}.example.org A", tcp=False) for number in range(50)]
         assert {str(told) for told in ask_together(server, stubs)} == {"SERVFAIL"}

@@ -21,7 +21,7 @@ def node(name: str) -> str:
 
 
 class Cluster:
-    """The names of the Nodes that a running source has told of."""
+    """The names of the Nodes that a running source has published."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.nodes: set[str] = set()
@@ -164,7 +164,7 @@ def test_a_directory_may_be_missing_at_first_and_be_replaced_later(tmp_path: Pat
 
 
 async def notified(paths: Sequence[Path], change: Callable[[], object]) -> frozenset[str]:
-    """The paths that the first notification after `change` names. The watch stands once it looks unasked."""
+    """The paths that the first notification after `change` names. The watch has begun once it looks unasked."""
     async with aclosing(watch_files([str(path) for path in paths])) as changes, asyncio.timeout(DEADLINE):
         await anext(changes)
         change()
@@ -186,7 +186,7 @@ def test_a_notification_names_the_paths_as_they_were_given_and_no_others(tmp_pat
     asyncio.run(story())
 
 
-def test_what_happens_beside_a_file_is_no_news_of_it(tmp_path: Path) -> None:
+def test_a_change_of_another_file_in_the_directory_is_not_reported(tmp_path: Path) -> None:
     async def story() -> None:
         file = tmp_path / "a.yaml"
         file.write_text("a")

@@ -1,4 +1,4 @@
-"""What a node's cache has in memory: the rest of the program is never loaded there."""
+"""The modules in a node cache's memory: the rest of the program is never loaded there."""
 
 import subprocess
 import sys

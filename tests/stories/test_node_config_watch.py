@@ -29,7 +29,7 @@ class Volume:
         self.publish(**files)
 
     def publish(self, **files: str) -> None:
-        """The next version, with these keys (`_` stands for a dot) and no others."""
+        """The next version, with these keys (`_` means a dot) and no others."""
         self._version += 1
         version = f"..v{self._version}"
         (self.path / version).mkdir()
@@ -48,7 +48,7 @@ class Volume:
 
 
 class Node:
-    """A node's files and the watch that follows them. `heard` are the Corefiles that it told of."""
+    """A node's files and the watch that follows them. `heard` are the Corefiles that it published."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.heard: list[str] = []
@@ -81,7 +81,7 @@ class Node:
         asyncio.run(self.watch.run(looks()))
 
     async def hears(self, *expected: str) -> None:
-        """The last Corefile told of has all of these words."""
+        """The last published Corefile has all of these words."""
         await until(lambda: bool(self.heard) and all(word in self.heard[-1] for word in expected))
         assert self.heard[-1] == self.watch.text
 
@@ -160,7 +160,7 @@ def test_a_configmap_that_is_not_there_at_first_counts_from_when_it_is(tmp_path:
     asyncio.run(story())
 
 
-def test_what_changes_nothing_is_not_told(tmp_path: Path) -> None:
+def test_a_write_without_a_change_is_not_published(tmp_path: Path) -> None:
     base, kube_dns = tmp_path / "Corefile.base", tmp_path / "kube-dns"
     base.write_text(node_template())
     kube_dns.mkdir()
@@ -236,7 +236,7 @@ def test_n20_a_fault_that_stays_is_counted_once_and_another_one_again(tmp_path: 
     assert [text.splitlines()[0] for text in node.heard] == ["one.example:53 {"]
 
 
-def test_what_was_refused_for_an_import_is_taken_over_once_that_file_is_mended(tmp_path: Path) -> None:
+def test_a_corefile_refused_for_an_import_is_loaded_once_the_imported_file_is_repaired(tmp_path: Path) -> None:
     base, part = tmp_path / "Corefile.base", tmp_path / "part"
     base.write_text(". {\n}\n")
     part.write_text("whoami nonsense\n")

@@ -1,4 +1,4 @@
-"""What an operator sees: CoreDNS's metrics with true counts, and its log lines."""
+"""The operator's view: CoreDNS's metrics with true counts, and its log lines."""
 
 import re
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ def test_topology_decisions_are_counted_by_their_outcome(server: Server) -> None
     assert seen.sum("topodns_policies", source="annotation", valid="true") == 4
 
 
-def test_misses_and_clients_that_nobody_located_are_counted_by_name_the_ready_made_ones_too(server: Server) -> None:
+def test_misses_and_unlocated_clients_are_counted_by_name_also_for_packet_cache_hits(server: Server) -> None:
     for _ in range(5):
         for source in (NOBODY, NOBODY_BESIDE, NOBODY_ELSEWHERE):
             server.ask(AGENT, source)
@@ -129,7 +129,7 @@ def test_a_dropped_query_is_counted_and_has_no_response(server: Server) -> None:
     assert seen.sum("coredns_acl_dropped_requests_total", **here) == 1
 
 
-def test_what_the_program_is_and_holds_is_there_as_prometheus_reads_it(server: Server) -> None:
+def test_build_information_and_object_counts_are_exposed_in_prometheus_format(server: Server) -> None:
     seen = server.scrape()
     enabled = {
         name: seen.sum("coredns_plugin_enabled", server=label(server), zone="cluster.local.", name=name)

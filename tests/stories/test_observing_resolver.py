@@ -1,4 +1,4 @@
-"""What an operator sees of the resolver: a real one that asks a real upstream, scraped."""
+"""The operator's view of the resolver: a real one that asks a real upstream, scraped."""
 
 import signal
 from collections.abc import Iterator
@@ -96,7 +96,7 @@ def test_every_hit_of_the_cache_is_counted_the_ready_made_ones_too(resolver: Res
     assert seen.sum("coredns_dns_responses_total", plugin="cache") == 39
 
 
-def test_what_upstreams_said_is_counted_and_a_reload_keeps_it(resolver: Resolver) -> None:
+def test_upstream_responses_are_counted_and_a_reload_keeps_the_counts(resolver: Resolver) -> None:
     server, here = resolver.server, {"proxy_name": "forward", "to": resolver.to}
     for _ in range(2):
         for name in ("www", "missing", "failing"):

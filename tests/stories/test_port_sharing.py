@@ -64,7 +64,7 @@ def test_of_two_that_share_a_port_each_gets_a_part(opener: Opener) -> None:
 
 @OPENERS
 @pytest.mark.parametrize("leaver", [0, 1], ids=["the older", "the younger"])
-def test_who_leaves_gets_nothing_new_and_keeps_what_has_arrived(opener: Opener, leaver: int) -> None:
+def test_a_leaving_instance_gets_no_new_queries_and_keeps_those_that_have_arrived(opener: Opener, leaver: int) -> None:
     both = pair(opener)
     leaving, staying = both[leaver], both[1 - leaver]
     with leaving, staying:
@@ -94,7 +94,7 @@ def test_after_the_older_is_gone_a_third_can_join_and_the_second_leave(opener: O
             client.close()
 
 
-def test_who_leaves_can_still_answer_what_has_arrived() -> None:
+def test_a_leaving_instance_can_still_answer_queries_that_have_arrived() -> None:
     first, second = pair(open_udp)
     with first, second, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.bind((HOST, 0))
@@ -105,7 +105,7 @@ def test_who_leaves_can_still_answer_what_has_arrived() -> None:
 
 
 @OPENERS
-def test_the_first_is_refused_a_port_that_somebody_else_shares(opener: Opener) -> None:
+def test_the_first_instance_is_refused_a_port_that_another_program_shares(opener: Opener) -> None:
     """A NodeLocal DNSCache, for instance: CoreDNS opens all of its ports so."""
     (theirs,) = opener(HOST, 0, JOINED)
     with theirs:
@@ -116,7 +116,7 @@ def test_the_first_is_refused_a_port_that_somebody_else_shares(opener: Opener) -
 
 
 @OPENERS
-def test_nobody_joins_a_port_of_one_that_is_alone(opener: Opener) -> None:
+def test_no_instance_joins_a_port_that_was_opened_alone(opener: Opener) -> None:
     (alone,) = opener(HOST, 0, Binding())
     with alone:
         if alone.type == socket.SOCK_STREAM:

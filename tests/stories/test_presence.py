@@ -1,4 +1,4 @@
-"""What instances of one node tell of each other, and whom they believe."""
+"""Messages between instances of one node, and the senders that they believe."""
 
 import os
 import secrets
@@ -30,13 +30,13 @@ Instances = Callable[[str], Presence]
 
 @pytest.fixture
 def interface() -> str:
-    """A name that nobody else on this machine uses now."""
+    """A name that nothing else on this machine uses now."""
     return f"t{secrets.token_hex(5)}"
 
 
 @pytest.fixture
 def begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Instances]:
-    """Makes instances in this process, which nobody waits for: each hangs while another one is made."""
+    """Makes instances in this process, which no test waits for: each hangs while another one is made."""
     monkeypatch.setattr(presence, "PATIENCE", 0.01)
     made: list[Presence] = []
 
@@ -69,7 +69,7 @@ def names(interface: str) -> list[str]:
     return [f"\0topodns-host-network/{interface}/{slot}" for slot in range(SLOTS)]
 
 
-def test_alone_there_are_no_others_and_nobody_stays(interface: str, begin: Instances) -> None:
+def test_a_lone_instance_sees_no_others_and_has_no_successor(interface: str, begin: Instances) -> None:
     one = begin(interface)
     one.announce()
     assert not one.others()
@@ -98,7 +98,7 @@ def test_the_old_one_leaves_to_the_second_of_a_group_and_the_new_one_to_the_firs
     assert not old.end()
 
 
-def test_of_two_that_end_at_once_one_sees_nobody(interface: str, begin: Instances) -> None:
+def test_of_two_instances_that_end_at_once_one_sees_no_other(interface: str, begin: Instances) -> None:
     one, two = begin(interface), begin(interface)
     one.announce()
     two.announce()
@@ -124,7 +124,7 @@ def test_instances_of_another_link_are_no_company(interface: str, begin: Instanc
         until(lambda: others_serve(interface + "x"), "it is found at its own link")
 
 
-def test_whoever_is_killed_is_not_there_any_more(interface: str, begin: Instances) -> None:
+def test_a_killed_instance_is_no_longer_seen(interface: str, begin: Instances) -> None:
     with another(interface) as process:
         one = begin(interface)
         until(lambda: one.successor() == 0, "an older one serves")
@@ -155,7 +155,7 @@ def test_one_that_hangs_is_there_and_serves_nothing(interface: str, begin: Insta
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_a_socket_of_another_user_at_our_name_is_nobody(
+def test_a_socket_of_another_user_at_our_name_is_no_instance(
     interface: str, begin: Instances, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.seteuid(65534)
@@ -175,7 +175,7 @@ def test_a_socket_of_another_user_at_our_name_is_nobody(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_what_another_user_says_over_a_connection_is_not_read(interface: str, begin: Instances) -> None:
+def test_messages_of_another_user_over_a_connection_are_not_read(interface: str, begin: Instances) -> None:
     one = begin(interface)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
         os.seteuid(65534)
@@ -223,7 +223,7 @@ def test_a_flood_of_connections_is_taken_in_a_few_at_a_time(interface: str, begi
             sock.close()
 
 
-def test_where_too_many_connections_wait_that_nobody_is_found_is_logged(
+def test_a_full_queue_of_connections_at_the_socket_is_logged(
     interface: str, begin: Instances, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Any process may connect, and an instance that starts waits behind those that are not taken in yet."""

@@ -137,7 +137,7 @@ def test_an_answer_too_long_for_the_client_is_truncated_and_whole_over_tcp(
 
 @dataclass(frozen=True)
 class Probe:
-    """What RFC 8906 section 8 sends, and what has to come back."""
+    """A query of RFC 8906 section 8, and the reply that has to come back."""
 
     flags: int = 0
     opt: Opt | None = None
@@ -149,7 +149,7 @@ class Probe:
 
 
 def later_version(flags: int = 0, options: Options = ()) -> Probe:
-    """A version of EDNS that does not exist yet is told so, and nothing else."""
+    """A query of a future version of EDNS gets BADVERS, and nothing else."""
     opt = Opt(version=1, flags=flags, options=options)
     return Probe(opt=opt, rcode="BADVERS", answers=0, header=frozenset({"qr"}), edns_flags=flags & DO)
 
@@ -202,7 +202,9 @@ HEADER_ONLY = [
 @pytest.mark.parametrize(
     ("message", "rcode"), [case[1:] for case in HEADER_ONLY], ids=[case[0] for case in HEADER_ONLY]
 )
-def test_what_cannot_be_read_or_is_no_query_gets_a_bare_header(server: Server, message: bytes, rcode: int) -> None:
+def test_an_unreadable_message_or_one_that_is_no_query_gets_a_bare_header(
+    server: Server, message: bytes, rcode: int
+) -> None:
     reply = exchange_udp(message, (server.address, server.port))
     assert (reply[:2], reply[3] & 0xF, reply[4:]) == (message[:2], rcode, bytes(8))
     assert reply[2] == 0x80 | message[2] & 0x79  # QR, opcode and RD; AA clear
@@ -216,7 +218,7 @@ SILENCE = [
 
 
 @pytest.mark.parametrize("message", [case[1] for case in SILENCE], ids=[case[0] for case in SILENCE])
-def test_what_is_no_question_to_us_is_left_unanswered(server: Server, message: bytes) -> None:
+def test_a_message_that_is_no_query_to_the_server_is_left_unanswered(server: Server, message: bytes) -> None:
     with open_udp((server.address, server.port)) as sock:
         sock.send(message)
         sock.send(query(SMALL_A, ident=4711))  # datagrams of one socket are answered in their order

@@ -179,7 +179,7 @@ def shows(server: Server, address: str) -> bool:
 
 
 class Stream(threading.Thread):
-    """Asks over one socket, a window of queries at a time, until told to stop. `failure` is what went wrong.
+    """Asks over one socket, a window of queries at a time, until it is stopped. `failure` is the first problem.
 
     Little is done with the replies, so that there is nearly always something waiting in the server's socket.
     """

@@ -1,6 +1,6 @@
-"""A new Corefile under a server that follows an API server: what it keeps of its clusters, and what it reads anew.
+"""A new Corefile under a server that follows an API server: which clusters it keeps, and which objects it reads anew.
 
-All the while somebody asks: no query may stay unanswered, and none may be answered as if less were known.
+A client asks all the while: no query may stay unanswered, and none may be answered as if less were known.
 """
 
 import re
@@ -97,7 +97,7 @@ def test_a_change_of_how_names_are_answered_asks_the_api_server_nothing(story: R
     assert story.scene.metric(EVENTS) == events + 2
 
 
-def test_clients_are_found_in_the_new_way_in_what_is_known(story: Reloading) -> None:
+def test_after_a_reload_clients_are_located_by_the_new_methods_in_the_existing_state(story: Reloading) -> None:
     asked = story.scene.api.requests.count()
     story.reload(story.text.replace("locate nodes podcidr slices", "locate nodes slices"))
     assert story.scene.data(NEAR) == ["10.61.1.1"]

@@ -1,4 +1,4 @@
-"""The commands of our documents that need nothing but this clone do what is said there, as they stand."""
+"""The documents' commands that need nothing but this clone run as they are written."""
 
 import json
 import os
@@ -32,13 +32,13 @@ def marked(*lines: str) -> Block:
     return found
 
 
-def test_a_block_is_run_with_its_environment_where_it_is_told(tmp_path: Path) -> None:
+def test_a_block_is_run_with_its_environment_in_the_given_directory(tmp_path: Path) -> None:
     said = marked("pwd", 'echo "$IMAGE" \\', "    and more >&2").run({"IMAGE": "one"}, tmp_path)
     assert said == f"{tmp_path}\none and more\n"
 
 
 @pytest.mark.parametrize("line", ["false", "false | true", 'echo "$NEVER_SET"', "no-such-command"])
-def test_a_block_ends_at_the_first_command_that_fails_and_says_where_it_stands(line: str) -> None:
+def test_a_block_ends_at_the_first_command_that_fails_and_prints_its_place(line: str) -> None:
     with pytest.raises(BlockFailed, match=r"a\.md:3: one: status [1-9]") as failed:
         marked("echo before", line, "echo after").run({}, HERE)
     before, _, printed = str(failed.value).partition("\nprinted\n")
@@ -47,12 +47,12 @@ def test_a_block_ends_at_the_first_command_that_fails_and_says_where_it_stands(l
     assert "after" not in printed
 
 
-def test_a_block_that_takes_too_long_is_ended_with_what_it_printed() -> None:
+def test_a_block_that_takes_too_long_is_ended_with_its_output() -> None:
     with pytest.raises(BlockFailed, match=r"not within 0\.5 s(?s:.*)printed\nbefore\n$"):
         marked("echo before", "sleep 600").run({}, HERE, patience=0.5)
 
 
-def test_what_a_block_starts_in_the_background_ends_with_it() -> None:
+def test_a_background_process_of_a_block_ends_with_it() -> None:
     pid = marked("sleep 600 & echo $!").run({}, HERE)
     until(lambda: not Path("/proc", pid.strip(), "exe").exists(), "it has ended")
 
@@ -89,9 +89,7 @@ def test_pasted_into_one_terminal_the_block_of_the_readme_answers_by_the_cluster
 
 
 @pytest.mark.parametrize("custom", [{}, {"log.override": "log\n"}], ids=["nothing else", "with coredns-custom"])
-def test_what_a_corefile_would_mean_is_seen_by_the_commands_of_the_guide(
-    tmp_path: Path, custom: dict[str, str]
-) -> None:
+def test_the_commands_of_the_guide_show_the_effect_of_a_corefile(tmp_path: Path, custom: dict[str, str]) -> None:
     (tmp_path / "kubectl").write_text(KUBECTL)
     (tmp_path / "kubectl").chmod(0o755)
     environment = {

@@ -48,7 +48,7 @@ def test_it_hears_itself() -> None:
     run("uvloop", story())
 
 
-def test_another_instance_is_told_from_itself() -> None:
+def test_another_instance_is_distinguished_from_the_instance_itself() -> None:
     async def story() -> None:
         async with serving(("theirs",)) as port:
             assert await heard(port) == {Heard.ANOTHER}
@@ -64,7 +64,7 @@ def test_so_is_a_server_without_a_name() -> None:
     run("uvloop", story())
 
 
-def test_where_nobody_listens_it_hears_nobody() -> None:
+def test_a_port_without_a_listener_is_heard_as_silence() -> None:
     async def story() -> None:
         async with serving(OURS) as port:
             pass
@@ -101,7 +101,7 @@ def test_beside_another_instance_that_hangs_a_silence_is_heard() -> None:
     run("uvloop", story())
 
 
-def test_each_address_is_told_apart() -> None:
+def test_each_address_is_probed_separately() -> None:
     async def story() -> None:
         async with serving(OURS) as port:
             there = await SelfProbe(OURS, port).hear([ip_address("127.0.0.2"), HERE], PATIENCE, 2)

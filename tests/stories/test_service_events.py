@@ -59,7 +59,7 @@ def written(server: Server) -> float:
     return server.metric(WRITTEN, outcome="written")
 
 
-def test_of_two_servers_one_tells_each_service_once_and_the_other_goes_on_when_it_is_killed(
+def test_of_two_servers_one_reports_each_service_once_and_the_other_continues_when_it_is_killed(
     tmp_path: Path, api: FakeApi
 ) -> None:
     with replica(tmp_path, "one", api) as one, replica(tmp_path, "two", api) as two:

@@ -1,4 +1,4 @@
-"""What keeps the program from starting, and what it starts in spite of."""
+"""Faults that keep the program from starting, and faults that it starts in spite of."""
 
 import socket
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def test_a_pid_file_that_cannot_be_written_keeps_it_from_serving(corefile: Path,
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_wrong_usage_is_2_and_told_on_stderr() -> None:
+def test_wrong_usage_has_status_2_and_a_message_on_stderr() -> None:
     ended = topodns("-no-such-flag")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("usage: topodns")
@@ -141,7 +141,7 @@ def test_malformed_objects_are_skipped_named_and_counted(ignoring: Server) -> No
     assert ignoring.get("/ready", 8181) == (200, "OK")
 
 
-def test_an_invalid_policy_is_ignored_and_told_in_one_line_with_service_and_rule(ignoring: Server) -> None:
+def test_an_invalid_policy_is_ignored_and_logged_in_one_line_with_service_and_rule(ignoring: Server) -> None:
     line = ignoring.wait_for_line("shop/wrong")
     assert line.startswith("[WARNING] plugin/topology: Service shop/wrong: topology annotation: ")
     assert "expected a label key or *, found 'not a key'" in line
@@ -152,7 +152,7 @@ def test_an_invalid_policy_is_ignored_and_told_in_one_line_with_service_and_rule
     assert len(ignoring.lines("shop/wrong")) == 1
 
 
-def test_two_annotations_with_keys_are_told_once_with_the_one_that_wins(ignoring: Server, tmp_path: Path) -> None:
+def test_two_annotations_with_keys_are_logged_once_with_the_one_that_wins(ignoring: Server, tmp_path: Path) -> None:
     line = ignoring.wait_for_line("shop/both")
     assert line.startswith("[WARNING] plugin/topology: Service shop/both: both topodns.io/topology-keys and ")
     assert line.endswith("; `annotation` is first in `keys`, and wins")

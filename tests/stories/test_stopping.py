@@ -1,4 +1,4 @@
-"""How the program ends: SIGTERM with its lameduck, SIGINT at once, and what it leaves behind."""
+"""How the program ends: SIGTERM with its lameduck, SIGINT at once, and nothing left behind."""
 
 import signal
 import threading
@@ -121,7 +121,7 @@ def test_the_pid_file_is_there_while_it_serves_and_gone_after(tmp_path: Path, la
     assert not (tmp_path / "pid").exists()
 
 
-def test_what_coredns_survives_is_survived(lame: Server) -> None:
+def test_signals_that_coredns_survives_are_survived(lame: Server) -> None:
     for number in (signal.SIGHUP, signal.SIGUSR2):
         lame.signal(number)
     lame.wait_for_line("SIGUSR2")

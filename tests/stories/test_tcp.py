@@ -238,7 +238,7 @@ def test_a_client_that_closed_its_half_gets_its_answers(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_a_reset_in_the_middle_disturbs_nobody(loop_name: str) -> None:
+def test_a_reset_in_the_middle_disturbs_no_other_connection(loop_name: str) -> None:
     async def story() -> None:
         async with serving() as server, client_of(server) as other:
             for sent in (b"", b"\x00", frame(b"ab"), frame(b"ab") * 2000):
@@ -299,7 +299,7 @@ def test_above_one_clients_share_a_connection_is_closed_where_all_others_are_bei
 
 
 def test_a_connection_that_is_closed_by_its_client_is_open_until_its_answers_are_read(loop_name: str) -> None:
-    """What the kernel sends on by itself after a close would be in no account."""
+    """Octets that the kernel sends on by itself after a close would be in no account."""
 
     async def story() -> None:
         async with serving(replace(QUICK, idle=60.0)) as server, client_of(server) as client:
@@ -390,7 +390,7 @@ def test_a_reload_changes_the_answers_of_open_connections(loop_name: str) -> Non
     run(loop_name, story())
 
 
-def test_closing_answers_what_has_arrived_and_ends_idle_connections(loop_name: str) -> None:
+def test_closing_answers_queries_that_have_arrived_and_ends_idle_connections(loop_name: str) -> None:
     async def story() -> None:
         async with serving() as server, client_of(server) as idle, client_of(server) as asking:
             await idle.ask(b"ab")

@@ -46,7 +46,7 @@ def empty_table() -> PacketCache:
 
 @dataclass
 class Seen:
-    """The misses and batches that a listener reported; a miss is answered with what was asked, reversed."""
+    """The misses and batches that a listener reported; a miss is answered with the octets of its query, reversed."""
 
     misses: list[tuple[bytes, bytes, int]] = field(default_factory=list)
     batches: list[tuple[int, float, Cell | None]] = field(default_factory=list)
@@ -330,7 +330,7 @@ def test_no_datagram_is_too_short_to_be_survived(loop_name: str, kind: str) -> N
 
 
 def test_a_datagram_from_port_zero_is_dropped(loop_name: str, kind: str) -> None:
-    """CVE-2024-2169: nothing can be answered there, so whoever sends that wants something else."""
+    """CVE-2024-2169: nothing can be answered there, so the sender of such a datagram wants something else."""
 
     async def story() -> None:
         async with serving(kind) as server:
@@ -347,7 +347,7 @@ def test_a_datagram_from_port_zero_is_dropped(loop_name: str, kind: str) -> None
     run(loop_name, story())
 
 
-def test_a_client_that_is_gone_disturbs_nobody(loop_name: str, kind: str) -> None:
+def test_a_client_that_is_gone_disturbs_no_other_client(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind) as server:
             for _ in range(3):
@@ -390,7 +390,7 @@ def test_a_reload_changes_the_answers_and_keeps_the_socket(loop_name: str, kind:
     run(loop_name, story())
 
 
-def test_what_arrived_before_the_close_is_answered(loop_name: str, kind: str) -> None:
+def test_a_query_that_arrived_before_the_close_is_answered(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind) as server:
             with client_of(server) as sock:
@@ -413,16 +413,14 @@ def test_a_listener_that_never_started_closes_its_socket(loop_name: str, kind: s
     run(loop_name, story())
 
 
-def test_an_answer_from_elsewhere_goes_to_whoever_asked_from_the_address_that_was_asked(
-    loop_name: str, kind: str
-) -> None:
+def test_a_deferred_answer_goes_to_its_client_from_the_address_that_was_asked(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind, host="0.0.0.0") as server:
             with client_of(server, "127.0.0.1") as one, client_of(server, "127.0.0.2") as two:
                 one.send(b"01later")
                 two.send(b"02later")
                 await eventually(lambda: len(server.seen.awaited) == 2)
-                assert await ask(one, b"03q") == [b"03q"]  # nobody waits for those who wait
+                assert await ask(one, b"03q") == [b"03q"]  # no other client waits for these
                 sent_first = 0 if server.seen.misses[0][0] == b"01later" else 1
                 for outcome, reply in zip(server.seen.awaited, (b"first", b"second"), strict=True):
                     outcome.settle(reply)
@@ -475,7 +473,7 @@ def test_a_close_waits_for_the_answers_that_are_on_their_way(loop_name: str, kin
     run(loop_name, story())
 
 
-def test_what_arrives_while_a_close_waits_is_answered(loop_name: str, kind: str) -> None:
+def test_a_query_that_arrives_during_a_waiting_close_is_answered(loop_name: str, kind: str) -> None:
     async def story() -> None:
         async with serving(kind) as server:
             with client_of(server) as sock:

@@ -61,7 +61,7 @@ def test_udp_and_tcp_do_not_share_anything(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_a_connection_that_nobody_uses_is_closed(loop_name: str) -> None:
+def test_an_unused_connection_is_closed(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(answers) as server:
             async with upstream_at(server.port, UpstreamLimits(expire=0.05)) as upstream:
@@ -106,7 +106,7 @@ def test_a_connection_without_an_age_lives_on(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_no_more_idle_connections_are_kept_than_told(loop_name: str) -> None:
+def test_no_more_idle_connections_are_kept_than_max_idle_conns(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(answers) as server:
             async with upstream_at(server.port, UpstreamLimits(max_idle_conns=1)) as upstream:
@@ -215,7 +215,7 @@ def test_a_second_connection_that_does_not_last_is_not_tried_all_the_time(loop_n
     run(loop_name, story())
 
 
-def test_what_is_in_flight_at_a_close_is_waited_for(loop_name: str) -> None:
+def test_a_close_waits_for_queries_in_flight(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(slow(BRIEF)) as server:
             async with upstream_at(server.port) as upstream:

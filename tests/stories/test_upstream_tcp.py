@@ -79,7 +79,9 @@ def test_queries_are_pipelined_and_replies_come_in_any_order(loop_name: str) -> 
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_what_is_no_reply_is_ignored_and_the_wait_goes_on(loop_name: str, lie: Callable[[bytes], bytes]) -> None:
+def test_a_message_that_is_no_reply_is_ignored_and_the_wait_goes_on(
+    loop_name: str, lie: Callable[[bytes], bytes]
+) -> None:
     async def story() -> None:
         with bad_upstream(says_first(lie)) as server:
             async with upstream_at(server.port) as upstream:
@@ -158,7 +160,7 @@ def test_queries_that_wait_while_a_connection_is_lost_are_all_sent_again(loop_na
     run(loop_name, story())
 
 
-def test_a_late_reply_reaches_nobody(loop_name: str) -> None:
+def test_a_late_reply_is_dropped(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(one_after_another(answers, slow(2 * BRIEF), slow(3 * BRIEF))) as server:
             async with upstream_at(server.port) as upstream:
@@ -170,7 +172,7 @@ def test_a_late_reply_reaches_nobody(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_a_port_that_nobody_listens_on_fails_at_once(loop_name: str) -> None:
+def test_a_port_without_a_listener_fails_at_once(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(answers) as server:
             port = server.port
@@ -240,7 +242,7 @@ def test_more_queries_than_there_may_be_in_flight_fail_at_once(loop_name: str) -
                 more = [ask(upstream, TCP) for _ in range(12)]
                 assert [outcome.settled for outcome in first + more] == [False] * 20 + [True] * 2
                 assert await result(more[-1]) == Failure("too many queries in flight", timed_out=False)
-                running.close()  # so that nobody waits for the others
+                running.close()  # so that no query waits for the others
 
     run(loop_name, story())
 

@@ -1,4 +1,4 @@
-"""Asking an upstream over TLS (RFC 7858): whom it trusts, and what it does about the others."""
+"""Asking an upstream over TLS (RFC 7858): the certificates that it trusts, and its answer to others."""
 
 import socket
 import ssl
@@ -106,7 +106,7 @@ def test_a_context_may_check_nothing(loop_name: str, certificates: Certificates)
     run(loop_name, story())
 
 
-def test_who_does_not_speak_tls_is_not_asked(loop_name: str, certificates: Certificates) -> None:
+def test_an_upstream_that_does_not_speak_tls_is_not_asked(loop_name: str, certificates: Certificates) -> None:
     def plain(message: bytes) -> bytes:
         return b"no TLS is spoken here, whatever comes"
 
@@ -120,7 +120,7 @@ def test_who_does_not_speak_tls_is_not_asked(loop_name: str, certificates: Certi
     run(loop_name, story())
 
 
-def test_a_handshake_that_nobody_answers_ends_with_the_query(loop_name: str, certificates: Certificates) -> None:
+def test_an_unanswered_handshake_ends_with_the_query(loop_name: str, certificates: Certificates) -> None:
     async def story() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             before = open_files()

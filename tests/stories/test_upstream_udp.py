@@ -82,7 +82,9 @@ def test_a_port_is_not_kept_for_the_next_query(loop_name: str) -> None:
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_what_is_no_reply_is_ignored_and_the_wait_goes_on(loop_name: str, lie: Callable[[bytes], bytes]) -> None:
+def test_a_message_that_is_no_reply_is_ignored_and_the_wait_goes_on(
+    loop_name: str, lie: Callable[[bytes], bytes]
+) -> None:
     async def story() -> None:
         with bad_upstream(says_first(lie)) as server:
             async with upstream_at(server.port) as upstream:
@@ -150,7 +152,7 @@ def test_a_large_datagram_comes_whole(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_a_port_that_nobody_listens_on_fails_at_once(loop_name: str) -> None:
+def test_a_port_without_a_listener_fails_at_once(loop_name: str) -> None:
     async def story() -> None:
         async with upstream_at(unused_port()) as upstream:
             assert await result(ask(upstream, UDP)) == REFUSED
@@ -168,7 +170,7 @@ def test_a_source_address_that_is_not_here_fails_at_once(loop_name: str) -> None
     run(loop_name, story())
 
 
-def test_a_late_reply_reaches_nobody(loop_name: str) -> None:
+def test_a_late_reply_is_dropped(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(one_after_another(slow(2 * BRIEF), slow(2 * BRIEF))) as server:
             async with upstream_at(server.port) as upstream:
@@ -244,7 +246,7 @@ def test_a_thousand_exchanges_leave_nothing_open(loop_name: str) -> None:
     run(loop_name, story())
 
 
-def test_what_is_in_flight_at_a_close_is_waited_for(loop_name: str) -> None:
+def test_a_close_waits_for_queries_in_flight(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(slow(BRIEF)) as server:
             before = open_files()

@@ -1,4 +1,4 @@
-"""A test of a real cluster ends, whoever of its helpers does not."""
+"""A test of a real cluster ends even where a helper thread of it does not."""
 
 import time
 from functools import partial
@@ -32,7 +32,7 @@ def test_one_that_does_not_end_is_named_after_the_deadline() -> None:
         forever.set()
 
 
-def test_a_watch_that_cannot_be_ended_is_told_and_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_cannot_be_ended_is_reported_and_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slice_history, "join_all", partial(join_all, patience=0.5))
     deaf = ["sh", "-c", "trap '' TERM; echo '{}'; exec sleep 60"]
     lab: Any = SimpleNamespace(kubectl=lambda *words: deaf)

@@ -93,7 +93,7 @@ def test_the_last_good_weights_stay_and_the_log_says_why(
 
 
 @either_loop
-def test_with_an_interval_of_0_nobody_looks_again(loop_name: str, tmp_path: Path) -> None:
+def test_with_an_interval_of_0_the_file_is_not_read_again(loop_name: str, tmp_path: Path) -> None:
     async def story() -> None:
         weigh(tmp_path / "weights", 3)
         source = WeightSource(str(tmp_path / "weights"), 0)
