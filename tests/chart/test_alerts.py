@@ -69,7 +69,7 @@ def test_alerts_are_about_the_jobs_that_are_scraped() -> None:
     assert "NODE_CACHE" not in text
 
 
-def test_there_are_only_alerts_about_what_is_installed() -> None:
+def test_alerts_are_rendered_for_installed_parts_only() -> None:
     assert {group["name"] for group in groups(ALL)} == {group["name"] for group in GROUPS}
     without = groups({"prometheus": {"rules": {"enabled": True}}})
     assert {group["name"] for group in GROUPS} - {group["name"] for group in without} == {"topodns.node-cache"}

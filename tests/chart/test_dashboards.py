@@ -33,7 +33,7 @@ def test_a_config_map_has_the_board_as_it_is_in_the_chart(name: str) -> None:
     assert json.loads(text) == json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_there_are_only_boards_about_what_is_installed() -> None:
+def test_dashboards_are_rendered_for_installed_parts_only() -> None:
     assert config_maps(ON).keys() == {"topology"}
     assert config_maps({**ON, **NODE_CACHE}).keys() == {"topology", "node-cache"}
     assert config_maps({**ON, **NODE_CACHE, "deployment": {"enabled": False}}).keys() == {"node-cache"}

@@ -27,7 +27,7 @@ def hook_pod(values: Values) -> Object:
 
 
 class Dns:
-    """Stands in for the Service, whose replies have `by_service`, and for the resolver of the Pod's C library.
+    """Plays the Service, whose replies are `by_service`, and the resolver of the Pod's C library.
 
     None is no reply.
     """

@@ -16,7 +16,7 @@ HELMS_OWN = ("app.kubernetes.io/managed-by", "helm.sh/chart", "helm.sh/resource-
 
 
 @by_name
-def test_a_base_is_what_make_manifests_writes(base: Base) -> None:
+def test_a_base_equals_the_output_of_make_manifests(base: Base) -> None:
     folder = FOLDER / base.name
     written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
     assert written == files(base)
@@ -30,7 +30,7 @@ def test_make_manifests_writes_all_bases_the_dashboards_and_the_readme() -> None
 
 
 def without_helms_own(each: Object) -> Object:
-    """The object as one that nobody installs with helm has it."""
+    """The object as it is without helm."""
     text = yaml.safe_dump(each).splitlines()
     kept = "\n".join(line for line in text if not line.strip().startswith(HELMS_OWN))
     found: Object = yaml.safe_load(kept)

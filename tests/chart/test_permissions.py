@@ -1,4 +1,4 @@
-"""What the chart lets the server's account do is what config/kubernetes lets it, and only what its Corefile needs."""
+"""The chart and config/kubernetes give the server's account the same rights, and only those that its Corefile needs."""
 
 import pytest
 import yaml
@@ -32,7 +32,7 @@ def watched(values: Values) -> set[str]:
 
 
 def served(values: Values) -> Settings:
-    """What the server makes of the Corefile of these values."""
+    """The settings that the server reads from the Corefile of these values."""
     (text,) = (each["data"]["Corefile"] for each in rendered(values) if each["kind"] == "ConfigMap")
     return settings_from_text(text, "Corefile", 53, {})
 
@@ -65,7 +65,7 @@ ALWAYS = {"services", "namespaces", "endpointslices"}
         ([{**KUBERNETES, "configBlock": "multicluster clusterset.local"}], {"serviceimports"}),
     ],
 )
-def test_the_corefile_decides_what_is_watched(plugins: list[Values], more: set[str]) -> None:
+def test_the_corefile_decides_which_kinds_the_role_may_watch(plugins: list[Values], more: set[str]) -> None:
     assert watched(corefile(*plugins)) == ALWAYS | more
 
 

@@ -1,4 +1,4 @@
-"""Values that make no sense end `helm template` with a sentence that says what was expected and what was found."""
+"""Values that make no sense end `helm template` with a sentence with the value expected and the value found."""
 
 from typing import Any
 
@@ -210,7 +210,7 @@ def test_senseless_values_are_refused_with_a_sentence(case: str) -> None:
     assert sentence in str(refusal.value)
 
 
-def test_a_cluster_without_admission_policies_is_told_what_to_set() -> None:
+def test_a_cluster_without_admission_policies_is_refused_with_the_value_to_set() -> None:
     with pytest.raises(Refused, match=r"expected Kubernetes 1.30 or newer, found v1.29.0: set it to false"):
         rendered({}, "--kube-version", "v1.29.0")
     assert rendered({"admissionPolicy": {"enabled": False}}, "--kube-version", "v1.29.0")
@@ -276,5 +276,5 @@ def test_a_zone_may_come_from_the_environment() -> None:
 
 
 def test_without_a_cluster_a_change_of_mode_is_rendered() -> None:
-    """What there is in a cluster decides (tests/cluster/test_chart.py)."""
+    """The objects of a cluster decide (tests/cluster/test_chart.py)."""
     assert rendered({"mode": "beside"}, "--is-upgrade")

@@ -1,4 +1,4 @@
-"""What the chart renders holds together: selectors find pods, references lead to objects, ports to ports."""
+"""Rendered objects fit together: selectors match Pods, references lead to objects, ports to ports."""
 
 import subprocess
 from collections import Counter
@@ -56,7 +56,7 @@ def test_every_template_is_rendered_by_some_of_these_values() -> None:
     assert {path.suffix for path in CHART.glob("templates/**/*") if path.is_file()} == {".yaml", ".tpl", ".txt"}
 
 
-def test_no_object_stands_twice_and_each_is_where_it_belongs(objects: list[Object]) -> None:
+def test_each_object_is_rendered_once_and_in_its_namespace(objects: list[Object]) -> None:
     names = Counter((each["kind"], each["metadata"]["name"]) for each in objects)
     assert [name for name, times in names.items() if times > 1] == []
     for each in objects:
@@ -77,7 +77,7 @@ def test_a_workload_finds_its_own_pods_and_no_other_workload_does(objects: list[
 def test_services_budgets_and_policies_find_pods_of_one_workload(objects: list[Object]) -> None:
     workloads = of_kind(objects, *WORKLOADS)
     if not of_kind(objects, "Deployment"):
-        return  # the pods that the upstream's Service finds are somebody else's
+        return  # the pods that the upstream's Service finds belong to another program
     selectors = {
         each["metadata"]["name"]: each["spec"]["podSelector" if each["kind"] == "NetworkPolicy" else "selector"]
         for each in of_kind(objects, "Service", "PodDisruptionBudget", "NetworkPolicy")
@@ -125,7 +125,7 @@ def test_references_lead_to_objects(objects: list[Object]) -> None:
 def test_a_mounted_config_map_has_the_files_that_are_taken_from_it(objects: list[Object]) -> None:
     maps = {each["metadata"]["name"]: each["data"] for each in of_kind(objects, "ConfigMap")}
     if not maps:
-        return  # skipConfig: it is somebody else's
+        return  # skipConfig: another program owns it
     for workload in of_kind(objects, *WORKLOADS):
         for volume in pods(workload)["spec"].get("volumes", ()):
             config = volume.get("configMap", {"optional": True})
@@ -180,7 +180,7 @@ def test_the_service_of_the_cluster_dns_is_the_one_of_kubeadm() -> None:
     ]
 
 
-def test_tcp_stands_beside_udp_unless_it_is_refused() -> None:
+def test_the_service_has_tcp_beside_udp_unless_tcp_is_off() -> None:
     plugins = [{"name": "health"}, {"name": "ready"}]
 
     def ports(zone: Object) -> list[str]:

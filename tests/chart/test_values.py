@@ -38,11 +38,11 @@ def test_every_value_is_in_the_schema_and_every_key_of_the_schema_a_value() -> N
             assert at(path).keys() == schema["properties"].keys() - {"global"}, path
 
 
-def test_every_object_of_the_schema_refuses_what_it_does_not_know() -> None:
+def test_every_object_of_the_schema_refuses_unknown_keys() -> None:
     assert [path for path, schema in objects(SCHEMA) if schema.get("additionalProperties") is not False] == []
 
 
-def test_the_readme_is_what_make_manifests_writes() -> None:
+def test_the_readme_equals_the_output_of_make_manifests() -> None:
     assert (CHART / "README.md").read_text(encoding="utf-8") == readme()
 
 
@@ -60,5 +60,5 @@ def test_a_comment_belongs_to_a_value_that_has_a_row() -> None:
         ("# -- Lost.\n\na: 1\n", {}),
     ],
 )
-def test_what_stands_above_a_key_is_its_text(text: str, found: dict[str, str]) -> None:
+def test_the_comment_above_a_key_is_its_description(text: str, found: dict[str, str]) -> None:
     assert comments(text) == found
