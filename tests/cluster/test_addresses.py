@@ -1,4 +1,4 @@
-"""Which source address a DNS server sees, by where it and its client stand: what all locating rests on.
+"""The source address that a DNS server sees, by the places of server and client: all locating rests on it.
 
 A pod is seen by its own address, and so is every other process, except where another address is put in its place: a
 process of the node comes to the node's own pods from their gateway, and a pod that asks another node is masqueraded.

@@ -38,7 +38,7 @@ FIRST_SERVICE = {"10.96.0.1"}
 
 
 def servers(*plugins: str) -> list[Object]:
-    """A block that asks nobody outside of the lab."""
+    """A block that forwards to no server outside of the lab."""
     return [
         {
             "plugins": [
@@ -67,12 +67,12 @@ def kubectl(cluster: Cluster, *words: str, objects: Iterable[Object] = ()) -> "s
 
 
 @pytest.mark.parametrize("case", MATRIX)
-def test_the_api_server_takes_what_the_chart_renders(cluster: Cluster, case: str) -> None:
+def test_the_api_server_accepts_every_rendered_object(cluster: Cluster, case: str) -> None:
     objects = [each for each in rendered(MATRIX[case]) if each["kind"] not in OPERATORS]
     run = kubectl(cluster, "apply", "--dry-run=server", "--validate=strict", "-f", "-", objects=objects)
     assert run.returncode == 0, run.stderr
     assert len(run.stdout.splitlines()) == len(objects)
-    # Of what the suite has made itself, kubectl says that nobody applied it before.
+    # Of what the suite has made itself, kubectl says that it was not applied before.
     assert [line for line in run.stderr.splitlines() if "last-applied-configuration" not in line] == []
 
 
@@ -103,7 +103,7 @@ def admission(cluster: Cluster) -> Iterator[Place]:
 
 
 def tried(place: Place, service: Object) -> Answer:
-    """What the API server would say to this Service."""
+    """The API server's verdict on this Service, by a dry run."""
     return place.cluster.lab.api.call("POST", f"/api/v1/namespaces/{place.name}/services?dryRun=All", service)
 
 
@@ -131,7 +131,9 @@ def test_only_headless_services_are_looked_at(admission: Place) -> None:
     assert tried(admission, headless("cache")).ok
 
 
-def test_what_is_there_already_stays_until_it_is_changed(cluster: Cluster, admission: Place) -> None:
+def test_an_object_that_exists_before_the_install_stays_until_its_value_changes(
+    cluster: Cluster, admission: Place
+) -> None:
     admission.create(headless("late", "no such key", clusterIP="10.96.0.78"), headless("fine", "zone"))
     change = {"metadata": {"annotations": {TOPOLOGY_KEYS: "no such key either"}}}
     with pytest.raises(AssertionError, match="found 'no such key either'"):
@@ -140,7 +142,7 @@ def test_what_is_there_already_stays_until_it_is_changed(cluster: Cluster, admis
     admission.patch("Service", "fine", {"metadata": {"labels": {"a": "b"}}})
 
 
-def test_kubectl_prints_what_the_manual_shows(cluster: Cluster, admission: Place) -> None:
+def test_kubectl_prints_the_output_in_the_manual(cluster: Cluster, admission: Place) -> None:
     manual = (ROOT / "docs/operate/install.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^\$ kubectl --namespace shop annotate service (.+)\n((?:.+\n)+?)```", manual, re.MULTILINE)
     admission.create(headless("cache"))

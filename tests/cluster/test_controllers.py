@@ -38,7 +38,7 @@ def test_each_client_of_a_deployment_gets_exactly_the_pods_of_its_zone_and_of_it
     becomes(lambda: seen(place, askers, "web"), expected(place, "web"))
 
 
-def test_an_unready_pod_is_not_told_to_anybody_and_the_next_key_is_tried(place: Place, askers: Askers) -> None:
+def test_an_unready_pod_is_in_no_answer_and_the_next_key_applies(place: Place, askers: Askers) -> None:
     place.create(
         *services("web"),
         *(pod(f"web-{node}", "web", switched_container(), node) for node in ("node1", "node2", "node3")),

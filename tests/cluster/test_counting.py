@@ -1,4 +1,4 @@
-"""What docs/operate/sizing.md has an operator count, counted."""
+"""The counts that docs/operate/sizing.md has an operator take."""
 
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from tests.support.kube.operator_commands import Operator
 pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `make test-chart`, which builds it")
 
 
-def test_the_commands_count_what_the_formula_asks_for(lab: Lab, cluster: Cluster, place: Place, tmp_path: Path) -> None:
+def test_the_commands_count_the_variables_of_the_formula(
+    lab: Lab, cluster: Cluster, place: Place, tmp_path: Path
+) -> None:
     place.create(headless("without-endpoints", app="nobody"))
     *kinds, endpoints = Operator(lab, tmp_path).follow("docs/operate/sizing.md", "sizing-count").splitlines()
     counted = {kind: int(number) for number, kind in (line.split() for line in kinds)}

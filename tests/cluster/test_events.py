@@ -18,7 +18,7 @@ OUTCOMES = ("written", "present", "gone", "denied", "failed")
 
 @pytest.fixture
 def spotless(cluster: Cluster, place: Place) -> Place:
-    """No Service of an earlier test has keys any more: what is counted is about this namespace."""
+    """No Service of an earlier test has keys any more: the counts are about this namespace."""
 
     def with_keys() -> list[str]:
         found = (service["metadata"] for service in cluster.list("Service", ""))
@@ -48,13 +48,13 @@ def counted(servers: Iterable[Server]) -> dict[str, float]:
 
 
 def described(place: Place, service: str) -> list[list[str]]:
-    """What `kubectl describe` shows of its Events: type, reason, age, from, message."""
+    """The Events that `kubectl describe` shows: type, reason, age, from, message."""
     words = place.cluster.lab.kubectl("--namespace", place.name, "describe", "service", service)
     run = subprocess.run(words, check=True, capture_output=True, text=True)
     return [line.split(maxsplit=4) for line in run.stdout.partition("\nEvents:")[2].splitlines() if "Topology" in line]
 
 
-def test_two_replicas_together_tell_each_service_once(cluster: Cluster, serve: Serve, spotless: Place) -> None:
+def test_two_replicas_together_report_each_service_once(cluster: Cluster, serve: Serve, spotless: Place) -> None:
     """The one that did not write becomes the Lease's next holder, tries, and finds that all has been said."""
     with (
         granted(cluster, permissions("rbac.yaml", "rbac-events.yaml", account=ACCOUNT)),

@@ -39,7 +39,7 @@ def locating(serve: Serve) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def here(cluster: Cluster) -> Iterator[Place]:
-    """The Service that tells, and a pod on the other node behind no Service."""
+    """The Service that shows a client's location, and a pod on the other node behind no Service."""
     with cluster.namespace() as place:
         place.create(*whereabouts(cluster.nodes), pod("loner", "loner", sleeping_container(), OTHER))
         yield place
@@ -121,7 +121,7 @@ def test_the_gateway_may_name_its_own_node_only(guess: Guesses, host_askers: Ask
     assert guess(gateway, port, Opt(options=[node_identity("node4")])) == SERVER_NODE
 
 
-def test_client_subnet_counts_from_those_who_are_trusted(guess: Guesses, askers: Askers) -> None:
+def test_client_subnet_is_believed_from_trusted_clients(guess: Guesses, askers: Askers) -> None:
     of_other = subnet(f"{askers[OTHER].pod.ip}/32")
     assert guess(askers["node2"], TRUSTING, Opt(options=[of_other])) == OTHER
     assert guess(askers["node2"], PORTS["slices"], Opt(options=[of_other])) == "node2"

@@ -1,4 +1,4 @@
-"""300 nodes more, played by kwok, and more than 1,000 pods on them: each client is told exactly what follows from the
+"""300 nodes more, played by kwok, and more than 1,000 pods on them: each client gets exactly the answers of the
 EndpointSlices and Nodes that the API server has, while a Deployment is rolled and while nodes move and go.
 """
 
@@ -32,7 +32,7 @@ SIZES: Final = dict.fromkeys(KEYS, PODS) | dict.fromkeys(KEYS_OF_SET, MEMBERS)
 
 
 def rack_of(index: int) -> Mapping[str, str]:
-    """Racks of two to three nodes, all in one zone; three of four nodes stand in one."""
+    """Racks of two to three nodes, all in one zone; a zone has three of four nodes."""
     return {RACK: f"r{index % 3}-{index // 8}"} if index % 4 else {}
 
 
@@ -79,7 +79,7 @@ def nodes_behind(place: Place) -> set[str]:
 
 
 def ask(server: Process, name: str, option: tuple[int, bytes]) -> frozenset[str]:
-    """What the name leads to, or the RCODE; over TCP, because UDP does not hold hundreds of addresses."""
+    """The addresses of the name, or the RCODE; over TCP, because UDP does not hold hundreds of addresses."""
     reply = server.ask(f"{name} A", opt=Opt(options=[option]), tcp=True)
     return frozenset(reply.data) if reply.rcode == "NOERROR" else frozenset([reply.rcode])
 
@@ -104,7 +104,7 @@ def expected(place: Place, clients: Iterable[str] = CLIENTS) -> Told:
 
 
 def mistakes(server: Process, place: Place, clients: Iterable[str] = CLIENTS) -> Mapping[Asked, str]:
-    """Where a client is told what the API server, asked right afterwards, does not bear out."""
+    """Answers that the objects read from the API server right afterwards do not explain."""
     answers, right = told(server, place, clients), expected(place, clients)
     return {
         key: f"{len(answers[key] - right[key])} too many and {len(right[key] - answers[key])} too few"
@@ -126,7 +126,7 @@ def test_the_server_holds_as_many_objects_as_the_api_server(outside: Process, cl
     becomes(too_many, dict.fromkeys(kinds, 0))
 
 
-def test_each_client_that_is_named_by_its_node_gets_what_is_near(outside: Process, crowd: Place) -> None:
+def test_a_client_named_by_its_node_identity_gets_the_near_endpoints(outside: Process, crowd: Place) -> None:
     becomes(lambda: mistakes(outside, crowd), {})
     answers = told(outside, crowd)
     assert {len(answers[("all", client)]) for client in CLIENTS} == {PODS}
@@ -153,7 +153,7 @@ def subnets(node: FakeNode, pods: Iterable[Endpoint]) -> list[str]:
     return [of_pod, f"{ip_network(node.pod_cidr)[-2]}/32", f"{node.ip}/32", node.pod_cidr]
 
 
-def test_explain_says_what_a_client_on_a_node_gets(outside: Process, crowd: Place) -> None:
+def test_explain_shows_the_endpoints_of_a_client_on_a_node(outside: Process, crowd: Place) -> None:
     asked = list(zip(["near", "racked", "soft", "db-near"], CLIENTS, strict=False))
 
     def mistakes_of_explain() -> list[Asked]:
@@ -186,7 +186,7 @@ def test_while_a_thousand_pods_are_rolled_every_answer_was_right_once_and_none_g
 
 
 def ask_until_rolled(server: Process, place: Place, history: SliceHistory) -> Mapping[Asked, list[frozenset[str]]]:
-    """What was answered one after another; the history has then caught up with all of it."""
+    """The answers in their order; the history has then caught up with all of them."""
     deadline = time.monotonic() + LONG
     answered: dict[Asked, list[frozenset[str]]] = {}
     while not rolled(place) or not caught_up(place, history):

@@ -26,7 +26,7 @@ def near(place: Place) -> str:
 
 @pytest.fixture
 def moved(cluster: Cluster) -> Iterator[str]:
-    """A node that stands where it did in the end."""
+    """A node that is back at its old place in the end."""
     yield "node3"
     cluster.patch("Node", "", "node3", {"metadata": {"labels": {ZONE: cluster.topology_zones["node3"]}}})
 

@@ -1,4 +1,4 @@
-"""Who may ask the API server for what: topodns's own account is enough, and what it lacks is said at /ready."""
+"""Permissions: topodns's own account is enough, and missing rights are reported at /ready."""
 
 from contextlib import AbstractContextManager
 
@@ -22,7 +22,7 @@ def curtailed(cluster: Cluster, account: str, resource: str, verbs: list[str]) -
 
 
 def complaint(server: Server) -> str:
-    """What /ready says; "" where it has nothing to say."""
+    """The body of /ready, "" where it is empty."""
     answer = server.readiness()
     return str(answer.body) if answer.status == 503 else ""
 
@@ -38,7 +38,7 @@ def test_without_a_verb_it_is_not_ready_and_says_which(cluster: Cluster, serve: 
         assert account in complaint(server)
 
 
-def test_what_does_not_need_the_missing_kind_is_answered_and_all_is_once_the_right_is_there(
+def test_names_that_do_not_need_the_missing_kind_are_answered_and_all_names_are_once_the_right_is_granted(
     cluster: Cluster, serve: Serve, askers: Askers
 ) -> None:
     with (

@@ -46,7 +46,7 @@ def test_srv_has_the_endpoints_of_the_clients_zone(place: Place, askers: Askers)
     assert reply.additional == [f"198-51-100-1.{place.fqdn('web')}. 5 IN A 198.51.100.1"]
 
 
-def test_a_service_without_selector_has_what_its_slices_say(place: Place, askers: Askers) -> None:
+def test_a_service_without_selector_has_the_endpoints_of_its_slices(place: Place, askers: Askers) -> None:
     place.create(
         headless("outside", f"{ZONE},*", app=""),
         manual_slice("outside", "a", [("198.51.100.1", "node1"), ("198.51.100.2", "")]),
