@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """What was measured, whatever else is printed."""
+    """The measurements of the run, whatever else is printed."""
     if config.stash[FIGURES]:
         terminalreporter.section("figures")
         for line in config.stash[FIGURES]:
@@ -78,7 +78,7 @@ def _lab_of(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
-    """A line with what was measured, for the end of the session."""
+    """A line with a measurement, for the end of the session."""
     return pytestconfig.stash[FIGURES].append
 
 

@@ -54,7 +54,7 @@ Told = Mapping[str, Mapping[str, frozenset[str]]]  # by question and the client'
 
 
 def told(askers: Askers, questions: list[str]) -> Told:
-    """What everybody is told by the Service of the cluster DNS."""
+    """The answers about the Service of the cluster DNS, by client."""
     told: dict[str, Mapping[str, frozenset[str]]] = {}
     for question in questions:
         name, qtype = question.split()
@@ -114,14 +114,14 @@ def pods(installed: str, cluster: Cluster) -> list[PodView]:
 
 
 def get(clients: Place, askers: Askers, pod: PodView, port: int, path: str) -> tuple[int, str]:
-    """What the pod answers to a GET from another pod: status and body."""
+    """The pod's response to a GET from another pod: status and body."""
     said = clients.run(askers["node4"].pod, "python3", "-c", FETCH, f"http://{pod.ip}:{port}{path}")
     status, _, body = said.partition(" ")
     return int(status), body
 
 
 def log_on_node(cluster: Cluster, pod: PodView) -> str:
-    """What its containers have written, without asking the API server for it."""
+    """The output of its containers, read on the node and not through the API server."""
     folder = cluster.lab.machine(pod.node).dir / "var/log/pods"
     return "".join(file.read_text() for file in sorted(folder.glob(f"kube-system_{pod.name}_*/topodns/*.log")))
 
@@ -206,7 +206,7 @@ def test_k11_k24_an_etcd_is_wiped_and_restored(
     on_host: Process,
     say: Callable[[str], None],
 ) -> None:
-    """What came after the backup, many Services, is there no more in the end, and nothing else changes for Pods."""
+    """The many Services made after the backup are gone in the end, and nothing else changes for Pods."""
     lab, web = cluster.lab, f"{scene.place.fqdn('web')} SRV"
     restored = {**scene.right, ONE_OF_MANY: dict.fromkeys(askers, NXDOMAIN)}
     later = {**scene.right, ONE_OF_MANY: dict.fromkeys(askers, ADDRESS_OF_ONE)}

@@ -51,7 +51,7 @@ cluster.local:53 {
 
 
 class Subject(NamedTuple):
-    """Who is asked, where from, and the pods that answer."""
+    """The server, its clients, and the pods that answer."""
 
     title: str
     address: str

@@ -1,7 +1,7 @@
-"""The steps of docs/migrate/from-nodelocaldns.md, there and back, with a stand-in for NodeLocal DNSCache's objects.
+"""The steps of docs/migrate/from-nodelocaldns.md, there and back, with a copy of NodeLocal DNSCache's objects.
 
-The stand-in has their names, labels and addresses, and is of nobody's release; its Pods are node-cache all the same, as
-the program of NodeLocal DNSCache is not to be had here. What it does beside ours is for tests/node.
+The copy has their names, labels and addresses, and belongs to no release; its Pods run topodns's node-cache all the
+same, as the program of NodeLocal DNSCache is not available here. tests/node has its effects beside ours.
 """
 
 from contextlib import ExitStack

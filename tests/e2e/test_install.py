@@ -1,4 +1,4 @@
-"""From nothing: README's commands, and what pods are told from then on."""
+"""From nothing: README's commands, and the answers that pods get from then on."""
 
 import json
 import re

@@ -1,5 +1,5 @@
-"""The cache on every node, from the day that an operator switches it on until it is off again: who answers, what pods
-are told, and what a node is like before, meanwhile and afterwards.
+"""The cache on every node, from the day that an operator switches it on until it is off again: which server answers,
+which answers pods get, and the state of a node before, meanwhile and afterwards.
 """
 
 import time
@@ -38,10 +38,10 @@ SHARED: Final = [CLUSTER_DNS, CLUSTER_DNS_IPV6]  # and of the Service of the clu
 LISTENING: Final = [*SHARED, *OWN]
 ASKED: Final = "kubernetes.default.svc.cluster.local A"
 RATE: Final = 50  # questions a second and pod
-TAKEOVER: Final = 2.0  # seconds until kube-proxy's rules count again, once nobody renews ours
+TAKEOVER: Final = 2.0  # seconds until kube-proxy's rules count again, once ours are not renewed
 MARGIN: Final = 0.5  # seconds, on a machine that has other work to do
 
-# Nobody but a node cache knows this name: whoever says that it does not exist is the cluster DNS.
+# Only a node cache knows this name: a server that denies it is the cluster DNS.
 WHO: Final = "who.node-cache.test TXT"
 KNOWN_TO_CACHES: Final = """\
 who.node-cache.test:53 {
@@ -60,7 +60,7 @@ UNDISTURBED: Final = {
 }
 
 # Prints for the query of the first argument where the replies come from, asked at the others. An unconnected socket
-# takes them from anybody.
+# takes them from any client.
 SOURCES: Final = """
 import socket, sys
 for to in sys.argv[2:]:
@@ -132,7 +132,7 @@ def questions(services: Place) -> list[str]:
 
 
 def essence(reply: Reply) -> str:
-    """Without what is a matter of the moment: TTLs, AA, the order of records, the serial number of a SOA."""
+    """Without parts that change by the moment: TTLs, AA, the order of records, the serial number of a SOA."""
     authority = [line.split()[0] for line in reply.authority]
     return f"{reply.rcode} {reply.data} {authority}"
 
@@ -184,7 +184,7 @@ def before_caches(
 def without_caches(
     before_caches: NodeCaches, askers: Askers, services: Place, questions: list[str]
 ) -> Mapping[tuple[str, str], str]:
-    """What pods are told by the cluster DNS, which knows of the services."""
+    """The answers that pods get from the cluster DNS, which knows the Services."""
     eventually(lambda: known_everywhere(askers, services), "endpoints of either family are known to both servers")
     return told(askers, questions, CLUSTER_DNS)
 
@@ -216,7 +216,7 @@ def caches(life: Life, before_caches: NodeCaches) -> NodeCaches:
 
 
 def answering(everybody: Everybody, addresses: Sequence[str]) -> Answering:
-    """Who is unanswered is left out."""
+    """Clients without an answer are left out."""
     found = {}
     for (client, asker), address in product(everybody.items(), addresses):
         with suppress(Unanswered):
@@ -248,7 +248,7 @@ def test_every_question_of_a_node_is_answered_by_its_cache(caches: NodeCaches, e
 
 
 @pytest.mark.parametrize("to", LISTENING)
-def test_pods_are_told_the_same_as_without_it(
+def test_pods_get_the_same_answers_as_without_the_node_cache(
     caches: NodeCaches, without_caches: Mapping[tuple[str, str], str], askers: Askers, questions: list[str], to: str
 ) -> None:
     assert told(askers, questions, to) == without_caches
@@ -282,7 +282,7 @@ def test_conntrack_knows_of_no_question_of_the_node(caches: NodeCaches, cluster:
     assert [tracked(machine, LISTENING) for machine in machines] == [[]] * len(machines)
 
 
-def test_nobody_on_the_node_undoes_what_it_does_there(caches: NodeCaches, cluster: Cluster) -> None:
+def test_the_node_cache_keeps_its_rules_and_addresses_on_a_real_node(caches: NodeCaches, cluster: Cluster) -> None:
     """Neither the kubelet nor kube-proxy, which set rules of their own."""
     for node in cluster.nodes:
         found = {name: caches.metric(node, name) for name in UNDISTURBED}
@@ -301,7 +301,7 @@ def test_it_has_two_capabilities_and_no_token(caches: NodeCaches, cluster: Clust
 
 
 def kill(caches: NodeCaches, life: Life, asker: Asker, what: str, victim: int) -> Outcome:
-    """What pods of its node notice. `victim` counts the container's processes from its first; the kubelet looks away
+    """The effect on pods of its node. `victim` counts the container's processes from its first; the kubelet looks away
     until kube-proxy has taken over.
     """
     node = asker.pod.node
@@ -362,7 +362,7 @@ def test_switched_off_it_leaves_nothing_on_any_node_and_the_cluster_dns_answers(
 def test_with_the_other_firewall_it_is_the_same(
     life: Life, before_caches: NodeCaches, cluster: Cluster, askers: Askers, everybody: Everybody
 ) -> None:
-    """With iptables. Beyond the supervisor, which is the container's first process, nobody would throw the switch."""
+    """With iptables. Without the supervisor, which is the container's first process, nothing would throw the switch."""
     caches, firewall = before_caches, "-firewall=iptables"
     caches.configure("--set", f"nodeCache.extraArgs={{{firewall}}}")
     with life.phase(f"{firewall}, switched on") as on:

@@ -1,4 +1,4 @@
-"""The smallest cluster, as somebody has it who tries topodns for the first time: one node, README's commands, a
+"""The smallest cluster, for a first try of topodns: one node, README's commands, a
 headless Service, and a Pod behind no Service that asks for it as soon as it starts.
 """
 
@@ -44,7 +44,7 @@ def shop(small_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         yield place
 
 
-def test_the_first_pod_is_told_of_its_own_node_at_its_first_question(shop: Place) -> None:
+def test_the_first_pod_gets_the_endpoint_of_its_own_node_at_its_first_query(shop: Place) -> None:
     everything = {each.ip for each in shop.pods("db")}
     told = told_at_start(shop, NODE, ["db-local", "db"])
     assert told == {"db-local": everything, "db": everything}

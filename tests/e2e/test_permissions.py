@@ -1,4 +1,4 @@
-"""Who asked the API server for what, by its audit log: nothing was denied, and nothing is granted that nobody asks for.
+"""Requests to the API server by its audit log: none was denied, and every granted permission is used.
 
 The release gets all that needs a permission: names of Pods, clients located by Pods, ServiceImports, a node cache. Then
 everything is in the log but the lists that a server compares itself with every half hour or hour. A server on the host,
@@ -126,7 +126,7 @@ def rights(requests: set[Asked]) -> set[Right]:
     return {each.right for each in requests if each.right.resource}
 
 
-def test_nothing_was_denied_and_nothing_is_granted_that_nobody_asked_for(lived: list[Object], cluster: Cluster) -> None:
+def test_no_request_was_denied_and_every_granted_permission_was_used(lived: list[Object], cluster: Cluster) -> None:
     requests = asked(cluster.lab, ACCOUNT, NODE_CACHE)
     assert {each for each in requests if each.status == FORBIDDEN} == set()
     assert rights(requests) == granted_rights(lived, ACCOUNT)

@@ -1,4 +1,4 @@
-"""docs/operate/quick-start.md where CoreDNS is the cluster DNS: step by step, and what each node is told from then on.
+"""docs/operate/quick-start.md where CoreDNS is the cluster DNS: step by step, and the answers of each node.
 
 In order: each test finds the cluster as the one before it has left it.
 """
@@ -25,26 +25,26 @@ def started(kubeadm: None, cluster: Cluster, operator: Operator) -> Place:
 
 
 def told(operator: Operator) -> Answers:
-    """What each node has printed last."""
+    """The last lines that each node has printed."""
     lines = operator.follow("docs/operate/quick-start.md", "quick-start-look").splitlines()
     return {node: set(addresses) for node, *addresses in map(str.split, lines)}
 
 
-def test_without_keys_every_node_is_told_of_everything(started: Place, cluster: Cluster, operator: Operator) -> None:
+def test_without_keys_every_node_gets_all_endpoints(started: Place, cluster: Cluster, operator: Operator) -> None:
     web = started.pods_once_ready("web", 3)
     assert {cluster.topology_zones[pod.node] for pod in web} == {"a", "b", "c"}
     becomes(lambda: told(operator), of_everybody(cluster, web))
     assert serving(cluster) == ["coredns"] * 2
 
 
-def test_with_a_soft_list_each_node_is_told_of_its_own_zone(
+def test_with_a_soft_list_each_node_gets_the_endpoints_of_its_own_zone(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
     operator.follow("docs/operate/quick-start.md", "quick-start-keys")
     becomes(lambda: told(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
 
 
-def test_with_a_hard_list_who_has_nothing_near_is_told_nothing_and_topodns_says_why(
+def test_with_a_hard_list_a_client_without_near_endpoints_gets_nothing_and_explain_says_why(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
     operator.follow("docs/operate/quick-start.md", "quick-start-hard")
@@ -63,7 +63,7 @@ def test_with_a_hard_list_who_has_nothing_near_is_told_nothing_and_topodns_says_
     assert 'topodns_selections_total{key="topology.kubernetes.io/zone",outcome="matched"}' in counted
 
 
-def test_in_the_place_of_coredns_every_pod_is_told_of_what_is_near(
+def test_in_the_place_of_coredns_every_pod_gets_the_near_endpoints(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
     operator.follow("docs/operate/quick-start.md", "quick-start-replace")

@@ -66,7 +66,7 @@ def under_load(
 
 
 def leaving(cluster: Cluster) -> list[str]:
-    """The pods of the cluster DNS that have been told to end."""
+    """The pods of the cluster DNS that are being deleted."""
     pods = cluster.list("Pod", "kube-system", PODS)
     return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
 
@@ -92,14 +92,14 @@ def follow(under_load: Measure, cluster: Cluster, operator: Operator) -> Follow:
 
 @pytest.fixture(scope="module")
 def beside(kubeadm: None, cluster: Cluster, follow: Follow) -> Outcome:
-    """What a trial beside CoreDNS has cost."""
+    """The cost of a trial beside CoreDNS."""
     eventually(lambda: not leaving(cluster), "topodns has gone")
     return follow("docs/operate/install.md", "beside", ["coredns"] * 2)
 
 
 @pytest.fixture(scope="module")
 def coredns(beside: Outcome, under_load: Measure, operator: Operator) -> Outcome:
-    """What a restart of CoreDNS has cost, from ports that have asked before, as in a cluster that is used."""
+    """The cost of a restart of CoreDNS, from ports that have asked before, as in a cluster that is used."""
     return under_load("restart of CoreDNS", lambda: restart(operator, "coredns"))
 
 

@@ -26,7 +26,7 @@ from tests.support.kube.waiting import becomes, eventually
 
 NFTABLES_ONLY = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 SIZES: Final = {"web": 6, "db": 4}
-RACKS: Final = {"node1": "r1", "node3": "r1", "node2": "r2"}  # node4 stands in none
+RACKS: Final = {"node1": "r1", "node3": "r1", "node2": "r2"}  # node4 is in none
 ALONE: Final = "node3"  # in its topology zone
 VIRTUAL: Final = [Asked("kubernetes.default.svc.cluster.local A", CLUSTER_DNS, FIRST_SERVICES[:1])]
 ON_THEIR_WAY: Final = 2  # replies, when kube-proxy forgets the connections to an endpoint that no longer serves
@@ -60,7 +60,7 @@ def shop(installed: str, cluster: Cluster, operator: Operator) -> Iterator[Place
 
 @pytest.fixture
 def moving(shop: Place, clients: Place, askers: Askers) -> Watched:
-    """While its block runs, pods of these nodes ask all the time; in the end everybody gets what is right."""
+    """While its block runs, pods of these nodes ask all the time; in the end every answer is right."""
 
     @contextmanager
     def watched(*nodes: str) -> Iterator[None]:
