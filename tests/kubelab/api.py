@@ -23,7 +23,7 @@ class Answer:
 
 
 class Api:
-    """What the kubeconfig leads to, by a token."""
+    """The cluster of a kubeconfig, by a token."""
 
     def __init__(self, kubeconfig: Path, timeout: float = 10) -> None:
         config = json.loads(kubeconfig.read_text())

@@ -1,5 +1,5 @@
 """Where all that takes long to make is kept, under names that say which version it is, for all labs and all clones of
-the project. Knows nothing of what is kept, nor of running labs.
+the project. Knows nothing of its contents, nor of running labs.
 """
 
 import fcntl

@@ -46,8 +46,8 @@ def main(words: Sequence[str]) -> int:
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What follows `kubectl` or `exec-node NODE` belongs to that command, options and all: argparse is not to see it.
-    --state may stand before the command or right after it.
+    """The words after `kubectl` or `exec-node NODE` belong to that command, options and all: argparse must not see
+    them. --state may be before the command or right after it.
     """
     state, rest = _take_state(list(words))
     own, rest = rest[:1], rest[1:]

@@ -9,7 +9,7 @@ from tests.kubelab.options import API, NODE_GRACE, SERVICE_CIDRS, Options
 NAME = "control-plane"
 AUDIT_LOG = "log/audit.log"  # of the control plane's directory
 
-# One line of JSON for each request, once it has ended, and for a watch once it has begun; of nobody else's.
+# One line of JSON for each request, once it has ended, and for a watch once it has begun; of kube-system only.
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -76,7 +76,7 @@ def _audit() -> list[str]:
 
 
 def _lone(name: str) -> list[str]:
-    """With nobody to elect a leader among, and so often asked that the usual limits of requests would slow it."""
+    """Without leader election, which has no purpose here, and with rate limits that fit many requests."""
     return [
         name,
         f"--kubeconfig={IN}/{name}.kubeconfig",

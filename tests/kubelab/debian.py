@@ -73,7 +73,7 @@ def _archives(packages: Sequence[str]) -> list[Path]:
 
 
 def newest_archives(packages: Sequence[str]) -> list[Path]:
-    """As _archives, but those that apt would install now: what is in the cache may be older than a security fix."""
+    """As _archives, but those that apt would install now: those in the cache may be older than a security fix."""
     apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download"]
     listed = subprocess.run([*apt, "--print-uris", *packages], check=True, capture_output=True, text=True).stdout
     found = {name.partition("_")[0]: name for name in (line.split()[1] for line in listed.splitlines())}
@@ -87,7 +87,7 @@ def newest_archives(packages: Sequence[str]) -> list[Path]:
 
 
 def _finish_root(root: Path) -> None:
-    """What package scripts would have done: users, name switch, busybox's links, compiled Python."""
+    """The effects of package scripts: users, name switch, busybox's links, compiled Python."""
     for folder in ("tmp", "proc", "sys", "dev", "run", "root", "app"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     (root / "tmp").chmod(0o1777)

@@ -1,4 +1,4 @@
-"""A lab's etcd loses its data, and gets back what was set aside. Stops and starts but etcd and the API server."""
+"""A lab's etcd loses its data, and gets back the copy set aside. Stops and starts but etcd and the API server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ kill -CONT $pid
 
 
 def back_up(lab: Lab) -> None:
-    """Set aside what etcd has now. It stands still meanwhile, so that this is what a power cut would leave."""
+    """Set aside etcd's data. It is paused meanwhile, so that this is the state after a power cut."""
     lab.control.run("sh", "-euc", _COPY.format(pids=f"{IN}/pids", data=_DATA, backup=_BACKUP))
 
 

@@ -29,7 +29,7 @@ _PLATFORM: Final = {"architecture": "amd64", "os": "linux"}
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What an image is to be. What `add` has becomes one layer more."""
+    """The content of an image to be. The files of an `add` become one layer more."""
 
     name: str
     layers: Sequence[Layer] = ()
@@ -114,7 +114,7 @@ def _write_archive(archive: tarfile.TarFile, image: Image, layers: Sequence[Laye
 
 
 def full_name(name: str) -> str:
-    """What a kubelet asks containerd for where a Pod names this: without a host it is of Docker's registry."""
+    """The name by which a kubelet asks containerd for this image: without a host it is of Docker's registry."""
     host, slash, _ = name.partition("/")
     if slash and (host == "localhost" or "." in host or ":" in host):
         return name
@@ -132,7 +132,7 @@ def _put(archive: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def requirements_layer(lock: Path) -> Layer:
-    """What a pip lock file with hashes names, as wheels for the image's Python; made once for each content of it."""
+    """The packages of a pip lock file with hashes, as wheels for the image's Python; made once for each content."""
     layer = Layer(LAYERS / f"pip-{RELEASE}-{key_of(lock.read_bytes())}.tar")
     if layer.made:
         return layer

@@ -1,5 +1,5 @@
 """Nodes with no machine behind them: kwok, a service of the control plane, plays their kubelets. Their pods get
-addresses and are Ready at once, but nobody is at these addresses. The nodes of machines it leaves alone.
+addresses and are Ready at once, but no process listens at these addresses. The nodes of machines it leaves alone.
 """
 
 import json
@@ -92,7 +92,7 @@ def define_kwok(machine: Machine) -> None:
 
 
 def _stage(name: str, kind: str, status: str | None, *conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """What becomes of an object that meets the conditions: this status, or with None it is deleted."""
+    """The new status of an object that meets the conditions; with None it is deleted."""
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",

@@ -34,7 +34,7 @@ from tests.kubelab.programs import missing_programs, programs
 
 
 class Lab:
-    """What is, was, or will be up in this directory."""
+    """A cluster in this directory, whether it is up or not."""
 
     def __init__(self, directory: Path) -> None:
         self.dir = directory.resolve()
@@ -91,7 +91,7 @@ class Lab:
         return next(node for node in self.options.nodes if node.name == name)
 
     def kubectl(self, *words: str) -> list[str]:
-        """What runs kubectl on the host as administrator, for subprocess."""
+        """The command that runs kubectl on the host as administrator, for subprocess."""
         own = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.dir}/kubectl-cache"]
         return [str(programs()["kubectl"]), *own, *words]
 
@@ -212,7 +212,7 @@ class Lab:
         return self.api.call("POST", "/api/v1/nodes", node_object(node, self.options))
 
     def ready(self) -> dict[str, bool]:
-        """Whether each Node there is says that it is Ready; empty where nobody answers."""
+        """Whether each Node there has the condition Ready; empty where the API server does not answer."""
         answer = self.api.call("GET", "/api/v1/nodes")
         return {node["metadata"]["name"]: _is_ready(node) for node in answer.body["items"]} if answer.ok else {}
 

@@ -38,9 +38,9 @@ class Layer:
 
 
 def write_layer(layer: Layer, added: Iterable[Added], granted: Mapping[str, bytes] | None = None) -> None:
-    """Names sorted, times zero, owners root. A file becomes its target (TARGET/NAME where the target ends with /); what
-    a folder holds comes under the target. `granted`: by path in the image, the capabilities of that file
-    (struct vfs_cap_data of linux/capability.h); nobody has to be root to write them.
+    """Names sorted, times zero, owners root. A file becomes its target (TARGET/NAME where the target ends with /); the
+    files of a folder come under the target. `granted`: by path in the image, the capabilities of that file
+    (struct vfs_cap_data of linux/capability.h); writing them does not need root.
     """
     with making(layer.tar) as new:
         with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as tar:

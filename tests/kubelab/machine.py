@@ -1,5 +1,5 @@
-"""A machine of a lab: namespaces kept open by a reaper as their PID 1, a cgroup, and a directory that holds all it is
-told and all it says. Knows nothing of Kubernetes.
+"""A machine of a lab: namespaces kept open by a reaper as their PID 1, a cgroup, and a directory with all of its
+configuration and output. Knows nothing of Kubernetes.
 """
 
 import json
@@ -34,7 +34,7 @@ class LabError(Exception):
 
 
 class Machine:
-    """It need not run, nor exist: `create` makes it, and killing what is in its cgroups ends it."""
+    """It need not run, nor exist: `create` makes it, and killing the processes in its cgroups ends it."""
 
     def __init__(self, name: str, directory: Path, cgroups: Sequence[Cgroup]) -> None:
         self.name = name
@@ -69,7 +69,7 @@ class Machine:
     def create(self) -> "subprocess.Popen[bytes]":
         """Cgroup, namespaces, PID 1 and mounts; afterwards the script `enter` leads in.
 
-        What comes back is the process that waits for PID 1, for the caller to wait for.
+        Returns the process that waits for PID 1, for the caller to wait for.
         """
         for folder in ("log", "services", "pids", "etc.upper"):
             (self.dir / folder).mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ class Machine:
         return starter, pid
 
     def command(self, *words: str | Path) -> list[str]:
-        """What runs these words on the machine, for subprocess."""
+        """The command that runs these words on the machine, for subprocess."""
         return [str(self.dir / "enter"), *map(str, words)]
 
     def run(self, *words: str | Path, stdin: IO[bytes] | None = None, keep_output: bool = True) -> str:

@@ -1,5 +1,5 @@
-"""What a node is told: the command lines and configuration of containerd, CNI, kubelet and kube-proxy, and what the API
-is told of it. Starts nothing itself.
+"""Configuration of a node: command lines and files of containerd, CNI, kubelet and kube-proxy, and its Node
+object. Starts nothing itself.
 """
 
 import resource

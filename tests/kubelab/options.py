@@ -36,7 +36,7 @@ class Node:
 
     @property
     def gateways(self) -> list[str]:
-        """What processes of the node show to its pods: CNI's end of their cables."""
+        """The addresses from which processes of the node reach its pods: CNI's end of their cables."""
         return [f"10.244.{self.index}.1", f"fd00:10:244:{self.index}::1"]
 
     @property

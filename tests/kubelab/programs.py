@@ -31,7 +31,7 @@ class Build:
     name: str
     module: str
     packages: Mapping[str, str]  # program -> package
-    link_flags: str = ""  # VERSION stands for the version, MINOR for its second number
+    link_flags: str = ""  # VERSION is replaced by the version, MINOR by its second number
 
     @cached_property
     def version(self) -> str:
@@ -96,7 +96,7 @@ def programs() -> dict[str, Path]:
 
 
 def missing_programs() -> list[str]:
-    """What no lab can be without."""
+    """The programs that every lab needs."""
     plugins = {f"cni/{name}": CNI / name for name in _CNI_PLUGINS}
     missing = [name for name, path in (programs() | plugins).items() if not path.exists()]
     return [name for name in missing if name not in KWOK.packages]

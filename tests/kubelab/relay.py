@@ -1,5 +1,5 @@
 """relay.py FD HOST PORT : every connection to the inherited listener becomes one to HOST:PORT. The listener is a
-socket of the host; this process stands in a lab's network namespace. That is the whole way in, and there is none out.
+socket of the host; this process is in a lab's network namespace. That is the whole way in, and there is none out.
 """
 
 import asyncio

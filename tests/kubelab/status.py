@@ -1,4 +1,4 @@
-"""What a lab looks like at the moment, as a table."""
+"""The state of a lab at the moment, as a table."""
 
 from tests.kubelab import control_plane
 from tests.kubelab.lab import Lab

@@ -57,7 +57,7 @@ def _certificate(folder: Path, name: str, subject: str, *extensions: str) -> Non
 
 
 def kubeconfig(server: str, token: str, authority: str) -> dict[str, Any]:
-    """`authority` is the path of its certificate, as whoever reads the kubeconfig sees it."""
+    """`authority` is the path of its certificate, as seen by the reader of the kubeconfig."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
