@@ -1,4 +1,4 @@
-"""What differs between two replies to one question, by aspect."""
+"""Differences between two replies to one question, by aspect."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Both servers under each Corefile, over one stand-in for the cluster's API server and one for the world outside."""
+"""Both servers under each Corefile, over one fake API server for the cluster and one upstream for the world outside."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The Corefiles that both servers get, word for word; here those of `kubernetes` alone.
 
-HERE is the server's own address, API the stand-in's URL, UPSTREAM where the world outside is asked (upstream.py), FILE
-the path of a zone file (zone.db). BLOCK is what every server has to say of itself, ALL the origins of a cluster.
+HERE is the server's own address, API the URL of the fake API server, UPSTREAM the server of other names (upstream.py),
+FILE the path of a zone file (zone.db). BLOCK has the directives of every server block, ALL the origins of a cluster.
 """
 
 from collections.abc import Mapping, Sequence

@@ -71,7 +71,7 @@ _Both = Callable[[Case, Reply, Reply], bool]
 
 
 def _difference(name: str, reason: str, *aspects: str) -> Callable[[_Both], Difference]:
-    """Of two replies; the function is told theirs, then ours."""
+    """Of two replies; the arguments of the function are CoreDNS's, then ours."""
 
     def made(both: _Both) -> Difference:
         def holds(case: Case) -> bool:

@@ -1,4 +1,4 @@
-"""The Corefiles in which other directives stand around `kubernetes`; see corefiles.py."""
+"""The Corefiles with other directives beside `kubernetes`; see corefiles.py."""
 
 from collections.abc import Mapping
 from typing import Final

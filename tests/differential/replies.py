@@ -56,7 +56,7 @@ class Reply:
 
 
 def read_reply(wire: bytes) -> Reply:
-    """Raises IndexError or struct.error for what is no message."""
+    """Raises IndexError or struct.error for octets that are no message."""
     _, flags, questions, *counts = _head.unpack_from(wire)
     at = _head.size
     for _ in range(questions):

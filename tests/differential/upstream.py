@@ -1,4 +1,4 @@
-"""What the world outside the cluster says: a server whose answers follow from the name alone.
+"""The DNS outside of the cluster: a server whose answers follow from the name alone.
 
 Of `<word>...example.org` the word decides: see `_ANSWERS`. Any other name does not exist.
 """
@@ -119,7 +119,7 @@ def _delegated(asked: _Asked) -> None:
 
 
 def _foreign(asked: _Asked) -> None:
-    """With a record that nobody asked for."""
+    """With a record that was not asked for."""
     asked.add_usual()
     asked.add(_A, _RDATA[_A], b"\x04bank\x07example\x03com\x00")
 

@@ -1,4 +1,4 @@
-"""The cluster that both servers watch: some 200 Services of every sort, some of them such as nobody should make."""
+"""The cluster that both servers watch: some 200 Services of every sort, some of them malformed on purpose."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
