@@ -36,10 +36,10 @@ def test_the_variables_of_the_boards_have_values(server: Prometheus, query: str,
 
 
 @pytest.mark.parametrize("name", IN_VAIN)
-def test_what_is_asked_in_vain_is_not_there(server: Prometheus, name: str) -> None:
+def test_a_metric_that_a_dashboard_asks_for_in_vain_does_not_exist(server: Prometheus, name: str) -> None:
     assert server.query(name) == []
 
 
-def test_a_query_for_what_is_not_there_would_be_found_out(server: Prometheus) -> None:
+def test_a_query_for_a_missing_metric_draws_nothing(server: Prometheus) -> None:
     assert not drawn(server, 'sum(rate(coredns_dns_request_count_total{job=~"$job"}[$__rate_interval]))', SERVER_JOB, 1)
     assert "$" not in filled_in('x{job=~"$job",instance=~"$instance"}[$__rate_interval]', SERVER_JOB)
