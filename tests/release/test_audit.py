@@ -1,4 +1,4 @@
-"""What is made of pip-audit's report, and of none."""
+"""The audit's output for pip-audit's report, and for none."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_where_nothing_was_looked_up_nothing_was_found_is_not_said() -> None:
 
 
 @pytest.mark.parametrize(("strict", "status"), [(False, 0), (True, 1)])
-def test_where_nobody_can_be_asked_it_says_so_and_fails_only_if_it_is_to(
+def test_without_a_vulnerability_database_the_audit_says_so_and_fails_only_if_strict(
     strict: bool, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def unreachable() -> tuple[int, list[str]]:

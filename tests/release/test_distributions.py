@@ -1,4 +1,4 @@
-"""Wheel and sdist: the same octets for the same files, and what is in them can be installed."""
+"""Wheel and sdist: the same octets for the same files, and both can be installed."""
 
 import tarfile
 import zipfile
@@ -42,7 +42,7 @@ def test_the_wheel_has_every_module_and_both_commands(tmp_path: Path) -> None:
     assert "node-cache = topodns.cli.main:node_cache" in commands
 
 
-def test_the_sdist_tells_nothing_of_the_machine(tmp_path: Path) -> None:
+def test_the_sdist_contains_nothing_about_the_build_machine(tmp_path: Path) -> None:
     with tarfile.open(build_sdist(tmp_path)) as sdist:
         members = sdist.getmembers()
     assert {(each.uid, each.gid, each.uname, each.gname) for each in members} == {(0, 0, "", "")}

@@ -53,7 +53,7 @@ def test_libraries_come_from_the_lock_by_hash_as_wheels() -> None:
     assert "--require-hashes --only-binary :all: -r /src/requirements.lock" in install
 
 
-def test_the_same_user_who_is_a_number() -> None:
+def test_the_user_is_the_same_as_in_the_assembled_image_and_numeric() -> None:
     assert said(FINAL, "USER") == [USER]
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", USER)
 
@@ -93,7 +93,7 @@ def test_nothing_is_fetched_but_by_apt_and_pip(stage: Sequence[Instruction]) -> 
     assert not re.search(r"\b(curl|wget|git)\b", all_said(stage, "RUN"))
 
 
-def test_docker_is_given_what_the_dockerfile_copies_and_nothing_else() -> None:
+def test_docker_gets_the_copied_files_of_the_dockerfile_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     copied = {name for rest in said(MADE, "COPY") for name in rest.split()[:-1]}
     assert lines[0] == "*"

@@ -1,4 +1,4 @@
-"""What is in the image, and that it runs as a container runtime would run it: by its user, the root read-only."""
+"""The content of the image, and that it runs as a container runtime would run it: by its user, the root read-only."""
 
 import os
 import re
@@ -37,8 +37,8 @@ def run(root: Path, files: Path, *command: str, user: str = USER, limits: str = 
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_the_same_input_makes_the_same_octets_whoever_makes_them(archive: Archive, tmp_path: Path) -> None:
-    """With nothing of what is kept from earlier but the packages of Debian as they were downloaded."""
+def test_the_same_input_makes_the_same_octets_for_every_user(archive: Archive, tmp_path: Path) -> None:
+    """With nothing of an earlier build but the packages of Debian as they were downloaded."""
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache/debs").symlink_to(CACHE / "debs")
     code = f"from pathlib import Path; from release.image import assemble; assemble(Path('{tmp_path}/again.tar'))"
@@ -47,7 +47,7 @@ def test_the_same_input_makes_the_same_octets_whoever_makes_them(archive: Archiv
     assert (tmp_path / "again.tar").read_bytes() == archive.path.read_bytes()
 
 
-def test_it_says_what_it_is(archive: Archive) -> None:
+def test_the_configuration_of_the_image_is_complete(archive: Archive) -> None:
     config = archive.config()
     assert config["created"] == created()
     assert config["config"] == {
@@ -82,7 +82,7 @@ def test_scanners_find_the_packages_of_debian(archive: Archive) -> None:
     assert noted == {name for wanted, others in PACKAGES.items() for name in (wanted, *others.split())}
 
 
-def test_no_file_but_the_interpreter_may_more_than_who_runs_it(root: Path) -> None:
+def test_no_file_but_the_interpreter_has_extra_privileges(root: Path) -> None:
     granted, with_set_id = [], []
     for path in (path for path in root.rglob("*") if path.is_file() and not path.is_symlink()):
         if path.stat().st_mode & 0o6000:
@@ -95,7 +95,7 @@ def test_no_file_but_the_interpreter_may_more_than_who_runs_it(root: Path) -> No
 
 
 def test_every_library_of_every_program_is_there(root: Path, demo: Path) -> None:
-    """What the dynamic linker does not find would be missed only once it is used."""
+    """A library that the dynamic linker does not find would be missed only once it is used."""
     binaries = [f"/{path.relative_to(root)}" for path in root.rglob("*") if is_dynamic(path)]
     assert f"{PYTHON}" in binaries
     command = ["/usr/bin/python3", "-c", LINKED, *binaries]
@@ -123,7 +123,7 @@ def is_dynamic(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_each_of_its_names_tells_the_version(root: Path, demo: Path, name: str) -> None:
+def test_each_name_of_the_image_prints_the_version(root: Path, demo: Path, name: str) -> None:
     done = run(root, demo, name, "-version")
     assert done.stdout.splitlines()[0] == f"topodns-{VERSION}", done.stderr
 
@@ -190,7 +190,7 @@ def mounts(pid: int) -> Sequence[list[str]]:
 
 
 def process_of(unshare: int) -> int:
-    """The process of the server below that which has made its namespaces, once it is what it is to be; else 0."""
+    """The process of the server below that which has made its namespaces, once it runs the server; else 0."""
     children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
     if not children:
         return 0
@@ -199,6 +199,6 @@ def process_of(unshare: int) -> int:
 
 
 def answer(pid: int, port: int) -> str:
-    """What a server in the network of this process says, in hexadecimal; "" where it says nothing."""
+    """The answer of a server in the network of this process, in hexadecimal; "" where there is none."""
     command = ["nsenter", "--net", "--target", str(pid), "python3", "-c", QUESTION, str(port)]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout

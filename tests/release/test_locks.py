@@ -18,7 +18,7 @@ def test_everything_is_pinned_with_hashes_and_no_index_is_named(lock: Path) -> N
     assert "://" not in lock.read_text(encoding="utf-8")
 
 
-def test_what_two_of_them_pin_is_the_same() -> None:
+def test_a_library_has_the_same_version_in_every_lock() -> None:
     """A library has two versions in one lock where they depend on the version of Python."""
     found: dict[str, set[tuple[str, ...]]] = {}
     for lock in LOCKS:

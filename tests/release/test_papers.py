@@ -1,4 +1,4 @@
-"""What goes with a release: one version, a changelog of the known form, a workflow that runs what a person types."""
+"""The papers of a release: one version, a changelog of the known form, a workflow that runs documented commands."""
 
 import re
 from datetime import date
@@ -26,14 +26,14 @@ def called_targets() -> set[str]:
     return {name for words in lines for name in words.split()}
 
 
-def test_the_version_stands_in_one_place() -> None:
+def test_the_version_is_written_in_one_place() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'dynamic = ["version"]' in pyproject
     assert 'version = { attr = "topodns.__version__" }' in pyproject
     assert not re.search(r'^version = "', pyproject, re.MULTILINE)
 
 
-def test_the_program_and_the_chart_tell_that_version() -> None:
+def test_the_program_and_the_chart_report_that_version() -> None:
     chart = yaml.safe_load((ROOT / "charts/topodns/Chart.yaml").read_text(encoding="utf-8"))
     assert version_text().splitlines()[0] == f"topodns-{VERSION}"
     assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)

@@ -30,7 +30,7 @@ def test_it_is_of_this_version() -> None:
     assert BILL["metadata"]["component"]["version"] == VERSION
 
 
-def test_it_has_what_the_lock_installs_and_not_what_only_builds() -> None:
+def test_the_bill_of_materials_has_installed_libraries_and_no_build_tools() -> None:
     assert {each["name"]: each["version"] for each in BILL["components"]} == {
         name: version for name, version in PINS.items() if name != "setuptools"
     }
@@ -60,7 +60,7 @@ def test_every_library_is_wanted_by_another_or_by_topodns() -> None:
     assert set().union(*wanted.values()) == references - {BILL["metadata"]["component"]["bom-ref"]}
 
 
-def test_topodns_wants_what_pyproject_names() -> None:
+def test_the_requirements_of_topodns_are_those_of_pyproject() -> None:
     (own,) = [each for each in BILL["dependencies"] if each["ref"] == f"pkg:pypi/topodns@{VERSION}"]
     pyproject = LOCK.with_name("pyproject.toml").read_text(encoding="utf-8")
     named = re.findall(r'^  "([\w-]+)>=\S+", +# topodns\.', pyproject, re.MULTILINE)
