@@ -30,7 +30,7 @@ _SHAPES = {
 
 
 class Reading(HTMLParser):
-    """What one page has. Text and shapes are those of its article, or of all where it has none."""
+    """The content of one page. Text and shapes are those of its article, or of all where it has none."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Site:
 
     @cached_property
     def pages(self) -> dict[str, Reading]:
-        """By their path in the site, but for the page that a web server shows for what is not there."""
+        """By their path in the site, but for the page that a web server shows for missing ones."""
         paths = (path for path in sorted(self.folder.rglob("*.html")) if path.name != "404.html")
         return {str(path.relative_to(self.folder)): Reading(path.read_text(encoding="utf-8")) for path in paths}
 

@@ -1,4 +1,4 @@
-"""What draws the diagrams is the one that we have the hash of, or is not there; then the diagrams are text."""
+"""The library that draws the diagrams is the one with the pinned hash, or is missing; then the diagrams are text."""
 
 import hashlib
 import tarfile
@@ -43,7 +43,7 @@ def test_a_package_with_something_else_in_it_is_not_kept(tmp_path: Path, monkeyp
 
 @pytest.fixture
 def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """npm brings what is held by its hash."""
+    """npm brings the archive of the pinned hash."""
     held = {mermaid.SCRIPT: "draw()", "LICENSE": "as you like"}
     hashes = {name: hashlib.sha256(content.encode()).hexdigest() for name, content in held.items()}
     monkeypatch.setattr(mermaid, "_SHA256", hashes)
@@ -51,7 +51,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_npm(tmp_path, BRINGS.format(folder=tmp_path), monkeypatch)
 
 
-def test_what_was_kept_and_is_another_now_is_fetched_again(ours: None) -> None:
+def test_a_changed_file_in_the_cache_is_fetched_again(ours: None) -> None:
     mermaid.fetch()
     (mermaid.FOLDER / mermaid.SCRIPT).write_text("draw")
     assert mermaid.kept() == []
@@ -64,7 +64,7 @@ def test_nothing_but_the_files_is_left_of_fetching_them(ours: None) -> None:
     assert sorted(path.name for path in mermaid.FOLDER.iterdir()) == ["LICENSE", mermaid.SCRIPT]
 
 
-def test_an_archive_is_looked_for_where_npm_was_told_to_put_it(
+def test_the_archive_is_looked_for_in_npm_s_configured_folder(
     ours: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = BRINGS.format(folder=tmp_path).replace('"package.tgz"', '"../../somewhere/package.tgz"')
@@ -86,7 +86,7 @@ def test_an_archive_is_looked_for_where_npm_was_told_to_put_it(
         ("head -c 100 {folder}/package.tgz > {folder}/a; mv {folder}/a {folder}/package.tgz; " + BRINGS, "can be read"),
     ],
 )
-def test_whatever_npm_brings_instead_is_told_as_one_kind_of_problem(
+def test_every_unexpected_archive_from_npm_is_one_kind_of_problem(
     ours: None, script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_npm(tmp_path, script.format(folder=tmp_path), monkeypatch)
@@ -110,7 +110,7 @@ def test_without_npm_the_site_is_made_and_says_that_diagrams_are_text(
     assert capfd.readouterr().err == "NO DIAGRAMS, they stay as text: [Errno 2] No such file or directory: 'npm'\n"
 
 
-def test_where_npm_reaches_nobody_its_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_registry_npm_s_reason_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_npm(tmp_path, "echo 'no route to host' >&2; exit 1", monkeypatch)
     with pytest.raises(OSError, match=r"^no route to host$"):
         mermaid.fetch()

@@ -75,7 +75,9 @@ def test_no_page_and_no_style_loads_anything_from_another_host(site: Site) -> No
     assert [style.name for style in styles if IN_STYLES.search(style.read_text(encoding="utf-8"))] == []
 
 
-def test_every_diagram_is_one_and_what_draws_it_is_loaded_where_there_are_some(site: Site, drawing: Path) -> None:
+def test_every_diagram_is_rendered_and_the_library_is_loaded_only_on_pages_with_diagrams(
+    site: Site, drawing: Path
+) -> None:
     assert DIAGRAMS
     shown = {name: site.page_of(name).diagrams for name in DOCUMENTS}
     assert shown == {name: len(DIAGRAM.findall(text)) for name, text in DOCUMENTS.items()}
@@ -85,17 +87,17 @@ def test_every_diagram_is_one_and_what_draws_it_is_loaded_where_there_are_some(s
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: no diagram is read")
 @pytest.mark.parametrize("name", DIAGRAMS)
-def test_what_draws_diagrams_can_read_each(drawing: Path, name: str) -> None:
+def test_the_diagram_library_can_read_each_diagram(drawing: Path, name: str) -> None:
     assert reading_of(drawing, DIAGRAMS[name]) == ""
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: no diagram is read")
-def test_what_draws_diagrams_would_say_so_of_one_that_it_cannot_read(drawing: Path) -> None:
+def test_the_diagram_library_reports_a_diagram_that_it_cannot_read(drawing: Path) -> None:
     assert "Parse error on line 2" in reading_of(drawing, "flowchart TD\n    a[[ --> ]\n")
 
 
 def reading_of(drawing: Path, diagram: str) -> str:
-    """What is wrong with it; "" where nothing is."""
+    """The parser's complaint about a diagram; "" where there is none."""
     script = Path(__file__).parent / "read_diagram.js"
     done = subprocess.run(["node", script, drawing], input=diagram, capture_output=True, text=True, check=False)
     assert bool(done.returncode) == bool(done.stderr)

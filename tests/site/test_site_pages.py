@@ -1,4 +1,4 @@
-"""What documents link to and is no document has a page that shows it as it is, or the site is not made."""
+"""A linked file that is no document has a page that shows it as it is, or the site is not made."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,7 +65,7 @@ def test_a_file_is_shown_with_its_own_blanks_and_links(pages: Any, tmp_path: Pat
     assert content in made_of(pages, pages._shown(tmp_path / "a.yaml"))
 
 
-def test_what_looks_like_a_link_in_a_fenced_block_is_none(pages: Any, tmp_path: Path) -> None:
+def test_link_syntax_in_a_fenced_block_is_no_link(pages: Any, tmp_path: Path) -> None:
     text = "[b](b.txt)\n\n- one\n\n  ```sh\n  [a](a.txt)\n  ```\n\n```sh\n[a](a.txt)\n```\n[c](c.txt)\n"
     make(tmp_path, README_md=text, a_txt="a", b_txt="b", c_txt="c")
     assert shown(pages) == ["b.txt.md", "c.txt.md"]
