@@ -1,4 +1,4 @@
-"""What the admin side tells, and whom."""
+"""The admin endpoints: their content, and the clients that may read it."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def demo() -> Demo:
         *((other, 403) for other in ("10.0.0.9", "2001:db8::1", "::1234", "::1.2.3.4", "::ffff:12.7.0.1", "")),
     ],
 )
-def test_explain_tells_where_pods_run_to_loopback_only(demo: Demo, peer: str, status: int) -> None:
+def test_explain_shows_locations_of_pods_to_loopback_only(demo: Demo, peer: str, status: int) -> None:
     assert explain_route(demo.generation)(HttpRequest("/explain", QUESTION, peer)).status == status
 
 
@@ -52,7 +52,7 @@ def test_explain_tells_where_pods_run_to_loopback_only(demo: Demo, peer: str, st
         ({"host": "localhost", "sec-fetch-site": "same-site"}, 403),
     ],
 )
-def test_explain_tells_nothing_to_a_page_in_a_browser_on_loopback(
+def test_explain_answers_nothing_to_a_page_in_a_browser_on_loopback(
     demo: Demo, headers: dict[str, str], status: int
 ) -> None:
     reply = explain_route(demo.generation)(HttpRequest("/explain", QUESTION, "127.0.0.1", headers))
@@ -79,7 +79,7 @@ def test_a_cluster_that_was_read_is_waited_for_no_longer(demo: Demo) -> None:
     ],
 )
 @pytest.mark.parametrize("status", [403, 404])
-def test_a_kind_that_topology_needs_and_may_not_have_is_named_with_what_to_grant(
+def test_a_denied_kind_that_topology_needs_is_named_with_the_missing_permission(
     kind: Kind, needed: bool, grant: str, status: int
 ) -> None:
     locate = "nodes pods" if needed else "nodes"

@@ -89,7 +89,7 @@ def unreachable() -> Feed:
     return Feed(feed_settings(SETTINGS, None), Random(1), connect)
 
 
-def test_what_is_at_work_is_not_begun_again() -> None:
+def test_a_running_informer_is_not_started_again() -> None:
     async def story(place: Place) -> None:
         first = await place.begun()
         asked = place.api.requests.count()
@@ -102,7 +102,7 @@ def test_what_is_at_work_is_not_begun_again() -> None:
     play(story)
 
 
-def test_what_is_not_kept_ends_and_what_is_kept_goes_on() -> None:
+def test_a_feed_that_is_not_kept_ends_and_a_kept_one_goes_on() -> None:
     async def story(place: Place) -> None:
         first, second = await place.begun(), await place.begun()
         await place.feeding.keep_only([second.feed])
@@ -159,7 +159,7 @@ def test_a_wait_that_is_cut_short_leaves_nothing_behind() -> None:
     play(story)
 
 
-def test_nobody_waits_for_longer_than_startup_timeout() -> None:
+def test_the_wait_ends_after_startup_timeout() -> None:
     async def story(place: Place) -> None:
         await place.api.close()
         cluster = place.cluster()

@@ -92,7 +92,7 @@ def test_a_change_of_how_names_are_answered_reads_nothing_anew(assembly: Assembl
 
 
 @pytest.mark.parametrize("after", [case[1] for case in ANEW], ids=[case[0] for case in ANEW])
-def test_a_change_of_what_is_read_or_held_begins_a_cluster_anew(
+def test_a_change_of_the_watched_objects_starts_the_cluster_anew(
     assembly: Assembly, directory: Path, after: str
 ) -> None:
     old, new = reloaded(assembly, directory, BEFORE, after)
@@ -126,7 +126,9 @@ def test_of_two_clusters_that_are_read_alike_each_is_taken_over_once(assembly: A
     assert more.feeds[0] is not more.feeds[1]
 
 
-def test_a_cluster_finds_its_like_wherever_its_block_stands_now(assembly: Assembly, directory: Path) -> None:
+def test_a_cluster_is_matched_to_its_predecessor_wherever_its_block_is_in_the_corefile(
+    assembly: Assembly, directory: Path
+) -> None:
     other = corefile("manifests cluster.yaml").replace(". {", "example.org {", 1)
     old, new = reloaded(assembly, directory, BEFORE + other, other + BEFORE)
     assert new.feeds == [old.feeds[1], old.feeds[0]]
@@ -139,14 +141,14 @@ def test_a_cluster_that_was_left_out_once_is_not_there_to_be_taken_over(assembly
     assert again.feeds != old.feeds
 
 
-def test_what_is_known_is_known_to_the_next_generation_at_once(assembly: Assembly, directory: Path) -> None:
+def test_the_known_state_is_available_to_the_next_generation_at_once(assembly: Assembly, directory: Path) -> None:
     old = read_whole(assembly, settings(corefile("manifests cluster.yaml"), str(directory)))
     new = assembly.build(settings(corefile("manifests cluster.yaml\nttl 9"), str(directory)), old.feeds)
     assert new.clusters[0].state.synced
     assert new.clusters[0].state.service(WEB) is not None
 
 
-def test_an_edit_after_a_reload_is_told_to_whoever_is_in_charge_then(assembly: Assembly, directory: Path) -> None:
+def test_an_edit_after_a_reload_is_published_to_the_current_generation(assembly: Assembly, directory: Path) -> None:
     manifest = directory / "cluster.yaml"
     old = read_whole(assembly, settings(corefile("manifests cluster.yaml"), str(directory)))
     new = assembly.build(settings(corefile("manifests cluster.yaml\nttl 9"), str(directory)), old.feeds)

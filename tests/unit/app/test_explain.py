@@ -1,4 +1,4 @@
-"""What `explain` says of a client's answer: the node, the method, the keys with their matches, and why."""
+"""The explanation of a client's answer: the node, the method, the keys with their matches, and the reason."""
 
 from pathlib import Path
 from random import Random
@@ -127,7 +127,7 @@ def test_every_key_tried_is_there_with_the_clients_value_and_its_matches(
     assert explanation.rcode == "NOERROR"
 
 
-def test_a_client_in_a_pod_cidr_that_is_not_believed_is_told_of(served: Settings) -> None:
+def test_a_client_in_an_unproven_pod_cidr_is_mentioned(served: Settings) -> None:
     explanation = explained(served, "hard", client="10.3.1.1")
     assert explanation.node == ""
     assert explanation.hint == (
@@ -138,7 +138,7 @@ def test_a_client_in_a_pod_cidr_that_is_not_believed_is_told_of(served: Settings
     assert explained(served, "hard", client="192.0.2.1").hint == ""
 
 
-def test_of_pod_cidrs_that_are_proven_it_is_told_that_they_could_be_asked(directory: Path, served: Settings) -> None:
+def test_proven_pod_cidrs_that_locate_does_not_use_are_mentioned(directory: Path, served: Settings) -> None:
     hosts = (f"10.3.{i // 250 + 2}.{i % 250 + 1}" for i in range(2000))
     endpoints = ", ".join(
         f"{{addresses: [{host}], nodeName: far, targetRef: {{kind: Pod, name: p}}}}" for host in hosts
@@ -165,7 +165,7 @@ def test_the_node_is_there_with_the_method_that_found_it(
         assert (explanation.node, explanation.method) == (node, method)
 
 
-def test_a_policy_is_named_with_its_source_and_what_is_wrong_with_it(served: Settings) -> None:
+def test_a_policy_is_named_with_its_source_and_its_problem(served: Settings) -> None:
     good, wrong = explained(served, "hard", node="one"), explained(served, "wrong", node="one")
     assert (good.source, good.keys, good.problem) == ("annotation", ("rack", "hall"), "")
     assert (wrong.source, wrong.keys) == ("annotation", ())
@@ -239,7 +239,7 @@ def test_the_view_that_takes_the_clients_question_is_asked(directory: Path) -> N
     assert explained(viewed, "hard", client="10.9.0.1").hint.startswith("the server block has no `topology`")
 
 
-def test_without_an_address_nobody_knows_which_view_of_addresses_takes_it(directory: Path) -> None:
+def test_without_an_address_the_view_of_a_client_is_unknown(directory: Path) -> None:
     with pytest.raises(Unexplained, match="the view 'near' goes by the client's address: name a client, not a node"):
         explained(settings(VIEWED % "", str(directory)), "hard", node="one")
 
@@ -263,7 +263,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("arguments", "why"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
-def test_what_cannot_be_explained_says_what_was_found(served: Settings, arguments: dict[str, str], why: str) -> None:
+def test_an_explain_without_a_result_says_what_was_found(served: Settings, arguments: dict[str, str], why: str) -> None:
     with pytest.raises(Unexplained) as told:
         explain_offline(served, {"name": "hard.shop.svc.cluster.local", **arguments})
     assert str(told.value).startswith(why)

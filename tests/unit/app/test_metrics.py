@@ -1,4 +1,4 @@
-"""What a scrape shows of clusters."""
+"""Metrics of clusters in a scrape."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What keeps the program going when something in it is wrong; its life as a whole is in tests/stories."""
+"""Faults that the program survives; its life as a whole is in tests/stories."""
 
 import asyncio
 import logging
