@@ -45,7 +45,7 @@ def test_every_directive_of_topodns_is_supported() -> None:
     assert not [name for name in ORDER if load(name).coredns.verdict is DirectiveVerdict.UNSUPPORTED]
 
 
-def test_every_directive_that_only_coredns_has_says_what_to_do_instead() -> None:
+def test_every_directive_that_only_coredns_has_names_its_replacement() -> None:
     for name, row in COREDNS_ONLY.items():
         assert row.verdict is DirectiveVerdict.UNSUPPORTED
         assert block_problem(f"    {name}") == (
@@ -87,7 +87,7 @@ example.org:1053 10.0.0.0/8 {
 """
 
 
-def test_imports_are_reported_where_the_words_stand_that_they_bring() -> None:
+def test_imported_lines_are_reported_at_their_own_line_numbers() -> None:
     assert lines(WHOLE) == [
         "5: block example.org:1053: same",
         "5: block 10.0.0.0/8: same",
@@ -165,7 +165,7 @@ def test_each_directive_and_option_gets_its_verdict(body: str, expected: str) ->
     assert ", ".join(f"{finding.subject}: {finding.verdict.value}" for finding in found) == expected
 
 
-def test_a_refusal_says_what_check_alone_would_say() -> None:
+def test_a_refusal_is_the_same_as_of_check_alone() -> None:
     (*_, found) = examined(". {\n    forward . https://192.0.2.1\n}\n").findings
     assert f"{found.file}:{found.line}: {found.text}" == block_problem("    forward . https://192.0.2.1")
 
@@ -201,7 +201,7 @@ def test_an_import_that_cannot_be_done_does_not_hide_the_rest(tmp_path: Path) ->
     ]
 
 
-def test_an_import_that_finds_nothing_is_told_of_and_does_not_stand_in_the_way(tmp_path: Path) -> None:
+def test_an_import_without_matches_is_reported_and_is_no_problem(tmp_path: Path) -> None:
     text = ". {\n    import custom/*.override\n    whoami\n}\nimport custom/*.server\n"
     found = examined(text, str(tmp_path))
     assert found.possible
@@ -240,20 +240,20 @@ def test_whatever_it_is_given_it_reports(words: list[str], name: str) -> None:
     assert str(examined(f". {{\n{name} {' '.join(words)}\n}}\n")).startswith("Corefile:")
 
 
-def test_the_sum_stands_in_the_last_line() -> None:
+def test_the_sum_is_in_the_last_line() -> None:
     report = str(examined(". {\n    whoami\n    errors\n    etcd\n    bufsize 1\n}\n"))
     assert report.splitlines()[-1] == "Corefile: not as it is: 2 same, 1 different, 1 not supported, 1 refused"
 
 
 @pytest.mark.parametrize("name", COREFILES)
 @pytest.mark.parametrize("line", ["loop", "loop\n    topology"], ids=["as it is", "with topology"])
-def test_what_installers_write_can_be_swapped(name: str, line: str, tmp_path: Path) -> None:
+def test_the_corefiles_of_installers_can_be_swapped(name: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")
     text = corefile(name, {RESOLV_CONF: str(tmp_path / "resolv.conf"), "    loop\n": f"    {line}\n"})
     assert examined(text, str(tmp_path)).possible
 
 
-def test_the_guide_shows_what_is_printed(tmp_path: Path) -> None:
+def test_the_guide_shows_the_printed_output(tmp_path: Path) -> None:
     guide = (ROOT / "docs/migrate/from-coredns.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(Corefile:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")

@@ -61,7 +61,7 @@ def test_wrong_usage_is_2_with_the_usage(arguments: Sequence[str], capsys: Captu
     assert captured.err.startswith("usage: topodns")
 
 
-def test_a_word_that_is_no_command_is_told_the_commands(capsys: Captured) -> None:
+def test_a_word_that_is_no_command_is_refused_with_the_commands(capsys: Captured) -> None:
     with pytest.raises(SystemExit):
         cli.main(["chek"])
     expected = "unknown command 'chek', expected check, explain or node-cache, or flags alone to serve"
@@ -90,7 +90,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("text", "problem"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
-def test_check_says_what_is_wrong_and_where(tmp_path: Path, text: str, problem: str, capsys: Captured) -> None:
+def test_check_prints_the_problem_and_its_place(tmp_path: Path, text: str, problem: str, capsys: Captured) -> None:
     path = tmp_path / "Corefile"
     path.write_text(text)
     assert cli.main(["check", "-conf", str(path)]) == 1
@@ -163,7 +163,7 @@ def test_check_reads_the_manifests_too(tmp_path: Path, text: str, status: int, p
 FROM_COREDNS = ["check", "--from", "coredns"]
 
 
-def test_check_from_coredns_prints_what_becomes_of_each_line(tmp_path: Path, capsys: Captured) -> None:
+def test_check_from_coredns_prints_the_effect_of_each_line(tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "Corefile"
     path.write_text(". {\n    whoami\n    metadata\n}\n")
     assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 0
@@ -233,7 +233,7 @@ def test_explain_says_in_one_line_why_it_cannot(tmp_path: Path, capsys: Captured
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What `explain` asked of a server, and the body that it gets back (an exception: is raised)."""
+    """The request of `explain` to a server, and the body that it gets back (an exception: is raised)."""
     exchange: dict[str, Any] = {"body": b"{}"}
 
     def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
@@ -246,7 +246,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return exchange
 
 
-def test_explain_asks_the_ready_address_on_loopback_unless_told_otherwise(served: dict[str, Any]) -> None:
+def test_explain_asks_the_ready_address_on_loopback_by_default(served: dict[str, Any]) -> None:
     cli.main(["explain", "--client", "10.1.2.3", CACHE])
     assert served["asked"] == ("127.0.0.1:8181", "/explain", {"name": CACHE, "type": "A", "client": "10.1.2.3"})
     cli.main(["explain", "--node", "node-1", "--server", "10.0.0.1:80", CACHE, "SRV"])
