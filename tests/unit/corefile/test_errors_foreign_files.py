@@ -1,4 +1,4 @@
-"""Files that are no Corefiles and no files at all: what is said of them, and that nothing waits for them."""
+"""Files that are no Corefiles and no files at all: their errors, and that nothing waits for them."""
 
 import os
 import signal
@@ -91,7 +91,7 @@ def test_devices_are_refused_and_links_followed(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
-def test_what_a_file_that_is_no_corefile_says_is_not_repeated(tmp_path: Path, secret: str, around: str) -> None:
+def test_the_content_of_a_file_that_is_no_corefile_is_not_repeated(tmp_path: Path, secret: str, around: str) -> None:
     (tmp_path / "secret").write_text(secret)
     corefile = tmp_path / "Corefile"
     corefile.write_text(around.replace("ITSELF", "secret"))
@@ -106,10 +106,10 @@ def test_what_a_file_that_is_no_corefile_says_is_not_repeated(tmp_path: Path, se
     "word",
     ["whoamy", "k8s_external", "example.org:99999", "tls://example.org", "10.0.0.0/33", "exämple.org", "(snippet)", ""],
 )
-def test_what_looks_like_a_word_of_a_corefile_is_shown(word: str) -> None:
+def test_a_word_that_may_be_of_a_corefile_is_shown(word: str) -> None:
     assert shown_word(word) == errors.shown(word)
 
 
 @pytest.mark.parametrize("word", ["root:$6$x", "PASSWORD=x", "0123456789abcdef", "a.0123456789abcdef", "a-" * 33, "\0"])
-def test_what_does_not_is_counted(word: str) -> None:
+def test_any_other_word_is_shown_as_its_length(word: str) -> None:
     assert shown_word(word) == f"'…' ({len(word)} characters, not shown)"

@@ -14,7 +14,7 @@ def directives(text: str, directory: str = "") -> tuple[str, ...]:
     return settings(text, directory).blocks[0].directives
 
 
-def test_a_snippet_stands_for_its_lines() -> None:
+def test_a_snippet_is_replaced_by_its_lines() -> None:
     assert directives("(base) {\n errors\n health\n}\n. {\n import base\n whoami\n}") == ("health", "errors", "whoami")
 
 
@@ -27,7 +27,7 @@ def test_a_snippet_may_import_another_and_be_imported_twice() -> None:
     assert len(settings(text).blocks[0].settings["log"]) == 2
 
 
-def test_a_snippet_may_stand_inside_a_body() -> None:
+def test_a_snippet_may_be_imported_inside_a_body() -> None:
     block = settings("(duck) {\n lameduck 7s\n}\n. {\n health {\n  import duck\n }\n whoami\n}").blocks[0]
     assert block.settings.get("health") is not None
     assert (block.settings["health"].lameduck, block.settings["whoami"]) == (7.0, True)
@@ -82,7 +82,7 @@ def test_a_pattern_imports_its_files_by_name(tmp_path: Path) -> None:
     assert [block.keys[0].origin for block in blocks] == [(), ("a", "org"), ("b", "org")]
 
 
-def test_a_pattern_may_match_nothing_and_then_it_is_told_of_in_coredns_s_words(tmp_path: Path) -> None:
+def test_a_pattern_without_matches_is_allowed_and_warned_of_in_coredns_s_words(tmp_path: Path) -> None:
     (tmp_path / "a.server").write_text("import more/*\n")
     text, told = ". {\n import custom/*.override\n whoami\n}\nimport *.server\n", list[str]()
     found = settings_from_text(text, f"{tmp_path}/Corefile", 53, {}, told.append)

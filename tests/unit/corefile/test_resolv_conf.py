@@ -36,7 +36,7 @@ def test_the_nameserver_lines_count(tmp_path: Path, text: str, expected: list[st
     assert list(load_nameservers(str(path))) == expected
 
 
-def test_what_is_no_address_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_text_that_is_no_address_is_refused_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "resolv.conf"
     path.write_text("search lan\nnameserver dns.example\n")
     with pytest.raises(ConfigError) as refused:

@@ -117,5 +117,5 @@ def test_one_zone_and_port_twice_is_refused(text: str, expected: str) -> None:
         ),
     ],
 )
-def test_blocks_that_stand_beside_each_other(text: str, expected: list[str]) -> None:
+def test_blocks_that_may_share_a_corefile(text: str, expected: list[str]) -> None:
     assert keys(text) == expected
