@@ -37,7 +37,7 @@ ADDRESSES = tuple(packed(f"10.244.0.{number}") for number in range(1, 10))
 
 
 class Cluster:
-    """Stands below everything but `whoami`: has nine addresses for whatever begins with `web`."""
+    """Is below everything but `whoami`: has nine addresses for every name that begins with `web`."""
 
     def __init__(self) -> None:
         self.flags: list[int] = []
@@ -58,7 +58,7 @@ def chain_of(*directives: str, cluster: Step | None = None) -> Chain:
 
 
 @given(st.permutations(ALL))
-def test_who_answers_does_not_depend_on_the_order_in_the_corefile(directives: list[str]) -> None:
+def test_the_answering_plugin_does_not_depend_on_the_order_in_the_corefile(directives: list[str]) -> None:
     chain = chain_of(*directives, cluster=Cluster())
     answered = [
         at_once(chain.resolve(ask(name, qtype, qclass), client(address))).plugin
@@ -146,7 +146,7 @@ def test_the_first_step_that_answers_ends_it() -> None:
     assert cluster.flags == []
 
 
-def test_where_all_steps_pass_nobody_is_left_to_ask() -> None:
+def test_a_query_that_all_steps_pass_is_servfail() -> None:
     chain = chain_of("any", "loadbalance", "nsid", cluster=Cluster())
     resolution = at_once(chain.resolve(ask("other.example."), client()))
     response = resolution.response
@@ -164,7 +164,7 @@ def test_where_all_steps_pass_nobody_is_left_to_ask() -> None:
         (["any", "nsid"], Rcode.SERVFAIL),
     ],
 )
-def test_where_nobody_answers_the_rcode_is_coredns_s(directives: list[str], rcode: int) -> None:
+def test_the_rcode_without_an_answering_plugin_is_coredns_s(directives: list[str], rcode: int) -> None:
     resolution = at_once(chain_of(*directives).resolve(ask("example."), client()))
     assert (resolution.response.rcode, resolution.scope, resolution.plugin) == (rcode, Scope.CLIENT, "")
 
@@ -187,7 +187,7 @@ FACT = service_fact("ns", "web")
 
 
 class Upstream:
-    """A step that waits until the test answers for it; `given` is what it then gives."""
+    """A step that waits until the test answers for it; `given` is its answer."""
 
     def __init__(self, given: Resolution | None) -> None:
         self.outcome: Outcome[None] = Outcome()
@@ -234,7 +234,7 @@ def test_a_step_that_waits_and_passes_leaves_it_to_the_next() -> None:
     assert results[0].plugin == "forward"
 
 
-def test_what_falls_through_leaves_its_facts_with_whoever_answers() -> None:
+def test_a_step_that_falls_through_adds_its_facts_to_the_final_answer() -> None:
     """So that a kept answer is forgotten when the name appears in the cluster."""
 
     def falling(query: Query, client: Client) -> FellThrough:
@@ -288,6 +288,6 @@ def test_an_around_may_ask_below_again_and_acl_judges_each_name() -> None:
     assert at_once(chain.resolve(ask("web.example."), client())).plugin == "acl"
 
 
-def test_a_block_with_nothing_but_an_around_has_nobody_left_to_ask() -> None:
+def test_a_block_with_nothing_but_an_around_has_no_plugin_left_to_ask() -> None:
     chain = chain_with({"cache": (ChainPart(around=Marking("cache", [])),)}, "cache")
     assert at_once(chain.resolve(ask("example."), client())).response.rcode == Rcode.SERVFAIL

@@ -1,4 +1,4 @@
-"""How large replies are, what they carry, and what is counted, kept and logged of them."""
+"""Replies: their size and contents, and their counts, cache entries and log lines."""
 
 import logging
 from dataclasses import replace
@@ -71,7 +71,7 @@ def test_over_tcp_a_reply_may_fill_a_message(opt: Opt | None) -> None:
         ("udp", [(KEEPALIVE, b"")], {}),
     ],
 )
-def test_keepalive_is_told_over_tcp_to_those_who_ask(
+def test_keepalive_is_sent_over_tcp_to_clients_that_ask_for_it(
     transport: str, options: list[tuple[int, bytes]], told: dict[int, bytes]
 ) -> None:
     reply = send(handler(block(".", whoami), transport=transport), dig("example. A", Opt(options=options)))
@@ -124,14 +124,14 @@ def test_the_third_asking_over_tcp_is_answered_from_the_table_and_counted_alike(
     [(Addresses(), 1), (Addresses(scope=Scope.NODE), 1), (Addresses(scope=Scope.CLIENT), 0), (whoami, 0), (fails, 0)],
     ids=["for everyone", "for the node", "for this client", "whoami", "a bug"],
 )
-def test_answers_are_kept_for_whom_they_may_be_told(step: Step, kept: int) -> None:
+def test_answers_are_cached_for_the_clients_of_their_scope(step: Step, kept: int) -> None:
     answering = handler(block(".", step))
     for _ in range(3):
         send(answering, dig("example. A"))
     assert len(answering.table) == kept
 
 
-def test_what_the_server_itself_refuses_is_not_kept() -> None:
+def test_a_refusal_by_the_server_itself_is_not_cached() -> None:
     answering = handler(block("cluster.local.", Addresses()))
     for _ in range(3):
         for question, opt in (
@@ -158,7 +158,7 @@ def test_an_answer_that_is_logged_comes_through_the_steps_each_time(logged: bool
     assert (step.asked, len(lines)) == ((4, 4) if logged else (2, 2))
 
 
-def test_a_query_log_is_told_the_exchange_as_it_went_out() -> None:
+def test_a_query_log_gets_the_exchange_as_it_was_sent() -> None:
     seen: list[tuple[Query, Client, Resolution | None, bytes | None, float]] = []
 
     def log(*exchange: object) -> bool:

@@ -45,7 +45,7 @@ def makes_a_record_that_cannot_be(query: Query, client: Client) -> Resolution:
     ],
 )
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
-def test_what_must_not_be_answered_meets_silence(transport: str, data: bytes, port: int) -> None:
+def test_a_message_that_must_not_be_answered_is_dropped(transport: str, data: bytes, port: int) -> None:
     answering = handler(block(".", whoami), transport=transport)
     assert answering.answer(data, CLIENT, port) is None
     assert counted(answering) == {}
@@ -72,7 +72,7 @@ def test_opcodes_but_query_are_notimp_with_a_bare_header_and_no_aa(opcode: int, 
         pytest.param(struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) + b"\xc0\x0c\0\1\0\1", id="question points at itself"),
     ],
 )
-def test_what_cannot_be_read_is_formerr_with_a_bare_header(data: bytes) -> None:
+def test_an_unreadable_message_is_formerr_with_a_bare_header(data: bytes) -> None:
     answering = handler(block(".", whoami))
     reply = send(answering, data)
     assert reply.flags == Flag.QR | RD | Rcode.FORMERR
@@ -147,7 +147,9 @@ def test_a_class_that_some_block_takes_reaches_the_steps_of_all() -> None:
     classes = frozenset({RRClass.IN, RRClass.CH})
     answering = handler(block("bind.", Addresses()), block(".", whoami), classes=classes)
     assert send(answering, of_class(RRClass.CH, "version.bind.")).rcode == "NOERROR"
-    assert send(answering, of_class(RRClass.CH, "example.")).rcode == "SERVFAIL"  # `whoami` passes; nobody is behind it
+    assert (
+        send(answering, of_class(RRClass.CH, "example.")).rcode == "SERVFAIL"
+    )  # `whoami` passes; no plugin is behind it
     assert send(answering, of_class(RRClass.HS, "version.bind.")).rcode == "REFUSED"
 
 
@@ -191,7 +193,7 @@ def test_a_bug_is_servfail_a_traceback_and_a_count(step: Step, caplog: pytest.Lo
     assert send(answering, dig("example. A")).rcode == "NOERROR"
 
 
-def test_a_bug_in_what_comes_after_the_answer_does_not_raise_either(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_after_the_answer_does_not_raise_either(caplog: pytest.LogCaptureFixture) -> None:
     def breaks(*exchange: object) -> bool:
         raise KeyError("as bugs do")
 
@@ -245,7 +247,7 @@ def test_a_question_for_an_instance_by_its_name_is_neither_refused_nor_counted()
     assert counted(answering) == {}
 
 
-def test_to_others_it_is_a_class_that_nobody_knows() -> None:
+def test_to_other_servers_the_private_class_is_unknown() -> None:
     question = dig("0123abcd. TXT")[:-2] + (0xFF00).to_bytes(2, "big")
     for own_name in (None, ("4567ef01",)):
         assert send(handler(block(".", whoami), own_name=own_name), question).rcode == "REFUSED"

@@ -100,7 +100,7 @@ CASES = {
 
 
 class Listener:
-    """One socket's handler of a generation. `ask` finds what is ready, `ask_anew` never does."""
+    """One socket's handler of a generation. `ask` finds ready-made replies, `ask_anew` never does."""
 
     def __init__(self, generation: Generation, transport: str) -> None:
         ((_, blocks),) = generation.tables.items()

@@ -186,7 +186,7 @@ def test_the_longest_origin_above_a_name_says_which_road_it_takes(name: str, fou
     assert table.roads.find(name_wire(parse_name(name))) is {".": root, "example.": example, None: None}[found]
 
 
-def test_no_answer_is_for_variants_of_a_question_where_somebody_has_a_view() -> None:
+def test_no_answer_is_for_variants_of_a_question_where_a_block_has_a_view() -> None:
     plain = block("org.", variants=OF_SPELLINGS)
     table = BlockTable([viewed("example.", "big", "size() > 60"), plain])
     found = find(table, "a.org. A")
@@ -197,7 +197,7 @@ def test_no_answer_is_for_variants_of_a_question_where_somebody_has_a_view() -> 
     assert alone.variants == OF_SPELLINGS
 
 
-def test_no_name_has_a_road_where_somebody_has_a_view() -> None:
+def test_no_name_takes_the_fast_path_where_a_block_has_a_view() -> None:
     roads = BlockTable([on_road(".", road(".")), viewed("example.", "inside", INSIDE)]).roads
     assert not roads
     assert roads.find(name_wire(parse_name("www.other."))) is None

@@ -46,7 +46,7 @@ IDENTITY = ((NODE_IDENTITY, b"node-a"),)
 class Resolver:
     """The handler of one socket before one upstream, with or without the short way; `cache` and `loadbalance` too.
 
-    Its block is for `origin`; an upstream that is told the node gets `options` with each question.
+    Its block is for `origin`; an upstream with node identity gets `options` with each question.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Resolver:
         return at_once(reply)
 
     def ask_ready(self, data: bytes) -> bytes | None:
-        """As `ask`, but by the loop of UDP as well, which answers what is ready."""
+        """As `ask`, but by the loop of UDP as well, which answers from the packet cache."""
         self.variants += variant_entry(self.handler.table, data[2:], CLIENT) is not None
         ready = ready_made(self.handler.table, data, CLIENT)
         if ready is None:
@@ -174,7 +174,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("origin", [".", "example.", "local."])
-def test_what_was_learned_of_one_question_is_no_other_s(origin: str) -> None:
+def test_a_parsed_rest_of_a_name_is_used_only_for_that_rest(origin: str) -> None:
     """The rest behind a first label is taken apart once: never for a name or a message that it is not the rest of."""
     short, long = (Resolver(way, WWW, origin=origin) for way in (True, False))
     asked = [query(name, opt) for name in NAMES for opt in (None, Opt(), Opt(size=600), Opt(flags=DO))]
@@ -187,7 +187,7 @@ def test_what_was_learned_of_one_question_is_no_other_s(origin: str) -> None:
     assert short.upstream.asked == long.upstream.asked
 
 
-def test_an_upstream_that_is_told_the_node_hears_it_with_each_plain_question() -> None:
+def test_an_upstream_with_node_identity_gets_it_with_each_plain_query() -> None:
     """And nothing of the client's: one with a claim of its own goes the long way, where it is dropped."""
     forged = Opt(options=((NODE_IDENTITY, b"node-b"),))
     resolver = Resolver(True, whatever, origin="example.", options=IDENTITY)
@@ -217,7 +217,7 @@ def test_whatever_octets_come_both_ways_say_the_same(tail: bytes, framed: bool) 
     ],
     ids=["mixed case", "no address", "an origin of the cluster", "an option", "EDNS 1", "more", "less"],
 )
-def test_what_is_not_plain_goes_the_long_way(data: bytes) -> None:
+def test_a_query_that_is_not_plain_takes_the_slow_path(data: bytes) -> None:
     """With the same result: seen by the upstream, which is not even asked on the short way."""
     short, long = Resolver(True, WWW), Resolver(False, WWW)
     assert short.ask(data) == long.ask(data)

@@ -51,7 +51,7 @@ class Table(PacketCache):
         limit: int = 512,
         times: int = 1,
     ) -> bytes:
-        """What is replied to a message that came through the steps, that often."""
+        """The reply to a message that came through the steps, that often."""
         read = read_query(data)
         decided = response if response is not None else addresses(1)
         reply = write_response(read, decided, limit, 1232)
@@ -117,7 +117,7 @@ def with_an_answer_record(data: bytes) -> bytes:
         pytest.param(dig("web.example. A"), Scope.CLIENT, id="an answer for this client only"),
     ],
 )
-def test_what_hardly_repeats_is_not_kept(question: bytes, scope: Scope) -> None:
+def test_an_answer_that_hardly_repeats_is_not_cached(question: bytes, scope: Scope) -> None:
     table = Table()
     table.asked(question, scope=scope, times=5)
     assert len(table) == 0
@@ -157,7 +157,7 @@ def test_an_answer_for_a_node_is_ready_for_the_clients_seen_there() -> None:
     assert len(table) == 2
 
 
-def test_clients_that_nobody_can_locate_share_their_answers() -> None:
+def test_clients_without_a_location_share_their_answers() -> None:
     table = Table()
     question = dig("web.example. A")
     reply = table.asked(question, packed("192.0.2.1"), addresses(0), Scope.NODE, times=2)
@@ -197,7 +197,7 @@ WEB, DB, SHOP, NODE_A, POD = (
     ],
 )
 @pytest.mark.parametrize("scope", [Scope.EVERYONE, Scope.NODE])
-def test_what_rests_on_a_fact_is_forgotten_with_it(scope: Scope, facts: list[Fact], left: set[str]) -> None:
+def test_an_answer_is_forgotten_with_a_fact_it_rests_on(scope: Scope, facts: list[Fact], left: set[str]) -> None:
     table = Table()
     resting_on = {"web": (WEB, SHOP, NODE_A), "db": (SHOP, DB), "ptr": (POD,)}
     for name, reasons in resting_on.items():
@@ -208,7 +208,7 @@ def test_what_rests_on_a_fact_is_forgotten_with_it(scope: Scope, facts: list[Fac
     assert {name for name in resting_on if table.ready(dig(f"{name}. A"), A1) is not None} == left
 
 
-def test_what_was_forgotten_is_kept_again_at_its_next_asking() -> None:
+def test_a_forgotten_answer_is_cached_again_at_the_next_query() -> None:
     table = Table()
     question = dig("web.example. A")
     table.asked(question, facts=(WEB,), times=2)
@@ -310,7 +310,7 @@ def test_a_truncated_answer_keeps_its_size_and_gives_everyone_a_turn(opt: Opt | 
         assert reply.options == whole.options
 
 
-def test_what_follows_the_addresses_stays_as_it_is() -> None:
+def test_records_after_the_addresses_stay_in_place() -> None:
     table = Table()
     question = dig("web.example. AAAA", Opt())
     rdatas = tuple(bytes(15) + bytes((number,)) for number in range(4))
@@ -401,7 +401,7 @@ def test_of_thousands_of_addresses_each_comes_first_as_often_as_any_other(limit:
     assert set(seen.values()) <= {1, 2}
 
 
-def test_what_is_kept_of_a_cut_answer_does_not_grow_with_what_was_cut() -> None:
+def test_the_size_of_a_truncated_entry_does_not_grow_with_the_dropped_records() -> None:
     sizes = []
     for number in (1000, 5000):
         table = Table()

@@ -44,7 +44,7 @@ class Ageing:
         facts: tuple[Fact, ...] = (),
         limit: int = 512,
     ) -> bytes:
-        """What is replied; it is good for so many seconds from now on."""
+        """The reply; it is good for so many seconds from now on."""
         query = read_query(data)
         reply = write_response(query, response, limit, 1232)
         until = self.timers.time() + seconds
@@ -142,7 +142,7 @@ def test_an_answer_without_records_ends_too() -> None:
     assert story.after(0.1) is None
 
 
-def test_what_has_ended_is_replaced_by_what_is_offered_next() -> None:
+def test_an_expired_entry_is_replaced_by_the_next_offer() -> None:
     story = Ageing()
     story.keep(Response(answer=(addresses(1),)))
     assert story.after(61) is None
@@ -209,7 +209,7 @@ def test_an_answer_that_ages_moves_the_order_of_its_addresses_on(before: tuple[R
 
 
 @pytest.mark.parametrize("settings", [Cache(), Cache(prefetch=Prefetch(1, 20.0, 50))])
-def test_at_any_time_it_is_what_the_cache_would_say(settings: Cache) -> None:
+def test_at_any_time_a_ready_made_reply_equals_the_cache_plugin_s(settings: Cache) -> None:
     story = Story(settings, positive(30))
     table = PacketCache(lambda address: "", Random(1), story.timers.time)
     story.ask()

@@ -71,7 +71,7 @@ def pod_cidrs_of_small_clusters_can_be_verified() -> Iterator[None]:
 
 
 def without_serial(reply: bytes | None) -> bytes | None:
-    """The reply with the serial of its SOA record, which tells when the state was last changed, as zero."""
+    """The reply with the serial of its SOA record, which is the time of the state's last change, as zero."""
     return None if reply is None else SOA_NUMBERS.sub(bytes(4), reply)
 
 

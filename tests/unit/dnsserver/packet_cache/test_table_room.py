@@ -49,7 +49,7 @@ def test_one_socket_may_have_all_of_it_until_another_wants_some() -> None:
     assert (len(late), late.limit > 0) == (1, True)
 
 
-def test_who_asked_at_one_socket_is_known_at_the_other() -> None:
+def test_a_client_that_asked_at_one_socket_is_known_at_the_other() -> None:
     udp, tcp = tables(PacketCaches(OCTETS), 2)
     offer(udp, "web.example", times=1)
     offer(tcp, "web.example", times=1)

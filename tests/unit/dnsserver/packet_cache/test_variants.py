@@ -149,7 +149,7 @@ def test_each_variant_has_its_turn_of_several_addresses() -> None:
         ("view big {\nexpr size() > 60\n}\nforward . 192.0.2.1", None),
     ],
 )
-def test_what_a_block_reads_decides_which_variants_it_has(lines: str, variants: Variants | None) -> None:
+def test_the_fields_that_a_block_reads_decide_its_variants(lines: str, variants: Variants | None) -> None:
     assert block_variants(only_block(lines)) == variants
 
 
@@ -250,7 +250,7 @@ def messages(draw: st.DrawFn) -> bytes:
 
 @hypothesis_settings(max_examples=150, deadline=None)
 @given(st.lists(messages(), min_size=1, max_size=6), st.sampled_from(["udp", "tcp"]))
-def test_no_message_whatever_its_octets_is_told_what_is_said_to_another(asked: list[bytes], transport: str) -> None:
+def test_a_message_never_gets_an_answer_that_differs_from_its_own(asked: list[bytes], transport: str) -> None:
     hot, slow = (handler(block(".", zone, variants=OF_SPELLINGS), transport=transport) for _ in range(2))
     for data in asked * 3:
         slow.table.start_over()
@@ -262,7 +262,7 @@ def test_no_message_whatever_its_octets_is_told_what_is_said_to_another(asked: l
 
 @hypothesis_settings(max_examples=300, deadline=None)
 @given(messages(), messages())
-def test_what_has_the_plain_form_of_a_question_asks_the_same(data: bytes, other: bytes) -> None:
+def test_messages_with_the_same_plain_form_ask_the_same(data: bytes, other: bytes) -> None:
     try:
         query = read_query(other)
     except WireError:
