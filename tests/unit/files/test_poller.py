@@ -90,7 +90,7 @@ def test_a_change_that_keeps_time_and_size_is_one(reader: Reader) -> None:
     assert reader.after(rewrite) == ["read", "changed two"]
 
 
-def test_bad_text_is_read_and_reported_once_and_what_was_read_before_stays(reader: Reader) -> None:
+def test_bad_text_is_read_and_reported_once_and_the_last_good_content_stays(reader: Reader) -> None:
     assert reader.after(reader.write("bad"), nothing, nothing) == ["read", "BadText"]
     assert reader.text == "one"
 

@@ -1,4 +1,4 @@
-"""Files that are followed: whatever stands in their place, nobody waits for it."""
+"""Files that are followed: a pipe or device in their place delays no reader."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
     assert read_regular(str(tmp_path / "link"), 100) == b"0123456789"
 
 
-def test_a_pipe_that_nobody_writes_into_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="is no regular file"):
         read_regular(str(tmp_path / "pipe"), 100)
@@ -27,7 +27,7 @@ def test_devices_and_directories_are_refused(path: str) -> None:
         read_regular(path, 100)
 
 
-def test_what_is_not_there_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_regular(str(tmp_path / "hosts"), 100)
 
@@ -39,7 +39,7 @@ def test_a_file_is_written_whole(tmp_path: Path) -> None:
     assert path.read_text() == "short\n"
 
 
-def test_a_pipe_that_nobody_reads_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_pipe_without_a_reader_is_refused_at_once(tmp_path: Path) -> None:
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
     with pytest.raises(OSError, match="No such device"):
