@@ -1,4 +1,4 @@
-"""What an instance says of itself, as octets."""
+"""An instance's words about itself, as octets."""
 
 import pytest
 
@@ -11,5 +11,5 @@ def test_a_word_is_read_as_it_was_written(word: Word) -> None:
 
 
 @pytest.mark.parametrize("message", [b"", b"1", b"1 1", b"x 1 ", b"1 x ", b"1 1 2,x", b"1 1 2 3", b"\xff 1 "])
-def test_what_is_no_word_is_none(message: bytes) -> None:
+def test_a_message_that_is_no_word_is_none(message: bytes) -> None:
     assert read_word(message) is None

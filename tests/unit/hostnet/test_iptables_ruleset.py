@@ -1,4 +1,4 @@
-"""The chains of iptables: what is written, what is read back, and the least that mends it."""
+"""The chains of iptables: the rules written, the rules read back, and the smallest repair."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_switched_off_nothing_leads_here_and_answers_still_leave_untracked() -> 
     off = contents(6, on=False)
     assert off == [line for line in contents(6) if " -s " in line]
     assert all(line.startswith("-A TOPODNS-OUTPUT -s fd00::10/128 ") for line in off)
-    assert len(off) == 3  # UDP, TCP, and what a probe is told
+    assert len(off) == 3  # UDP, TCP, and the answer to a probe
 
 
 def test_each_ip_version_has_its_own_addresses() -> None:
@@ -110,7 +110,7 @@ def test_a_rule_of_a_nodelocal_dnscache_for_our_address_goes() -> None:
         pytest.param(NODELOCAL.replace("PREROUTING", "SOMEBODY"), id="another chain"),
     ],
 )
-def test_what_is_somebody_elses_stays(rule: str) -> None:
+def test_rules_of_other_programs_stay(rule: str) -> None:
     assert repair(saved(*JUMPS, rule, *contents())) == []
 
 

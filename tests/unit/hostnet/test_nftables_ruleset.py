@@ -1,4 +1,4 @@
-"""The table of nftables: what is written, what is read back, and when that is the same."""
+"""The table of nftables: the rules written, the rules read back, and when these are equal."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ IPV4 = host_network("169.254.20.10")
 
 
 def listing(network: HostNetwork, key: bytes = KEY) -> list[dict[str, Any]]:
-    """What nft lists when the table is as wished: chain by chain."""
+    """The listing of nft when the table is as desired: chain by chain."""
     chains = [
         {"chain": {"name": name, "type": "filter", "hook": name, "prio": -300, "policy": "accept"}}
         for name in ("prerouting", "output")
@@ -104,7 +104,7 @@ def without(parts: list[dict[str, Any]], index: int) -> list[dict[str, Any]]:
         pytest.param(listing(BOTH, OTHER_KEY), id="another key"),
     ],
 )
-def test_other_rules_are_replaced_in_one_transaction_and_what_is_on_stays_on(found: list[dict[str, Any]]) -> None:
+def test_other_rules_are_replaced_in_one_transaction_and_the_switch_stays_on(found: list[dict[str, Any]]) -> None:
     text = repair(found)
     assert "delete table" not in text
     assert text.index("flush chain inet topodns output") < text.index("add rule")

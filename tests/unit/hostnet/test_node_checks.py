@@ -1,4 +1,4 @@
-"""What an operator is told about the node (N19)."""
+"""Warnings to an operator about the node (N19)."""
 
 import json
 

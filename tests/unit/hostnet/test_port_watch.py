@@ -1,4 +1,4 @@
-"""Whose the sockets are that take DNS at the listen addresses, and what is said about it."""
+"""The owners of sockets that take DNS at the listen addresses, and the log lines about them."""
 
 from ipaddress import ip_address
 from types import SimpleNamespace
@@ -54,7 +54,7 @@ def test_a_foreign_socket_is_named_once_and_its_end_said(watch: PortWatch, caplo
     ]
 
 
-def test_where_the_kernel_cannot_tell_nothing_is_counted_and_it_is_said_once(
+def test_where_the_kernel_has_no_counts_nothing_is_counted_and_it_is_logged_once(
     watch: PortWatch, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

@@ -37,7 +37,9 @@ def choose(firewall: Firewall) -> Firewall:
         (Firewall.IPTABLES, ErrorKind.IPTABLES, "-firewall iptables"),
     ],
 )
-def test_a_machine_without_a_firewall_is_told_so(firewall: Firewall, kind: ErrorKind, complaint: str) -> None:
+def test_a_machine_without_a_firewall_is_refused_with_the_reason(
+    firewall: Firewall, kind: ErrorKind, complaint: str
+) -> None:
     with pytest.raises(HostNetworkError, match=complaint) as refused:
         choose(firewall)
     assert refused.value.kind is kind
@@ -60,7 +62,7 @@ def nft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("printed", ["", "{", "[]", '{"nftables": [{"rule": {}}]}', '{"nftables": 1}'])
-def test_what_is_no_listing_is_a_fault_of_nft(nft: Path, printed: str) -> None:
+def test_output_that_is_no_listing_is_a_fault_of_nft(nft: Path, printed: str) -> None:
     nft.write_text(f"#!/bin/sh\ncat >/dev/null\nprintf '%s' '{printed}'\n")
     with pytest.raises(HostNetworkError, match="no listing") as refused:
         read_table()
@@ -73,7 +75,7 @@ def test_an_nft_that_was_built_without_json_does_not_work(nft: Path) -> None:
         choose(Firewall.AUTO)
 
 
-def test_a_supervisor_stands_by_until_the_rules_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supervisor_waits_until_the_rules_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever ends this process before."""
     said, heartbeat = os.pipe()
     os.set_blocking(said, False)

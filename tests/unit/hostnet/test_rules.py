@@ -1,4 +1,4 @@
-"""What is wished: the twelve rules of NodeLocal DNSCache for each address, and the flags that say which."""
+"""The desired rules: the twelve rules of NodeLocal DNSCache for each address, and the flags that decide them."""
 
 from ipaddress import ip_address
 
@@ -30,7 +30,7 @@ def test_an_address_has_the_twelve_rules_of_nodelocal_dnscache_in_its_order() ->
     ]
 
 
-def test_both_families_stand_side_by_side_and_ports_follow_the_flags() -> None:
+def test_both_families_have_rules_and_ports_follow_the_flags() -> None:
     found = rules(HostNetwork((IPV4, IPV6), port=5353, health_port=8081))
     assert len(found) == 24
     assert {rule.address.version for rule in found} == {4, 6}

@@ -1,4 +1,4 @@
-"""The supervisor's decisions: what it hears, when, and where the switch has to be."""
+"""The supervisor's decisions: words, times, and the switch's state after them."""
 
 from tests.support.host_network_builder import host_network
 from topodns.hostnet.iptables import Tools
@@ -23,7 +23,7 @@ def test_the_first_renewal_switches_on() -> None:
     assert made.due(0.5) is None
 
 
-def test_what_is_renewed_stays_on() -> None:
+def test_a_renewed_switch_stays_on() -> None:
     made = switched_on()
     for now in (0.5, 1.0, 1.5, 2.0):
         made.hear(RENEW, now)
@@ -45,7 +45,7 @@ def test_n09_the_end_of_the_node_cache_switches_off_at_once() -> None:
     assert made.due(0.1) is False
 
 
-def test_it_switches_off_when_told() -> None:
+def test_the_switch_goes_off_at_the_word_expire() -> None:
     made = switched_on()
     made.hear(EXPIRE, 0.1)
     assert made.due(0.1) is False
@@ -59,18 +59,18 @@ def test_of_several_words_the_last_counts() -> None:
     assert made.due(0.6) is None
 
 
-def test_who_has_left_is_not_switched_off() -> None:
+def test_an_instance_that_has_left_is_not_switched_off() -> None:
     made = switched_on()
     made.hear(LEAVE, 0.5)
     made.end()
     assert made.due(60.0) is None
 
 
-def test_what_an_instance_before_left_on_is_switched_off_first() -> None:
+def test_a_switch_left_on_by_an_earlier_instance_is_switched_off_first() -> None:
     assert Supervision(position=None).due(0.0) is False
 
 
-def test_what_failed_is_due_still() -> None:
+def test_a_failed_switch_off_is_still_due() -> None:
     made = switched_on()
     made.end()
     assert made.due(1.0) is False
