@@ -1,4 +1,4 @@
-"""What a scrape shows of known counts, read back by Prometheus's own parser."""
+"""Samples of known counts in a scrape, read back by Prometheus's own parser."""
 
 from collections.abc import Callable
 
@@ -66,12 +66,12 @@ def test_requests_and_responses_carry_coredns_s_labels() -> None:
     }
 
 
-def test_kinds_that_differ_in_what_no_label_shows_are_one_sample() -> None:
+def test_kinds_that_differ_in_no_label_are_one_sample() -> None:
     samples = scraped(counted([(CLUSTER, 2), (CLUSTER._replace(response_bucket=3), 5)]))
     assert list(only(samples, "coredns_dns_responses_total").values()) == [7]
 
 
-def test_servers_and_origins_are_told_apart() -> None:
+def test_servers_and_origins_have_samples_of_their_own() -> None:
     other = counted([(CLUSTER._replace(origin="."), 1)], into=tally(server="dns://127.0.0.1:5353"))
     samples = scraped(counted([(CLUSTER, 1), (CLUSTER._replace(origin="dropped", plugin=""), 1)]), other)
     assert only(samples, "coredns_dns_responses_total") == {
@@ -147,13 +147,13 @@ def test_a_dropped_query_is_a_request_without_response() -> None:
     assert only(samples, "coredns_acl_dropped_requests_total") == {f"{{{PLACE}}}": 4}
 
 
-def test_what_forward_dropped_is_not_acl_s() -> None:
+def test_a_drop_by_forward_is_not_counted_for_acl() -> None:
     samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="forward", response_bucket=0), 4)]))
     assert list(only(samples, "coredns_dns_requests_total").values()) == [4]
     assert only(samples, "coredns_acl_dropped_requests_total") == {}
 
 
-def test_what_acl_did_is_counted_by_verdict() -> None:
+def test_acl_verdicts_are_counted_by_verdict() -> None:
     blocked, filtered = (CLUSTER._replace(rcode=rcode, plugin="acl") for rcode in ("REFUSED", "NOERROR"))
     refused_by_policy = CLUSTER._replace(rcode="REFUSED")
     samples = scraped(counted([(blocked, 3), (filtered, 2), (refused_by_policy, 7), (CLUSTER, 9)]))
@@ -215,7 +215,7 @@ def test_matches_of_templates_are_counted_by_the_zone_of_the_template() -> None:
     }
 
 
-def test_the_views_of_an_origin_are_told_apart() -> None:
+def test_the_views_of_an_origin_have_samples_of_their_own() -> None:
     samples = scraped(counted([(CLUSTER._replace(view="inside"), 2), (CLUSTER, 1)]))
     inside = '{server="dns://:53",view="inside",zone="cluster.local."}'
     assert only(samples, "coredns_dns_request_duration_seconds_count") == {inside: 2, f"{{{PLACE}}}": 1}

@@ -10,7 +10,7 @@ from topodns.metrics.scrapes import EVERY, Scrapes
 
 
 class Clock:
-    """Goes on with each line that is made, by `cost`, and when it is told to."""
+    """Goes on with each line that is made, by `cost`, and when a test advances it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -51,7 +51,7 @@ def test_an_exposition_is_given_out_again_for_a_second_and_no_longer() -> None:
     running(story)
 
 
-def test_all_who_ask_while_it_is_made_get_the_same() -> None:
+def test_all_scrapes_during_one_exposition_get_the_same() -> None:
     async def story(clock: Clock, scrapes: Scrapes[str]) -> None:
         clock.cost = SLICE
         assert await asyncio.gather(*(scrapes.latest() for _ in range(50))) == ["1.0"] * 50
@@ -74,7 +74,7 @@ def test_a_costly_one_is_made_in_slices() -> None:
     running(story)
 
 
-def test_one_that_cannot_be_made_is_told_to_all_who_asked_and_not_tried_for_a_second(
+def test_a_failed_exposition_is_an_error_for_all_waiting_scrapes_and_not_retried_for_a_second(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story(clock: Clock, scrapes: Scrapes[str]) -> None:
