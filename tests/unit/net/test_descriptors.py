@@ -1,4 +1,4 @@
-"""What a limit of descriptors allows to clients."""
+"""The connections that a limit of descriptors allows to clients."""
 
 import resource
 
@@ -32,7 +32,7 @@ def test_the_soft_limit_becomes_the_hard_one(monkeypatch: pytest.MonkeyPatch) ->
     assert given == [(4096, 4096)]
 
 
-def test_where_it_may_not_be_raised_the_soft_limit_is_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_may_not_be_raised_the_soft_limit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(which: int, limits: tuple[int, int]) -> None:
         raise PermissionError
 

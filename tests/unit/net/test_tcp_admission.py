@@ -93,7 +93,7 @@ def test_networks_are_a_24_and_a_64() -> None:
     assert prefix_of(bytes(range(16))) == bytes(range(8))
 
 
-def test_what_has_gone_is_forgotten_once() -> None:
+def test_a_removed_connection_is_forgotten_once() -> None:
     admission, connections = opened("10.0.0.1", "10.0.0.1", "10.0.1.1")
     assert [admission.remove(each) for each in connections] == [True] * 3
     assert [admission.remove(each) for each in connections] == [False] * 3

@@ -1,4 +1,4 @@
-"""Who is answered next: a little in each turn of the loop, by address, then by connection."""
+"""The order of answers over TCP: a little in each turn of the loop, by address, then by connection."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Connection:
 
 
 def served(*waiting: tuple[str, int], cost: float = COST) -> list[list[str]]:
-    """What was answered at once, and in each turn of the loop after that, until nothing waits."""
+    """The queries answered at once, and in each turn of the loop after that, until nothing waits."""
     clock, log = Clock(), list[str]()
     schedule = TcpSchedule(clock)
     turns: list[list[str]] = []
@@ -66,7 +66,7 @@ def test_a_single_question_is_answered_at_once() -> None:
     assert served(("a1", 1)) == [["a1"]]
 
 
-def test_one_turn_has_no_more_than_the_budget_whoever_asks() -> None:
+def test_one_turn_answers_no_more_than_the_budget_over_all_clients() -> None:
     turns = served(*[(f"{letter}{number}", 30) for letter in "abcd" for number in range(3)])
     assert max(map(len, turns)) <= 40
     assert [len(turn) for turn in turns[1:-1] if turn] == [40] * 7
@@ -90,7 +90,7 @@ def test_connections_of_an_address_take_turns() -> None:
     assert turns[1][:33] == ["a1"] * 32 + ["a2"]
 
 
-def test_what_one_raises_stops_no_other() -> None:
+def test_an_exception_of_one_connection_stops_no_other() -> None:
     clock, log = Clock(), list[str]()
     schedule = TcpSchedule(clock)
     broken = Connection("b", 1, clock, log)

@@ -22,10 +22,10 @@ from topodns.query.upstream import Failure
         pytest.param(ValueError(), "ValueError"),
     ],
 )
-def test_a_failure_says_what_happened(reason: Exception | None, problem: str) -> None:
+def test_a_failure_has_the_text_of_its_cause(reason: Exception | None, problem: str) -> None:
     assert failure_of(reason) == Failure(problem, timed_out=False)
 
 
 @pytest.mark.parametrize("reason", [TimeoutError(), OSError(errno.ETIMEDOUT, "Connection timed out")])
-def test_time_that_is_over_is_told_apart(reason: Exception) -> None:
+def test_a_timeout_is_distinguished_from_other_failures(reason: Exception) -> None:
     assert failure_of(reason) == Failure("i/o timeout", timed_out=True)

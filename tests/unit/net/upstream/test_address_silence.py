@@ -102,7 +102,7 @@ class Scene:
         return sent
 
     def settle(self) -> None:
-        """Connections that were wanted are open, and what was written has arrived."""
+        """Connections that were wanted are open, and all octets written have arrived."""
         known = [line.connection for line in self.lines]
         self.lines += [Line(each) for each in self.carrier._connections if each not in known]
         self.timers.advance(0)
@@ -127,7 +127,7 @@ def two_lines(**limits: Any) -> Scene:
     return scene
 
 
-def test_what_waits_on_a_silent_connection_is_sent_again_over_the_other_one() -> None:
+def test_a_query_on_a_silent_connection_is_sent_again_over_the_other_one() -> None:
     scene = two_lines()
     scene.ask("a", "b", "c", "d")
     first, second = scene.lines

@@ -30,7 +30,7 @@ def waiting(timers: VirtualTimers, deadlines: Deadlines, seconds: float, expired
     return Wait(timers.time() + seconds, expired, timers.time, deadlines)
 
 
-def test_what_is_due_expires_within_a_period_and_once() -> None:
+def test_a_due_entry_expires_within_a_period_and_once() -> None:
     timers, expired = VirtualTimers(), list[float]()
     deadlines = Deadlines(timers, 0.25)
     for seconds in (0.6, 1.0, 3.0):
@@ -42,7 +42,7 @@ def test_what_is_due_expires_within_a_period_and_once() -> None:
     assert expired == [1000.75, 1001.0, 1003.0]
 
 
-def test_what_is_discarded_does_not_expire() -> None:
+def test_a_discarded_entry_does_not_expire() -> None:
     timers, expired = VirtualTimers(), list[float]()
     deadlines = Deadlines(timers, 0.25)
     wait = waiting(timers, deadlines, 1, expired)
@@ -87,7 +87,7 @@ def test_an_expiry_may_wait_anew() -> None:
     assert timers.pending == 0
 
 
-def test_what_puts_itself_off_is_due_again_later() -> None:
+def test_an_entry_that_postpones_itself_is_due_again_later() -> None:
     timers, expired = VirtualTimers(), list[float]()
     deadlines = Deadlines(timers, 0.25)
     wait = waiting(timers, deadlines, 0.5, expired)

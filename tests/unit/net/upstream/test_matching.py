@@ -48,7 +48,7 @@ def test_anything_else_is_no_reply(found: bytes) -> None:
     assert not is_reply(found, QUESTION)
 
 
-def test_ids_are_what_the_randomness_says_two_octets_each_and_none_twice() -> None:
+def test_ids_are_two_random_octets_each_and_never_repeated() -> None:
     drawn: list[bytes] = []
 
     def randomness(octets: int) -> bytes:
