@@ -29,13 +29,13 @@ def removed(data: bytes) -> Removed | None:
     return read_removed(message)
 
 
-def test_what_is_removed_is_named_by_table_and_chain() -> None:
+def test_a_removed_rule_is_named_by_table_and_chain() -> None:
     assert removed(event(DELETE_RULE, table="raw", chain="OUTPUT")) == ("raw", "OUTPUT")
     assert removed(event(DELETE_CHAIN, table="raw", chain="TOPODNS-OUTPUT")) == ("raw", "TOPODNS-OUTPUT")
     assert removed(event(DELETE_TABLE, table="topodns")) == ("topodns", "")
 
 
-def test_what_is_new_took_nothing_away() -> None:
+def test_a_new_rule_is_no_removal() -> None:
     assert removed(event(NEW_RULE, table="raw", chain="OUTPUT")) is None
 
 
@@ -69,5 +69,5 @@ CONCERNS = {
 
 
 @pytest.mark.parametrize(("firewall", "data", "concerned"), CONCERNS.values(), ids=CONCERNS)
-def test_what_may_be_ours_is_looked_at(firewall: Firewall, data: bytes, concerned: bool) -> None:
+def test_events_that_may_concern_our_rules_are_read(firewall: Firewall, data: bytes, concerned: bool) -> None:
     assert takes_rule(firewall, data) is concerned
