@@ -152,7 +152,7 @@ def test_the_same_files_make_the_same_text(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_at_the_place_where_it_can_be_mended(
+def test_a_problem_is_reported_at_the_place_of_its_cause(
     tmp_path: Path, template: str, kube_dns: dict[str, str], problem: str
 ) -> None:
     assert Files(tmp_path, template, **kube_dns).problems() == (problem,)
@@ -185,7 +185,7 @@ def test_an_unset_upstream_service_is_said_where_the_template_needs_it(tmp_path:
     assert files.problems("-upstreamsvc=other") == ()
 
 
-def test_what_is_watched_is_the_template_and_the_configmap_s_directory(tmp_path: Path) -> None:
+def test_the_watched_paths_are_the_template_and_the_configmap_s_directory(tmp_path: Path) -> None:
     assert Files(tmp_path).corefile().paths == (str(tmp_path / "Corefile.base"), str(tmp_path / "kube-dns"))
 
 

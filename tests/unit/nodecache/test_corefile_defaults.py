@@ -1,4 +1,4 @@
-"""What a `cache` means on a node, and that it means what CoreDNS says elsewhere."""
+"""The defaults of `cache` on a node, and CoreDNS's defaults elsewhere."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_server_keeps_to_coredns() -> None:
         ("{\n prefetch 5\n }", {"prefetch": Prefetch(5)}),
     ],
 )
-def test_what_is_written_counts_and_the_rest_is_the_node_s(
+def test_written_options_count_and_the_others_are_the_node_s_defaults(
     tmp_path: Path, words: str, changed: dict[str, object]
 ) -> None:
     assert cache(tmp_path, words) == replace(NODE_CACHE, origins=ORIGINS, **changed)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def test_without_the_directive_nothing_is_kept(tmp_path: Path) -> None:
     assert block.settings.get("cache") is None
 
 
-def test_a_policy_for_what_is_off_is_a_fault(tmp_path: Path) -> None:
+def test_a_policy_for_disabled_serve_stale_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'serve_stale_policy' without 'serve_stale'"):
         cache(tmp_path, "{\n serve_stale off\n serve_stale_policy prefer_positive\n }")
 

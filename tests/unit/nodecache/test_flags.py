@@ -124,7 +124,7 @@ def test_local_addresses_are_of_either_family_or_of_both(text: str, expected: li
     assert local_ips(text) == expected
 
 
-def test_an_address_that_stands_there_twice_counts_once_and_is_said() -> None:
+def test_a_repeated_address_counts_once_and_is_logged() -> None:
     found = parse_flags(["-localip=fd00::1,10.0.0.1,fd00:0::1"], {})
     assert [str(address) for address in found.local_ips] == ["fd00::1", "10.0.0.1"]
     assert found.remarks == ("-localip has an address twice; it counts once: fd00::1,10.0.0.1",)
@@ -135,7 +135,7 @@ def test_a_corefile_flag_is_said_to_be_without_effect() -> None:
 
 
 @pytest.mark.parametrize("option", ["-version", "-plugins", "-h", "-help"])
-def test_what_only_prints_needs_no_address(option: str) -> None:
+def test_an_option_that_only_prints_needs_no_address(option: str) -> None:
     assert parse_flags([option], {}).action is not NetworkAction.SERVE
 
 
@@ -181,7 +181,7 @@ def test_the_node_s_name_is_in_the_environment_unless_it_is_given() -> None:
         ("serve", "found 'serve' behind the flags, expected none"),
     ],
 )
-def test_nonsense_is_said_with_what_was_found_and_what_is_expected(line: str, problem: str) -> None:
+def test_nonsense_is_refused_with_the_text_found_and_the_form_expected(line: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         flags(line)
     assert str(caught.value).startswith("node-cache: ")

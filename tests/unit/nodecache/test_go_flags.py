@@ -56,7 +56,7 @@ def test_all_of_go_s_ways_to_write_false(text: str) -> None:
         ("-\x1b[2J", "flag provided but not defined: '-\\x1b[2J', see -help"),
     ],
 )
-def test_what_go_refuses_with_status_2_is_wrong_usage(line: str, problem: str) -> None:
+def test_a_flag_that_go_refuses_with_status_2_is_wrong_usage(line: str, problem: str) -> None:
     with pytest.raises(WrongUsage) as caught:
         read_flags(line.split(), KNOWN)
     assert str(caught.value) == problem

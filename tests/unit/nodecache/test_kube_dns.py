@@ -58,7 +58,7 @@ def test_a_server_is_an_address_and_perhaps_a_port(server: str) -> None:
         *("192.0.2.1\n}\n. {\n whoami", "192.0.2.1#", '"192.0.2.1"', "fe80::1%a b", "fe80::1%eth0:53", "\u0661.1.1.1"),
     ],
 )
-def test_whatever_else_stands_there_never_gets_into_a_corefile(server: str) -> None:
+def test_text_that_is_no_upstream_never_gets_into_a_corefile(server: str) -> None:
     with pytest.raises(ConfigError, match="expected ADDRESS or ADDRESS:PORT, perhaps behind dns:// or tls://"):
         upstreams(json.dumps([server]))
 
@@ -87,7 +87,7 @@ def test_a_stub_domain_is_a_name_and_nothing_more(domain: str) -> None:
         ("9" * 10_000, "stubDomains: found JSON that is no configuration"),
     ],
 )
-def test_bad_stub_domains_are_said_with_the_file_and_what_is_expected(text: str, problem: str) -> None:
+def test_bad_stub_domains_are_reported_with_the_file_and_the_form_expected(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         stubs(text)
     assert str(caught.value).startswith(f"/etc/kube-dns/{problem}")

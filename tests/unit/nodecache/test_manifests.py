@@ -31,7 +31,7 @@ def container() -> dict[str, Any]:
 
 @pytest.fixture
 def flags(container: dict[str, Any], tmp_path: Path) -> NodeCacheFlags:
-    """What the container's arguments say, with the ConfigMap's files in a directory of the test."""
+    """The flags of the container's arguments, with the ConfigMap's files in a directory of the test."""
     (tmp_path / "Corefile.base").write_text(objects()["ConfigMap", "node-local-dns"]["data"]["Corefile"])
     (addresses,) = (each["value"] for each in container["env"] if each["name"] == "LOCAL_ADDRESSES")
     command, *arguments = (argument.replace("$(LOCAL_ADDRESSES)", addresses) for argument in container["args"])

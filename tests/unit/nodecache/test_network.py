@@ -1,4 +1,4 @@
-"""What is around a node cache's server, with the host's network played."""
+"""The surroundings of a node cache's server, with a fake of the host's network."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| 
 
 
 class Probe:
-    """Hears what it is told to, at each address in turn."""
+    """Hears the given words, at each address in turn."""
 
     def __init__(self, *heard: set[Heard]) -> None:
         self.heard = [frozenset(each) for each in heard]
@@ -80,7 +80,7 @@ def test_every_metric_of_a_node_is_in_the_manual_with_its_labels(
         (["-setupinterface=false"], False, True, True, []),
     ],
 )
-def test_it_is_not_ready_before_link_and_rules_stand_and_it_answers_itself(
+def test_readiness_needs_link_rules_and_an_answer_to_the_probe(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
@@ -107,7 +107,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("heard", "times"), CASES.values(), ids=CASES)
-def test_dns_is_led_here_while_it_hears_itself_and_nobody_beside_it_is_silent(
+def test_dns_is_redirected_while_the_probe_is_heard_and_no_other_instance_is_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: list[set[Heard]], times: int
 ) -> None:
     """Five looks, with the switch off before each. Where it can never be heard while it is off, one try is due."""

@@ -39,12 +39,12 @@ def unfilled(template: str, values: Filling | None = None) -> tuple[str, ...]:
         ("chaos __VERSION__ _x__Y__Z_", "chaos __VERSION__ _x__Y__Z_"),
     ],
 )
-def test_each_variable_stands_for_its_value(line: str, expected: str) -> None:
+def test_each_variable_is_replaced_by_its_value(line: str, expected: str) -> None:
     assert filled(line) == expected
 
 
 @pytest.mark.parametrize("line", ["health __PILLAR__LOCAL__DNS__:8080", "health [__PILLAR__LOCAL__DNS__]:8080"])
-def test_before_a_port_stands_the_first_address_alone_in_brackets_where_it_needs_them(line: str) -> None:
+def test_before_a_port_the_first_address_is_filled_in_with_brackets_for_ipv6(line: str) -> None:
     assert filled(line, filling("fd00::10 169.254.20.10")) == "health [fd00::10]:8080"
 
 
@@ -90,7 +90,7 @@ def test_each_line_stays_where_it_was() -> None:
         ),
     ],
 )
-def test_what_stays_unfilled_is_named_with_its_place(template: str, problem: str) -> None:
+def test_a_variable_left_unfilled_is_named_with_its_place(template: str, problem: str) -> None:
     assert unfilled(template) == (problem,)
 
 
