@@ -107,7 +107,7 @@ def test_a_refusal_carries_its_extended_error_and_no_aa(action: str, rcode: int,
     assert step(ask("www.example."), client()) == expected
 
 
-def test_what_depends_on_the_source_is_shared_with_nobody() -> None:
+def test_an_answer_that_depends_on_the_source_is_not_shared() -> None:
     step = AccessControl([directive(". { block type TXT ; filter net 10.0.0.0/8 }")])
     refusal = step(ask("www.example.", TXT), client("192.0.2.1"))
     assert step.client_dependent

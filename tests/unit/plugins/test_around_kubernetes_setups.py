@@ -69,7 +69,7 @@ def test_autopath_refuses(text: str, problem: str, directory: Path) -> None:
     assert str(refused.value).startswith(problem)
 
 
-def test_what_is_wrong_with_a_search_list_is_said_where_it_is(directory: Path) -> None:
+def test_a_problem_of_a_search_list_is_reported_at_its_place(directory: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         autopath("autopath broken", directory)
     assert str(refused.value).startswith(f"{directory}/broken:2: found the search domain 'a..b', which is none")

@@ -41,7 +41,7 @@ def test_names_every_author_once_in_any_order() -> None:
     assert len(texts(Chaos(), "authors.bind.")) == len(DEFAULT_AUTHORS)
 
 
-def test_the_order_of_authors_is_kept_for_nobody() -> None:
+def test_the_order_of_authors_is_not_cached() -> None:
     step = ChaosText(Chaos("x", ("eve", "adam")), "v", "h", Random(7))
     resolution = step(ask("authors.bind.", RRType.TXT, RRClass.CH), client())
     assert resolution is not None

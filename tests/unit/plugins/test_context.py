@@ -1,4 +1,4 @@
-"""Paths in a Corefile that is itself named by a path: what they cannot be is told with the line and the directive."""
+"""Paths in a Corefile that is itself named by a path: an impossible one is reported with the line and the directive."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""AAAA records made from A records. What is below is written as records; `!RCODE` is an error."""
+"""AAAA records made from A records. The answer below is written as records; `!RCODE` is an error."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
@@ -117,7 +117,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("texts", "settings", "source", "answer"), CASES.values(), ids=CASES)
-def test_what_becomes_of_an_aaaa_question(texts: Texts, settings: Dns64, source: str, answer: str) -> None:
+def test_answers_to_an_aaaa_query(texts: Texts, settings: Dns64, source: str, answer: str) -> None:
     assert told(ask(texts, settings, source)) == expected(answer)
     assert told(ask(texts, settings, source, late=True)) == expected(answer)
 

@@ -67,7 +67,7 @@ def test_every_type_is_named_as_in_the_query_log(qtype: int, name: str) -> None:
     assert type_text(qtype) == name
 
 
-def test_what_was_not_told_yet_is_told_at_the_end() -> None:
+def test_errors_left_over_are_logged_at_the_end() -> None:
     timers, written = VirtualTimers(), list[str]()
     settings = only_block("errors {\nconsolidate 30s timeout\n}").settings.get("errors")
     assert settings is not None

@@ -112,7 +112,7 @@ def rule(origin: str, format: str = "{name} {rcode} {>rflags} {rsize}", classes:
     return LogRule((parse_name(origin),), format, classes)
 
 
-def test_an_exchange_is_logged_with_what_was_sent() -> None:
+def test_an_exchange_is_logged_as_it_was_sent() -> None:
     assert lines_of([rule(".")], ask("www.example."), Response(Rcode.REFUSED)) == [
         "www.example. REFUSED qr,aa,rd 34",
     ]

@@ -20,7 +20,7 @@ from topodns.query.plugin import Client, Dropped, Resolution
 
 
 class Upstream:
-    """A forward step; while it is `circular`, what it is asked comes back to the guard from its address."""
+    """A forward step; while it is `circular`, each query comes back to the guard from its address."""
 
     def __init__(self) -> None:
         self.guard: LoopGuard
@@ -90,7 +90,7 @@ def test_where_there_is_no_loop_one_probe_is_all() -> None:
     assert rcode(made) == "passed"
 
 
-def test_nobody_who_does_not_know_the_name_of_the_probe_can_stop_anything() -> None:
+def test_a_client_without_the_name_of_the_probe_cannot_stop_the_server() -> None:
     made, upstream, timers = guard()
     upstream.circular = False
     assert at_once(made(ask("s0.s1.", RRType.HINFO), client_at())) is None  # before it was sent

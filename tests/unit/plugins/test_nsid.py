@@ -14,7 +14,7 @@ def options(identifier: str, edns: Edns | None, before: tuple[tuple[int, bytes],
     return Nsid(identifier, "dns-0")(ask("example.", edns=edns), client(), resolution).response.options
 
 
-def test_who_asks_is_told_the_identifier() -> None:
+def test_a_client_that_asks_gets_the_identifier() -> None:
     assert options("Use The Force", ASKS_NSID) == ((3, b"Use The Force"),)
 
 
@@ -23,7 +23,7 @@ def test_without_an_identifier_it_is_the_host_name() -> None:
 
 
 @pytest.mark.parametrize("edns", [None, Edns(1232, 0, False), Edns(1232, 0, False, ((Option.COOKIE, b"12345678"),))])
-def test_who_does_not_ask_is_not_told(edns: Edns | None) -> None:
+def test_a_client_that_does_not_ask_gets_no_identifier(edns: Edns | None) -> None:
     assert options("me", edns) == ()
 
 

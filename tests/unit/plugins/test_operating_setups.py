@@ -1,4 +1,4 @@
-"""`timeouts`, `cancel`, `multisocket`, `pprof`, and the words that stand alone."""
+"""`timeouts`, `cancel`, `multisocket`, `pprof`, and the directives without arguments."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_timeouts_of_tcp_connections(lines: str, timeouts: Timeouts) -> None:
         ("loop 5s", "'loop' has the arguments '5s', expected none"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(directive: str, problem: str) -> None:
+def test_values_without_a_meaning_are_refused(directive: str, problem: str) -> None:
     assert problem in block_problem(directive)
 
 
@@ -50,7 +50,7 @@ def test_a_query_is_cancelled_after_five_seconds_unless_said_otherwise() -> None
     assert only_block("cancel 2s").settings.get("cancel") == 2.0
 
 
-def test_sockets_profiles_and_words_that_stand_alone() -> None:
+def test_sockets_profiles_and_directives_without_arguments() -> None:
     block = only_block("multisocket 4\npprof :6060 {\nblock 10\n}\ndebug\nmetadata\nloop")
     assert (block.settings.get("multisocket"), block.settings.get("pprof")) == (4, Address("", 6060))
     assert block.settings.get("debug")

@@ -14,7 +14,7 @@ MACHINE = Context(((),), interface_addresses=INTERFACES.get)
 
 
 def bind(arguments: str, excepted: str = "") -> tuple[str, ...]:
-    """What `bind ARGUMENTS { except EXCEPTED }` resolves to on a machine with INTERFACES."""
+    """The addresses of `bind ARGUMENTS { except EXCEPTED }` on a machine with INTERFACES."""
     body = (Directive("except", tuple(excepted.split()), (), "Corefile", 3),) if excepted else ()
     return parse_bind(Directive("bind", tuple(arguments.split()), body, "Corefile", 2), MACHINE)
 
@@ -53,7 +53,7 @@ def test_bind_to_nothing_is_refused(arguments: str, excepted: str, expected: str
     assert str(caught.value) == expected
 
 
-def test_interfaces_that_the_kernel_does_not_tell_are_refused() -> None:
+def test_interfaces_that_the_kernel_does_not_report_are_refused() -> None:
     def silent(_: str) -> tuple[str, ...]:
         raise OSError("not permitted")
 

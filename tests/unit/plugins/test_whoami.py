@@ -24,7 +24,7 @@ def resolve(query: Query, asking: Client) -> Resolution:
         ("2001:db8::9", "tcp", RRType.AAAA, b"\x04_tcp\x07Example\0"),
     ],
 )
-def test_tells_address_port_and_transport_in_the_additional_section(
+def test_the_additional_section_has_address_port_and_transport(
     address: str, transport: str, rtype: int, srv_owner: bytes
 ) -> None:
     resolution = resolve(ask("Example."), client(address, transport=transport))

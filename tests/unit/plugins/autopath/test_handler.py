@@ -177,7 +177,7 @@ def test_a_pod_s_own_list_is_gone_through_as_without_a_watch(question: str, answ
 
 @pytest.mark.parametrize("pods", [PodMode.DISABLED, PodMode.VERIFIED])
 @pytest.mark.parametrize("question", search_list_queries.OWN.values(), ids=search_list_queries.OWN)
-def test_names_that_may_be_a_service_s_own_lead_nobody_outside(question: str, pods: PodMode) -> None:
+def test_names_that_may_be_a_service_s_own_are_not_searched_outside(question: str, pods: PodMode) -> None:
     name, _ = question.split()
     outside = name.removesuffix("shop.svc.cluster.local.")
     dig = Dig(pods=pods, more_outside={outside: "192.0.2.66"})
@@ -188,14 +188,14 @@ def test_names_that_may_be_a_service_s_own_lead_nobody_outside(question: str, po
     assert dig.asked == []
 
 
-def test_a_service_without_a_ready_endpoint_is_nobody_s_name_outside() -> None:
+def test_a_name_of_a_service_without_a_ready_endpoint_is_not_searched_outside() -> None:
     """CoreDNS and `ignore empty_service` say NXDOMAIN of it."""
     objects = (*OBJECTS, service("empty", "shop", ports=["http:80"]))
     dig = Dig(objects, pods=PodMode.VERIFIED, more_outside={"empty.corp.example.": "192.0.2.66"})
     assert dig("empty.shop.svc.cluster.local. A", "10.0.0.1") == "NXDOMAIN"
 
 
-def test_what_another_name_led_to_is_not_searched_for() -> None:
+def test_a_target_of_another_name_is_not_searched() -> None:
     for pods in (PodMode.DISABLED, PodMode.VERIFIED):
         dig = Dig(pods=pods)
         asked = query_of("example.com.shop.svc.cluster.local. A")
@@ -203,13 +203,13 @@ def test_what_another_name_led_to_is_not_searched_for() -> None:
         assert resolution.response.rcode == Rcode.NXDOMAIN
 
 
-def test_while_pods_are_denied_the_name_tells_the_list() -> None:
+def test_while_pods_are_denied_the_name_decides_the_search_list() -> None:
     dig = Dig(pods=PodMode.VERIFIED, denied=True)
     assert "192.0.2.1" in dig("example.com.shop.svc.cluster.local. A", STRANGER)
     assert dig("app-0.app.shop.svc.cluster.local. A", STRANGER) == "NXDOMAIN"
 
 
-def test_without_a_watch_of_pods_one_label_is_searched_for_nobody() -> None:
+def test_without_a_watch_of_pods_one_label_is_not_searched() -> None:
     assert Dig()("files.shop.svc.cluster.local. A", "10.0.0.1") == "NXDOMAIN"
 
 
@@ -221,7 +221,7 @@ def test_an_answer_to_everyone_rests_on_all_that_was_tried() -> None:
     assert resolution.valid_until == 1020.0
 
 
-def test_an_answer_is_valid_no_longer_than_what_was_not_found_before_it() -> None:
+def test_an_answer_is_valid_no_longer_than_the_denials_before_it() -> None:
     resolution = Dig().resolve("example.net.shop.svc.cluster.local. A")
     assert resolution.response.rcode == Rcode.NXDOMAIN
     assert resolution.valid_until == 1030.0
@@ -232,7 +232,7 @@ def test_a_namespace_that_comes_to_be_is_among_the_facts_of_the_denial() -> None
     assert namespace_fact("nowhere") in Dig().resolve("example.com.nowhere.svc.cluster.local. A").facts
 
 
-def test_what_depends_on_the_asking_pod_is_kept_for_its_namespace() -> None:
+def test_an_answer_that_depends_on_the_asking_pod_is_cached_for_its_namespace() -> None:
     dig = Dig(pods=PodMode.VERIFIED)
     for name in ("other", "example.com"):
         for source in ("10.0.0.1", STRANGER):

@@ -155,7 +155,7 @@ def test_each_name_is_asked_of_the_block_that_it_belongs_to_in_the_order_of_a_po
 @pytest.mark.parametrize(
     "name", ["redis.shop", "app-0.app.shop", "10-0-0-7.app.shop", "fd00-10--a.app.shop", "_http._tcp.app.shop"]
 )
-def test_what_may_be_a_service_or_an_endpoint_by_its_form_is_asked_once(name: str) -> None:
+def test_a_name_in_the_form_of_a_service_or_an_endpoint_is_asked_once(name: str) -> None:
     node = Node()
     assert node(f"{name}.svc.cluster.local. A") == "NXDOMAIN"
     assert node.cluster_dns == [f"{name}.svc.cluster.local."]
@@ -163,7 +163,7 @@ def test_what_may_be_a_service_or_an_endpoint_by_its_form_is_asked_once(name: st
 
 
 @pytest.mark.parametrize("question", search_list_queries.OWN.values(), ids=search_list_queries.OWN)
-def test_names_that_may_be_a_service_s_own_lead_nobody_outside(question: str) -> None:
+def test_names_that_may_be_a_service_s_own_are_not_searched_outside(question: str) -> None:
     node = Node()
     assert node(question) == "NXDOMAIN"
     assert node.outside == []
@@ -175,7 +175,7 @@ def test_a_name_that_begins_like_an_endpoint_and_is_longer_is_one_outside() -> N
     assert "s3-1.amazonaws.com." in node.outside
 
 
-def test_only_what_is_asked_for_under_a_domain_of_the_cluster_is_searched() -> None:
+def test_only_names_under_a_domain_of_the_cluster_are_searched() -> None:
     search = DistantClusterSearch((ORIGIN, parse_name("prod.example")), ())
     covered = [name for name in NAMES if search.covers(parse_name(name))]
     assert covered == ["a.b.c.svc.cluster.local", "a.b.c.d.svc.cluster.local", "a.b.c.svc.prod.example"]
@@ -209,7 +209,7 @@ def failing(plugin: str = "forward") -> Resolution:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "after a wait"])
-def test_a_try_that_fails_is_told_as_a_failure_and_not_as_a_name_that_is_not_there(late: bool) -> None:
+def test_a_failed_search_step_is_a_failure_and_not_nxdomain(late: bool) -> None:
     node = Node(late=late)
     node.fails["example.com.corp.example."] = failing
     assert node(f"{SEARCHED} A") == "SERVFAIL"
@@ -225,14 +225,14 @@ def test_where_the_cluster_s_dns_does_not_say_whose_list_it_is_the_client_goes_t
     assert node.outside == []
 
 
-def test_a_stale_answer_on_the_way_makes_the_whole_one_that_is_kept_for_nobody() -> None:
+def test_a_stale_answer_in_a_search_makes_the_whole_answer_uncacheable() -> None:
     node = Node()
     node.fails["shop.svc.cluster.local."] = lambda: Resolution(Response(), "cache", Scope.CLIENT)
     assert node.resolve(f"{SEARCHED} A").scope is Scope.CLIENT
     assert "192.0.2.1" in node(f"{SEARCHED} A")
 
 
-def test_beyond_a_client_s_share_of_what_is_under_way_it_gets_no_answer_as_for_any_question() -> None:
+def test_beyond_a_client_s_share_of_queries_in_flight_a_search_is_dropped_as_any_query() -> None:
     def drop() -> Resolution:
         raise Dropped("forward")
 
@@ -260,7 +260,7 @@ def test_acl_is_asked_about_each_name_that_is_tried() -> None:
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "after a wait"])
 @pytest.mark.parametrize("trait", ["client_dependent", "rotate"])
-def test_what_another_block_does_not_say_alike_to_all_is_kept_for_nobody(trait: str, late: bool) -> None:
+def test_an_answer_of_a_block_that_differs_by_client_is_not_cached(trait: str, late: bool) -> None:
     node = Node(late=late)
     node.table = BlockTable([node.blocks["cluster.local."], replace(node.blocks["."], **{trait: True})])  # type: ignore[arg-type]
     assert node.resolve(f"{SEARCHED} A").scope is Scope.CLIENT

@@ -1,4 +1,4 @@
-"""What a scrape shows of autopath."""
+"""Metrics of autopath in a scrape."""
 
 from tests.support.plugin_metrics import shown
 from topodns.plugins.autopath.handler import AutopathCounts

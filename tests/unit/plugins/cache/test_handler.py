@@ -32,14 +32,14 @@ from topodns.query.plugin import Client, Resolution, Scope
         pytest.param({"flags": RD | Flag.CD}, {"dnssec": True}, False, id="DO, and not CD"),
     ],
 )
-def test_who_gets_what_was_kept_for_another(first: dict[str, str], second: dict[str, str], shared: bool) -> None:
+def test_clients_that_share_a_cached_answer(first: dict[str, str], second: dict[str, str], shared: bool) -> None:
     story = Story(says=positive())
     story.ask(**first)  # type: ignore[arg-type]
     story.ask(**second)  # type: ignore[arg-type]
     assert story.times_asked == (1 if shared else 2)
 
 
-def test_what_was_asked_without_rd_is_not_told_to_others() -> None:
+def test_an_answer_to_a_query_without_rd_is_not_given_to_others() -> None:
     story = Story(says=positive())
     assert [story.ask(flags=0), story.ask()] == ["192.0.2.1 300 upstream"] * 2
     assert story.ask(flags=0) == "192.0.2.1 300 success"
@@ -49,7 +49,7 @@ def test_what_was_asked_without_rd_is_not_told_to_others() -> None:
     ("flags", "dnssec", "shown"),
     [(RD, False, False), (RD | Flag.AD, False, True), (RD, True, True)],
 )
-def test_ad_is_for_those_who_ask_for_it(flags: int, dnssec: bool, shown: bool) -> None:
+def test_ad_is_set_for_clients_that_ask_for_it(flags: int, dnssec: bool, shown: bool) -> None:
     said = positive()
     said.flags = Flag.RA | Flag.AD
     story = Story(says=said)
@@ -178,7 +178,7 @@ def test_an_answer_with_something_of_the_cluster_in_it_is_not_kept() -> None:
     assert len(given) == 3
 
 
-def test_a_hit_says_what_it_is_and_how_long_copies_of_it_are_good() -> None:
+def test_a_hit_has_its_kind_and_the_lifetime_of_its_copies() -> None:
     story = Story(says=positive(60))
     began = story.timers.time()
     story.ask()
@@ -210,7 +210,7 @@ def test_the_servers_of_a_block_share_its_cache_and_count_apart() -> None:
     assert (other.misses, len(story.cache.memory.success)) == (1, 2)
 
 
-def test_a_hit_names_what_the_cache_is_for() -> None:
+def test_a_hit_names_the_origins_of_the_cache() -> None:
     story = Story(Cache((parse_name("example."), parse_name("b.test."))), positive())
     story.ask()
     story.ask()

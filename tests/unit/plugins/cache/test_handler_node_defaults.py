@@ -55,7 +55,7 @@ DENIALS = pytest.mark.parametrize("denial", [denied(ttl=5), denied(Rcode.NOERROR
 
 @DENIALS
 def test_a_fresh_denial_is_the_answer_at_once(denial: Response) -> None:
-    """RFC 8767 section 4: a definitive answer replaces what was kept, so that a deleted name does not live on."""
+    """RFC 8767 section 4: a definitive answer replaces the cached one, so that a deleted name does not live on."""
     story = stale(says=denial)
     assert story.ask().startswith(("NXDOMAIN", "NODATA"))
     assert (story.cache.counts.served_stale, story.times_asked) == (0, 2)
@@ -132,7 +132,7 @@ def test_all_upstreams_gone_each_of_a_thousand_names_is_answered_within_two_seco
     assert max(waits) < 1.9
 
 
-def test_while_upstreams_are_known_to_be_down_nobody_waits() -> None:
+def test_while_upstreams_are_known_to_be_down_no_client_waits() -> None:
     gone = Gone()
     gone.hopeless = True
     assert gone.ask_all() == [0.0] * Gone.NAMES

@@ -20,7 +20,7 @@ def popular(settings: Cache = THRICE, ttl: int = 100, hits: int = 3) -> Story:
     return story
 
 
-def test_what_is_popular_is_refreshed_once_in_the_last_tenth_of_its_ttl() -> None:
+def test_a_popular_answer_is_refreshed_once_in_the_last_tenth_of_its_ttl() -> None:
     story = popular()
     assert story.after(45) == "192.0.2.1 55 success"
     assert story.after(44.9) == "192.0.2.1 11 success"
@@ -84,7 +84,7 @@ def test_a_refresh_may_bring_that_the_name_is_gone() -> None:
     assert story.ask() == "NXDOMAIN 300 denial"
 
 
-def test_copies_are_given_out_of_what_is_popular_and_no_refresh_wants_yet() -> None:
+def test_a_popular_answer_is_copied_to_the_packet_cache_until_a_refresh_is_due() -> None:
     story = Story(Cache(prefetch=Prefetch(2, window=60)), positive(100))
     story.ask()
     began = story.timers.time()

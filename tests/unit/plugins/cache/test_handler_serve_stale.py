@@ -127,7 +127,7 @@ def test_an_answer_that_must_not_be_kept_replaces_a_stale_one(settings: Cache) -
     assert story.ask() == "192.0.2.3 0 upstream"
 
 
-def test_an_answer_from_memory_ends_what_was_stale() -> None:
+def test_an_answer_of_another_plugin_ends_the_use_of_a_stale_one() -> None:
     story = stale(IMMEDIATE, says=positive(5, "192.0.2.9"))
     story.upstream.name = ""  # a name that some directive before `forward` answers by now
     assert story.ask() == "192.0.2.1 30 stale"
@@ -175,7 +175,7 @@ def test_a_client_that_has_waited_for_another_name_on_the_way_waits_that_much_le
     assert len(story.resolutions) == 3  # at once
 
 
-def test_all_who_wait_get_the_news_each_in_a_response_of_its_own() -> None:
+def test_all_waiting_clients_get_the_fresh_answer_each_in_a_response_of_its_own() -> None:
     story = stale(VERIFY)
     for flags in (Flag.RD, Flag.RD | Flag.AD, Flag.RD):
         story.ask(flags=flags)

@@ -1,4 +1,4 @@
-"""What a scrape shows of caches."""
+"""Metrics of caches in a scrape."""
 
 from functools import partial
 

@@ -55,7 +55,7 @@ def test_the_oldest_go_first() -> None:
     assert known(table, range(200, 1124)) == 924
 
 
-def test_a_scan_leaves_alone_what_was_asked_for_again() -> None:
+def test_a_scan_leaves_repeated_names_in_the_cache() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
     fill(table, range(500))
     for number in range(0, 500, 2):
@@ -65,7 +65,7 @@ def test_a_scan_leaves_alone_what_was_asked_for_again() -> None:
     assert known(table, range(1, 500, 2)) == 0
 
 
-def test_what_was_asked_for_again_long_ago_makes_room_for_what_is_now() -> None:
+def test_names_repeated_long_ago_make_room_for_names_repeated_now() -> None:
     table = SegmentedLru(1000, Budget(MUCH))
     for number in range(3000):
         fill(table, range(number, number + 1))
@@ -85,7 +85,7 @@ def test_an_entry_is_replaced_in_its_place() -> None:
     assert known(table, range(2)) == 1
 
 
-def test_what_is_removed_gives_its_room_back() -> None:
+def test_a_removed_entry_gives_its_room_back() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
     fill(table, range(10))
     table.touch(key(3))
@@ -100,7 +100,7 @@ def test_an_entry_larger_than_any_message_is_refused() -> None:
     assert (len(table), table.octets) == (0, 0)
 
 
-def test_the_room_that_is_counted_is_about_what_is_taken() -> None:
+def test_the_counted_room_is_about_the_memory_used() -> None:
     # A key, its content and an entry: what sys.getsizeof says of them, and a place in a dictionary after a flood.
     one = CacheEntry(marshal.dumps((0, 0, (), (), ())), Sort.SUCCESS, 300, 1000.5)
     table = SegmentedLru(12_000, Budget(MUCH))
@@ -115,7 +115,7 @@ A, B, C = (bytes((10, 244, 1, last)) for last in (1, 2, 3))
 
 
 def ask(table: SegmentedLru, client: bytes, numbers: range, times: int = 1) -> None:
-    """As the cache does it: what is not there comes in, what is there is asked for again."""
+    """As the cache does it: a missing name comes in, a known one is asked for again."""
     for number in numbers:
         for _ in range(times):
             if table.peek(key(number)) is not None:
@@ -138,7 +138,7 @@ def test_n13_a_client_s_junk_pushes_out_nothing_of_another_client(asked: int, ju
     assert len(table) > 9700
 
 
-def test_n13_nor_where_octets_are_what_is_short() -> None:
+def test_n13_junk_leaves_repeated_names_alone_also_where_octets_are_the_limit() -> None:
     table = SegmentedLru(1 << 20, Budget(4 << 20))
     ask(table, B, OTHERS)
     ask(table, A, JUNK)
@@ -159,7 +159,7 @@ def test_the_junk_that_goes_is_the_oldest() -> None:
     assert known(table, range(3900)) == 0
 
 
-def test_what_another_client_asked_for_as_well_is_nobody_s_junk() -> None:
+def test_names_that_another_client_asked_for_as_well_are_no_junk() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
     ask(table, A, range(500))
     ask(table, B, range(500))
@@ -167,7 +167,7 @@ def test_what_another_client_asked_for_as_well_is_nobody_s_junk() -> None:
     assert known(table, range(500)) == 500
 
 
-def test_several_floods_share_what_is_not_asked_for_twice() -> None:
+def test_several_floods_share_the_room_for_names_asked_once() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
     ask(table, B, range(200), 2)
     for number in range(1000, 20_000, 2):

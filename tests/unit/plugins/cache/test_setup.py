@@ -13,13 +13,13 @@ BLOCK = (parse_name("block."),)
 
 
 def parsed(lines: str) -> Cache:
-    """What these lines of a block for block. say; they start on line 2."""
+    """The settings of these lines of a block for block.; they start on line 2."""
     (block,) = parse_blocks(tokenize(f"block {{\n{lines}\n}}", "Corefile"))
     return parse_cache(block.directives[0], Context(BLOCK))
 
 
 def options(*lines: str) -> Cache:
-    """What these options say; they start on line 3."""
+    """The settings of these options; they start on line 3."""
     return parsed("cache . {\n" + "\n".join(lines) + "\n}")
 
 
@@ -88,7 +88,7 @@ def test_serve_stale(line: str, expected: ServeStale | None) -> None:
     assert options(line).serve_stale == expected
 
 
-def test_the_policy_may_stand_before_or_after() -> None:
+def test_the_policy_may_be_before_or_after() -> None:
     preferring = ServeStale(prefer_positive=True)
     assert options("serve_stale", "serve_stale_policy prefer_positive").serve_stale == preferring
     assert options("serve_stale_policy Prefer_Positive", "serve_stale").serve_stale == preferring
@@ -103,7 +103,7 @@ def test_the_policy_may_stand_before_or_after() -> None:
         ("cache { \n\nsucess 5\n}", "unknown option 'sucess' of 'cache', did you mean 'success'?"),
     ],
 )
-def test_what_is_wrong_with_the_line_is_said(line: str, problem: str) -> None:
+def test_a_problem_of_the_line_is_reported(line: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         parsed(line)
     assert error.value.problem == problem
@@ -137,13 +137,13 @@ def test_what_is_wrong_with_the_line_is_said(line: str, problem: str) -> None:
         ("keepttl yes", "'keepttl' has the arguments 'yes', expected none"),
     ],
 )
-def test_what_is_wrong_with_an_option_is_said(line: str, problem: str) -> None:
+def test_a_problem_of_an_option_is_reported(line: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         options(line)
     assert (error.value.line, error.value.problem) == (3, problem)
 
 
-def test_the_policy_may_stand_only_once() -> None:
+def test_the_policy_may_be_written_only_once() -> None:
     with pytest.raises(ConfigError, match="found 'serve_stale_policy' again, first at Corefile:4"):
         options("serve_stale", *["serve_stale_policy prefer_positive"] * 2)
 
@@ -161,7 +161,7 @@ def test_serve_stale_off_is_off_whatever_came_before() -> None:
         ("serve_stale no", "'serve_stale' has 'no', expected a duration such as 5s, 1m30s or 500ms"),
     ],
 )
-def test_what_is_not_quite_off_is_said_to_be_no_duration(line: str, problem: str) -> None:
+def test_a_word_similar_to_off_is_refused_as_no_duration(line: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         options(line)
     assert error.value.problem == problem

@@ -1,4 +1,4 @@
-"""Time passes, and what was kept grows old: RFC 1035, RFC 2308, and CoreDNS's one TTL for a whole answer."""
+"""Time passes, and entries grow old: RFC 1035, RFC 2308, and CoreDNS's one TTL for a whole answer."""
 
 import pytest
 
@@ -151,13 +151,13 @@ def test_with_keepttl_the_ttl_stays_and_the_answer_still_goes() -> None:
         ),
     ],
 )
-def test_what_only_answers_the_question_that_brought_it(said: Response, shown: str) -> None:
+def test_responses_that_answer_only_their_own_query(said: Response, shown: str) -> None:
     story = Story(says=said)
     assert [story.ask(), story.ask(), story.ask()] == [f"{shown} upstream"] * 3
     assert (len(story.cache.memory.success), len(story.cache.memory.denial)) == (0, 0)
 
 
-def test_what_is_not_kept_is_capped_all_the_same() -> None:
+def test_the_ttl_of_an_uncached_answer_is_capped_too() -> None:
     refused = Response(Rcode.REFUSED, answer=(addresses(86_400, "192.0.2.1"),), authority=(soa(60, 60),))
     story = Story(Cache(success=Share(30)), refused)
     assert [story.ask(), story.ask()] == ["192.0.2.1 30 upstream"] * 2

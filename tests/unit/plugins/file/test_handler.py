@@ -68,7 +68,7 @@ def test_the_longest_origin_is_the_one() -> None:
     assert lines(authority, "")[0].startswith("sub.example.org. 1 IN SOA")
 
 
-def test_an_alias_to_outside_is_followed_there_and_kept_for_nobody() -> None:
+def test_an_alias_to_outside_is_followed_and_the_answer_is_not_cached() -> None:
     resolution = resolved("out.example.org. A", step(chase=elsewhere))
     assert lines(resolution.response.answer, "out.example.org.") == [
         "out.example.org. 5 IN CNAME www.elsewhere.net.",
@@ -86,7 +86,7 @@ def test_an_alias_to_a_name_that_does_not_exist_has_its_rcode() -> None:
     assert resolved("out.example.org. A", step(chase=nowhere)).response.rcode == Rcode.NXDOMAIN
 
 
-def test_an_alias_to_outside_stands_alone_where_nobody_knows_more() -> None:
+def test_an_alias_to_outside_without_another_source_is_answered_alone() -> None:
     assert len(resolved("out.example.org. A", step()).response.answer) == 1
 
 
@@ -98,7 +98,7 @@ def test_names_without_records_fall_through_where_they_may() -> None:
     assert resolved("nowhere.example.org. A", step("example.net")).response.rcode == Rcode.NXDOMAIN
 
 
-def test_nobody_gets_the_whole_zone() -> None:
+def test_a_zone_transfer_is_refused() -> None:
     assert resolved("example.org. AXFR", step()).response.rcode == Rcode.REFUSED
 
 

@@ -1,4 +1,4 @@
-"""What a zone says: questions and answers as dig shows them, sections behind `;; AUTHORITY` and `;; ADDITIONAL`."""
+"""Answers of a zone: questions and answers as dig shows them, sections behind `;; AUTHORITY` and `;; ADDITIONAL`."""
 
 from collections.abc import Iterator
 
@@ -277,7 +277,7 @@ def test_answers(question: str, answer: str) -> None:
 
 
 @pytest.mark.parametrize(("question", "answer"), WILDCARDS.values(), ids=WILDCARDS)
-def test_a_wildcard_stands_for_names_that_do_not_exist(question: str, answer: str) -> None:
+def test_a_wildcard_matches_names_that_do_not_exist(question: str, answer: str) -> None:
     assert told(question) == expected(answer)
 
 

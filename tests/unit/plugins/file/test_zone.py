@@ -1,4 +1,4 @@
-"""What a table takes in, and what it refuses."""
+"""Records that a table takes, and records that it refuses."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_names_between_others_exist_without_records() -> None:
     assert nodes[("b", "c", *ORIGIN)] == {} == nodes[("c", *ORIGIN)]
 
 
-def test_what_is_outside_is_left_out() -> None:
+def test_records_outside_of_the_zone_are_left_out() -> None:
     assert list(table(f"{SOA}www.example.net. 5 A 192.0.2.1").nodes) == [ORIGIN]
 
 

@@ -1,4 +1,4 @@
-"""What is counted of an upstream."""
+"""Counts of an upstream."""
 
 import pytest
 

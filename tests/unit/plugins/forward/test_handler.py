@@ -1,4 +1,4 @@
-"""A question and what comes of it where upstreams work: whose it is, how it travels, what the client gets."""
+"""A question where upstreams work: the upstream that gets it, the message, and the client's answer."""
 
 import pytest
 
@@ -142,7 +142,7 @@ def test_formerr_to_a_question_without_edns_is_the_answer() -> None:
     assert scene.asked == [1]
 
 
-def test_options_may_be_put_in_by_whoever_makes_the_step() -> None:
+def test_the_setup_may_add_edns_options_to_each_query() -> None:
     scene = ForwardScene(WWW, options=((NODE_IDENTITY, b"node-a"),))
     scene.asked_and_answered(ask("www.example.org"))
     assert scene.upstreams[0].asked[0].message.endswith(b"\xff\xee\0\6node-a")
@@ -188,7 +188,7 @@ def test_any_type_is_forwarded() -> None:
     assert scene.upstreams[0].asked[0].message[-4:-2] == b"\xff\0"
 
 
-def test_each_who_waits_gets_a_response_of_its_own() -> None:
+def test_each_waiting_query_gets_a_response_of_its_own() -> None:
     scene = ForwardScene(WWW)
     scene.upstreams[0].delay = 0.1
     one, other = scene.ask(ask("www.example.org")), scene.ask(ask("WWW.EXAMPLE.ORG"), client("10.240.0.2"))

@@ -61,7 +61,7 @@ FOR_CLIENTS = {
 
 
 @pytest.mark.parametrize(("failing", "seconds", "ede"), ALONE.values(), ids=ALONE)
-def test_with_nobody_else_to_ask_it_is_servfail_after_two_tries(failing: Behaviour, seconds: float, ede: Ede) -> None:
+def test_without_another_upstream_it_is_servfail_after_two_tries(failing: Behaviour, seconds: float, ede: Ede) -> None:
     scene = ForwardScene(failing, names_upstreams=True)
     found = scene.asked_and_answered(QUERY)
     assert (found.rcode, found.ede, found.seconds) == (Rcode.SERVFAIL, ede, seconds)
@@ -69,7 +69,7 @@ def test_with_nobody_else_to_ask_it_is_servfail_after_two_tries(failing: Behavio
 
 
 @pytest.mark.parametrize(("failing", "seconds", "ede"), ALONE.values(), ids=ALONE)
-def test_clients_are_told_what_is_wrong_without_the_address_and_the_log_with_it(
+def test_clients_get_the_reason_without_the_address_and_the_log_has_both(
     failing: Behaviour, seconds: float, ede: Ede
 ) -> None:
     found = ForwardScene(failing).asked_and_answered(QUERY, within=seconds)
@@ -93,7 +93,7 @@ def test_silence_of_all_ends_after_four_seconds(count: int, policy: UpstreamPoli
     assert found.seconds == pytest.approx(4.0, abs=0.11)
 
 
-def test_a_long_read_timeout_is_cut_to_what_is_left() -> None:
+def test_a_long_read_timeout_is_cut_to_the_time_left() -> None:
     scene = ForwardScene(silent, read_timeout=30.0)
     assert scene.asked_and_answered(QUERY).seconds == 4.0
     assert scene.upstreams[0].asked[0].timeout == 4.0
@@ -216,9 +216,7 @@ def test_a_reply_that_comes_too_late_is_counted_and_goes_nowhere() -> None:
     assert replies == [1, 1]
 
 
-def test_what_breaks_our_own_code_is_servfail(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_bug_in_our_own_code_is_servfail(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     def broken(_: bytes, __: bytes) -> None:
         raise ZeroDivisionError
 
@@ -243,13 +241,13 @@ USELESS = {
 
 @pytest.mark.parametrize("useless", USELESS.values(), ids=USELESS)
 def test_an_answer_about_anything_else_is_no_answer(useless: Behaviour) -> None:
-    """Told without it, it would be a name that has no address."""
+    """Without the check, a stub would read it as a name that has no address."""
     scene = ForwardScene(useless, WWW)
     assert scene.asked_and_answered(QUERY).resolution.upstream == "192.0.2.2:53"
     assert ForwardScene(useless).asked_and_answered(QUERY).rcode == Rcode.SERVFAIL
 
 
-def test_what_was_spent_on_another_question_for_the_client_counts() -> None:
+def test_time_spent_on_an_earlier_query_for_the_client_counts() -> None:
     """`dns64` and `autopath` ask again: all of it together ends in time."""
     scene = ForwardScene(silent)
     asker = client()._replace(asked=scene.timers.time() - 3.0)

@@ -30,7 +30,7 @@ def one_down(**settings: object) -> ForwardScene:
     return scene
 
 
-def test_nobody_is_probed_who_answers() -> None:
+def test_an_upstream_that_answers_is_not_probed() -> None:
     scene = ForwardScene(whatever, whatever)
     scene.asked_and_answered(QUERY, within=60.0)
     assert probes(scene) == [0, 0]
@@ -126,7 +126,7 @@ def test_an_answer_to_a_question_says_that_it_is_up_as_well_as_a_probe_does() ->
     assert scene.counts.healthcheck_broken == 1
 
 
-def test_with_failfast_nobody_is_asked_where_all_are_down() -> None:
+def test_with_failfast_no_upstream_is_asked_where_all_are_down() -> None:
     scene = all_down(failfast=True)
     before = scene.asked
     found = scene.asked_and_answered(QUERY, within=0.0)
@@ -223,7 +223,7 @@ def test_with_max_fails_0_questions_alone_say_whether_an_upstream_can_be_reached
     assert reachable(scene) == [True, True]
 
 
-def test_where_somebody_wants_to_know_upstreams_that_nobody_hears_of_are_probed() -> None:
+def test_a_watched_upstream_without_queries_is_probed() -> None:
     scene = ForwardScene(whatever, whatever)
     scene.forwarding.watch()
     assert (reachable(scene), probes(scene)) == ([True, True], [1, 1])

@@ -20,7 +20,7 @@ class Wait:
         return len(self.hurried) < self._times
 
 
-def test_what_waits_is_hurried_when_its_time_is_up() -> None:
+def test_a_waiting_query_is_hedged_when_its_time_is_up() -> None:
     timers = VirtualTimers()
     impatience, wait = Impatience(0.5, timers), Wait(timers)
     impatience.watch(wait, timers.time())
@@ -39,7 +39,7 @@ def test_and_again_as_long_as_it_wants() -> None:
     assert wait.hurried == [0.5, 1.0, 1.5]
 
 
-def test_what_is_over_is_left_alone() -> None:
+def test_a_finished_query_is_not_hedged() -> None:
     timers = VirtualTimers()
     impatience, wait = Impatience(0.5, timers), Wait(timers)
     impatience.watch(wait, timers.time())

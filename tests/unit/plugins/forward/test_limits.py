@@ -49,7 +49,7 @@ class _Turns:
         scene.timers.call_later = noting  # type: ignore[method-assign]
 
 
-def test_those_who_wait_for_one_answer_get_it_some_in_each_turn_of_the_loop() -> None:
+def test_queries_that_wait_for_one_answer_get_it_some_in_each_turn_of_the_loop() -> None:
     scene = slow_scene()
     waiting = [scene.ask(QUERY, client(f"10.240.{n >> 8}.{n & 255}")) for n in range(3 * AT_ONCE)]
     turns = _Turns(scene)
@@ -140,14 +140,14 @@ def test_an_answered_question_is_asked_anew() -> None:
     assert scene.asked == [3]
 
 
-def test_those_who_join_late_wait_for_what_is_left() -> None:
+def test_queries_that_join_late_wait_for_the_time_left() -> None:
     scene = ForwardScene(silent)
     scene.ask(QUERY)
     scene.timers.advance(3.0)
     assert scene.asked_and_answered(QUERY, within=1.0).rcode == Rcode.SERVFAIL
 
 
-def test_max_concurrent_refuses_what_is_beyond_it() -> None:
+def test_max_concurrent_refuses_queries_beyond_it() -> None:
     scene = slow_scene(max_concurrent=2)
     waiting = [scene.ask(ask(f"n{n}.example.org")) for n in range(2)]
     refused = scene.ask(ask("n3.example.org"))
@@ -180,7 +180,7 @@ def test_too_many_questions_of_all_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("behave", [whatever, silent, refuses], ids=["answered", "silent", "refused"])
-def test_who_has_an_answer_is_in_flight_no_more(behave: object) -> None:
+def test_an_answered_query_is_no_longer_in_flight(behave: object) -> None:
     scene = ForwardScene(behave)  # type: ignore[arg-type]  # one of the three
     for n in range(5):
         scene.ask(QUERY, client(f"10.240.0.{n % 2}"))

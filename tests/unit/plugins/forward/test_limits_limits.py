@@ -45,7 +45,7 @@ class Question:
         self.table.preempted.append(self.name or self.address.decode())
 
 
-def test_a_client_may_use_half_of_what_is_free() -> None:
+def test_a_client_may_use_half_of_the_free_places() -> None:
     table = Table()
     asked = [table.ask("alone") for _ in range(2000)]
     assert sum(asked) == 1366  # as many as then are free, and a half of that
@@ -101,7 +101,7 @@ def test_two_clients_with_as_many_do_not_take_each_other_s_places() -> None:
     assert table.count() == {"a": 3, "b": 2}
 
 
-def test_clients_with_one_question_each_are_dropped_when_nobody_has_more() -> None:
+def test_clients_with_one_question_each_are_dropped_when_no_client_has_more() -> None:
     table = Table(InFlight(max_total=2, max_per_client=2))
     assert [table.ask(client) for client in "abc"] == [True, True, False]
     assert table.in_flight.dropped_in_total == 1

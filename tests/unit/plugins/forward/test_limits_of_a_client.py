@@ -107,7 +107,7 @@ def test_n14_refreshes_are_of_the_client_that_asked_and_stale_answers_cost_it_no
 
 
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
-def test_n14_what_is_dropped_is_silence_and_counted_under_forward(transport: str) -> None:
+def test_n14_a_dropped_query_gets_no_reply_and_is_counted_under_forward(transport: str) -> None:
     scene = Scene(WAYS["cache"])
     around = partial(scene.around, below=scene.below)
     answering = handler(block(".", around), transport=transport)

@@ -1,4 +1,4 @@
-"""What leaves for an upstream: the question, and nothing else that a client sent."""
+"""Messages to an upstream: the question, and nothing else that a client sent."""
 
 import struct
 
@@ -91,7 +91,7 @@ def test_equal_questions_are_equal_messages_however_they_are_spelled() -> None:
     ],
     ids=["name", "type", "class", "RD", "CD", "AD", "EDNS", "DO"],
 )
-def test_what_can_change_an_answer_changes_the_message(other: Query) -> None:
+def test_a_field_that_can_change_an_answer_changes_the_message(other: Query) -> None:
     assert Outgoing().question_message(ask("a.example")) != Outgoing().question_message(other)
 
 

@@ -1,4 +1,4 @@
-"""What a scrape shows of forwarding."""
+"""Metrics of forwarding in a scrape."""
 
 from dataclasses import dataclass
 
@@ -91,7 +91,7 @@ def test_connections_are_counted_by_upstream_and_transport() -> None:
     assert sorted(shown(counted, "coredns_proxy_conn_cache_misses_total").values()) == [0, 1, 5]
 
 
-def test_what_waits_and_what_was_not_asked_is_counted() -> None:
+def test_waiting_and_suppressed_queries_are_counted() -> None:
     in_flight = InFlight(max_total=3, max_per_client=1)
     counted = ForwardShared()
     counted.in_flight = in_flight

@@ -1,4 +1,4 @@
-"""What of a reply is kept. Records are lines of a zone file; the question is for www.example.org unless it says so."""
+"""Records of a reply that are kept, as lines of a zone file; the question is for www.example.org unless it says so."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -222,14 +222,14 @@ def proof(owner: str) -> RRset:
     return RRset(name_wire(parse_name(owner)), RRType.NSEC, 300, (name_wire(("z", "org")) + b"\0\1\x40",))
 
 
-def test_signatures_are_for_those_who_want_dnssec() -> None:
+def test_signatures_are_for_clients_that_want_dnssec() -> None:
     signed = reply([A_OF_WWW])
     signed = signed._replace(answer=(*signed.answer, signature("www.example.org.", RRType.A, "example.org")))
     assert shown(clean(signed, True)[0]) == ["www.example.org. A", "www.example.org. RRSIG"]
     assert shown(clean(signed, False)[0]) == ["www.example.org. A"]
 
 
-def test_proofs_of_origins_that_the_chain_is_in_are_for_those_who_want_dnssec() -> None:
+def test_proofs_of_origins_that_the_chain_is_in_are_for_clients_that_want_dnssec() -> None:
     denied = reply((), [f"example.org. {SOA}"])
     proofs = (
         signature("example.org.", RRType.SOA, "example.org"),
@@ -243,7 +243,7 @@ def test_proofs_of_origins_that_the_chain_is_in_are_for_those_who_want_dnssec() 
     assert shown(clean(denied, False)[1]) == ["example.org. SOA"]
 
 
-def test_the_proof_of_a_wildcard_stands_without_a_soa() -> None:
+def test_the_proof_of_a_wildcard_is_kept_without_a_soa() -> None:
     expanded = reply([A_OF_WWW])
     proofs = (proof("a.example.org."), signature("a.example.org.", RRType.NSEC, "example.org"))
     expanded = expanded._replace(authority=proofs)

@@ -1,4 +1,4 @@
-"""Whatever an upstream sends, what is kept of it is about the question."""
+"""Whatever an upstream sends, only records about the question are kept."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -61,7 +61,7 @@ def chain(answer: tuple[RRset, ...]) -> set[bytes]:
 
 
 @given(replies, st.booleans())
-def test_what_is_kept_was_received_and_is_of_the_chain(reply: UpstreamReply, dnssec_ok: bool) -> None:
+def test_kept_records_were_received_and_are_of_the_chain(reply: UpstreamReply, dnssec_ok: bool) -> None:
     try:
         answer, _, _ = clean(reply, dnssec_ok)
     except WireError:
@@ -78,7 +78,7 @@ SIGNED_ELSEWHERE = (RRset(b"", 43, 0, (b"",), 1), RRset(OWNERS[1], 46, 0, (bytes
 
 @example(UpstreamReply(0, 0, QNAME, 1, 1, (), SIGNED_ELSEWHERE, (), None), True)
 @given(replies, st.booleans())
-def test_cleaning_what_is_clean_changes_nothing(reply: UpstreamReply, dnssec_ok: bool) -> None:
+def test_cleaning_clean_records_changes_nothing(reply: UpstreamReply, dnssec_ok: bool) -> None:
     try:
         once = clean(reply, dnssec_ok)
     except WireError:
@@ -88,7 +88,7 @@ def test_cleaning_what_is_clean_changes_nothing(reply: UpstreamReply, dnssec_ok:
     assert all(0 <= rrset.ttl <= MAX_TTL and rrset.rclass == 1 for section in once for rrset in section)
 
 
-def test_what_is_believed_of_a_real_reply_is_all_of_it() -> None:
+def test_a_real_reply_is_kept_whole() -> None:
     lines = "www.example.org. 300 IN CNAME a.example.", "a.example. 60 IN A 192.0.2.7"
     reply = read_reply(
         says(*lines, authority=["example. 60 IN NS ns.example."])(Outgoing().question_message(ask("www.example.org")))

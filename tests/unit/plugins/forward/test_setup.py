@@ -196,7 +196,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), PROBLEMS.values(), ids=PROBLEMS)
-def test_what_cannot_be_meant_is_refused(text: str, expected: str) -> None:
+def test_values_without_a_meaning_are_refused(text: str, expected: str) -> None:
     assert problem(text) == f"Corefile:1: {expected}"
 
 
@@ -250,7 +250,7 @@ OPTION_PROBLEMS = {
 
 
 @pytest.mark.parametrize(("lines", "expected"), OPTION_PROBLEMS.values(), ids=OPTION_PROBLEMS)
-def test_what_an_option_cannot_mean_is_refused(lines: str, expected: str) -> None:
+def test_option_values_without_a_meaning_are_refused(lines: str, expected: str) -> None:
     line = 2 + lines.count("\n")
     assert problem(f"forward . 192.0.2.1 {{\n{lines}\n}}") == f"Corefile:{line}: {expected}"
 

@@ -36,7 +36,7 @@ def step(corefile: str, table: HostTable = EMPTY) -> HostNames:
 
 
 def answer(stepped: Stepped, name: str) -> list[str] | str:
-    """The records, or what there is instead of them."""
+    """The records, or a word for an outcome without records."""
     match stepped:
         case None:
             return "not mine"
@@ -124,7 +124,7 @@ def test_entries_of_the_file_come_first_and_none_comes_twice() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.example.", "c.example."])
-def test_what_is_answered_and_what_is_left_to_others_rests_on_the_file(name: str) -> None:
+def test_an_answer_and_a_fallthrough_rest_on_the_file(name: str) -> None:
     stepped = step(FALLTHROUGH)(ask(name), client())
     assert stepped is not None
     assert stepped.facts == (hosts_fact("/lists/hosts"),)
@@ -137,7 +137,7 @@ def test_an_answer_is_authoritative_and_for_everyone() -> None:
     assert resolution.response.authority == ()
 
 
-def test_a_name_that_is_not_there_is_not_authoritative_and_kept_for_nobody() -> None:
+def test_a_missing_name_is_not_authoritative_and_not_cached() -> None:
     resolution = step(NO_FALLTHROUGH)(ask("c.example."), client())
     assert isinstance(resolution, Resolution)
     assert (resolution.response.flags, resolution.scope) == (0, Scope.CLIENT)

@@ -1,4 +1,4 @@
-"""What a scrape shows of hosts files."""
+"""Metrics of hosts files in a scrape."""
 
 import os
 from functools import partial

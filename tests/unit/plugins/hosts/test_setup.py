@@ -67,5 +67,5 @@ def test_a_relative_file_is_beside_the_corefile_and_need_not_exist() -> None:
         ("hosts {\n 10.0.0.1 a {\n b\n }\n}", "Corefile:4: found 'b', but '10.0.0.1' has no options"),
     ],
 )
-def test_what_hosts_cannot_be(lines: str, problem: str) -> None:
+def test_lines_that_hosts_refuses(lines: str, problem: str) -> None:
     assert problem in block_problem(lines)

@@ -119,5 +119,5 @@ def test_a_bad_line_is_refused(line: bytes, problem: str) -> None:
         parse_hosts_line(line)
 
 
-def test_a_name_of_odd_octets_is_what_it_is() -> None:
+def test_a_name_of_odd_octets_keeps_them() -> None:
     assert parse_hosts_line(b"10.0.0.1 A\\.b.\xc3\x84") == HostEntry(packed("10.0.0.1"), (("a.b", "\xc3\x84"),))

@@ -214,7 +214,7 @@ def test_names_that_do_not_exist_fall_through_where_they_may() -> None:
     assert dig("svc1.testns.example.com. TXT") == f"NODATA {SOA}"
 
 
-def test_while_the_state_is_incomplete_nobody_is_told_that_a_name_does_not_exist() -> None:
+def test_while_the_state_is_incomplete_no_name_is_denied() -> None:
     dig = Dig(synced=False, fallthrough=((),))
     assert dig("svc0.testns.example.com. A").startswith("SERVFAIL")
     assert dig("svc1.testns.example.com. A") == "svc1.testns.example.com. 5 IN A 1.2.3.4"

@@ -137,14 +137,14 @@ def test_a_name_that_does_not_exist_is_denied_for_all_types(name: str) -> None:
     assert {dig(f"{name} {qtype}") for qtype in TYPES if qtype != "SOA"} == {"NXDOMAIN cluster.local. 5"}
 
 
-def test_an_address_that_nobody_has_is_denied_for_all_types() -> None:
+def test_an_address_without_a_service_is_denied_for_all_types() -> None:
     dig = cluster_under("in-addr.arpa")
     denied = {dig(f"9.9.9.10.in-addr.arpa {qtype}") for qtype in TYPES if qtype != "SOA"}
     assert denied == {"NXDOMAIN in-addr.arpa. 5"}
 
 
 def test_networks_fall_through_where_the_next_server_may_know_them() -> None:
-    """As their addresses that nobody here has."""
+    """As their addresses that no object here has."""
     dig = ClusterDig(CLUSTER, settings("cluster.local", "in-addr.arpa", fallthrough=["in-addr.arpa"]))
     assert dig.resolve("0.0.10.in-addr.arpa NS") is None
     assert dig.resolve("9.9.9.10.in-addr.arpa A") is None

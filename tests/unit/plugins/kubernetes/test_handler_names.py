@@ -214,7 +214,7 @@ def test_the_weight_of_a_verified_pod_name_is_shared_by_the_pods_that_have_its_a
     assert answer.endswith("SRV 0 50 0 192-0-2-1.podns.pod.cluster.local.")
 
 
-def test_a_verified_pod_name_rests_on_who_has_the_address() -> None:
+def test_a_verified_pod_name_rests_on_the_holder_of_the_address() -> None:
     dig = ClusterDig(cluster(), settings(pods=PodMode.VERIFIED))
     resolution = dig.resolve("10-9-9-9.podns.pod.cluster.local. A")
     assert resolution is not None
@@ -318,7 +318,7 @@ def test_while_watches_are_incomplete_a_name_that_seems_missing_is_servfail(fall
         assert resolution.response.flags == Flag.AA
 
 
-def test_while_watches_are_incomplete_what_is_known_is_served() -> None:
+def test_while_watches_are_incomplete_known_names_are_served() -> None:
     dig = ClusterDig(cluster(), settings(), synced=False)
     assert dig("svc1.testns.svc.cluster.local. A").endswith("10.0.0.1")
     assert dig("hdls1.testns.svc.cluster.local. A").endswith("172.0.0.2")

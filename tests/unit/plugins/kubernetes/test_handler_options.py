@@ -159,7 +159,7 @@ def test_a_multicluster_origin_serves_service_imports(question: str, answer: str
     assert dig(question) == expected(answer)
 
 
-def test_where_service_imports_are_denied_nobody_knows_that_there_is_none() -> None:
+def test_while_service_imports_are_denied_a_missing_import_is_unknown_and_not_nxdomain() -> None:
     origins = settings("cluster.local", "clusterset.local", multicluster=["clusterset.local"])
     dig = ClusterDig([], origins, synced=False)
     for kind in sorted(dig.state.needed - {"ServiceImport", "Namespace"}):

@@ -279,7 +279,7 @@ def test_answers_that_a_policy_chose_have_a_ttl_of_their_own(
     assert dig(f"{name}.testns.svc.cluster.local. A", N1).split()[1] == str(answer)
 
 
-def test_unknown_client_all_gives_everyone_to_a_client_that_nobody_can_locate() -> None:
+def test_unknown_client_all_gives_all_endpoints_to_an_unlocated_client() -> None:
     dig = server(TopologySettings(unknown_client=UnknownClient.ALL))
     assert len(addresses(dig, "zone", NOWHERE)) == 3
     assert addresses(dig, "zone", N3) == ["172.0.0.3"]
@@ -327,7 +327,7 @@ DENIALS: dict[str, tuple[Kind, str, str, list[int]]] = {
 
 @pytest.mark.parametrize("unknown_client", UnknownClient)
 @pytest.mark.parametrize(("denied", "name", "source", "told"), DENIALS.values(), ids=DENIALS)
-def test_a_denied_kind_leaves_nobody_without_endpoints_who_can_not_be_placed_for_want_of_it(
+def test_a_client_that_a_denied_kind_would_locate_is_not_left_without_endpoints(
     denied: Kind, name: str, source: str, told: list[int], unknown_client: UnknownClient
 ) -> None:
     every_method = (Method.NODES, Method.PODS, Method.SLICES)
@@ -351,7 +351,7 @@ def test_when_the_permission_comes_no_answer_from_before_is_kept(denied: Kind) -
     assert addresses(dig, "zone", N3) == ["172.0.0.3"]
 
 
-def test_on_invalid_deny_gives_nobody_to_anybody() -> None:
+def test_on_invalid_deny_gives_no_endpoints_to_any_client() -> None:
     dig = server(TopologySettings(on_invalid=OnInvalid.DENY))
     resolution = resolved(dig, "broken.testns.svc.cluster.local. A", N1)
     assert resolution.response.answer == ()
@@ -436,7 +436,7 @@ def test_a_trusted_claim_of_a_node_decides_for_this_query_only() -> None:
     assert resolution.scope is Scope.CLIENT
 
 
-def test_a_claim_that_is_not_trusted_is_ignored_and_its_answer_kept_for_nobody() -> None:
+def test_an_untrusted_claim_is_ignored_and_its_answer_is_not_cached() -> None:
     resolution = resolved(server(), "zone.testns.svc.cluster.local. A", NOWHERE, _identity("n3"))
     assert resolution.response.answer == ()
     assert resolution.scope is Scope.CLIENT

@@ -40,7 +40,7 @@ def test_labels_of_few_endpoints_are_not_kept() -> None:
     assert kept.octets == 0
 
 
-def test_more_memory_is_not_taken_than_allowed_and_what_was_not_used_for_longest_goes() -> None:
+def test_no_more_memory_is_used_than_allowed_and_the_least_recently_used_label_is_dropped() -> None:
     kept = KeptLabels(pod_names=False, max_octets=200_000)
     groups = [group(first, 256) for first in range(0, 5120, 256)]
     for each in groups:

@@ -150,7 +150,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("question", "options", "reason"), CASES.values(), ids=CASES.keys())
-def test_the_reason_names_what_does_not_exist(question: str, options: dict[str, Any], reason: str) -> None:
+def test_the_reason_names_the_missing_object(question: str, options: dict[str, Any], reason: str) -> None:
     dig = ClusterDig(cluster(), settings(**options))
     assert dig(question).startswith("NXDOMAIN")
     query = query_of(question)

@@ -38,7 +38,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "meaning"), NAMES, ids=[name or "(apex)" for name, _ in NAMES])
-def test_labels_below_the_origin_mean_what_they_mean_to_coredns(name: str, meaning: SchemaName | None) -> None:
+def test_labels_below_the_origin_have_coredns_s_meaning(name: str, meaning: SchemaName | None) -> None:
     assert parse(parse_name(name)) == meaning
 
 

@@ -1,4 +1,4 @@
-"""Queries of Pods that the watch has not told of yet: how long they wait, how many, and how often from one address."""
+"""Queries of Pods not yet in the watch: how long they wait, how many, and how often from one address."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -53,7 +53,7 @@ def test_a_list_that_was_taken_in_ends_every_wait(waits: PodWait) -> None:
     assert all(arrival is not None and arrival.settled for arrival in arrivals)
 
 
-def test_nobody_waits_for_longer_than_200_ms(waits: PodWait, timers: VirtualTimers) -> None:
+def test_no_client_waits_for_longer_than_200_ms(waits: PodWait, timers: VirtualTimers) -> None:
     arrival = waits.wait(NEW)
     assert arrival is not None
     timers.advance(SECONDS - 0.01)
@@ -92,7 +92,7 @@ def test_the_waiting_are_bounded_in_all_and_of_one_address(waits: PodWait, timer
     assert waits.wait(address(3 * MAX_WAITING)) is not None
 
 
-def test_what_is_remembered_of_strangers_is_bounded_and_those_beyond_do_not_wait(
+def test_the_number_of_remembered_strangers_is_bounded_and_those_beyond_do_not_wait(
     waits: PodWait, timers: VirtualTimers
 ) -> None:
     for at in range(MAX_IN_VAIN):
@@ -104,7 +104,7 @@ def test_what_is_remembered_of_strangers_is_bounded_and_those_beyond_do_not_wait
     assert waits.wait(address(MAX_IN_VAIN)) is not None
 
 
-def test_where_no_pod_would_be_told_of_nobody_waits(timers: VirtualTimers) -> None:
+def test_without_pods_that_locate_clients_no_query_waits(timers: VirtualTimers) -> None:
     assert PodWait(timers, lambda: False).wait(NEW) is None
 
 
@@ -140,7 +140,7 @@ class Cluster:
         self.waits.wake(self.state.apply(Upserted(value), 1))
 
     def ask(self, name: str) -> list[set[bytes]]:
-        """Where the addresses arrive that the new Pod is told, once it is."""
+        """The addresses in each answer to the new Pod, as it arrives."""
         answers: list[set[bytes]] = []
 
         def take(resolution: Any) -> None:
@@ -178,5 +178,5 @@ def test_a_client_that_no_pod_comes_for_is_answered_as_unknown(name: str, told: 
     assert cluster.ask(name) == [told]  # at once
 
 
-def test_without_keys_nobody_waits() -> None:
+def test_without_keys_no_query_waits() -> None:
     assert Cluster().ask("plain") == [EVERYBODY]

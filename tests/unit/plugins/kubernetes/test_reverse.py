@@ -76,7 +76,7 @@ NEGATIVE = {
 
 
 @pytest.mark.parametrize(("question", "answer"), NEGATIVE.values(), ids=NEGATIVE.keys())
-def test_the_reverse_origin_denies_what_is_no_address_of_ours_and_nothing_else(question: str, answer: str) -> None:
+def test_the_reverse_origin_denies_addresses_without_an_owner_and_nothing_else(question: str, answer: str) -> None:
     assert ClusterDig(cluster(), settings())(question) == answer
 
 
@@ -110,7 +110,7 @@ def test_without_a_reverse_origin_nothing_is_answered() -> None:
     assert ClusterDig(cluster(), settings("cluster.local"))("100.1.168.192.in-addr.arpa. PTR") == PASSED
 
 
-def test_a_ptr_answer_rests_on_the_address_and_on_whom_it_names() -> None:
+def test_a_ptr_answer_rests_on_the_address_and_on_its_owner() -> None:
     dig = ClusterDig(cluster(), settings())
     there = dig.resolve("99.0.0.10.in-addr.arpa. PTR")
     assert there is not None

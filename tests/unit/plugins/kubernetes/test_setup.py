@@ -127,7 +127,7 @@ def test_a_wrong_selector_is_refused_with_its_reason() -> None:
         ("cidrs 10.0.0.0/8", "CoreDNS dropped it; write the prefixes behind `kubernetes`"),
     ],
 )
-def test_an_option_of_coredns_s_past_is_refused_with_what_to_do_instead(options: str, instead: str) -> None:
+def test_an_obsolete_option_of_coredns_is_refused_with_its_replacement(options: str, instead: str) -> None:
     name = options.partition(" ")[0]
     told = f"Corefile:4: topodns has no option '{name}' of 'kubernetes': {instead}"
     assert option_problem(options).startswith(told)

@@ -1,4 +1,4 @@
-"""`rewrite cname`: another target, and what the listener knows of it in place of what stood behind the old one."""
+"""`rewrite cname`: another target, and the listener's records of it in place of those of the old one."""
 
 import pytest
 

@@ -67,7 +67,7 @@ def test_variables(rule: str, address: str, data: bytes) -> None:
     assert [query.edns.option(1) for query in world.queries if query.edns] == [data]
 
 
-def test_a_server_address_that_nobody_knows_is_no_match() -> None:
+def test_an_unknown_server_address_is_no_match() -> None:
     world = World()
     resolve("rewrite edns0 local set 1 {server_ip}\nrewrite type A MX", question("a.com. A"), world)
     assert [(query.edns, query.qtype) for query in world.queries] == [(None, 15)]
@@ -88,7 +88,7 @@ def test_the_name_is_the_one_that_earlier_rules_made() -> None:
         ("rewrite edns0 local unset 2", False),
     ],
 )
-def test_what_changed_nothing_is_no_match(lines: str, asked_next: bool) -> None:
+def test_a_rule_that_changed_nothing_is_no_match(lines: str, asked_next: bool) -> None:
     world = World()
     resolve(f"{lines}\nrewrite type A MX", question("a.com. A", edns((1, b"x"))), world)
     assert [query.qtype == 15 for query in world.queries] == [asked_next]
@@ -138,11 +138,11 @@ def test_options_of_the_response(lines: str, sent: Edns, given: Options, seen: O
         ("subnet unset", Scope.EVERYONE),
     ],
 )
-def test_what_depends_on_the_client_is_for_it_alone(rule: str, scope: Scope) -> None:
+def test_an_answer_that_depends_on_the_client_is_for_it_alone(rule: str, scope: Scope) -> None:
     assert resolve(f"rewrite edns0 {rule}", question("a.com. A", edns()), World()).scope is scope
 
 
-def test_the_operators_options_are_told_from_the_clients() -> None:
+def test_the_operators_options_are_distinguished_from_the_clients() -> None:
     sent = question("a.com. A", edns((9, b"client"), (10, b"cookie")))
     world = World()
     resolve("rewrite continue edns0 local set 9 ours\nrewrite edns0 local append 10 ours", sent, world)

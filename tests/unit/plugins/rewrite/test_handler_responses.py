@@ -1,4 +1,4 @@
-"""`rewrite type`, `class`, `ttl` and `rcode`; and what is so for all rules: who may share the answer, and waiting."""
+"""`rewrite type`, `class`, `ttl` and `rcode`; and properties of all rules: the scope of the answer, and waiting."""
 
 from struct import pack
 
@@ -89,7 +89,7 @@ def test_ttls_of_all_sections_are_kept_within_bounds(rule: str, name: str, ttls:
         ),
     ],
 )  # fmt: skip
-def test_another_rcode_is_told(lines: str, decided: int, edns: Edns | None, seen: int) -> None:
+def test_another_rcode_is_written(lines: str, decided: int, edns: Edns | None, seen: int) -> None:
     assert resolve(lines, question("a.com. A", edns), World(Response(decided))).response.rcode == seen
 
 
@@ -115,7 +115,7 @@ def test_of_an_soa_only_the_primary_is_renamed() -> None:
     assert rename_value(6, primary + rest, lambda name: "b.") == name_wire(("b",)) + rest
 
 
-def test_what_is_known_of_the_answer_is_kept() -> None:
+def test_the_properties_of_the_answer_are_kept() -> None:
     given = Resolution(response(["@ 5 A 10.0.0.1"]), "forward", Scope.NODE, upstream="10.0.0.10:53", valid_until=7.0)
 
     def below(query: Query, client: Client) -> Resolution:

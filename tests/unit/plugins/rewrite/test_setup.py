@@ -1,4 +1,4 @@
-"""The `rewrite` directive: its forms, and what is wrong with those that are none."""
+"""The `rewrite` directive: its forms, and the problems of others."""
 
 import pytest
 

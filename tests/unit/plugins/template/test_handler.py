@@ -260,7 +260,7 @@ def test_an_answer_that_names_the_client_is_for_that_client_only(template: str, 
         ('{{ .Meta \\"kubernetes/client-namespace\\" }}', ""),
     ],
 )
-def test_what_a_template_may_say_about_a_question(template: str, text: str) -> None:
+def test_fields_of_the_question_that_a_template_may_use(template: str, text: str) -> None:
     resolution = resolved(f'template IN TXT {{\n answer "{{{{ .Name }}}} TXT \\"{template}\\""\n}}', "Web.Example. TXT")
     assert resolution is not None
     assert resolution.response.answer[0].rdatas == (bytes((len(text),)) + text.encode(),)
@@ -319,7 +319,7 @@ def chased(target: Name, qtype: int, source: Client) -> Answered:
     return Resolution(Response(answer=(addresses,), flags=Flag.AA | Flag.TC), "kubernetes")
 
 
-def test_behind_a_cname_stands_what_the_listener_says_about_its_target() -> None:
+def test_a_cname_is_followed_by_the_listener_s_answer_for_its_target() -> None:
     resolution = resolved(SERVICES, "web.shop.svc. A", chased)
     assert shown("web.shop.svc. A", resolution) == [
         "NOERROR",

@@ -1,4 +1,4 @@
-"""What a scrape shows of templates."""
+"""Metrics of templates in a scrape."""
 
 from tests.support.plugin_metrics import shown
 from topodns.plugins.setup import Shared

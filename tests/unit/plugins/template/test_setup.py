@@ -82,5 +82,5 @@ def test_a_block_may_have_several_in_order() -> None:
         ("template IN A {\n ederror too many arguments\n}", "Corefile:3: 'ederror' has the arguments 'too many arg"),
     ],
 )
-def test_what_a_template_cannot_be(lines: str, problem: str) -> None:
+def test_lines_that_template_refuses(lines: str, problem: str) -> None:
     assert block_problem(lines).startswith(problem)

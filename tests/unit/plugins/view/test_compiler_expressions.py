@@ -1,4 +1,4 @@
-"""What expressions come to, for one query from one client."""
+"""Values of expressions, for one query from one client."""
 
 import pytest
 
@@ -164,7 +164,7 @@ def test_incidr_takes_a_network_that_is_computed() -> None:
         "1e308 * 10 > 1 && size() / (id() - 4711) > 0",
     ],
 )
-def test_what_cannot_be_computed_is_not_true(expression: str) -> None:
+def test_an_expression_that_cannot_be_computed_is_not_true(expression: str) -> None:
     assert not holds(expression)
 
 

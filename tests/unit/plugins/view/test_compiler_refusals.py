@@ -1,4 +1,4 @@
-"""What is no expression, or one beyond what is understood here: said when the Corefile is read."""
+"""Text that is no expression, or uses unsupported parts: an error when the Corefile is read."""
 
 import pytest
 from hypothesis import given, settings

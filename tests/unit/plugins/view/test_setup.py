@@ -47,7 +47,7 @@ def test_a_view_may_have_no_body() -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(lines: str, expected: str) -> None:
+def test_values_without_a_meaning_are_refused(lines: str, expected: str) -> None:
     assert block_problem(lines).startswith(expected)
 
 

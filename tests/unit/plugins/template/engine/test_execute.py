@@ -128,7 +128,7 @@ def test_functions(text: str, result: str) -> None:
         ("{{ range .Name }}{{ end }}", "range: found a string"),
     ],
 )
-def test_what_cannot_be_written_out_says_why(text: str, problem: str) -> None:
+def test_a_value_that_cannot_be_written_is_refused_with_the_reason(text: str, problem: str) -> None:
     with pytest.raises(RenderFailed, match=problem):
         rendered(text)
 

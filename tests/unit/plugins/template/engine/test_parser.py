@@ -1,4 +1,4 @@
-"""What is no template, or one beyond the part of Go's language that is understood here."""
+"""Text that is no template, or uses parts of Go's language that are not supported."""
 
 import pytest
 from hypothesis import given, settings
@@ -71,7 +71,7 @@ def test_an_unknown_function_is_refused_with_those_there_are() -> None:
         compile_template("{{ toUpper .Name }}", KNOWN)
 
 
-def test_what_is_read_of_the_data_is_known() -> None:
+def test_the_fields_that_a_template_reads_are_known() -> None:
     assert compile_template("{{ .Name }}{{ with .Match }}{{ .X }}{{ end }}", KNOWN).fields == {"Name", "Match"}
 
 
