@@ -82,7 +82,7 @@ def test_other_options_claim_nothing() -> None:
         ("0000 00 00", None),  # dig +subnet=0
     ],
 )
-def test_a_subnet_is_read_and_one_of_length_0_tells_nothing(data: str, subnet: str | None) -> None:
+def test_a_subnet_is_read_and_one_of_length_0_is_no_claim(data: str, subnet: str | None) -> None:
     expected = packed_cidr(subnet) if subnet else None
     assert read_claim(edns((ECS, bytes.fromhex(data)))) == Claim(subnet=expected)
 

@@ -154,7 +154,7 @@ def test_a_flood_of_kinds_ends_in_hundreds_of_cells_that_count_it_all() -> None:
     assert unanswered == len([kind for kind in FLOOD if not kind.response_bucket])
 
 
-def test_in_a_flood_nobody_new_is_named_but_all_are_counted() -> None:
+def test_in_a_flood_no_new_name_gets_a_label_but_all_are_counted() -> None:
     counts = tally()
     for number in range(NAMED_CELLS):
         counts.cell(PLAIN._replace(outcome=str(number)))

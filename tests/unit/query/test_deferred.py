@@ -1,4 +1,4 @@
-"""Courses: steps that wait for what comes from elsewhere, without a loop."""
+"""Coroutines of steps that wait for a result from elsewhere, without an event loop."""
 
 import logging
 
@@ -45,7 +45,7 @@ def test_an_outcome_is_settled_once() -> None:
     assert outcome.settled
 
 
-def test_a_course_that_raises_is_logged_and_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_coroutine_that_raises_is_logged_and_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(outcome: Outcome[int]) -> int:
         await outcome
         raise ZeroDivisionError
@@ -64,7 +64,7 @@ async def _waiting_for(outcome: Outcome[int], timers: VirtualTimers) -> str:
     return "nothing" if value is None else str(value)
 
 
-def test_whoever_waits_only_so_long_gets_nothing_after_that() -> None:
+def test_a_wait_with_a_limit_gets_nothing_after_it() -> None:
     timers, outcome, results = VirtualTimers(), Outcome[int](), list[str]()
     pursue(_waiting_for(outcome, timers), results.append)
     timers.advance(1.7)
@@ -74,7 +74,7 @@ def test_whoever_waits_only_so_long_gets_nothing_after_that() -> None:
     assert results == ["nothing"]
 
 
-def test_whoever_waits_only_so_long_gets_what_is_there_before() -> None:
+def test_a_wait_with_a_limit_gets_a_result_before_it() -> None:
     timers, outcome, results = VirtualTimers(), Outcome[int](), list[str]()
     pursue(_waiting_for(outcome, timers), results.append)
     outcome.settle(1)

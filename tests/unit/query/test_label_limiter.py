@@ -1,4 +1,4 @@
-"""Who is named in metrics, and that there is an end to it."""
+"""Label values of metrics, and their limit."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_the_first_hundred_are_named_and_the_others_are_others() -> None:
         ("fd00::1", "fd00::/56"),
     ],
 )
-def test_of_a_source_only_the_prefix_is_told(address: str, prefix: str) -> None:
+def test_of_a_source_only_the_prefix_is_exposed(address: str, prefix: str) -> None:
     assert LabelLimiters().prefix(packed(address)) == prefix
 
 
@@ -35,7 +35,7 @@ def test_services_and_prefixes_do_not_take_each_other_s_places() -> None:
     assert rosters.service(ObjectKey("shop", "cache")) == "shop/cache"
 
 
-def test_what_tells_prefixes_apart_is_no_text() -> None:
+def test_prefixes_are_compared_as_octets() -> None:
     rosters = LabelLimiters()
     assert rosters.named_prefix(packed("10.240.3.77")) == bytes((10, 240, 3))
     assert rosters.named_prefix(packed("fd00::1")) == packed("fd00::")[:7]

@@ -60,7 +60,7 @@ def test_a_small_table_is_left_alone_by_a_large_one() -> None:
     assert len(small) == 100
 
 
-def test_what_a_table_had_that_is_gone_is_free_again() -> None:
+def test_the_room_of_a_removed_table_is_free_again() -> None:
     budget = Budget(512 * KIB)
     table = SegmentedLru(1 << 20, budget)
     fill(table, 10_000)
@@ -68,7 +68,7 @@ def test_what_a_table_had_that_is_gone_is_free_again() -> None:
     assert budget.given == 0
 
 
-def test_what_a_table_does_not_use_any_more_another_gets() -> None:
+def test_room_that_a_table_no_longer_uses_goes_to_another() -> None:
     budget = Budget(512 * KIB)
     emptied, other = SegmentedLru(1 << 20, budget), SegmentedLru(1 << 20, budget)
     fill(emptied, 10_000)

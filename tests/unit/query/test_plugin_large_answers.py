@@ -112,7 +112,7 @@ def meant_ports(scene: Scene) -> list[EndpointPort]:
 
 
 def told(scene: Scene, pool: list[Endpoint]) -> list[Endpoint]:
-    """Of these endpoints those that the name means, and that the client is told of."""
+    """The endpoints of these that the name means, and that the client gets."""
     left = left_of_service(scene.name)
     if len(left) == 1:
         return [each for each in pool if label_of(each).lower() == left[0]]
@@ -328,7 +328,7 @@ def named_endpoints(number: int) -> list[EndpointSlice]:
     return [endpoint_slice("db", endpoint(f"10.0.{at >> 8}.{at & 255}", hostname=f"h{at}")) for at in range(number)]
 
 
-def test_whoever_wants_all_of_an_answer_gets_it() -> None:
+def test_a_client_that_wants_all_of_an_answer_gets_it() -> None:
     slices = [replace(each, name=f"db-{at:04}", ports=PORT_80) for at, each in enumerate(named_endpoints(500))]
     scene = Scene(slices, None, "db.default.svc.cluster.local.", RRType.SRV)
     step = ClusterZone(KubernetesZone(KUBERNETES, None, serving(scene, "udp", 1232)[0], None))

@@ -31,7 +31,7 @@ SOA = (RRset(b"", RRType.SOA, 5, (b"\0\0" + bytes(20),)),)
         pytest.param(RRType.AXFR, Response(Rcode.REFUSED), "META", "error", id="a transfer"),
     ],
 )
-def test_responses_are_told_apart_as_coredns_does(qtype: int, response: Response, kind: str, class_name: str) -> None:
+def test_responses_are_classified_as_in_coredns(qtype: int, response: Response, kind: str, class_name: str) -> None:
     found = response_type(ask("example.", qtype), response)
     assert found is ResponseType(kind)
     assert response_class(found).value == class_name
