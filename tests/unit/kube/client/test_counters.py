@@ -3,7 +3,7 @@
 from topodns.kube.client.counters import BUCKETS, NO_RESPONSE, RequestTally
 
 
-def test_requests_are_counted_by_what_came_of_them_and_timed_by_where_they_went() -> None:
+def test_requests_are_counted_by_result_and_timed_by_server() -> None:
     tally = RequestTally()
     tally.count("GET", "10.96.0.1:443", "200", 0.003)
     tally.count("GET", "10.96.0.1:443", "403", 0.005)

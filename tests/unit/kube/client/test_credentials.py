@@ -1,4 +1,4 @@
-"""Who we are inside a Pod."""
+"""The identity inside a Pod."""
 
 import asyncio
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def test_an_ipv6_host_gets_its_brackets(mounted: Path) -> None:
 
 @pytest.mark.parametrize("name", ENVIRONMENT)
 @pytest.mark.parametrize("value", ["", None])
-def test_outside_of_a_pod_it_says_what_is_needed(mounted: Path, name: str, value: str | None) -> None:
+def test_outside_of_a_pod_the_missing_settings_are_named(mounted: Path, name: str, value: str | None) -> None:
     environment = {key: found for key, found in {**ENVIRONMENT, name: value}.items() if found is not None}
     assert problem_of(mounted, environment) == (
         "not in a Pod (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set): "

@@ -1,4 +1,4 @@
-"""Who a kubeconfig says we are. Its plugins are run in the stories."""
+"""The identity of a kubeconfig. Its plugins are run in the stories."""
 
 import asyncio
 import base64
@@ -114,7 +114,7 @@ def test_credentials_are_not_sent_in_the_clear(file: Path, scheme: str, user: st
     )
 
 
-def test_who_has_no_credentials_may_ask_in_the_clear(file: Path) -> None:
+def test_a_user_without_credentials_may_connect_without_tls(file: Path) -> None:
     assert load(file, text_of("server: http://10.0.0.1:8080", "{}")).authorization == ""
 
 
@@ -194,7 +194,7 @@ def test_json_is_read_too(file: Path) -> None:
         ("contexts: [{name: x}]", "x", "no kubeconfig: KeyError('context')"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_its_reason(file: Path, text: str, context: str, problem: str) -> None:
+def test_an_unusable_kubeconfig_is_refused_with_its_reason(file: Path, text: str, context: str, problem: str) -> None:
     assert problem_of(file, text, context).startswith(problem)
 
 
@@ -235,7 +235,7 @@ def test_whatever_it_holds_it_is_used_or_refused(file: Path, content: dict[str, 
 
 
 def checked_by_connect(settings: ApiSettings) -> str:
-    """What `connect` raises, and `check_kubeconfig` too."""
+    """The error that `connect` raises, and `check_kubeconfig` too."""
     said = []
     for opening in (connect(settings), check_kubeconfig(settings)):
         with pytest.raises(ApiError) as caught:
@@ -254,7 +254,7 @@ def checked_by_connect(settings: ApiSettings) -> str:
         (text_of(user="exec: {command: x}"), "", "exec: command 'x' with apiVersion None"),
     ],
 )
-def test_what_keeps_a_kubeconfig_from_being_used_is_told_with_the_line_of_the_corefile(
+def test_an_unusable_kubeconfig_is_reported_with_the_line_of_the_corefile(
     file: Path, text: str, context: str, problem: str
 ) -> None:
     file.write_text(text)

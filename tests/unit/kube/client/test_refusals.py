@@ -1,4 +1,4 @@
-"""What a refusing response says, whoever sent it."""
+"""The problem that a refusing response reports, from an API server or a proxy."""
 
 import pytest
 from hypothesis import given

@@ -18,7 +18,7 @@ def event(finding: Finding = FINDING, uid: str = "u-1") -> Any:
     return json.loads(event_body(finding, uid, "pod-1", NOW))
 
 
-def test_an_event_is_about_the_service_and_says_who_reports_what() -> None:
+def test_an_event_is_about_the_service_and_names_its_reporter() -> None:
     made = event()
     assert made["metadata"].pop("name").startswith("cart.")
     assert made == {
@@ -65,7 +65,7 @@ def test_the_uid_is_that_of_the_only_service(body: bytes, uid: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"items":[1]}', b'{"items":[{"metadata":{}}]}', b"[" * 100_000])
-def test_what_is_no_list_of_services_is_an_error(body: bytes) -> None:
+def test_a_reply_that_is_no_list_of_services_is_an_error(body: bytes) -> None:
     with pytest.raises(ApiError):
         decode_uid(body)
 
@@ -104,13 +104,13 @@ def test_taking_over_counts_a_transition() -> None:
 
 
 @pytest.mark.parametrize("spec", ["{}", "null", '{"holderIdentity":null,"leaseDurationSeconds":"x"}'])
-def test_a_lease_that_says_nothing_is_nobody_s(spec: str) -> None:
+def test_a_lease_without_a_holder_is_free(spec: str) -> None:
     record = decode_lease(f'{{"metadata":{{}},"spec":{spec}}}'.encode())
     assert (record.holder, record.seconds) == ("", 0.0)
     assert json.loads(renewed_body(record, "pod-1", 15, NOW))["spec"]["leaseTransitions"] == 1
 
 
 @pytest.mark.parametrize("body", [b"nonsense", b"{}", b'{"metadata":{},"spec":[1]}'])
-def test_what_is_no_lease_is_an_error(body: bytes) -> None:
+def test_a_reply_that_is_no_lease_is_an_error(body: bytes) -> None:
     with pytest.raises(ApiError):
         decode_lease(body)

@@ -1,6 +1,6 @@
-"""Events as they reach an API server: by one replica, seldom, and without a word where it is not allowed.
+"""Events as they reach an API server: by one replica, seldom, and without a log line where it is not allowed.
 
-In virtual time, against the stand-in without sockets.
+In virtual time, against the fake API server without sockets.
 """
 
 import asyncio
@@ -178,7 +178,7 @@ def test_a_replica_that_has_lost_the_lease_stops_writing() -> None:
     play(story)
 
 
-def test_a_problem_that_lasts_is_told_again_when_its_event_has_expired() -> None:
+def test_a_problem_that_lasts_is_reported_again_when_its_event_has_expired() -> None:
     async def story(world: World) -> None:
         world.replica(BAD)
         await world.tells("bad")

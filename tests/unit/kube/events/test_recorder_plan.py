@@ -10,7 +10,7 @@ def finding(name: str, text: str = "bad", kind: str = "invalid", namespace: str 
 
 
 def write_all(plan: EventSchedule, now: float) -> list[Finding]:
-    """What is written at one moment, until the plan says to wait."""
+    """The findings written at one moment, until the plan says to wait."""
     written = []
     while (due := plan.next(now)) is not None and due.at <= now:
         plan.attempted(now)
@@ -35,7 +35,7 @@ def test_only_keys_that_are_invalid_or_misplaced_are_worth_an_event() -> None:
     assert write_all(plan, 0) == [invalid, misplaced]
 
 
-def test_a_problem_is_told_again_when_its_event_is_gone() -> None:
+def test_a_problem_is_reported_again_when_its_event_is_gone() -> None:
     plan = planned(finding("a"))
     assert write_all(plan, 0) == [finding("a")]
     assert plan.next(1) == (REPEATED, finding("a"))
@@ -43,7 +43,7 @@ def test_a_problem_is_told_again_when_its_event_is_gone() -> None:
     assert write_all(plan, REPEATED) == [finding("a")]
 
 
-def test_a_problem_that_comes_back_within_the_hour_is_not_told_again() -> None:
+def test_a_problem_that_comes_back_within_the_hour_is_not_reported_again() -> None:
     plan = planned(finding("a"))
     write_all(plan, 0)
     plan.report([], 10)
@@ -52,7 +52,7 @@ def test_a_problem_that_comes_back_within_the_hour_is_not_told_again() -> None:
     assert plan.next(20) == (REPEATED, finding("a"))
 
 
-def test_another_problem_of_the_same_service_is_told_at_once() -> None:
+def test_another_problem_of_the_same_service_is_reported_at_once() -> None:
     plan = planned(finding("a", "first"))
     write_all(plan, 0)
     plan.report([finding("a", "second")], 1)
@@ -82,7 +82,7 @@ def test_a_service_with_ever_new_mistakes_does_not_keep_others_waiting() -> None
     assert write_all(plan, 60) == [finding("z"), finding("a", "yet another")]
 
 
-def test_nor_from_being_told_again() -> None:
+def test_repeated_reports_do_not_keep_new_problems_from_being_reported() -> None:
     plan = planned(finding("z"))
     write_all(plan, 0)
     plan.report([finding("z"), finding("a")], REPEATED - 60)

@@ -1,6 +1,6 @@
 """K8 to K10, K17 to K19: events come late, broken, in bursts, twice, or the wrong way round.
 
-In virtual time, against the stand-in of the stories without its sockets: hours pass in milliseconds.
+In virtual time, against the fake API server of the stories without its sockets: hours pass in milliseconds.
 """
 
 import asyncio
@@ -129,7 +129,7 @@ def test_k10_one_bad_object_in_a_list_hides_no_other(streaming: bool) -> None:
     play(story, bad, FRONT, prepare=giving_lists(streaming))
 
 
-def test_k10_an_object_that_became_unreadable_stays_what_it_was_also_through_a_list() -> None:
+def test_k10_an_object_that_became_unreadable_keeps_its_last_value_also_through_a_list() -> None:
     async def story(world: World) -> None:
         await world.synced()
         bad = service("front")

@@ -1,6 +1,6 @@
-"""K5, K7, K11, K24: what was seen is gone, lists are empty, older or torn, and lists find what events did not tell.
+"""K5, K7, K11, K24: the version seen is gone, lists are empty, older or torn, and lists find changes without an event.
 
-In virtual time, against the stand-in of the stories without its sockets: hours pass in milliseconds.
+In virtual time, against the fake API server of the stories without its sockets: hours pass in milliseconds.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ HOURS = 6 * HOUR
 
 
 @pytest.mark.parametrize("as_status", [True, False])
-def test_k05_after_gone_only_what_differs_is_touched(as_status: bool) -> None:
+def test_k05_after_gone_only_the_differences_are_touched(as_status: bool) -> None:
     async def story(world: World) -> None:
         await world.synced()
         world.published.clear()
@@ -114,7 +114,7 @@ def test_k07_a_lost_deletion_is_found_too_and_hours_without_losses_repair_nothin
     play(story, *WEB, FRONT)
 
 
-def test_k07_what_changes_while_a_verifying_list_is_read_is_no_repair() -> None:
+def test_k07_a_change_during_a_verifying_list_is_no_repair() -> None:
     async def story(world: World) -> None:
         await world.synced()
         world.api.slow(5)
@@ -209,7 +209,7 @@ def test_k24_a_past_that_was_restored_is_believed_when_it_is_confirmed() -> None
     play(story, *WEB, FRONT)
 
 
-def test_k24_a_restored_past_is_noticed_by_the_verifying_list_where_watches_do_not_tell() -> None:
+def test_k24_a_restored_past_is_noticed_by_the_verifying_list_where_watches_do_not_show_it() -> None:
     """A watch cache may serve a watch from a resourceVersion it has not reached yet, in silence."""
 
     async def story(world: World) -> None:
@@ -224,7 +224,7 @@ def test_k24_a_restored_past_is_noticed_by_the_verifying_list_where_watches_do_n
 
 
 @pytest.mark.parametrize("away", [1.2, 2.0, 5.0, 17.0])
-def test_k24_a_restored_past_is_noticed_as_soon_as_the_server_is_back_where_watches_do_not_tell(away: float) -> None:
+def test_k24_a_restored_past_is_noticed_as_soon_as_the_server_is_back_where_watches_do_not_show_it(away: float) -> None:
     async def story(world: World) -> None:
         await world.synced()
         world.api.freeze("services", restored=True, deaf=True)

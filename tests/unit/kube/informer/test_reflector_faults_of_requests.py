@@ -1,6 +1,6 @@
 """K1 to K4, K6, K12 to K16, K23: the API server is away, slow, silent, refuses or is overloaded.
 
-In virtual time, against the stand-in of the stories without its sockets: hours pass in milliseconds.
+In virtual time, against the fake API server of the stories without its sockets: hours pass in milliseconds.
 """
 
 import asyncio
@@ -201,7 +201,7 @@ def test_k12_a_kind_that_is_denied_is_named_with_the_verb_and_known_soon_after_t
     play(story, *WEB, prepare=lambda api: api.deny(resource))
 
 
-def test_k12_a_denied_list_is_told_from_a_denied_watch() -> None:
+def test_k12_a_denied_list_is_distinguished_from_a_denied_watch() -> None:
     def prepare(api: FakeApi) -> None:
         api.refuse_watch_list()
         api.deny("services", "list")
@@ -239,7 +239,7 @@ def test_k12_nodes_that_are_denied_hold_nothing_up() -> None:
 
 
 @pytest.mark.parametrize("resource", ["services", "nodes"])
-def test_k13_what_was_known_before_the_permission_went_stays(resource: str) -> None:
+def test_k13_objects_known_before_the_permission_was_revoked_stay(resource: str) -> None:
     async def story(world: World) -> None:
         await world.synced()
         world.published.clear()

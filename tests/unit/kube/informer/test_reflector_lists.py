@@ -172,7 +172,7 @@ def test_k11_a_small_kind_may_vanish_at_once() -> None:
     assert world.names == ""
 
 
-def test_k24_a_later_list_may_not_be_older_than_what_was_seen() -> None:
+def test_k24_a_later_list_may_not_be_older_than_the_version_seen() -> None:
     world = after(3, SERVICES, watch(*streamed("a"), bookmark(150), 2.0, ends=True), GONE, watch(*streamed("b")))
     parameters = world.api.requests[2].parameters
     assert (parameters["resourceVersion"], parameters["resourceVersionMatch"]) == ("150", "NotOlderThan")

@@ -1,4 +1,4 @@
-"""An API server that is away, or has lost the past: what is known stays, the rest is soon found. In virtual time."""
+"""An API server that is away, or has lost the past: known objects stay, the others are soon found. In virtual time."""
 
 import asyncio
 
@@ -39,7 +39,7 @@ def test_k01_k02_the_end_of_an_outage_is_noticed_within_five_seconds(down: float
     assert run_virtually(story()) > down
 
 
-def test_k02_what_is_known_stays_while_the_server_is_away_and_goes_on_from_there() -> None:
+def test_k02_known_objects_stay_while_the_server_is_away_and_the_watch_continues_from_there() -> None:
     away = [REFUSED] * 8
     back = [listed("a", version=100), watch(*added("b", version=101))]
     world = after(200, SERVICES, watch(*streamed("a"), 2.0, ends=True), *away, *back)
@@ -56,7 +56,7 @@ def test_k24_a_server_that_was_away_is_asked_how_far_it_has_come_and_listed_wher
     assert world.api.requests[3].parameters == {**SERVICES.selectors, "limit": "1"}
 
 
-def test_k24_who_may_not_ask_it_how_far_it_has_come_watches_on() -> None:
+def test_k24_where_the_version_question_is_denied_the_watch_continues() -> None:
     begun, denied = watch(*streamed("a"), 2.0, ends=True), ApiError(403, "services is forbidden")
     world = after(60, SERVICES, begun, REFUSED, REFUSED, denied, watch(), watch(*added("b", version=101)))
     assert world.names == "ab"

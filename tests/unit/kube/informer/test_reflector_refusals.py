@@ -26,7 +26,7 @@ from topodns.kube.client.contract import ApiError
     ],
     ids=["list", "watch"],
 )
-def test_k12_what_is_denied_is_told_by_kind_and_verb_and_tried_again(
+def test_k12_a_denied_request_is_reported_by_kind_and_verb_and_tried_again(
     refused: list[ApiError], other: Body, granted: Body, verb: str
 ) -> None:
     world = after(1, SERVICES, *refused, other)
@@ -36,7 +36,7 @@ def test_k12_what_is_denied_is_told_by_kind_and_verb_and_tried_again(
     assert (world.names, world.progress.trouble) == ("a", None)
 
 
-def test_k12_where_both_verbs_are_denied_both_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_k12_two_denied_verbs_are_both_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         world = after(6, SERVICES, *[FORBIDDEN] * 20)
     both = "Service (cannot watch services: 403: services is forbidden; list is denied too)"
@@ -59,7 +59,7 @@ def test_k12_a_denied_optional_kind_is_empty_and_blocks_nothing_and_is_tried_aga
     assert after(2, NODES, FORBIDDEN, listed(), watch(*nodes)).names == "a"
 
 
-def test_k13_what_is_revoked_later_is_still_served() -> None:
+def test_k13_a_kind_revoked_later_is_still_served() -> None:
     nodes = [event("ADDED", node("a", "z1", "10.0.0.1"), 10), bookmark(100, True)]
     world = after(20, NODES, watch(*nodes, 2.0, ends=True), *[FORBIDDEN] * 100)
     assert world.names == "a"
@@ -73,13 +73,13 @@ def test_k15_retry_after_is_honoured_with_some_spread(status: int) -> None:
     assert world.names == "a"
 
 
-def test_k15_nobody_waits_for_hours_because_the_server_says_so() -> None:
+def test_k15_a_retry_after_of_hours_is_capped() -> None:
     world = after(400, SERVICES, ApiError(503, "busy", retry_after=1e9), watch(*streamed("a")))
     assert 300.0 <= world.api.times[1] <= 375.0
     assert world.names == "a"
 
 
-def test_k16_a_kind_of_the_core_cannot_be_missing_so_nodes_stay_what_they_were() -> None:
+def test_k16_a_kind_of_the_core_api_cannot_be_missing_so_nodes_keep_their_last_value() -> None:
     nodes = [event("ADDED", node("a", "z1", "10.0.0.1"), 10), bookmark(100, True)]
     world = after(20, NODES, watch(*nodes, 2.0, ends=True), *[NOT_FOUND] * 100)
     assert world.names == "a"

@@ -1,4 +1,4 @@
-"""K7: the lists beside the watch that find what events did not tell. In virtual time."""
+"""K7: the lists beside the watch that find changes without an event. In virtual time."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ def test_where_nothing_was_lost_nothing_is_touched() -> None:
     assert (world.progress.repairs, world.published) == (0, [frozenset({EVERYTHING})])
 
 
-def test_what_changes_while_a_list_is_read_is_newer_than_the_list_and_no_repair() -> None:
+def test_a_change_during_a_list_is_newer_than_the_list_and_no_repair() -> None:
     async def story() -> World:
         asked = asyncio.Event()
 
@@ -62,7 +62,7 @@ def test_a_list_that_fails_is_put_off() -> None:
 
 
 def verified(first_list: Body | ApiError, *replies: Body | ApiError) -> World:
-    """The world after one verification: the watch stands all the time."""
+    """The world after one verification: the watch goes on all the time."""
 
     async def story() -> World:
         first, *lists = replies

@@ -126,14 +126,14 @@ def test_k08_missing_bookmarks_are_no_error() -> None:
 @pytest.mark.parametrize(
     ("version", "held"), [(5, "10.0.0.1"), (12, "10.0.0.9")], ids=["an older object", "a newer object"]
 )
-def test_k09_an_object_older_than_what_is_held_is_ignored(version: int, held: str) -> None:
+def test_k09_an_object_older_than_the_held_one_is_ignored(version: int, held: str) -> None:
     before = {**service("a"), "spec": {"clusterIP": "10.0.0.1"}}
     other = {**service("a"), "spec": {"clusterIP": "10.0.0.9"}}
     stream = [event("ADDED", before, 10), bookmark(100, True), event("MODIFIED", other, version)]
     assert cluster_ips(after(1, SERVICES, watch(*stream))) == [held]
 
 
-def test_k09_a_deletion_older_than_what_is_held_is_ignored() -> None:
+def test_k09_a_deletion_older_than_the_held_object_is_ignored() -> None:
     stream = [*streamed("a"), event("DELETED", service("a"), 5)]
     assert after(1, SERVICES, watch(*stream)).names == "a"
 
@@ -168,7 +168,7 @@ NASTY_LINES = {
 
 
 @pytest.mark.parametrize("line", NASTY_LINES.values(), ids=NASTY_LINES.keys())
-def test_what_the_api_server_says_is_logged_in_one_short_line_that_does_nothing_to_a_terminal(
+def test_the_api_server_s_message_is_logged_in_one_short_line_that_does_nothing_to_a_terminal(
     line: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
@@ -180,7 +180,7 @@ def test_what_the_api_server_says_is_logged_in_one_short_line_that_does_nothing_
     assert "n\\x1b[31m" in message
 
 
-def test_k10_what_cannot_be_read_in_a_list_stays_as_it_was() -> None:
+def test_k10_an_unreadable_object_in_a_list_keeps_its_last_value() -> None:
     again = page(at_version(service("a"), 10), at_version(BAD, 11), version=200)
     world = after(3, SERVICES, NO_WATCH_LIST, listed("a", "b", "c"), GONE, again)
     assert world.names == "ab"

@@ -1,4 +1,4 @@
-"""What is asked of an API server, and what is not."""
+"""Requests to an API server, by resource."""
 
 from collections.abc import Mapping
 

@@ -15,7 +15,7 @@ class Dice(Random):
 
 
 def waits(backoff: Backoff, failures: int, now: float = 0.0) -> list[float]:
-    """What is waited after each of so many failures in a row."""
+    """The wait after each of so many failures in a row."""
     found = []
     for _ in range(failures):
         found.append(round(backoff.failed(now), 3))

@@ -38,11 +38,11 @@ def test_how_long_a_retry_waits(opened_after: float, seconds: tuple[float, ...],
     assert waits(opened_after, *seconds) == waited
 
 
-def test_what_the_server_asked_for_is_waited_for_whatever_others_do() -> None:
+def test_the_server_s_retry_after_is_kept_whatever_other_requests_do() -> None:
     assert waits(2.0, 5.0, patient=True) == [5.0]
 
 
-def test_turns_that_were_claimed_before_a_success_delay_nobody_after_it() -> None:
+def test_turns_claimed_before_a_success_delay_no_request_after_it() -> None:
     async def story() -> float:
         gate = RetryGate()
         asyncio.get_running_loop().call_later(1.1, gate.open)

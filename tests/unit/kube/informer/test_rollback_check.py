@@ -39,7 +39,7 @@ def whole_lists(world: World) -> list[Request]:
 
 
 @pytest.mark.parametrize("away", AWAY.values(), ids=AWAY.keys())
-def test_k24_whoever_says_that_the_server_is_away_it_is_asked_when_it_is_back(away: Body | ApiError) -> None:
+def test_k24_every_sign_that_the_server_is_away_leads_to_a_question_when_it_is_back(away: Body | ApiError) -> None:
     world = after(15, SERVICES, BEGUN, *[away] * 3, RESTORED, OLDER, OLDER)
     assert world.names == "b"
     assert world.progress.trouble is None
@@ -70,7 +70,7 @@ def test_k24_one_answer_is_enough_for_an_outage() -> None:
     assert len(questions(world)) == 1
 
 
-def test_k24_one_in_between_who_is_always_behind_does_not_make_a_list_of_each_watch_that_is_cut_off() -> None:
+def test_k24_a_proxy_that_is_always_behind_does_not_cause_a_list_for_each_watch_that_is_cut_off() -> None:
     cut_off = [watch(*streamed("a", version=100), 3.0, error(500, "cut off"))] * 1000
     world = after(600, SERVICES, *cut_off, lists=[RESTORED] * 1000)
     lists = [request.at for request in whole_lists(world)]
@@ -99,14 +99,14 @@ def test_k24_after_an_answer_it_takes_three_tries_without_one_again() -> None:
     assert after(25, SERVICES, BEGUN, REFUSED, *later, lists=lists).names == "b"
 
 
-def test_k24_who_may_not_ask_is_not_told_and_does_not_ask_again() -> None:
+def test_k24_a_denied_question_is_not_reported_and_not_repeated() -> None:
     later = [watch(), watch(2.0, ends=True), watch(*added("b", version=101))]  # the first: whether that is denied too
     world = after(20, SERVICES, BEGUN, REFUSED, *later, lists=[FORBIDDEN] * 10)
     assert world.names == "ab"
     assert len(questions(world)) == 1
 
 
-def test_k15_what_a_server_without_an_answer_asks_for_is_waited_for() -> None:
+def test_k15_the_retry_after_of_a_server_without_an_answer_is_kept() -> None:
     answer = ApiError(503, "no server available", 20.0)
     world = after(120, SERVICES, BEGUN, REFUSED, watch(), lists=[answer] * 3)
     asked = questions(world)
@@ -115,17 +115,17 @@ def test_k15_what_a_server_without_an_answer_asks_for_is_waited_for() -> None:
     assert 20 <= watched.at - asked[-1].at <= 25
 
 
-def test_k24_what_is_not_answered_is_told_as_a_list() -> None:
+def test_k24_an_unanswered_question_is_reported_as_a_failed_list() -> None:
     world = after(3.5, SERVICES, BEGUN, REFUSED, lists=[UNWELL])
     assert world.progress.trouble == Trouble("list", 503, "503: no server available")
 
 
-def test_k24_a_question_that_takes_ten_seconds_is_told_as_a_list_without_an_answer() -> None:
+def test_k24_a_question_that_takes_ten_seconds_is_reported_as_a_list_without_an_answer() -> None:
     world = after(14, SERVICES, BEGUN, REFUSED, lists=[Body((), stalls=True)])
     assert world.progress.trouble == Trouble("list", 0, "no complete page within 10 s")
 
 
-def test_k02_a_server_that_is_not_there_is_told_as_before() -> None:
+def test_k02_a_server_that_is_not_reachable_is_reported_as_a_failed_watch() -> None:
     world = after(60, SERVICES, BEGUN, *[REFUSED] * 100)
     assert world.progress.trouble == Trouble("watch", 0, "connection refused")
 

@@ -1,4 +1,4 @@
-"""K19: the last endpoint of a headless Service goes a moment later than it is told, unless another one comes."""
+"""K19: the last endpoint of a headless Service is removed a moment after its event, unless another one comes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ class World:
 
 
 def told(story: Callable[[World], Awaitable[None]], *services: ClusterObject) -> list[tuple[float, str]]:
-    """What was seen of web, and when, a second after the story."""
+    """The endpoints of web that were seen, and when, a second after the story."""
 
     async def whole() -> World:
         world = World(*services)
@@ -81,7 +81,7 @@ def test_that_of_another_service_goes_at_once(story: Callable[[World], Awaitable
 
 
 @pytest.mark.parametrize("story", [emptied, deleted])
-def test_what_replaces_it_within_the_moment_comes_at_once_and_nobody_sees_the_service_empty(
+def test_a_replacement_within_the_hold_is_applied_at_once_and_the_service_is_never_empty(
     story: Callable[[World], Awaitable[None]],
 ) -> None:
     async def moved(world: World) -> None:
@@ -94,7 +94,7 @@ def test_what_replaces_it_within_the_moment_comes_at_once_and_nobody_sees_the_se
     assert {at for at, _ in seen} == {0.1}  # in one turn of the loop, so no question comes between
 
 
-def test_what_comes_after_the_moment_finds_the_service_empty() -> None:
+def test_a_replacement_after_the_hold_finds_the_service_empty() -> None:
     async def moved(world: World) -> None:
         await emptied(world)
         await asyncio.sleep(0.3)
@@ -131,7 +131,7 @@ def test_a_slice_that_goes_to_another_service_does_not_wait() -> None:
     assert [at for at, _ in told(story)] == [0.0]
 
 
-def test_a_list_does_not_wait_and_comes_after_what_waited() -> None:
+def test_a_list_does_not_wait_and_comes_after_held_removals() -> None:
     async def story(world: World) -> None:
         await deleted(world)
         for _ in world.intake.replace("EndpointSlice", (second(TWO),), frozenset()):

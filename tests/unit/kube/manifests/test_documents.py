@@ -131,7 +131,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         ("9" * 5000, "9" * 5000),
     ],
 )
-def test_plain_scalars_mean_what_they_mean_in_kubernetes(scalar: str, value: object) -> None:
+def test_plain_scalars_have_the_types_of_kubernetes(scalar: str, value: object) -> None:
     [(found, _)] = parsed(f"kind: X\nvalue: {scalar}\n")
     assert (found["value"], type(found["value"])) == (value, type(value))
 
@@ -197,7 +197,7 @@ def laughs(levels: int) -> str:
     ],
     ids=lambda value: repr(value[:30]),
 )
-def test_what_cannot_be_read_is_one_error_with_file_and_line(text: str | bytes, expected: str) -> None:
+def test_an_unreadable_document_is_one_error_with_file_and_line(text: str | bytes, expected: str) -> None:
     assert problem(text).startswith(expected)
 
 
@@ -224,7 +224,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(VALUES, max_size=3))
-def test_what_is_written_as_yaml_or_json_comes_back(values: list[object]) -> None:
+def test_text_written_as_yaml_or_json_is_read_back(values: list[object]) -> None:
     wanted = [{"kind": "X", "value": value} for value in values]
     as_list = {"kind": "List", "items": wanted}
     for text in (

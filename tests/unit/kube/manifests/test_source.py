@@ -1,4 +1,4 @@
-"""Manifest files as one cluster, told as changes. Files are real, what wakes the source is scripted."""
+"""Manifest files as one cluster, published as changes. Files are real, the source's wake-ups are scripted."""
 
 import asyncio
 import logging
@@ -128,7 +128,7 @@ class TestMerging:
 
 
 class Script:
-    """What happens to the files and when the source looks: run `step`s, each seen by the source once."""
+    """Changes of the files and the times when the source looks: run `step`s, each seen by the source once."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -147,7 +147,7 @@ class Script:
         (self.directory / name).write_text(text)
 
     def look(self, named: bool = True) -> dict[Kind, list[str]]:
-        """What one occasion makes the source emit: the names of the objects of each kind."""
+        """The changes that one occasion makes the source emit: the names of the objects of each kind."""
         self.emitted.clear()
         asyncio.run(self.source.run(self._once(named)))
         return self.kinds()
@@ -204,7 +204,7 @@ class TestSource:
         script.load()
         assert (script.look(named=False), script.look(), script.source.reloads) == ({}, {}, 0)
 
-    def test_a_change_that_nobody_named_is_seen_by_how_the_file_looks(self, script: Script) -> None:
+    def test_a_change_without_a_notification_is_seen_by_the_file_s_stat(self, script: Script) -> None:
         script.write("a.yaml", NODE % ("n1", "r1"))
         script.load()
         script.write("a.yaml", NODE % ("another", "r1"))
@@ -240,7 +240,7 @@ class TestSource:
         assert script.look() == {"Node": ["n3", "n2"]}
         assert (script.source.files_bad, script.source.problems) == (0, ())
 
-    def test_a_broken_file_that_becomes_what_it_was_is_good_again(self, script: Script) -> None:
+    def test_a_broken_file_that_is_restored_is_good_again(self, script: Script) -> None:
         for text, bad in ((NODE % ("n1", "r1"), 0), ("kind: [", 1), (NODE % ("n1", "r1"), 0)):
             script.write("a.yaml", text)
             script.look()
