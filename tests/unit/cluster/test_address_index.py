@@ -41,7 +41,7 @@ SEEN_OUTSIDE = {
 
 
 @pytest.mark.parametrize(("changed", "moves"), SEEN_OUTSIDE.values(), ids=SEEN_OUTSIDE)
-def test_the_serial_moves_with_what_the_outside_sees(changed: Service, moves: bool) -> None:
+def test_the_serial_moves_with_changes_visible_outside(changed: Service, moves: bool) -> None:
     state = ClusterState(frozenset())
     state.apply(Upserted(WEB), 1)
     state.apply(Upserted(changed), 2)

@@ -49,12 +49,12 @@ KINDS_WITHOUT = {"Namespace": namespace("shop"), "Node": node("n1"), "StatefulSe
 
 
 @pytest.mark.parametrize(("old", "new"), COUNTED.values(), ids=COUNTED.keys())
-def test_what_shows_in_an_answer_moves_the_serial(old: ClusterObject, new: ClusterObject) -> None:
+def test_a_change_that_shows_in_an_answer_moves_the_serial(old: ClusterObject, new: ClusterObject) -> None:
     assert counts_in_serial(old, new)
 
 
 @pytest.mark.parametrize(("old", "new"), NOT_COUNTED.values(), ids=NOT_COUNTED.keys())
-def test_what_coredns_does_not_compare_leaves_the_serial(old: ClusterObject, new: ClusterObject) -> None:
+def test_a_change_that_coredns_does_not_compare_leaves_the_serial(old: ClusterObject, new: ClusterObject) -> None:
     assert not counts_in_serial(old, new)
 
 

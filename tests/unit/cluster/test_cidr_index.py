@@ -53,7 +53,7 @@ def test_an_address_is_owned_as_a_scan_of_all_cidrs_says(owned: list[Owned], add
 
 
 @given(owned_networks, networks())
-def test_a_subnet_is_owned_by_whoever_owns_each_of_its_addresses(owned: list[Owned], subnet: Network) -> None:
+def test_a_subnet_is_owned_by_the_owner_of_each_of_its_addresses(owned: list[Owned], subnet: Network) -> None:
     table = table_of(owned)
     owner = scanned_owner(owned, subnet)
     inner = {name for name, net in owned if net.version == subnet.version and contains(subnet, net)}
@@ -64,7 +64,7 @@ def test_a_subnet_is_owned_by_whoever_owns_each_of_its_addresses(owned: list[Own
 
 
 @given(owned_networks, owned_networks, addresses)
-def test_what_was_added_and_removed_leaves_no_trace(kept: list[Owned], gone: list[Owned], address: object) -> None:
+def test_a_cidr_added_and_removed_leaves_no_trace(kept: list[Owned], gone: list[Owned], address: object) -> None:
     table = table_of(kept + gone)
     for name, network in gone:
         table.remove(network.network_address.packed, network.prefixlen, name)
@@ -88,7 +88,7 @@ def test_host_bits_in_a_cidr_are_ignored() -> None:
     assert table.owner(packed("10.1.2.1")) == ""
 
 
-def test_a_cidr_covers_itself_and_what_lies_inside_but_nothing_around_it() -> None:
+def test_a_cidr_covers_itself_and_its_parts_and_nothing_around_it() -> None:
     table = CidrTable()
     table.add(*packed_cidr("10.1.2.0/24"), "a")
     covered = {text: table.covers(*packed_cidr(text)) for text in ("10.1.2.0/24", "10.1.2.64/26", "10.1.0.0/16")}

@@ -360,7 +360,7 @@ def test_a_name_is_found_in_any_case_and_an_unknown_one_is_not() -> None:
     assert of(endpoint("10.0.0.1", hostname="db-0")).named("10-0-0-1") == {}, "an endpoint has one name only"
 
 
-def test_a_name_can_be_chosen_from_by_topology_among_those_who_share_it() -> None:
+def test_an_endpoint_name_can_be_selected_by_topology_among_endpoints_that_share_it() -> None:
     merged = shared_name()
     pool = merged.pool_for_name(4, "DB")
     assert pool.everyone is merged.named("db")[4]
@@ -384,7 +384,7 @@ def test_of_chosen_endpoints_those_that_expose_a_port_are_found() -> None:
     assert some.exposing(4, EndpointPort("other", "TCP", 1), one) is EMPTY_GROUP
 
 
-def test_what_thousands_expose_is_looked_for_once() -> None:
+def test_a_port_that_thousands_of_endpoints_expose_is_looked_for_once() -> None:
     slices = [
         endpoint_slice(
             "db",
@@ -423,7 +423,7 @@ def test_slices_with_ports_of_their_own_have_one_pool_for_all_of_these_and_a_tho
     assert made.pool_for_port(4, EndpointPort("p10-0", "TCP", 0)).everyone is EMPTY_GROUP
 
 
-def test_what_is_derived_from_groups_is_kept_in_bounded_number() -> None:
+def test_the_number_of_values_derived_from_groups_is_bounded() -> None:
     slices = [
         endpoint_slice(
             "db", *(endpoint(f"10.0.{at}.{n}") for n in range(60)), name=f"db-{at}", ports=[f"p{at}:{at + 1}"]

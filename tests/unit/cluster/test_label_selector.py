@@ -1,4 +1,4 @@
-"""Label selectors: which label sets they match, and what is refused."""
+"""Label selectors: the label sets that they match, and refusals."""
 
 import pytest
 
@@ -81,7 +81,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "problem"), REFUSED.values(), ids=REFUSED.keys())
-def test_text_that_is_no_selector_is_refused_with_what_was_found(text: str, problem: str) -> None:
+def test_text_that_is_no_selector_is_refused_with_the_text_found(text: str, problem: str) -> None:
     with pytest.raises(BadSelector, match=problem):
         parse_selector(text)
 
@@ -90,6 +90,6 @@ def test_a_selector_keeps_its_text_for_messages() -> None:
     assert parse_selector("app in (a,b)").text == "app in (a,b)"
 
 
-def test_a_selector_that_nobody_wrote_matches_everything() -> None:
+def test_a_missing_selector_matches_everything() -> None:
     assert Selector().matches({})
     assert Selector().matches(WEB)

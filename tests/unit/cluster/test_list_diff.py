@@ -1,4 +1,4 @@
-"""A list taken in little by little, and news that are older than what is held."""
+"""A list taken in little by little, and changes older than the held objects."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ class TestSteps:
         assert found[-1] == (frozenset({EVERYTHING}), True)
         assert set(found[:-1]) == {(frozenset(), False)}
 
-    def test_what_changes_between_two_steps_is_newer_than_the_list(self) -> None:
+    def test_a_change_between_two_steps_is_newer_than_the_list(self) -> None:
         state = state_of(Replaced("Service", (service("a"), service("b"))))
         taking = state.replace(Replaced("Service", (service("c"),)), 0)
         while next(taking) == IDLE:
@@ -71,7 +71,7 @@ class TestSteps:
         assert [step.differing for step in taking] == [0, 1]
         assert state.service(newer.key) is newer
 
-    def test_what_is_news_is_left_alone(self) -> None:
+    def test_an_object_changed_since_the_list_is_left_alone(self) -> None:
         state = state_of(Replaced("Service", (service("kept"), service("gone"))))
         news = {ObjectKey("default", name) for name in ("kept", "deleted")}
         for _ in state.replace(Replaced("Service", (service("deleted"),)), 0, news):
@@ -92,7 +92,7 @@ class TestVersions:
         [(10, 9, False), (10, 10, True), (10, 11, True), (10, 0, True), (0, 5, True)],
         ids=["older", "the same", "newer", "without an order", "where what is held has none"],
     )
-    def test_a_change_that_is_older_than_what_is_held_is_ignored(self, held: int, version: int, taken: bool) -> None:
+    def test_a_change_older_than_the_held_object_is_ignored(self, held: int, version: int, taken: bool) -> None:
         state = state_of(Upserted(replace(service("web"), version=held)))
         changed = replace(service("web", cluster_ips=["10.96.0.1"]), version=version)
         assert bool(state.apply(Upserted(changed), 0)) is taken
@@ -104,14 +104,14 @@ class TestVersions:
         state = state_of(Upserted(replace(node("n1"), version=5)))
         assert state.apply(Upserted(replace(node("n1"), version=6)), 0) == frozenset()
 
-    def test_a_list_counts_whatever_its_versions_and_so_does_what_follows_it(self) -> None:
+    def test_a_list_counts_whatever_its_versions_and_so_do_later_changes(self) -> None:
         """A restored etcd begins again where its backup was."""
         state = state_of(Upserted(replace(service("web"), version=100)))
         state.apply(Replaced("Service", (replace(service("web"), version=40),)), 0)
         changed = replace(service("web", cluster_ips=["10.96.0.1"]), version=41)
         assert state.apply(Upserted(changed), 0)
 
-    def test_what_says_the_same_is_held_once(self) -> None:
+    def test_an_equal_object_is_held_once(self) -> None:
         held = replace(service("web"), version=10)
         state = state_of(Upserted(held))
         assert state.held_twin(replace(service("web"), version=12)) is held

@@ -159,7 +159,7 @@ def test_a_shared_pod_cidr_is_the_others_once_one_node_is_gone() -> None:
     assert name(index.with_pod_cidr(packed("10.1.9.1"))) == "twin1"
 
 
-def test_new_labels_show_in_what_is_found_by_pod_cidr() -> None:
+def test_new_labels_show_in_nodes_found_by_pod_cidr() -> None:
     before, after = (
         node("a", {"rack": "1"}, pod_cidrs=["10.1.0.0/24"]),
         node("a", {"rack": "2"}, pod_cidrs=["10.1.0.0/24"]),

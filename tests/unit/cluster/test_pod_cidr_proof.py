@@ -111,7 +111,7 @@ def test_of_a_hundred_namespaces_each_may_err_alone() -> None:
     assert not index.pod_cidrs_verified
 
 
-def test_one_namespace_cannot_prove_what_another_contradicts() -> None:
+def test_one_namespace_cannot_prove_a_cidr_that_another_contradicts() -> None:
     index = index_of(20)
     for at in range(20):
         contradict(index, at, "kube-system")

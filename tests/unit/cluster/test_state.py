@@ -1,4 +1,4 @@
-"""ClusterState: what it answers after changes, and which facts each change touches."""
+"""ClusterState: its answers after changes, and the facts that each change touches."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,7 +56,7 @@ def at(address: str) -> Fact:
 
 
 def mirrored(service_name: str, *addresses: str) -> EndpointSlice:
-    """What decoding makes of a v1 Endpoints."""
+    """The slices that decoding makes of a v1 Endpoints."""
     endpoints = tuple(endpoint(address) for address in addresses)
     return EndpointSlice("default", f"{service_name}/0/IPv4", service_name, "IPv4", endpoints=endpoints, mirrored=True)
 
@@ -296,7 +296,7 @@ def test_a_state_that_needs_nothing_is_synced() -> None:
     assert state_of().synced
 
 
-def test_a_list_of_a_kind_that_is_not_needed_touches_what_differs() -> None:
+def test_a_list_of_a_kind_that_is_not_needed_touches_the_differences() -> None:
     state = state_of(needed=["Service"])
     assert state.apply(Replaced("Pod", (pod("p", ["10.0.0.1"]),)), 1) == {at("10.0.0.1")}
 
@@ -472,7 +472,7 @@ def test_governing_services_are_those_that_stateful_sets_name() -> None:
     assert state.governing_services() == {DB}
 
 
-def test_counts_tell_how_many_objects_of_each_kind_are_held() -> None:
+def test_counts_are_the_number_of_held_objects_by_kind() -> None:
     state = state_of(WEB, DB_HEADLESS, service("db", imported=True), DB_SLICE)
     assert dict(state.counts()) == dict.fromkeys(KINDS, 0) | {"Service": 2, "ServiceImport": 1, "EndpointSlice": 1}
 
@@ -540,7 +540,7 @@ CHANGES = st.one_of(
 
 
 def held_after(changes: Sequence[Change]) -> dict[tuple[Kind, ObjectKey], ClusterObject]:
-    """What these changes leave, worked out without any index."""
+    """The objects left by these changes, worked out without any index."""
     held: dict[tuple[Kind, ObjectKey], ClusterObject] = {}
     for change in changes:
         match change:
@@ -620,7 +620,7 @@ def test_whatever_a_change_does_to_an_answer_its_facts_say(earlier: list[Change]
 
 @given(st.lists(OBJECTS, max_size=8))
 @settings(max_examples=50, deadline=None)
-def test_a_state_keeps_nothing_of_what_is_gone(objects: list[ClusterObject]) -> None:
+def test_a_state_keeps_nothing_of_removed_objects(objects: list[ClusterObject]) -> None:
     state = state_of(*objects)
     for kind in KINDS:
         state.apply(Replaced(kind, ()), 1)

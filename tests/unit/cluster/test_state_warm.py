@@ -1,4 +1,4 @@
-"""What a state builds ahead of the question: which Services, how much at a time, and that no answer differs by it."""
+"""The backends that a state builds before the first query: which, how many at a time, and the same answers."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ def test_a_service_is_built_with_each_step() -> None:
     assert built(state) == 3
 
 
-def test_what_is_built_already_is_not_built_again() -> None:
+def test_backends_built_already_are_not_built_again() -> None:
     state = state_of(service("db", annotation=RACK), slice_of("db", 3))
     built(state)
     assert built(state) == 0
@@ -64,7 +64,7 @@ def test_a_changed_slice_and_a_moved_node_make_a_service_due_again() -> None:
     assert built(state) == 1
 
 
-def test_what_changes_between_two_steps_is_built_too() -> None:
+def test_a_service_changed_between_two_steps_is_built_too() -> None:
     state = state_of(service("db", annotation=RACK), slice_of("db", 3))
     steps = state.warm()
     next(steps)

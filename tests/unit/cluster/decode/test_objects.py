@@ -1,4 +1,4 @@
-"""Kubernetes API objects, as kubectl prints them, to the model: what each field becomes, and what is refused."""
+"""Kubernetes API objects, as kubectl prints them, to the model: the value of each field, and refusals."""
 
 import json
 import re
@@ -37,7 +37,7 @@ API_VERSIONS = {
 
 
 def document(kind: str, name: str = "web", metadata: Document | None = None, **fields: Any) -> Document:
-    """An object as `kubectl get -o json` prints it, with fields that nobody asked for."""
+    """An object as `kubectl get -o json` prints it, with fields that topodns does not read."""
     return {
         "apiVersion": API_VERSIONS.get(kind, "v1"),
         "kind": kind,
@@ -106,7 +106,7 @@ def test_a_namespace_is_its_name_and_labels() -> None:
     assert decoded(source) == Namespace("shop", {"team": "a"})
 
 
-def test_a_node_is_what_locates_clients_and_endpoints() -> None:
+def test_a_node_has_the_fields_that_locate_clients_and_endpoints() -> None:
     node = decoded_node(
         {
             "labels": {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"},
@@ -180,7 +180,7 @@ def test_a_node_address_that_is_no_ip_is_left_out() -> None:
     assert decoded_node(status={"addresses": addresses}).addresses == (packed("10.0.0.1"),)
 
 
-def test_pod_cidr_stands_in_for_pod_cidrs() -> None:
+def test_pod_cidr_is_read_where_pod_cidrs_is_missing() -> None:
     assert decoded_node(spec={"podCIDR": "10.244.1.0/24"}).pod_cidrs == (packed_cidr("10.244.1.0/24"),)
 
 
@@ -482,7 +482,7 @@ def test_a_pod_is_its_addresses_and_its_node() -> None:
     assert pods == (Pod("shop", "db-0", ips, node_name="n1", started="2024-05-01T10:00:00Z"),)
 
 
-def test_pod_ip_stands_in_for_pod_ips() -> None:
+def test_pod_ip_is_read_where_pod_ips_is_missing() -> None:
     assert decoded_pods(status={"podIP": "10.0.0.1"}) == (Pod("shop", "db-0", (packed("10.0.0.1"),)),)
 
 
@@ -521,7 +521,7 @@ NOT_OURS: dict[str, Document] = {
 
 
 @pytest.mark.parametrize("source", NOT_OURS.values(), ids=NOT_OURS.keys())
-def test_what_is_not_ours_is_nothing(source: Document) -> None:
+def test_an_object_of_another_kind_is_decoded_to_nothing(source: Document) -> None:
     assert decode_object(source["kind"], source) == ()
     assert decode_object(source["kind"], json.dumps(source).encode()) == ()
 

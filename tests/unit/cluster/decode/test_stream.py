@@ -1,4 +1,4 @@
-"""What an API server sends in lists and watches, octet by octet, and what is made of it."""
+"""Lists and watches of an API server, octet by octet, and the objects decoded of them."""
 
 import json
 from typing import Any
@@ -193,7 +193,7 @@ class TestOctetsThatAreNoText:
         assert isinstance(nameless, Undecodable)
 
     @pytest.mark.parametrize("event", ["BOOKMARK", "ERROR"])
-    def test_what_is_no_object_is_refused_for_them(self, event: str) -> None:
+    def test_an_unreadable_object_of_a_watch_line_is_refused(self, event: str) -> None:
         text = spoilt({"metadata": {"resourceVersion": "SPOILT"}, "message": "SPOILT"})
         with pytest.raises(UnreadableReply):
             read_watch_line("Service", b'{"type":"%b","object":%b}' % (event.encode(), text))
@@ -307,7 +307,7 @@ class TestPages:
         listed = {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": items}
         assert read_page("Pod", json.dumps(listed).encode()).items == ()
 
-    def test_what_stands_for_nothing_is_none(self) -> None:
+    def test_an_object_without_effect_on_answers_is_none(self) -> None:
         over, alive = (pod("p", "10.0.0.1", "n1", phase=phase) for phase in ("Failed", "Running"))
         assert read_listed("Pod", json.dumps(over).encode()) is None
         assert isinstance(read_listed("Pod", json.dumps(alive).encode()), Pod)
