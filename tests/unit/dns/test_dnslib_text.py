@@ -35,7 +35,7 @@ def test_a_record_is_one_line_of_a_zone_file(rtype: int, rdata: bytes, line: str
     assert list(record_lines([RRset(b"", rtype, 5, (rdata,))], EXAMPLE)) == [line]
 
 
-def test_records_stand_in_order_each_under_its_own_owner() -> None:
+def test_records_are_in_order_each_under_its_own_owner() -> None:
     rrsets = [
         RRset(b"", RRType.CNAME, 5, (SVC1,)),
         RRset(SVC1, RRType.A, 6, (packed("10.0.0.2"), packed("10.0.0.1"))),

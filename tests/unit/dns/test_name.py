@@ -52,7 +52,7 @@ def names_of(octet: st.SearchStrategy[str]) -> st.SearchStrategy[Name]:
         ("\\\xb2.example.", ("\xb2", "example")),
     ],
 )
-def test_text_stands_for_a_name_in_lower_case(text: str, name: Name) -> None:
+def test_text_is_parsed_to_a_name_in_lower_case(text: str, name: Name) -> None:
     assert parse_name(text) == name
 
 
@@ -75,7 +75,7 @@ def test_text_stands_for_a_name_in_lower_case(text: str, name: Name) -> None:
         ("\\\u0661\u0662\u0663.example.", "'\u0661' is not an octet"),
     ],
 )
-def test_text_that_is_no_name_says_what_was_found(text: str, problem: str) -> None:
+def test_text_that_is_no_name_is_refused_with_the_text_found(text: str, problem: str) -> None:
     with pytest.raises(BadName, match=problem):
         parse_name(text)
 

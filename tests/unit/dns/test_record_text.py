@@ -93,7 +93,7 @@ def test_a_class_of_its_own() -> None:
         ("$TTL 5 x", "found 'X', expected a TTL, a class or a type"),
     ],
 )
-def test_what_is_no_record_says_why(text: str, problem: str) -> None:
+def test_text_that_is_no_record_is_refused_with_the_reason(text: str, problem: str) -> None:
     with pytest.raises(BadRecord, match=problem):
         parse_record(text)
 

@@ -1,4 +1,4 @@
-"""What other servers say, read from bytes: names uncompressed, records grouped, WireError for all that is broken."""
+"""Replies of other servers, read from bytes: names uncompressed, records grouped, WireError for all that is broken."""
 
 import struct
 
@@ -107,7 +107,7 @@ A_RECORD = b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4\1\2\3\4"
         (message(b"\0\0\x29\4\xd0\0\0\0\0\0\0" * 2, 0, 0, 2), "OPT"),
     ],
 )
-def test_what_cannot_be_read_whole_is_not_read_at_all(data: bytes, problem: str) -> None:
+def test_a_response_that_is_not_wholly_readable_is_refused(data: bytes, problem: str) -> None:
     with pytest.raises(WireError, match=problem):
         read_reply(data)
 

@@ -15,7 +15,7 @@ from topodns.dns.wire_format import HEADER_SIZE
 from topodns.dns.wire_reader import MAX_OPTIONS, WireError, read_query
 
 IDENT = 0x1234
-UNKNOWN = (100, b"")  # an option that nobody knows
+UNKNOWN = (100, b"")  # an unknown option
 STRAY_OPT = "OPT twice, outside ADDITIONAL, or not at the root"
 EXAMPLE = b"\x07example\0"
 ADDRESS_RECORD = EXAMPLE + struct.pack("!HHIH", RRType.A, RRClass.IN, 30, 4) + bytes((10, 0, 0, 1))
@@ -40,7 +40,7 @@ def with_records(*records: bytes, counts: tuple[int, int, int]) -> bytes:
 
 
 def problem_of(data: bytes) -> str:
-    """What is wrong with it, as its sender is told: always FORMERR."""
+    """The problem of a message, as its sender reads it: always FORMERR."""
     with pytest.raises(WireError) as error:
         read_query(data)
     assert error.value.rcode == Rcode.FORMERR
@@ -170,7 +170,7 @@ def test_records_in_a_query_are_read_past(data: bytes) -> None:
         (dig("example. A", Opt(options=[(10, b"8 octets")]))[:-1], "RDLENGTH runs past the end"),
     ],
 )  # fmt: skip
-def test_what_is_no_honest_query_is_refused_and_says_why(data: bytes, problem: str) -> None:
+def test_a_malformed_query_is_refused_with_the_reason(data: bytes, problem: str) -> None:
     assert problem_of(data) == problem
 
 
@@ -250,7 +250,7 @@ def test_an_owner_of_255_octets_through_a_pointer_is_read() -> None:
 
 
 def test_a_chain_of_more_pointers_than_a_name_can_have_labels_is_refused() -> None:
-    # The question holds no pointers, so the chain stands in RDATA, which is skipped unread.
+    # The question holds no pointers, so the chain is in RDATA, which is skipped unread.
     chain_at = OWNER_AT + len(ROOT_A[:-4])
     chain = b"\xc0\x0c" + b"".join(b"\xc0" + bytes((chain_at + 2 * at,)) for at in range(100))
     assert len(chain) == 202
@@ -353,7 +353,7 @@ dns_options = st.lists(st.tuples(st.integers(0, 65535), st.binary(max_size=30)),
     st.none() | st.builds(Edns, st.integers(0, 65535), st.integers(0, 255), st.booleans(), dns_options.map(tuple)),
     st.booleans(),
 )
-def test_what_dnslib_writes_is_read_back(
+def test_messages_that_dnslib_writes_are_read_back(
     labels: list[str], qtype: str, ident: int, edns: Edns | None, prerequisite: bool
 ) -> None:
     name = ".".join(labels) + "."

@@ -72,7 +72,7 @@ def test_of_the_querys_flags_rd_and_cd_come_back(asked: int, told: list[str]) ->
         (Response(cleared=RD | AA), ["qr"]),
     ],
 )
-def test_flags_are_what_the_response_sets_and_clears(response: Response, told: list[str]) -> None:
+def test_flags_are_those_that_the_response_sets_and_clears(response: Response, told: list[str]) -> None:
     assert sorted(reply_to(ask("example.", flags=RD), response).flag_names) == told
 
 
@@ -194,7 +194,7 @@ RECORD = 16  # octets of an A record whose owner is a pointer
         (5000, MAX_MESSAGE, 4093),
     ],
 )
-def test_what_does_not_fit_is_dropped_from_the_end_and_tc_says_so(records: int, limit: int, kept: int) -> None:
+def test_records_that_do_not_fit_are_dropped_from_the_end_and_tc_is_set(records: int, limit: int, kept: int) -> None:
     query = ask("web.cluster.local.")
     answer = many_a(records)
     data = sent(query, Response(answer=(answer,)), limit)
@@ -214,7 +214,7 @@ def test_what_does_not_fit_is_dropped_from_the_end_and_tc_says_so(records: int, 
         (516, 13, 0, {"tc"}),
     ],
 )
-def test_additional_goes_first_then_the_answer_and_tc_tells_either(
+def test_additional_is_dropped_first_then_the_answer_and_tc_is_set_for_either(
     limit: int, answer: int, additional: int, flags: set[str]
 ) -> None:
     targets = tuple(f"{letter}.svc1.example." for letter in "abcdefghijklmn")
@@ -266,7 +266,7 @@ def test_records_make_room_for_the_opt_record(records: int) -> None:
         assert len(data) <= limit
 
 
-def test_an_extended_error_is_told_only_to_those_with_edns() -> None:
+def test_an_extended_error_is_sent_only_to_clients_with_edns() -> None:
     response = Response(ede=Ede(EdeCode.NOT_READY, "not yet"))
     assert reply_to(ask("example.", edns=PLAIN_EDNS), response).options == {Option.EXTENDED_ERROR: b"\0\x0enot yet"}
     assert reply_to(ask("example."), response).options is None

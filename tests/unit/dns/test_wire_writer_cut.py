@@ -91,7 +91,7 @@ class Literal:
     LIMITS,
     st.booleans(),
 )
-def test_a_reply_is_what_records_one_after_the_other_make_until_one_does_not_fit(
+def test_a_reply_has_the_records_in_order_up_to_the_first_that_does_not_fit(
     answer: tuple[RRset, ...], authority: tuple[RRset, ...], additional: tuple[RRset, ...], limit: int, edns: bool
 ) -> None:
     query = ask(QNAME, RRType.SRV, edns=Edns(limit, 0, False) if edns else None)

@@ -133,7 +133,7 @@ def test_refuses_and_says_where(text: str, problem: str) -> None:
     assert str(refused.value).startswith(problem)
 
 
-def test_what_comes_before_a_mistake_has_been_read_by_then() -> None:
+def test_records_before_a_mistake_have_been_read_by_then() -> None:
     reading = parse_zone(f"{SOA}a 5 A nonsense", parse_name("example.org"))
     assert next(reading).rtype == 6
     with pytest.raises(BadZone):
