@@ -1,4 +1,4 @@
-"""Keys of Services, and what the audit of their cluster tells the operator."""
+"""Keys of Services, and the findings of their cluster's audit for the operator."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_there_is_nothing_to_say_about(objects: tuple[Service | StatefulSet, ...
         (False, "nobody is told any endpoint (on_invalid deny)"),
     ],
 )
-def test_an_invalid_wish_is_told_with_its_rule_and_its_effect(ignored: bool, effect: str) -> None:
+def test_an_invalid_wish_is_reported_with_its_rule_and_its_effect(ignored: bool, effect: str) -> None:
     [(kind, line)] = findings(service("db", annotation="not a label key"), ignored=ignored)
     assert kind == "invalid"
     assert line.startswith("Service default/db: topology annotation: ")
@@ -72,24 +72,24 @@ def test_the_source_of_an_invalid_wish_is_named() -> None:
     assert line.startswith("Service default/db: topology field: ")
 
 
-def test_what_was_mended_is_told() -> None:
+def test_a_value_that_was_mended_is_reported() -> None:
     [(kind, line)] = findings(service("db", annotation="kubernetes.io/hostname", ttl="soon"))
     assert kind == "mended"
     assert line.startswith("Service default/db: topology annotation: ")
     assert "soon" in line
 
 
-def test_a_wish_on_a_governing_service_is_told() -> None:
+def test_a_wish_on_a_governing_service_is_reported() -> None:
     keys = "kubernetes.io/hostname"
     assert findings(service("db", annotation=keys), stateful_set("db", "db")) == [("governing", GOVERNING)]
 
 
-def test_a_wish_where_it_has_no_effect_is_told() -> None:
+def test_a_wish_where_it_has_no_effect_is_reported() -> None:
     web = service("web", cluster_ips=["10.96.0.1"], annotation="kubernetes.io/hostname")
     assert findings(web) == [("misplaced", MISPLACED)]
 
 
-def test_two_annotations_with_keys_are_told_with_the_one_that_wins() -> None:
+def test_two_annotations_with_keys_are_reported_with_the_one_that_wins() -> None:
     both = service("db", annotation="none", openyurt="kubernetes.io/hostname")
     [(kind, line)] = findings(both)
     assert kind == "overridden"
@@ -99,7 +99,7 @@ def test_two_annotations_with_keys_are_told_with_the_one_that_wins() -> None:
     )
 
 
-def test_everything_is_told_at_once() -> None:
+def test_all_findings_are_reported_at_once() -> None:
     found = findings(
         service("a", annotation="not a label key"),
         service("db", annotation="kubernetes.io/hostname", ttl="soon"),

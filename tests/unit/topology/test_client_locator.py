@@ -1,4 +1,4 @@
-"""Where a client is: methods, their order, whose claims are believed, and what is left unknown."""
+"""A client's location: methods, their order, the claims that are believed, and unknown locations."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -161,7 +161,7 @@ def test_pod_cidrs_are_dropped_while_endpoints_contradict_them() -> None:
     assert found(watching.locate(packed("10.1.3.4"))) == ("n1", "podcidr")
 
 
-def test_an_operator_who_knows_the_cni_can_have_pod_cidrs_unverified() -> None:
+def test_an_operator_may_have_pod_cidrs_unverified() -> None:
     sure = locator(N1, methods=(Method.NODES, Method.PODCIDR, Method.PODCIDR_UNVERIFIED))
     assert found(sure.locate(packed("10.1.3.4"))) == ("n1", "podcidr-unverified")
     assert found(sure.locate(packed("fd00:1::4"))) == ("n1", "podcidr-unverified")
@@ -300,7 +300,7 @@ class Claimed(NamedTuple):
         pytest.param(Claimed("127.0.0.1", "n2", UNKNOWN), id="from loopback"),
     ],
 )
-def test_a_node_identity_is_believed_only_from_who_may_claim_it(case: Claimed) -> None:
+def test_a_node_identity_is_believed_only_from_trusted_addresses(case: Claimed) -> None:
     asked = locator(
         N1,
         N2,
@@ -327,12 +327,12 @@ def test_prefixes_trust_their_own_family(source: str, trusted: bool) -> None:
     assert trusting.trusts(packed(source)) is trusted
 
 
-def test_by_default_nobody_is_trusted_by_prefix() -> None:
+def test_by_default_no_prefix_is_trusted() -> None:
     assert not locator().trusts(packed("127.0.0.1"))
     assert found(locator(N1).locate(packed("203.0.113.9"), Claim(node_name="n1"))) == UNKNOWN
 
 
-def test_a_claim_that_names_a_node_nobody_knows_says_nothing() -> None:
+def test_a_claim_of_an_unknown_node_locates_no_client() -> None:
     located = locator(N1, trust=["0.0.0.0/0"]).locate(packed("192.0.2.1"), Claim(node_name="new"))
     assert located == Location("n1", N1, "nodes")
 

@@ -313,7 +313,7 @@ OVERRIDDEN = {
 
 
 @pytest.mark.parametrize(("said", "sources", "winner"), OVERRIDDEN.values(), ids=OVERRIDDEN)
-def test_a_service_with_our_annotation_and_openyurt_s_is_told_which_one_counts(
+def test_a_service_with_our_annotation_and_openyurt_s_has_a_notice_of_the_one_that_wins(
     said: TopologyInputs, sources: list[KeySource], winner: str
 ) -> None:
     notice = overridden(saying(said), sources)

@@ -1,4 +1,4 @@
-"""How far slices are believed about where a client is, and what is told of those that are not."""
+"""Slices as evidence of a client's location, and the report of those that are not believed."""
 
 from collections.abc import Sequence
 
@@ -59,7 +59,7 @@ def test_slices_of_another_namespace_do_not_move_a_pod(forgery: ClusterObject, f
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 @pytest.mark.parametrize("address", [VICTIM, "10.1.1.1", "203.0.113.5"], ids=["a new Pod", "a gateway", "a stranger"])
-def test_slices_place_nobody_whose_pod_is_not_known(forgery: ClusterObject, address: str) -> None:
+def test_a_slice_locates_no_address_of_an_unknown_pod(forgery: ClusterObject, address: str) -> None:
     assert whereabouts(api_state(MINE, forgery), address) == UNKNOWN
 
 
@@ -165,7 +165,7 @@ def test_a_slice_that_a_pod_contradicts_is_named_until_it_ends() -> None:
         ),
     ],
 )
-def test_the_reason_is_told(objects: Sequence[ClusterObject], problem: str) -> None:
+def test_the_contradiction_has_its_reason(objects: Sequence[ClusterObject], problem: str) -> None:
     found = contradictions(api_state(*objects, pods=False))
     assert f"says that Pod p is on node n2, but {problem}" in found.values()
 

@@ -1,4 +1,4 @@
-"""Which endpoints a client is told about: the table of docs/reference/topology.md, OpenYurt's meaning, hints."""
+"""The endpoints that a client gets: the table of docs/reference/topology.md, OpenYurt's meaning, hints."""
 
 from collections.abc import Mapping, Sequence
 
@@ -53,7 +53,7 @@ def at(node_name: str) -> Location:
 
 
 def policy(*keys: str) -> Policy | InvalidPolicy | None:
-    """What a Service with these keys in spec.topologyKeys asks for."""
+    """The policy of a Service with these keys in spec.topologyKeys."""
     return policy_of(service("db", field=keys), [KeySource.FIELD])
 
 
@@ -66,7 +66,7 @@ def octets(group: Group) -> list[int]:
     return [address[-1] for address in group.addresses]
 
 
-# Keys, client's node, endpoints -> who is told, and why
+# Keys, client's node, endpoints -> the endpoints selected, and the reason
 
 VECTORS: Mapping[str, tuple[list[str], str, Sequence[Endpoint], list[int], Reason]] = {
     "no keys: everyone": ([], "n1", FIVE, [1, 2, 3, 4, 5], Reason.UNFILTERED),
@@ -181,7 +181,7 @@ VECTORS: Mapping[str, tuple[list[str], str, Sequence[Endpoint], list[int], Reaso
 
 
 @pytest.mark.parametrize(("keys", "client", "endpoints", "told", "reason"), VECTORS.values(), ids=VECTORS)
-def test_a_client_is_told(
+def test_a_client_gets_the_matches_of_the_first_key_with_any(
     keys: list[str], client: str, endpoints: Sequence[Endpoint], told: list[int], reason: Reason
 ) -> None:
     selection = select(pool_of(endpoints), policy(*keys), at(client))
@@ -216,7 +216,7 @@ TRIED: Mapping[str, tuple[list[str], str, str, tuple[tuple[str, int], ...]]] = {
 
 
 @pytest.mark.parametrize(("keys", "client", "winner", "tried"), TRIED.values(), ids=TRIED)
-def test_a_selection_says_what_was_tried(
+def test_a_selection_lists_the_keys_that_were_tried(
     keys: list[str], client: str, winner: str, tried: tuple[tuple[str, int], ...]
 ) -> None:
     selection = select(pool_of(FIVE), policy(*keys), at(client))
@@ -265,7 +265,7 @@ DENIED: Mapping[str, tuple[list[str], str, bool, list[int], Reason]] = {
 
 @pytest.mark.parametrize("unknown_client", UnknownClient)
 @pytest.mark.parametrize(("keys", "client", "nodes_denied", "told", "reason"), DENIED.values(), ids=DENIED)
-def test_what_rbac_hides_is_no_client_s_fault(
+def test_a_client_without_a_location_for_want_of_a_permission_gets_endpoints(
     keys: list[str], client: str, nodes_denied: bool, told: list[int], reason: Reason, unknown_client: UnknownClient
 ) -> None:
     location = Location(client, None if nodes_denied else NODES.get(client), "slices") if client else Location()
@@ -274,7 +274,7 @@ def test_what_rbac_hides_is_no_client_s_fault(
     assert (octets(selection.group), selection.reason) == (told, reason)
 
 
-def test_while_nodes_are_denied_nobody_knows_who_is_in_no_node_pool() -> None:
+def test_while_nodes_are_denied_openyurt_s_key_for_unpooled_nodes_gives_every_endpoint() -> None:
     """OpenYurt's keys for nodes without a pool would leave such a client with nothing."""
     pooled = policy_of(service("db", openyurt="openyurt.io/nodepool"), [KeySource.OPENYURT])
     pool = Backends([endpoint_slice("db", *FIVE)], lambda _: None, False).pools[4]
@@ -290,7 +290,7 @@ def test_an_invalid_policy_is_ignored_or_denied_for_every_client() -> None:
         assert select(pool, flawed, at(client), on_invalid=OnInvalid.DENY).group.addresses == ()
 
 
-def test_a_service_without_policy_is_told_whole_to_every_client() -> None:
+def test_a_service_without_policy_has_all_endpoints_for_every_client() -> None:
     pool = pool_of(FIVE)
     for client in ("n1", "bare", "gone", NOWHERE):
         assert select(pool, None, at(client), UnknownClient.REFUSE, OnInvalid.DENY) == Selection(
