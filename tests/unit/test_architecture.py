@@ -22,7 +22,7 @@ def functions(path: Path) -> Iterator[Function]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_is_small_and_opens_by_saying_what_it_is(path: Path) -> None:
+def test_a_module_is_small_and_opens_with_its_subject(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= MAX_MODULE
     assert ast.get_docstring(ast.parse(text)), "no docstring"
@@ -35,7 +35,7 @@ def test_a_function_fits_on_a_screen(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_word_zone_never_stands_alone(path: Path) -> None:
+def test_no_variable_has_the_name_zone_alone(path: Path) -> None:
     """`origin` is a DNS zone's name, `topology_zone` the value of topology.kubernetes.io/zone."""
     if path.name == "structs.py":
         return  # spells the API's own field names

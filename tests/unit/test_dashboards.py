@@ -1,4 +1,4 @@
-"""The chart's dashboards have what Grafana reads, ask for metrics that are there, and are told of in the manual."""
+"""The chart's dashboards have the fields that Grafana reads, existing metrics, and a description in the manual."""
 
 import json
 import re
@@ -40,12 +40,12 @@ def loaded(name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_files_are_what_make_manifests_writes() -> None:
+def test_the_files_equal_the_output_of_make_manifests() -> None:
     assert {path: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()} == board_files()
 
 
 @each_board
-def test_a_board_has_what_grafana_reads(name: str) -> None:
+def test_a_board_has_the_fields_of_grafana_s_model(name: str) -> None:
     board = loaded(name)
     assert re.fullmatch(r"[\w-]{1,40}", board["uid"])
     assert board["title"] == BOARDS[name].title
@@ -69,7 +69,7 @@ def test_the_variables_build_on_those_before_them(name: str) -> None:
 
 
 @each_board
-def test_panels_lie_side_by_side_and_are_told_apart(name: str) -> None:
+def test_panels_lie_side_by_side_and_have_ids_of_their_own(name: str) -> None:
     panels = loaded(name)["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     places = [panel["gridPos"] for panel in panels]
@@ -135,7 +135,7 @@ def section(board: Board) -> str:
 
 
 @each_board
-def test_the_manual_tells_of_each_panel_in_its_order(name: str) -> None:
+def test_the_manual_describes_each_panel_in_its_order(name: str) -> None:
     told = re.findall(r"^\| (.+?) \| .+ \|$", section(BOARDS[name]), re.MULTILINE)
     assert told[0] == "panel"
     assert told[1:] == [panel.title for panel in BOARDS[name].panels()]

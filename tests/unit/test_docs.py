@@ -1,4 +1,4 @@
-"""The documents say what is so: their sessions happen, the names in them exist."""
+"""The documents are true: their sessions happen, the names in them exist."""
 
 import re
 import shlex
@@ -62,7 +62,7 @@ def test_every_command_of_a_session_is_one_that_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize(("name", "command"), DIGS, ids=map(titled, DIGS))
-def test_dig_prints_what_the_document_shows(demo: Demo, name: str, command: Command) -> None:
+def test_dig_prints_the_output_in_the_document(demo: Demo, name: str, command: Command) -> None:
     dig = parse_dig(command.words[1:])
     assert (dig.server, dig.port) == ("127.0.0.1", str(PORT))
     for _ in range(3):  # made, made again and kept, then ready-made
@@ -70,7 +70,7 @@ def test_dig_prints_what_the_document_shows(demo: Demo, name: str, command: Comm
 
 
 @pytest.mark.parametrize(("name", "command"), RUNS, ids=map(titled, RUNS))
-def test_topodns_prints_what_the_document_shows(
+def test_topodns_prints_the_output_in_the_document(
     name: str, command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -122,7 +122,7 @@ def test_the_architecture_has_the_door_and_the_reason_of_every_library() -> None
 
 @pytest.fixture(scope="module")
 def exposition(demo: Demo) -> str:
-    """What /metrics says of the example after a few queries."""
+    """The exposition of the example after a few queries."""
     demo.ask("cache.shop.svc.cluster.local A", "127.10.1.100")
     events = Events()
     events.generation = demo.generation
@@ -170,7 +170,7 @@ def test_metrics_without_samples_would_have_the_labels_that_are_documented(demo:
 def test_every_outcome_of_a_selection_is_documented() -> None:
     table = DOCUMENTS["docs/reference/metrics.md"].partition("| `outcome` |")[2].partition("\n\n")[0]
     documented = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
-    # An empty family is nobody's choice: the step decides before it comes to a selection that is counted.
+    # An empty family is no choice: the step decides before it comes to a selection that is counted.
     assert documented == {reason.value for reason in Reason} - {Reason.NO_ENDPOINTS.value}
 
 
@@ -271,7 +271,7 @@ def test_every_fault_of_a_node_cache_has_a_test_with_its_number() -> None:
         assert numbered == {fault}
 
 
-def test_a_test_with_the_number_of_a_fault_stands_in_the_row_of_that_fault_and_in_no_other(
+def test_a_test_with_the_number_of_a_fault_is_in_the_row_of_that_fault_and_in_no_other(
     written_tests: Mapping[str, list[str]],
 ) -> None:
     rows = {"k": faults("Tests of each fault"), "n": faults("Faults of a node cache")}

@@ -1,4 +1,4 @@
-"""The differences that tests/differential lets pass are those that users are told of."""
+"""The differences that tests/differential accepts are those that the documents list."""
 
 import re
 from collections import Counter

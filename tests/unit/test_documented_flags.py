@@ -41,7 +41,7 @@ def section(heading: str) -> str:
 
 
 def parser_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> argparse.ArgumentParser:
-    """What reads the command line behind these words."""
+    """The parser of the command line behind these words."""
     found: list[argparse.ArgumentParser] = []
 
     def caught(parser: argparse.ArgumentParser, *_: object) -> NoReturn:
@@ -55,7 +55,7 @@ def parser_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> argparse.Argument
 
 
 def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
-    """As the manual is to have them: a name that may have two dashes stands there with one."""
+    """As the manual is to have them: a name that may have two dashes is written with one."""
     for action in parser._actions:
         names = [name for name in action.option_strings if not (name[1:] in action.option_strings and name[0] == "-")]
         value = "" if action.nargs == 0 else f" {action.metavar or 'SERVER'}"

@@ -68,7 +68,7 @@ class TestTurns:
     @pytest.mark.parametrize(
         ("step", "kept"), [(SLICE * 2, True), (AT_ONCE / MUCH * 2, False)], ids=["a long list", "now and then a change"]
     )
-    def test_the_collector_is_spared_what_much_work_at_once_has_made(self, step: float, kept: bool) -> None:
+    def test_objects_made_by_a_long_step_are_frozen_for_the_collector(self, step: float, kept: bool) -> None:
         gc.unfreeze()
         run_virtually(work(TimeSlices(ticking(step).__next__), "a", MUCH, []))
         try:

@@ -100,7 +100,7 @@ def test_of_one_kind_of_line_so_many_are_written_a_second(stream: io.StringIO) -
     ]
 
 
-def test_the_next_second_tells_how_many_were_left_out(stream: io.StringIO, clock: Clock) -> None:
+def test_the_next_second_logs_the_number_of_dropped_lines(stream: io.StringIO, clock: Clock) -> None:
     for number in range(MAX_PER_SECOND + 5):
         log.error("plugin/errors: 2 %d.example. A: not yet", number)
     clock.now += 1
@@ -112,7 +112,7 @@ def test_the_next_second_tells_how_many_were_left_out(stream: io.StringIO, clock
     ]
 
 
-def test_percent_signs_in_what_is_logged_stay(stream: io.StringIO, clock: Clock) -> None:
+def test_percent_signs_in_logged_text_stay(stream: io.StringIO, clock: Clock) -> None:
     for _ in range(MAX_PER_SECOND + 1):
         log.error("%s", "100%d of %s")
     clock.now += 1
@@ -134,7 +134,7 @@ def test_a_query_log_is_written_in_its_order_soon_after() -> None:
     asyncio.run(story())
 
 
-def test_what_was_gathered_can_be_written_at_once() -> None:
+def test_gathered_lines_can_be_written_at_once() -> None:
     async def story() -> None:
         stream = io.StringIO()
         write = LineWriter(stream)

@@ -1,4 +1,4 @@
-"""What others wrote is shown as one short line that forges no other and does nothing to a terminal."""
+"""Foreign text is shown as one short line that forges no other and does nothing to a terminal."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too,
         ("half \ud800", r"half \ud800"),
     ],
 )
-def test_what_is_not_printable_is_escaped(text: str, shown: str) -> None:
+def test_unprintable_text_is_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 

@@ -1,5 +1,5 @@
 """Each block of commands that is marked as one that a test runs has a name of its own, and a test that runs it. Where
-it takes something away, no command follows one that has failed, for whoever pastes it, too.
+it takes something away, no command follows one that has failed, also when it is pasted.
 """
 
 import ast
@@ -94,7 +94,7 @@ def test_every_marked_block_is_run_by_a_test(document: str, name: str, run_by_te
         ('follow("README.md", "one")', set()),
     ],
 )
-def test_what_runs_a_block_is_a_call_for_that_in_what_pytest_can_come_to(source: str, names: set[str]) -> None:
+def test_only_a_call_in_collected_tests_counts_as_running_a_block(source: str, names: set[str]) -> None:
     assert set(run_in(source)) == {("README.md", name) for name in names}
 
 

@@ -1,4 +1,4 @@
-"""What `make bench-memory` makes of its measurements."""
+"""The formulas that `make bench-memory` fits to its measurements."""
 
 import pytest
 
@@ -16,12 +16,12 @@ def test_a_formula_that_is_exact_is_found() -> None:
     assert formula.of({"Pods": 10_000}) == pytest.approx(62.0)
 
 
-def test_what_lies_off_is_between_the_measurements() -> None:
+def test_an_outlier_leaves_the_formula_between_the_measurements() -> None:
     formula = fit(("Pods",), [({}, 50.0), ({}, 52.0), ({"Pods": 10}, 61.0)])
     assert formula.base == pytest.approx(51.0)
     assert formula.each == pytest.approx({"Pods": 1.0})
 
 
-def test_things_that_only_grow_together_cannot_be_told_apart() -> None:
+def test_things_that_only_grow_together_cannot_be_separated() -> None:
     with pytest.raises(ValueError, match="differ in each thing by itself"):
         fit(("Services", "slices"), [({"Services": n, "slices": n}, 50.0 + n) for n in (1, 2, 3)])

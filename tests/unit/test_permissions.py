@@ -1,6 +1,6 @@
-"""What config/kubernetes allows topodns to do: to list and watch what its answers are made of, and nothing else.
+"""The permissions in config/kubernetes: to list and watch the objects that answers are made of, and nothing else.
 
-And to write Events, for whoever wants them.
+And to write Events, where an operator wants them.
 """
 
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_every_file_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("file", NEEDED)
-def test_a_role_lists_and_watches_exactly_what_is_needed(file: str) -> None:
+def test_a_role_lists_and_watches_exactly_the_needed_kinds(file: str) -> None:
     rules = objects(file)["ClusterRole"]["rules"]
     allowed = {
         f"{group}/{resource}": rule["verbs"]

@@ -31,7 +31,7 @@ def generation(tmp_path: Path) -> Generation:
 
 
 @pytest.mark.parametrize(("name", "address"), NODES.items())
-def test_the_clients_on_a_node_share_with_nobody_else_whatever_the_node_is_called(
+def test_the_clients_on_a_node_share_a_view_with_no_other_client_whatever_the_node_s_name(
     generation: Generation, name: str, address: str
 ) -> None:
     elsewhere = [packed(f"10.{number // 200}.{number % 200}.7") for number in range(3 * MAX_NAMED)]

@@ -36,7 +36,7 @@ def test_there_is_no_cap_in_mib_that_is_not_looked_at() -> None:
     assert sorted(re.findall(r"([\d,.]+) MiB", SIZING)) == looked_at
 
 
-def test_what_a_server_takes_over_tcp_is_what_its_listeners_let_it() -> None:
+def test_the_sizing_of_tcp_equals_the_limits_of_the_listeners() -> None:
     assert TcpLimits().unread == SERVER.unread
 
 

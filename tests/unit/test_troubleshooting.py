@@ -1,4 +1,4 @@
-"""What docs/operate/troubleshooting.md says that topodns says is what topodns says: its words stand in the code."""
+"""The messages that docs/operate/troubleshooting.md quotes are in the code."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ from tests.support.demo import ROOT
 # A table whose first column is headed `... says` has a message in each row: wholly in code, or it is no message.
 TABLE = re.compile(r"^\| [/\w ]* says \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 MESSAGE = re.compile(r"^\| (`+)(.+?)\1 \|", re.MULTILINE)
-# What stands in a message for what differs each time.
+# Placeholders in a message for text that differs each time.
 PLACEHOLDER = re.compile(r"\b(?:COUNT|KEYS?|KINDS?|NODE|PROBLEM|RESOURCE|SECONDS|UPSTREAMS?|VERB|WHAT|ZONE)\b")
 FORMATTED = re.compile(r"%[-.\w]*?[dgrsf]|\{[^}]*\}")
 
