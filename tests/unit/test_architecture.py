@@ -1,16 +1,64 @@
 """The habits that keep the house readable, held by measure: CONTRIBUTING.md says why."""
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "topodns").rglob("*.py"))
+PACKAGE, UNIT, STORIES = ROOT / "topodns", ROOT / "tests/unit", ROOT / "tests/stories"
 MAX_MODULE = 400
 MAX_FUNCTION = 60
+CRUMB = 40  # lines: a shorter module with one importer belongs to its importer
+
+TESTED_ELSEWHERE: Mapping[str, str] = {
+    "__main__": "runs `cli.main`: tests/stories/test_command_line.py starts it",
+    "app.hooks": "a Protocol and options without code",
+    "app.listeners": "opens sockets: tests/stories/test_starting.py, tests/stories/test_reload.py",
+    "app.metrics": "counts sockets and reloads: tests/stories/test_observing.py, tests/stories/test_reload.py",
+    "cluster.decode.structs": "the API's fields as msgspec reads them: tests/unit/cluster/decode/test_objects.py",
+    "files.watch": "follows real files: tests/stories/test_manifest_watch.py, tests/stories/test_config_watch.py",
+    "hostnet.commands": "runs programs of the host: tests/node/test_repair.py, tests/node/test_refusals.py",
+    "hostnet.iptables": "changes a host's rules: tests/node/test_repair.py",
+    "hostnet.link": "changes a host's links: tests/node/test_repair.py",
+    "hostnet.monitor": "hears of changes from the kernel: tests/node/test_repair.py",
+    "hostnet.nftables": "changes a host's rules: tests/node/test_repair.py",
+    "hostnet.reconciler": "changes a host's network: tests/node/test_repair.py, tests/node/test_removal.py",
+    "hostnet.watchdog_launch": "starts a process: tests/node/test_switch.py",
+    "kube.client.exec_plugin": "runs a program: tests/stories/test_kube_api_login.py",
+    "kube.client.http": "opens connections: tests/stories/test_kube_api.py, tests/stories/test_kube_api_bodies.py",
+    "kube.events.lease": "only the recorder uses it: tests/unit/kube/events/test_recorder.py",
+    "kube.informer.informer": "runs the reflectors of all kinds: tests/stories/test_api_faults.py",
+    "kube.manifests.value": "an error and a value without code: tests/unit/kube/manifests/test_documents.py",
+    "net.http_server.connection": "reads and writes sockets: tests/stories/test_admin_http.py",
+    "net.http_server.messages": "values without code",
+    "net.http_server.scheduler": "shares the event loop among connections: tests/stories/test_admin_http.py",
+    "net.http_server.server": "listens: tests/stories/test_admin_http.py",
+    "net.mmsg": "calls recvmmsg and sendmmsg: tests/stories/test_udp.py, which reads and sends in both ways",
+    "net.socket_memory": "asks the kernel: tests/stories/test_tcp.py",
+    "net.tcp_connection": "reads and writes sockets: tests/stories/test_tcp.py",
+    "net.upstream.client": "opens sockets: tests/stories/test_udp_transport.py, tests/stories/test_tcp_transport.py",
+    "nodecache.command": "is the whole program on a node: tests/node/test_life.py",
+    "plugins.cache.counts": "values without code",
+    "plugins.forward.upstreams": "opens sockets: tests/stories/test_forward_privacy.py",
+    "query.answer_detail": "values without code",
+    "query.packet": "values without code",
+    "query.upstream": "a contract and its values without code",
+}
+"""Modules without tests of their name, and where they are tested or why there is nothing to test."""
+
+SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
+    "plugins.k8s_external.nameservers": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
+    "plugins.k8s_external.services": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
+    "plugins.k8s_external.zone": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
+    "plugins.loadbalance.source": "reads a file: the I/O of a plugin is a module of its own, as in `file` and `hosts`",
+}
+"""Modules of fewer than CRUMB lines with one importer, and why each is a module."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -55,3 +103,78 @@ def test_a_type_name_is_defined_once() -> None:
     trees = [ast.parse(path.read_text()) for path in MODULES]
     names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
     assert [name for name, count in names.items() if count > 1 and not name.startswith("_")] == []
+
+
+def named_modules() -> dict[str, Path]:
+    """The modules by name below the package, without `__init__`."""
+    paths = [path for path in MODULES if path.stem != "__init__"]
+    return {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in paths}
+
+
+@cache
+def imports_of(path: Path) -> frozenset[str]:
+    """What a file imports of the package, by name below it: modules, and what `from` takes out of them."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(name.removeprefix("topodns.") for name in found if name.startswith("topodns."))
+
+
+def is_of_a_plugin_folder(path: Path) -> bool:
+    """Whether the module is in a plugin's own folder. Each has the same names inside."""
+    return path.parent.parent == PACKAGE / "plugins"
+
+
+def unit_tests_of(path: Path) -> list[Path]:
+    """`test_MODULE.py` and `test_MODULE_*.py` in the folder of the room; of two modules the longer name owns a file.
+
+    The settings of a plugin are tested with the `setup` that parses them.
+    """
+    stem = "setup" if is_of_a_plugin_folder(path) and path.stem == "settings" else path.stem
+    longer = [each.stem for each in path.parent.glob(f"{stem}_*.py")]
+    tests = (UNIT / path.parent.relative_to(PACKAGE)).glob("test_*.py")
+    return [test for test in tests if is_named(test, stem) and not any(is_named(test, other) for other in longer)]
+
+
+def is_named(test: Path, name: str) -> bool:
+    return test.stem == f"test_{name}" or test.stem.startswith(f"test_{name}_")
+
+
+def stories_of(path: Path) -> list[Path]:
+    """Tests with sockets or processes: `test_MODULE*.py` or `test_ROOM_MODULE*.py` that import from the room."""
+    room = ".".join(path.parent.relative_to(PACKAGE).parts)
+    names = (path.stem, f"{path.parent.name}_{path.stem}")
+    return [
+        test
+        for test in STORIES.glob("test_*.py")
+        if any(is_named(test, name) for name in names)
+        and any(f"{imported}.".startswith(f"{room}.") for imported in imports_of(test))
+    ]
+
+
+def test_the_tests_of_a_module_have_its_name() -> None:
+    modules = named_modules()
+    without = {name for name, path in modules.items() if not unit_tests_of(path) and not stories_of(path)}
+    assert sorted(without - TESTED_ELSEWHERE.keys()) == [], "no tests of this name: write them"
+    assert sorted(TESTED_ELSEWHERE.keys() - without) == [], "in the list, and has tests of its name or does not exist"
+
+
+def test_the_files_that_test_a_module_instead_exist() -> None:
+    named = [path for reason in TESTED_ELSEWHERE.values() for path in re.findall(r"tests/[\w/]+\.py", reason)]
+    assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
+def test_a_short_module_has_several_importers() -> None:
+    """Plugins are left out, which `plugins.load` imports by name, and the modules that each plugin's folder has."""
+    imported = Counter(name for path in MODULES for name in imports_of(path))
+    short = {
+        name
+        for name, path in named_modules().items()
+        if len(path.read_text(encoding="utf-8").splitlines()) < CRUMB and imported[name] == 1
+        if path.parent != PACKAGE / "plugins"
+        if not (is_of_a_plugin_folder(path) and path.stem in ("handler", "metrics", "settings", "setup"))
+    }
+    assert short == SHORT_WITH_ONE_IMPORTER.keys()

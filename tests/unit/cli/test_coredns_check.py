@@ -1,4 +1,4 @@
-"""`topodns check --from coredns`: the table of verdicts, and how it is applied to a Corefile."""
+"""`topodns check --from coredns`: the verdicts on the lines of a Corefile."""
 
 import re
 from pathlib import Path
@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from tests.support.corefile_settings import block_problem
 from tests.support.distribution_corefiles import COREFILES, RESOLV_CONF, ROOT, corefile
 from topodns.cli.coredns_check import Migration, examine
-from topodns.plugins import ORDER, load
-from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE, DirectiveVerdict
-
-# CoreDNS 1.14.7's, in its order.
-PLUGIN_CFG = """
-    root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload nsid bufsize bind
-    debug trace ready health pprof shed prometheus errors log dnstap local dns64 any chaos loadbalance tsig rewrite
-    autopath acl cache header dnssec tls minimal template transfer hosts route53 azure clouddns k8s_external kubernetes
-    file auto secondary etcd loop forward grpc erratic whoami on sign view nomad
-"""
+from topodns.plugins import ORDER
+from topodns.plugins.compatibility import DirectiveVerdict
 
 
 def examined(text: str, directory: str = "") -> Migration:
@@ -31,39 +23,6 @@ def lines(text: str, directory: str = "") -> list[str]:
     return [
         f"{finding.line}: {finding.subject}: {finding.verdict.value}" for finding in examined(text, directory).findings
     ]
-
-
-def test_every_directive_of_coredns_has_a_row_in_its_order() -> None:
-    """But for `cache`, which is lower in topodns, and `topology`, which CoreDNS does not have."""
-    assert {*ORDER, *COREDNS_ONLY} == {*PLUGIN_CFG.split(), "topology"}
-    assert not COREDNS_ONLY.keys() & set(ORDER)
-    shared = [name for name in PLUGIN_CFG.split() if name in ORDER and name != "cache"]
-    assert [name for name in ORDER if name not in ("cache", "topology")] == shared
-
-
-def test_every_directive_of_topodns_is_supported() -> None:
-    assert not [name for name in ORDER if load(name).coredns.verdict is DirectiveVerdict.UNSUPPORTED]
-
-
-def test_every_directive_that_only_coredns_has_names_its_replacement() -> None:
-    for name, row in COREDNS_ONLY.items():
-        assert row.verdict is DirectiveVerdict.UNSUPPORTED
-        assert block_problem(f"    {name}") == (
-            f"Corefile:2: CoreDNS has the directive '{name}', topodns does not: {row.text}"
-        )
-
-
-def test_a_plugin_that_is_not_coredns_s_own_says_it_too() -> None:
-    assert block_problem("    proxy . 10.0.0.1") == (
-        "Corefile:2: topodns has no directive 'proxy': CoreDNS dropped it in 1.5; write `forward`"
-    )
-
-
-def test_no_row_says_that_it_differs_without_saying_how() -> None:
-    rows = [*COREDNS_ONLY.values(), *(load(name).coredns for name in ORDER)]
-    rows = [row for directive in rows for row in (directive, *directive.options.values())]
-    assert [row for row in rows if (row.verdict is DirectiveVerdict.SAME) is bool(row.text)] == []
-    assert not ELSEWHERE.keys() & {*ORDER, *COREDNS_ONLY}
 
 
 WHOLE = """(watched) {

@@ -55,3 +55,18 @@ def test_where_bad_domains_are_skipped_the_others_count(tmp_path: Path) -> None:
     assert load_search_list(str(path), skip_bad=True) == (("ok", "test"),)
     with pytest.raises(ConfigError, match=r"'a\.\.b'"):
         load_search_list(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "domains"),
+    [
+        ("search a b\nsearch c", (("c",),)),
+        ("search a\ndomain b", (("b",),)),
+        ("search a a .", (("a",),)),
+        ("#search a", ()),
+    ],
+)
+def test_the_last_line_of_a_search_list_counts(tmp_path: Path, text: str, domains: tuple[tuple[str, ...], ...]) -> None:
+    path = tmp_path / "resolv.conf"
+    path.write_text(text)
+    assert load_search_list(str(path)) == domains

@@ -1,6 +1,5 @@
 """The short way of plain questions: to the octet what the long way makes of them, and closed to all others."""
 
-import struct
 from dataclasses import replace
 from random import Random
 
@@ -9,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.chains import chain_of, set_up
+from tests.support.chains import chain_of
 from tests.support.corefile_settings import only_block
 from tests.support.deferred_results import at_once
-from tests.support.dns_messages import DO, KEEPALIVE, NODE_IDENTITY, RD, Opt, query
+from tests.support.dns_messages import DO, NODE_IDENTITY, RD, Opt, query
 from tests.support.in_memory_server import ready_made
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses, says, whatever
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Flag
 from topodns.dns.name import ROOT, parse_name
 from topodns.dns.rrtype import Rcode
-from topodns.dnsserver.fast_forward.eligibility import Road, make_road
-from topodns.dnsserver.fast_forward.relay import Relay
+from topodns.dnsserver.fast_forward.eligibility import Road
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import variant_entry
 from topodns.dnsserver.packet_cache.table import PacketCache
@@ -37,6 +35,8 @@ from topodns.query.counters import QueryCounters
 from topodns.query.plugin import ChainPart
 
 CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
+
+
 AD, CD = Flag.AD, Flag.CD
 
 
@@ -105,6 +105,8 @@ class Resolver:
 
 
 WWW = says("www.example. 300 IN A 192.0.2.7")
+
+
 ANSWERS: dict[str, Behaviour] = {
     "an address": WWW,
     "a long TTL": says("www.example. 4000000000 IN A 192.0.2.7"),
@@ -126,6 +128,8 @@ ANSWERS: dict[str, Behaviour] = {
     "more than fits": says(*[f"www.example. 300 IN A 192.0.2.{n}" for n in range(1, 90)]),
     "no answer": refuses,
 }
+
+
 OPTS = st.sampled_from([None, Opt(), Opt(size=0), Opt(size=4096), Opt(flags=DO), Opt(size=700, flags=DO)])
 
 
@@ -197,35 +201,6 @@ def test_an_upstream_with_node_identity_gets_it_with_each_plain_query() -> None:
     assert told == [Opt(size=1232, options=IDENTITY).wire()] * 3
 
 
-@given(st.binary(max_size=80), st.booleans())
-def test_whatever_octets_come_both_ways_say_the_same(tail: bytes, framed: bool) -> None:
-    data = (struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) if framed else b"") + tail
-    short, long = (Resolver(way, WWW) for way in (True, False))
-    assert short.ask(data) == long.ask(data)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        query("WWW.example. A"),
-        query("www.example. TXT"),
-        query("web.default.svc.cluster.local. A"),
-        query("www.example. A", Opt(options=((KEEPALIVE, b""),))),
-        query("www.example. A", Opt(version=1)),
-        query("www.example. A") + b"\0",
-        query("www.example. A")[:-1],
-    ],
-    ids=["mixed case", "no address", "an origin of the cluster", "an option", "EDNS 1", "more", "less"],
-)
-def test_a_query_that_is_not_plain_takes_the_slow_path(data: bytes) -> None:
-    """With the same result: seen by the upstream, which is not even asked on the short way."""
-    short, long = Resolver(True, WWW), Resolver(False, WWW)
-    assert short.ask(data) == long.ask(data)
-    road = Resolver(True, WWW)
-    relay = Relay(road.blocks.roads, road.tally, road.timers.time, lambda crossing, answer: b"")
-    assert relay(data, CLIENT, PORT, 0.0) is None
-
-
 def test_a_failure_of_ours_is_kept_like_one_of_the_upstream() -> None:
     """RFC 9520 section 3.2: so that an upstream that is down is not asked for each question anew."""
     data = query("www.example. A")
@@ -253,49 +228,6 @@ def test_a_client_with_too_many_questions_is_dropped_on_the_long_way() -> None:
         resolver.handler.answer(query(text), CLIENT, PORT)
     assert resolver.ask(query("c.example. A")) is None
     assert resolver.in_flight.dropped_by_client == 1
-
-
-@pytest.mark.parametrize(
-    ("directives", "open_"),
-    [
-        ("", True),
-        ("errors\nhealth\nready\nprometheus\nreload\nloop\nloadbalance\ncache 30", True),
-        ("log", False),
-        ("acl {\nblock net 10.0.0.0/8\n}", False),
-        ("rewrite name a.example b.example", False),
-        ("hosts {\n192.0.2.1 a.example\nfallthrough\n}", False),
-        ("template IN AAAA . {\nrcode NXDOMAIN\n}", False),
-        ("forward example 192.0.2.9", False),
-        ("nsid", False),
-        ("minimal", False),
-        ("header {\nresponse set ra\n}", False),
-        ("cache 30 example", False),
-        ("cache 30 {\ndisable success example\n}", False),
-        ("whoami", False),
-        ("any", False),
-        ("local", False),
-        ("chaos", False),
-    ],
-)
-def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, open_: bool) -> None:
-    prepared = set_up(only_block(f"forward . 192.0.2.1\n{directives}"))
-    assert (make_road(prepared, ROOT, "dns://:53") is not None) is open_
-
-
-@pytest.mark.parametrize(
-    ("forward", "origin", "open_"),
-    [
-        ("forward . 192.0.2.1 192.0.2.2 {\npolicy sequential\nmax_concurrent 5\n}", ".", True),
-        ("forward . 192.0.2.1", "cluster.local.", True),
-        ("forward . 192.0.2.1\ncache 30 cluster.local", "cluster.local.", True),
-        ("forward . 192.0.2.1\ncache 30 svc.cluster.local", "cluster.local.", False),
-        ("forward local 192.0.2.1", "cluster.local.", True),
-        ("forward example 192.0.2.1", ".", False),
-        ("forward . 192.0.2.1 {\nexcept example\n}", ".", False),
-    ],
-)
-def test_the_short_way_is_for_a_forward_of_everything(forward: str, origin: str, open_: bool) -> None:
-    assert (make_road(set_up(only_block(forward)), parse_name(origin), "dns://:53") is not None) is open_
 
 
 def test_a_bug_on_the_short_way_is_servfail_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

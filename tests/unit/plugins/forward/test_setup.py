@@ -61,31 +61,6 @@ def test_from_is_a_name_or_a_prefix(origin: str, expected: list[tuple[str, ...]]
     assert list(forward(f"forward {origin} 192.0.2.1").origins) == expected
 
 
-ADDRESSES = {
-    "192.0.2.1": UpstreamAddress("192.0.2.1", 53),
-    "192.0.2.1:5353": UpstreamAddress("192.0.2.1", 5353),
-    "dns://192.0.2.1": UpstreamAddress("192.0.2.1", 53),
-    "2001:DB8::1": UpstreamAddress("2001:db8::1", 53),
-    "[2001:db8::1]": UpstreamAddress("2001:db8::1", 53),
-    "[2001:db8::1]:5353": UpstreamAddress("2001:db8::1", 5353),
-    "::1": UpstreamAddress("::1", 53),
-    "fe80::1%eth0": UpstreamAddress("fe80::1%eth0", 53),
-    "[fe80::1%eth0]:5353": UpstreamAddress("fe80::1%eth0", 5353),
-    "tls://192.0.2.1": UpstreamAddress("192.0.2.1", 853, TLS),
-    "tls://192.0.2.1:10853": UpstreamAddress("192.0.2.1", 10853, TLS),
-    "tls://192.0.2.1%dns.example": UpstreamAddress("192.0.2.1", 853, TLS, "dns.example"),
-    "tls://192.0.2.1%dns.example:10853": UpstreamAddress("192.0.2.1", 10853, TLS, "dns.example"),
-    "tls://2001:db8::1": UpstreamAddress("2001:db8::1", 853, TLS),
-    "tls://2001:db8::1%dns.example": UpstreamAddress("2001:db8::1", 853, TLS, "dns.example"),
-    "tls://[2001:db8::1%dns.example]:10853": UpstreamAddress("2001:db8::1", 10853, TLS, "dns.example"),
-}
-
-
-@pytest.mark.parametrize(("word", "expected"), ADDRESSES.items(), ids=ADDRESSES)
-def test_a_destination_is_an_address(word: str, expected: UpstreamAddress) -> None:
-    assert forward(f"forward . {word}").upstreams == (expected,)
-
-
 @pytest.mark.parametrize(
     ("address", "name"),
     [
@@ -95,23 +70,6 @@ def test_a_destination_is_an_address(word: str, expected: UpstreamAddress) -> No
 )
 def test_metrics_show_an_upstream_as_coredns_does(address: UpstreamAddress, name: str) -> None:
     assert address.name == name
-
-
-def test_a_destination_is_a_file_of_name_servers(tmp_path: Path) -> None:
-    (tmp_path / "upstream.conf").write_text("nameserver 192.0.2.1\nnameserver 192.0.2.2\n")
-    found = forward(f"forward . upstream.conf 192.0.2.2 {tmp_path}/upstream.conf", str(tmp_path)).upstreams
-    assert found == (UpstreamAddress("192.0.2.1", 53), UpstreamAddress("192.0.2.2", 53))
-
-
-def test_a_file_without_name_servers_is_passed_over_where_others_remain(tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    assert len(forward(f"forward . {tmp_path}/empty 192.0.2.1").upstreams) == 1
-    assert "only files without a name server" in problem(f"forward . {tmp_path}/empty")
-
-
-def test_the_server_name_is_that_of_all_tls_servers() -> None:
-    found = forward("forward . tls://192.0.2.1 192.0.2.2 {\ntls_servername dns.example\n}").upstreams
-    assert found == (UpstreamAddress("192.0.2.1", 853, TLS, "dns.example"), UpstreamAddress("192.0.2.2", 53))
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -163,7 +121,11 @@ def test_tls_takes_a_certificate_its_key_and_a_ca(tmp_path: Path) -> None:
 
 
 ADDRESS = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
+
+
 NO_HOST = f"expected {ADDRESS}; a host name is not looked up, so write its addresses, or those of its Service"
+
+
 PROBLEMS = {
     "nothing": ("forward", f"'forward' has no argument, expected a zone and where to forward to: {ADDRESS}"),
     "no destination": (
@@ -258,12 +220,6 @@ def test_option_values_without_a_meaning_are_refused(lines: str, expected: str) 
 def test_max_age_is_at_least_expire_as_in_coredns() -> None:
     found = problem("forward . 192.0.2.1 {\nmax_age 5s\n}")
     assert found == "Corefile:1: 'forward' has max_age 5s and expire 10s, expected a max_age of at least expire"
-
-
-def test_a_tls_server_has_one_name() -> None:
-    found = problem("forward . tls://192.0.2.1%a.example {\ntls_servername b.example\n}")
-    expected = "found 'tls://192.0.2.1%a.example' and 'tls_servername b.example', expected one of the names"
-    assert found == f"Corefile:1: {expected}"
 
 
 def test_tls_takes_at_most_three_files(tmp_path: Path) -> None:

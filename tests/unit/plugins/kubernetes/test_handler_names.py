@@ -1,4 +1,4 @@
-"""Names that are no Service: apex, schema nodes, pods; and what every answer has in common (CoreDNS's frame)."""
+"""Names that are no Service, and what every answer has in common: CoreDNS's frame."""
 
 from collections.abc import Callable
 
@@ -6,14 +6,13 @@ import pytest
 
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
-from tests.support.rrset_text import lines
 from topodns.cluster.model import ClusterObject, Deleted, Namespace
 from topodns.dns.message import EdeCode, Flag
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.settings import PodMode
 from topodns.query.plugin import Scope
 
 NS = "testns"
+
 
 Cases = dict[str, tuple[str, str]]
 
@@ -79,6 +78,7 @@ NODES: Cases = {
     "anything else": ("foo.cluster.local. NS", "NXDOMAIN cluster.local. 5"),
 }
 
+
 TYPES: Cases = {
     "TXT of a Service": ("svc1.testns.svc.cluster.local. TXT", "NODATA cluster.local. 5"),
     "TXT of no Service": ("svc0.testns.svc.cluster.local. TXT", "NXDOMAIN cluster.local. 5"),
@@ -111,151 +111,6 @@ def test_types_without_records_are_answered_as_by_coredns(dig: ClusterDig, quest
     assert dig(question) == expected(answer)
 
 
-def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
-    dns: list[ClusterObject] = [
-        service("kube-dns", "kube-system", ["10.96.0.10", "fd00::a"], ["dns:53/UDP"]),
-        service("dns-headless", "kube-system"),
-        endpoint_slice("kube-dns", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
-        endpoint_slice("dns-headless", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
-        service("elsewhere", "kube-system", ["10.96.0.11"]),
-        endpoint_slice("elsewhere", endpoint("10.9.9.9"), namespace="kube-system"),
-    ]
-    dig = ClusterDig([namespace("kube-system"), *dns], settings(), own_addresses=["10.1.2.3"])
-    assert dig("cluster.local. NS") == expected(
-        """
-        cluster.local. 5 IN NS 10-1-2-3.dns-headless.kube-system.svc.cluster.local.
-        cluster.local. 5 IN NS 10-1-2-4.dns-headless.kube-system.svc.cluster.local.
-        cluster.local. 5 IN NS kube-dns.kube-system.svc.cluster.local.
-        + 10-1-2-3.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.3
-        + 10-1-2-4.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.4
-        + kube-dns.kube-system.svc.cluster.local. 5 IN A 10.96.0.10
-        + kube-dns.kube-system.svc.cluster.local. 5 IN AAAA fd00::a
-        """
-    )
-    assert dig("ns.dns.cluster.local. AAAA") == "ns.dns.cluster.local. 5 IN AAAA fd00::a"
-    assert dig("cluster.local. NS") == dig("CLUSTER.local. NS").replace("CLUSTER", "cluster")
-
-
-def test_without_any_address_of_its_own_the_apex_has_no_name_servers() -> None:
-    assert ClusterDig(cluster(), settings())("cluster.local. NS") == "NODATA cluster.local. 5"
-
-
-POD_MODES = {
-    "disabled": (
-        PodMode.DISABLED,
-        {
-            "10-240-0-1.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "pod.cluster.local. A": "NODATA cluster.local. 5",
-        },
-    ),
-    "insecure": (
-        PodMode.INSECURE,
-        {
-            "10-240-0-1.podns.pod.cluster.local. A": "10-240-0-1.podns.pod.cluster.local. 5 IN A 10.240.0.1",
-            "172-0-0-2.podns.pod.cluster.local. A": "172-0-0-2.podns.pod.cluster.local. 5 IN A 172.0.0.2",
-            "172-0-0-2.podns.pod.cluster.local. AAAA": "NODATA cluster.local. 5",
-            "172-0-0-2.podns.pod.cluster.local. TXT": "NODATA cluster.local. 5",
-            "172-0-0-2.podns.pod.ClusTer.local. SRV": (
-                "172-0-0-2.podns.pod.ClusTer.local. 5 IN SRV 0 100 0 172-0-0-2.podns.pod.ClusTer.local.\n"
-                "+ 172-0-0-2.podns.pod.ClusTer.local. 5 IN A 172.0.0.2"
-            ),
-            "fd00--5.podns.pod.cluster.local. AAAA": "fd00--5.podns.pod.cluster.local. 5 IN AAAA fd00::5",
-            "fd00--5.podns.pod.cluster.local. A": "NODATA cluster.local. 5",
-            "1-2-3-4-5-6-7-8.podns.pod.cluster.local. AAAA": (
-                "1-2-3-4-5-6-7-8.podns.pod.cluster.local. 5 IN AAAA 1:2:3:4:5:6:7:8"
-            ),
-            "--ffff-a00-1.podns.pod.cluster.local. A": "--ffff-a00-1.podns.pod.cluster.local. 5 IN A 10.0.0.1",
-            "1-2-3-256.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "01-2-3-4.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "10--0-0-1.podns.pod.cluster.local. AAAA": ("10--0-0-1.podns.pod.cluster.local. 5 IN AAAA 10::1"),
-            "blah.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "blah.podns.pod.cluster.local. AAAA": "NXDOMAIN cluster.local. 5",
-            "blah.podns.pod.cluster.local. HINFO": "NXDOMAIN cluster.local. 5",
-            "blah.pod-nons.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "podns.pod.cluster.local. A": "NODATA cluster.local. 5",
-            "pod-nons.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "pod.cluster.local. A": "NODATA cluster.local. 5",
-            "x.y.10-0-0-1.podns.pod.cluster.local. A": "x.y.10-0-0-1.podns.pod.cluster.local. 5 IN A 10.0.0.1",
-            "x.y.z.10-0-0-1.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-        },
-    ),
-    "verified": (
-        PodMode.VERIFIED,
-        {
-            "10-240-0-1.podns.pod.cluster.local. A": "10-240-0-1.podns.pod.cluster.local. 5 IN A 10.240.0.1",
-            "10-240-0-1.testns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "10-240-0-1.testns.pod.cluster.local. SRV": "NXDOMAIN cluster.local. 5",
-            "172-0-0-2.podns.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-            "fd00--5.podns.pod.cluster.local. AAAA": "fd00--5.podns.pod.cluster.local. 5 IN AAAA fd00::5",
-            "podns.pod.cluster.local. A": "NODATA cluster.local. 5",
-            "pod-nons.pod.cluster.local. A": "NXDOMAIN cluster.local. 5",
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("mode", "question", "answer"),
-    [
-        pytest.param(mode, question, answer, id=f"{name}: {question}")
-        for name, (mode, table) in POD_MODES.items()
-        for question, answer in table.items()
-    ],
-)
-def test_pod_names_are_answered_in_each_mode(mode: PodMode, question: str, answer: str) -> None:
-    assert ClusterDig(cluster(), settings(pods=mode))(question) == answer
-
-
-def test_the_weight_of_a_verified_pod_name_is_shared_by_the_pods_that_have_its_address() -> None:
-    host = tuple(pod(name, ["192.0.2.1"], namespace="podns") for name in ("host-1", "host-2"))
-    dig = ClusterDig((*cluster(), *host), settings(pods=PodMode.VERIFIED))
-    answer, *_ = dig("192-0-2-1.podns.pod.cluster.local. SRV").splitlines()
-    assert answer.endswith("SRV 0 50 0 192-0-2-1.podns.pod.cluster.local.")
-
-
-def test_a_verified_pod_name_rests_on_the_holder_of_the_address() -> None:
-    dig = ClusterDig(cluster(), settings(pods=PodMode.VERIFIED))
-    resolution = dig.resolve("10-9-9-9.podns.pod.cluster.local. A")
-    assert resolution is not None
-    assert [fact.kind for fact in resolution.facts] == ["namespace", "address"]
-
-
-CASES = {
-    "a negative answer": (
-        "not-a-service.testns.svc.ClUsTeR.lOcAl. A",
-        "ClUsTeR.lOcAl. 5 IN SOA ns.dns.ClUsTeR.lOcAl. hostmaster.ClUsTeR.lOcAl. 1499347823 7200 1800 86400 5",
-    ),
-    "an address": ("SvC1.TeStNs.SvC.cLuStEr.LoCaL. A", "SvC1.TeStNs.SvC.cLuStEr.LoCaL. 5 IN A 10.0.0.1"),
-    "SRV": (
-        "_HtTp._TcP.sVc1.TeStNs.SvC.cLuStEr.LoCaL. SRV",
-        """
-        _HtTp._TcP.sVc1.TeStNs.SvC.cLuStEr.LoCaL. 5 IN SRV 0 100 80 svc1.testns.svc.cLuStEr.LoCaL.
-        svc1.testns.svc.cLuStEr.LoCaL. 5 IN A 10.0.0.1
-        """,
-    ),
-    "SOA": (
-        "Cluster.local. SOA",
-        "Cluster.local. 5 IN SOA ns.dns.Cluster.local. hostmaster.Cluster.local. 1499347823 7200 1800 86400 5",
-    ),
-    "a reverse name that is not there": (
-        "9.9.9.9.IN-addr.ARPA. PTR",
-        "IN-addr.ARPA. 5 IN SOA ns.dns.IN-addr.ARPA. hostmaster.IN-addr.ARPA. 1499347823 7200 1800 86400 5",
-    ),
-}
-
-
-@_cases(CASES)
-def test_the_origin_is_answered_in_the_spelling_of_the_query_and_the_rest_as_stored(
-    dig: ClusterDig, question: str, answer: str
-) -> None:
-    resolution = dig.resolve(question)
-    assert resolution is not None
-    response = resolution.response
-    sections = (*response.answer, *response.authority, *response.additional)
-    assert "\n".join(lines(sections, question.split()[0])) == expected(answer)
-
-
 @pytest.mark.parametrize(("ttl", "soa_ttl"), [(0, 0), (5, 5), (30, 30), (300, 300), (3600, 300)])
 def test_the_ttl_option_is_on_every_record_and_the_soa_s_own_is_at_most_300(ttl: int, soa_ttl: int) -> None:
     dig = ClusterDig(cluster(), settings(ttl=ttl))
@@ -277,21 +132,6 @@ def test_answers_are_authoritative_and_counted_for_the_kubernetes_plugin(dig: Cl
         assert resolution.response.flags == Flag.AA
         assert resolution.plugin == "kubernetes"
         assert resolution.scope is Scope.EVERYONE
-
-
-def test_the_longest_origin_that_holds_the_name_answers() -> None:
-    dig = ClusterDig(cluster(), settings("local.", "cluster.local."))
-    assert dig("svc1.testns.svc.cluster.local. A").endswith("10.0.0.1")
-    assert dig("svc1.testns.svc.local. A").endswith("10.0.0.1")
-    assert dig("cluster.local. A") == "NODATA cluster.local. 5"
-    assert dig("svc1.testns.svc.example.org. A") == PASSED
-
-
-def test_the_root_can_be_an_origin() -> None:
-    dig = ClusterDig(cluster(), settings("."))
-    assert dig("svc1.testns.svc. A") == "svc1.testns.svc. 5 IN A 10.0.0.1"
-    assert dig("svc0.testns.svc. A") == "NXDOMAIN . 5"
-    assert dig(". SOA") == ". 5 IN SOA ns.dns. hostmaster. 1499347823 7200 1800 86400 5"
 
 
 def test_fallthrough_passes_on_names_that_do_not_exist_and_no_others() -> None:

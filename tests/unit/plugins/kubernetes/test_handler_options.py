@@ -4,48 +4,9 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
-from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject, Replaced
 
 NS = "testns"
-
-
-def two_tenants() -> list[ClusterObject]:
-    return [
-        namespace("red", {"tenant": "red"}),
-        namespace("blue", {"tenant": "blue"}),
-        service("web", "red", ["10.0.0.1"]),
-        service("web", "blue", ["10.0.0.2"]),
-        service("web", "ghost", ["10.0.0.3"]),
-    ]
-
-
-def test_namespaces_lists_the_only_ones_that_exist() -> None:
-    dig = ClusterDig(two_tenants(), settings(namespaces=frozenset({"red", "ghost"})))
-    assert dig("web.red.svc.cluster.local. A").endswith("10.0.0.1")
-    assert dig("web.blue.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
-    assert dig("blue.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
-
-
-def test_a_listed_namespace_needs_its_object_all_the_same() -> None:
-    dig = ClusterDig(two_tenants(), settings(namespaces=frozenset({"ghost"})))
-    assert dig("web.ghost.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
-
-
-def test_namespace_labels_selects_namespaces() -> None:
-    dig = ClusterDig(two_tenants(), settings(namespace_labels=parse_selector("tenant=red")))
-    assert dig("web.red.svc.cluster.local. A").endswith("10.0.0.1")
-    assert dig("web.blue.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
-    dig.apply(namespace("blue", {"tenant": "red"}))
-    assert dig("web.blue.svc.cluster.local. A").endswith("10.0.0.2")
-
-
-def test_ptr_is_hidden_by_namespaces_and_not_by_namespace_labels() -> None:
-    listed = ClusterDig(two_tenants(), settings(namespaces=frozenset({"red"})))
-    assert listed("1.0.0.10.in-addr.arpa. PTR").endswith("PTR web.red.svc.cluster.local.")
-    assert listed("2.0.0.10.in-addr.arpa. PTR") == "NXDOMAIN in-addr.arpa. 5"
-    selected = ClusterDig(two_tenants(), settings(namespace_labels=parse_selector("tenant=red")))
-    assert selected("2.0.0.10.in-addr.arpa. PTR").endswith("PTR web.blue.svc.cluster.local.")
 
 
 def half_empty() -> list[ClusterObject]:
@@ -79,31 +40,6 @@ def test_noendpoints_leaves_cluster_ips_and_external_names() -> None:
     assert dig("172-0-0-3.full.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
     assert dig("3.0.0.172.in-addr.arpa. PTR") == "NXDOMAIN in-addr.arpa. 5"
     assert dig("3.0.0.10.in-addr.arpa. PTR").endswith("PTR full.testns.svc.cluster.local.")
-
-
-def test_endpoint_pod_names_names_endpoints_by_their_pods_unless_they_have_hostnames() -> None:
-    objects: list[ClusterObject] = [
-        namespace(NS),
-        service("db", NS),
-        endpoint_slice(
-            "db",
-            endpoint("172.0.0.1", pod="db-7c9-x1"),
-            endpoint("172.0.0.2", pod="db-7c9-x2", hostname="db-0"),
-            endpoint("172.0.0.3", pod="x" * 64),
-            namespace=NS,
-            ports=["80"],
-        ),
-    ]
-    dig = ClusterDig(objects, settings(endpoint_pod_names=True))
-    assert dig("db-7c9-x1.db.testns.svc.cluster.local. A").endswith("172.0.0.1")
-    assert dig("172-0-0-1.db.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
-    assert dig("db-0.db.testns.svc.cluster.local. A").endswith("172.0.0.2")
-    assert dig("172-0-0-3.db.testns.svc.cluster.local. A").endswith("172.0.0.3")
-    assert dig("1.0.0.172.in-addr.arpa. PTR").endswith("PTR db-7c9-x1.db.testns.svc.cluster.local.")
-    assert " SRV 0 33 80 db-7c9-x1.db." in dig("db.testns.svc.cluster.local. SRV")
-    plain = ClusterDig(objects, settings())
-    assert plain("db-7c9-x1.db.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
-    assert plain("172-0-0-1.db.testns.svc.cluster.local. A").endswith("172.0.0.1")
 
 
 def imports() -> list[ClusterObject]:

@@ -1,17 +1,13 @@
-"""ClusterIP, headless and ExternalName Services, asked with dig: the answers are CoreDNS's."""
+"""ClusterIP and headless Services, asked with dig: the answers are CoreDNS's."""
 
 from collections.abc import Callable
 
 import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
 from topodns.cluster.model import ClusterObject
-from topodns.dns.message import Flag, Response, RRset
-from topodns.dns.name import Name, name_text
-from topodns.dns.rrtype import TYPE_NAMES, Rcode, RRType
-from topodns.query.cname import Chase
-from topodns.query.plugin import Client, Resolution, Scope
+from topodns.query.plugin import Scope
 
 NS = "testns"
 
@@ -156,6 +152,7 @@ CLUSTER_IP = {
     "three labels left of a Service": ("a.b.c.svc1.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
 }
 
+
 HEADLESS = {
     "A is each ready endpoint, in slice order": (
         "hdls1.testns.svc.cluster.local. A",
@@ -236,46 +233,6 @@ HEADLESS = {
     "an endpoint of no Service": ("bogus.svc0.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
 }
 
-EXTERNAL_NAME = {
-    "CNAME alone": (
-        "external.testns.svc.cluster.local. CNAME",
-        "external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test.",
-    ),
-    "A, where nobody can resolve the target": (
-        "external.testns.svc.cluster.local. A",
-        "external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test.",
-    ),
-    "a target in the same origin is resolved here": (
-        "external-to-service.testns.svc.cluster.local. A",
-        """
-        external-to-service.testns.svc.cluster.local. 5 IN CNAME svc1.testns.svc.cluster.local.
-        svc1.testns.svc.cluster.local. 5 IN A 10.0.0.1
-        """,
-    ),
-    "a target here without such records takes the CNAME with it": (
-        "external-to-service.testns.svc.cluster.local. AAAA",
-        "NODATA cluster.local. 5",
-    ),
-    "a target here that does not exist takes the CNAME with it": (
-        "external-to-nothing.testns.svc.cluster.local. A",
-        "NODATA cluster.local. 5",
-    ),
-    "the CNAME to nothing can still be asked for": (
-        "external-to-nothing.testns.svc.cluster.local. CNAME",
-        "external-to-nothing.testns.svc.cluster.local. 5 IN CNAME svc0.testns.svc.cluster.local.",
-    ),
-    "a loop of one": ("external-to-itself.testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
-    "a loop of two": ("external-a.testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
-    "an address is no name": ("external-ip.testns.svc.cluster.local. A", "NXDOMAIN cluster.local. 5"),
-    "no name at all": ("external-long.testns.svc.cluster.local. CNAME", "NXDOMAIN cluster.local. 5"),
-    "SRV": ("external.testns.svc.cluster.local. SRV", "NODATA cluster.local. 5"),
-    "TXT": ("external.testns.svc.cluster.local. TXT", "NODATA cluster.local. 5"),
-    "MX": ("external.testns.svc.cluster.local. MX", "NODATA cluster.local. 5"),
-    "HTTPS": ("external.testns.svc.cluster.local. HTTPS", "NODATA cluster.local. 5"),
-    "an endpoint of it": ("endpoint.external.testns.svc.cluster.local. CNAME", "NXDOMAIN cluster.local. 5"),
-    "a port of it": ("_http._tcp.external.testns.svc.cluster.local. SRV", "NXDOMAIN cluster.local. 5"),
-}
-
 
 def _cases(table: dict[str, tuple[str, str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return pytest.mark.parametrize(("question", "answer"), table.values(), ids=table.keys())
@@ -288,11 +245,6 @@ def test_cluster_ip_services_are_answered_as_by_coredns(dig: ClusterDig, questio
 
 @_cases(HEADLESS)
 def test_headless_services_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
-    assert dig(question) == expected(answer)
-
-
-@_cases(EXTERNAL_NAME)
-def test_external_names_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
     assert dig(question) == expected(answer)
 
 
@@ -310,67 +262,3 @@ def test_answers_rest_on_the_namespace_and_on_every_service_looked_at(dig: Clust
         *("namespace /testns", "service testns/external-to-nothing"),
         *("namespace /testns", "service testns/svc0"),
     ]
-
-
-def test_a_chain_of_external_names_is_followed_ten_times() -> None:
-    links = [service(f"n{i}", NS, external_name=f"n{i + 1}.testns.svc.cluster.local") for i in range(12)]
-    dig = ClusterDig([namespace(NS), *links, service("n12", NS, ["10.0.0.1"])], settings())
-    assert dig("n1.testns.svc.cluster.local. A").count("CNAME") == 11
-    assert dig("n0.testns.svc.cluster.local. A") == "NODATA cluster.local. 5"
-
-
-def _listener(asked: list[str], response: Response | None) -> Chase:
-    def chase(target: Name, qtype: int, _client: Client) -> Resolution | None:
-        asked.append(f"{name_text(target)} {TYPE_NAMES[qtype]}")
-        return None if response is None else Resolution(response, "forward")
-
-    return chase
-
-
-def test_a_target_elsewhere_is_asked_of_the_listener_and_only_for_addresses() -> None:
-    asked: list[str] = []
-    there = Response(Rcode.NOERROR, (RRset(b"", RRType.A, 30, (packed("1.2.3.4"),)),), flags=Flag.AA | Flag.TC)
-    dig = ClusterDig(cluster(), settings(), chase=_listener(asked, there))
-    assert dig("external.testns.svc.cluster.local. HTTPS") == "NODATA cluster.local. 5"
-    assert asked == []
-    assert dig("external.testns.svc.cluster.local. A") == expected(
-        """
-        external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test.
-        ext.interwebs.test. 30 IN A 1.2.3.4
-        """
-    )
-    assert asked == ["ext.interwebs.test. A"]
-    resolution = dig.resolve("external.testns.svc.cluster.local. A")
-    assert resolution is not None
-    assert resolution.response.flags & Flag.TC
-    assert resolution.scope is Scope.CLIENT
-
-
-@pytest.mark.parametrize("there", [Response(Rcode.NXDOMAIN), Response(Rcode.SERVFAIL), None])
-def test_a_target_elsewhere_that_fails_leaves_the_cname_alone(there: Response | None) -> None:
-    dig = ClusterDig(cluster(), settings(), chase=_listener([], there))
-    assert dig("external.testns.svc.cluster.local. A") == (
-        "external.testns.svc.cluster.local. 5 IN CNAME ext.interwebs.test."
-    )
-
-
-def test_a_weight_is_never_less_than_one() -> None:
-    endpoints = [endpoint(f"172.1.{i // 200}.{i % 200}") for i in range(300)]
-    dig = ClusterDig(
-        [namespace(NS), service("big", NS), endpoint_slice("big", *endpoints, namespace=NS, ports=["80"])], settings()
-    )
-    assert " SRV 0 1 80 172-1-0-0.big." in dig("big.testns.svc.cluster.local. SRV")
-
-
-def test_an_endpoint_of_two_slices_is_one_record() -> None:
-    dig = ClusterDig(
-        [
-            namespace(NS),
-            service("moving", NS),
-            endpoint_slice("moving", endpoint("172.0.0.1"), namespace=NS, ports=["http:80"]),
-            endpoint_slice("moving", endpoint("172.0.0.1"), name="moving-2", namespace=NS, ports=["http:80"]),
-        ],
-        settings(),
-    )
-    assert dig("moving.testns.svc.cluster.local. A") == "moving.testns.svc.cluster.local. 5 IN A 172.0.0.1"
-    assert dig("moving.testns.svc.cluster.local. SRV").count(" SRV 0 100 80 ") == 1

@@ -1,0 +1,162 @@
+"""`topodns check`: what it prints and returns for a Corefile and its files."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from topodns.cli import main as cli
+
+DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
+
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_check_says_that_a_corefile_is_good(capsys: Captured) -> None:
+    assert cli.main(["check", "-conf", DEMO]) == 0
+    assert capsys.readouterr().out == f"{DEMO}: good: 1 server block\n"
+
+
+FAULTS = [
+    ("an unknown directive", ". {\n    whoamy\n}", "Corefile:2: unknown directive 'whoamy', did you mean 'whoami'?"),
+    ("an unknown option", ". {\n    health {\n        lameduk 5s\n    }\n}", "Corefile:3: "),
+    ("a wrong argument", ". {\n    whoami\n    bufsize tiny\n}", "Corefile:3: "),
+    ("a directive twice", ". {\n    errors\n    errors\n}", "Corefile:3: found 'errors' again, first at "),
+    (
+        "what only CoreDNS has",
+        ". {\n    etcd\n}",
+        "Corefile:2: CoreDNS has the directive 'etcd', topodns does not: `forward` the",
+    ),
+    ("no such path", ". {\n    kubernetes {\n        manifests nowhere\n    }\n}", "Corefile:3: "),
+    ("a block without an end", ". {\n    whoami\n", "Corefile:1: "),
+    ("no server block", "", "Corefile: found no server block"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
+def test_check_prints_the_problem_and_its_place(tmp_path: Path, text: str, problem: str, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(text)
+    assert cli.main(["check", "-conf", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"{tmp_path}/{problem}")
+    assert captured.err.count("\n") == 1
+
+
+def test_check_warns_of_an_import_that_finds_nothing(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(". {\n    import custom/*.override\n    whoami\n}\n")
+    assert cli.main(["check", "-conf", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == f"[WARNING] No files matching import glob pattern: custom/*.override ({path}:2)\n"
+    assert captured.out == f"{path}: good: 1 server block\n"
+
+
+KUBECONFIG = """apiVersion: v1
+kind: Config
+current-context: lab
+contexts: [{name: lab, context: {cluster: lab}}]
+clusters: [{name: lab, cluster: {server: "https://127.0.0.1:1"}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "problem"),
+    [
+        (KUBECONFIG, "", ""),
+        (KUBECONFIG, "prod", "no 'prod' among its contexts"),
+        ("contexts: [", "", "line 1: "),
+        ("", "", "0 objects, expected one of kind Config"),
+    ],
+)
+def test_check_reads_kubeconfigs_without_asking_a_server(
+    tmp_path: Path, text: str, context: str, problem: str, capsys: Captured
+) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(f"cluster.local {{\n    kubernetes {{\n        kubeconfig config {context}\n    }}\n}}\n")
+    (tmp_path / "config").write_text(text)
+    assert cli.main(["check", "-conf", str(path)]) == bool(problem)
+    told = capsys.readouterr().err
+    assert told.startswith(f"{path}:3: {tmp_path}/config: {problem}") if problem else not told
+
+
+WITH_MANIFESTS = "cluster.local {\n    kubernetes {\n        manifests .\n    }\n    topology\n}\n"
+
+
+BAD_KEYS = """apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop, annotations: {topodns.io/topology-keys: "a b"}}
+spec: {clusterIP: None}
+"""
+
+
+MANIFEST_FAULTS = [
+    ("a file that cannot be read", "kind: [", 1, "a.yaml:1: "),
+    ("an object that is malformed", "kind: Service\nmetadata: {name: 5}\n", 1, "a.yaml:1: skipped Service"),
+    ("keys that break a rule", BAD_KEYS, 0, "[WARNING] plugin/topology: Service shop/web: "),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "problem"), [case[1:] for case in MANIFEST_FAULTS], ids=[case[0] for case in MANIFEST_FAULTS]
+)
+def test_check_reads_the_manifests_too(tmp_path: Path, text: str, status: int, problem: str, capsys: Captured) -> None:
+    (tmp_path / "Corefile").write_text(WITH_MANIFESTS)
+    (tmp_path / "a.yaml").write_text(text)
+    assert cli.main(["check", "-conf", str(tmp_path / "Corefile")]) == status
+    assert problem in capsys.readouterr().err
+
+
+FROM_COREDNS = ["check", "--from", "coredns"]
+
+
+def test_check_from_coredns_prints_the_effect_of_each_line(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(". {\n    whoami\n    metadata\n}\n")
+    assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 0
+    assert capsys.readouterr() == (
+        f"{path}:1: block .: same\n"
+        f"{path}:2: whoami: same\n"
+        f"{path}:3: metadata: differs: "
+        "nothing is published: {/LABEL} of `log` is - and .Meta of `template` is empty\n"
+        f"{path}: the image can be swapped: 2 same, 1 different\n",
+        "",
+    )
+
+
+def test_check_from_coredns_is_1_where_something_is_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    etcd\n    whoami\n}\n"))
+    assert cli.main([*FROM_COREDNS, "-conf", "stdin"]) == 1
+    assert capsys.readouterr().out.endswith("stdin: not as it is: 2 same, 1 not supported\n")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(FROM_COREDNS) == 1
+    assert capsys.readouterr() == ("", "Corefile: cannot be read: No such file or directory\n")
+
+
+def test_check_from_coredns_is_1_where_a_file_would_stop_the_start(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "bad.zone").write_text("broken (")
+    path = tmp_path / "Corefile"
+    path.write_text("z.test {\n    file bad.zone\n}\n")
+    assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 1
+    assert capsys.readouterr().err == f"{tmp_path}/bad.zone as z.test.: line 1: a parenthesis that is never closed\n"
+
+
+def test_check_reads_a_corefile_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    whoami\n}\nexample.org example.net {\n    whoami\n}\n"))
+    assert cli.main(["check", "-conf", "stdin"]) == 0
+    assert capsys.readouterr().out == "stdin: good: 2 server blocks\n"
+
+
+def test_without_a_corefile_the_built_in_one_is_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["check"]) == 0
+    assert capsys.readouterr().out == "built-in Corefile: good: 1 server block\n"
+    (tmp_path / "Corefile").write_text(". {\n    whoamy\n}\n")
+    assert cli.main(["check"]) == 1
+    assert capsys.readouterr().err.startswith("Corefile:2: ")

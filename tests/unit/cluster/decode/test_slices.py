@@ -1,0 +1,230 @@
+"""EndpointSlices and Endpoints, as kubectl prints them, to the model."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.model_builders import packed
+from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.model import (
+    ClusterObject,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+)
+
+Document = dict[str, Any]
+
+
+API_VERSIONS = {
+    "EndpointSlice": "discovery.k8s.io/v1",
+    "ServiceImport": "multicluster.x-k8s.io/v1alpha1",
+    "StatefulSet": "apps/v1",
+}
+
+
+def document(kind: str, name: str = "web", metadata: Document | None = None, **fields: Any) -> Document:
+    """An object as `kubectl get -o json` prints it, with fields that topodns does not read."""
+    return {
+        "apiVersion": API_VERSIONS.get(kind, "v1"),
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "uid": "4f1b3f1e-8a0c-4f0e-9a57-0d7c7e0b1a11",
+            "resourceVersion": "81234",
+            "managedFields": [{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}],
+            **(metadata or {}),
+        },
+        **fields,
+    }
+
+
+def decoded(source: Document) -> ClusterObject:
+    """The one value of a document, which must be the same from JSON bytes and from the parsed document."""
+    (value,) = decode_object(source["kind"], source)
+    assert decode_object(source["kind"], json.dumps(source).encode()) == (value,)
+    return value
+
+
+def decoded_slice(*endpoints: Document, metadata: Document | None = None, **fields: Any) -> EndpointSlice:
+    labelled = {"labels": {"kubernetes.io/service-name": "db"}} | (metadata or {})
+    fields = {"addressType": "IPv4", "endpoints": list(endpoints), "ports": None} | fields
+    value = decoded(document("EndpointSlice", "db-x7k2p", labelled, **fields))
+    assert isinstance(value, EndpointSlice)
+    return value
+
+
+def decoded_endpoint(**fields: Any) -> Endpoint:
+    (endpoint,) = decoded_slice({"addresses": ["10.0.0.1"], **fields}).endpoints
+    return endpoint
+
+
+# EndpointSlices
+
+
+def test_a_slice_belongs_to_the_service_of_its_label() -> None:
+    one = decoded_slice(metadata={"generation": 7}, ports=[{"name": "sql", "port": 5432, "protocol": "TCP"}])
+    assert one == EndpointSlice(
+        "shop", "db-x7k2p", "db", "IPv4", ports=(EndpointPort("sql", "TCP", 5432),), generation=7
+    )
+
+
+def test_a_slice_without_the_label_belongs_to_no_service() -> None:
+    assert decoded_slice(metadata={"labels": {"app": "db"}}).service_name == ""
+
+
+def test_a_slice_of_an_imported_service_names_the_cluster_it_is_from() -> None:
+    one = decoded_slice(
+        metadata={
+            "labels": {
+                "multicluster.kubernetes.io/service-name": "db",
+                "multicluster.kubernetes.io/source-cluster": "east",
+                "kubernetes.io/service-name": "derived-8a7f",
+            }
+        }
+    )
+    assert (one.service_name, one.imported, one.cluster_id) == ("db", True, "east")
+
+
+def test_an_endpoint_has_all_that_dns_and_topology_ask_for() -> None:
+    endpoint = decoded_endpoint(
+        conditions={"ready": True, "serving": True, "terminating": False},
+        hostname="db-0",
+        nodeName="n1",
+        zone="a",
+        hints={"forZones": [{"name": "a"}, {"name": "b"}], "forNodes": [{"name": "n1"}]},
+        targetRef={"kind": "Pod", "name": "db-0-pod", "namespace": "shop", "uid": "1"},
+    )
+    assert endpoint == Endpoint(
+        packed("10.0.0.1"),
+        hostname="db-0",
+        node_name="n1",
+        topology_zone="a",
+        pod_name="db-0-pod",
+        zone_hints=("a", "b"),
+        node_hints=("n1",),
+    )
+
+
+CONDITIONS = {
+    "none at all": (None, (True, True, False)),
+    "all unset": ({}, (True, True, False)),
+    "ready unset": ({"ready": None, "terminating": None}, (True, True, False)),
+    "not ready": ({"ready": False}, (False, False, False)),
+    "serving while terminating": ({"ready": False, "serving": True, "terminating": True}, (False, True, True)),
+    "ready while terminating": ({"ready": True, "serving": True, "terminating": True}, (True, True, True)),
+}
+
+
+@pytest.mark.parametrize(("conditions", "expected"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_unset_conditions_are_read_as_the_api_defines(
+    conditions: Document | None, expected: tuple[bool, bool, bool]
+) -> None:
+    endpoint = decoded_endpoint(conditions=conditions)
+    assert (endpoint.ready, endpoint.serving, endpoint.terminating) == expected
+
+
+def test_every_address_of_an_endpoint_is_an_endpoint() -> None:
+    one = decoded_slice({"addresses": ["10.0.0.1", "10.0.0.2"], "hostname": "db-0"})
+    assert one.endpoints == (
+        Endpoint(packed("10.0.0.1"), hostname="db-0"),
+        Endpoint(packed("10.0.0.2"), hostname="db-0"),
+    )
+
+
+def test_only_a_pod_lends_an_endpoint_its_name() -> None:
+    assert decoded_endpoint(targetRef={"kind": "VirtualMachine", "name": "vm-0"}).pod_name == ""
+    assert decoded_endpoint(targetRef={"kind": "Pod", "name": "db-0", "namespace": "another"}).pod_name == ""
+
+
+def test_the_topology_map_of_old_slices_says_node_and_zone_where_the_fields_do_not() -> None:
+    topology = {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"}
+    endpoint = decoded_endpoint(topology=topology)
+    assert (endpoint.node_name, endpoint.topology_zone, endpoint.topology) == ("n1", "a", topology)
+
+
+def test_the_fields_of_a_slice_win_over_its_topology_map() -> None:
+    topology = {"topology.kubernetes.io/zone": "a", "example.com/rack": "7"}
+    endpoint = decoded_endpoint(nodeName="n2", zone="b", deprecatedTopology=topology)
+    assert (endpoint.node_name, endpoint.topology_zone, endpoint.topology) == ("n2", "b", topology)
+
+
+def test_a_v1beta1_slice_is_read_like_a_v1_one() -> None:
+    source = document("EndpointSlice", addressType="IPv4", endpoints=[{"addresses": ["10.0.0.1"]}])
+    assert decode_object("EndpointSlice", {**source, "apiVersion": "discovery.k8s.io/v1beta1"}) == (decoded(source),)
+
+
+def test_ports_may_be_unnamed_and_those_without_a_number_are_left_out() -> None:
+    one = decoded_slice(ports=[{"name": None, "port": 80}, {"name": "any", "port": None}, {"name": "", "port": 81}])
+    assert one.ports == (EndpointPort("", "TCP", 80), EndpointPort("", "TCP", 81))
+
+
+def test_a_slice_may_print_null_for_its_lists() -> None:
+    one = decoded_slice(endpoints=None, ports=None)
+    assert (one.endpoints, one.ports) == ((), ())
+
+
+def test_an_fqdn_slice_is_kept_without_endpoints() -> None:
+    one = decoded_slice({"addresses": ["db.example.com"]}, addressType="FQDN")
+    assert (one.address_type, one.endpoints) == ("FQDN", ())
+
+
+def test_an_ipv4_mapped_address_is_the_ipv4_address() -> None:
+    one = decoded_slice({"addresses": ["::ffff:10.0.0.1"]}, addressType="IPv6")
+    assert one.endpoints == (Endpoint(packed("10.0.0.1")),)
+
+
+# v1 Endpoints
+
+
+def test_an_endpoints_becomes_a_mirrored_slice_per_subset_and_family() -> None:
+    source = document(
+        "Endpoints",
+        "db",
+        subsets=[
+            {
+                "addresses": [
+                    {
+                        "ip": "10.0.0.1",
+                        "hostname": "db-0",
+                        "nodeName": "n1",
+                        "targetRef": {"kind": "Pod", "name": "p0"},
+                    },
+                    {"ip": "fd00::1", "nodeName": "n1"},
+                ],
+                "notReadyAddresses": [{"ip": "10.0.0.2"}],
+                "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}],
+            },
+            {"addresses": [{"ip": "10.0.0.3"}], "ports": None},
+        ],
+    )
+    slices = decode_object("Endpoints", source)
+    ports = (EndpointPort("sql", "TCP", 5432),)
+    first = Endpoint(packed("10.0.0.1"), hostname="db-0", node_name="n1", pod_name="p0")
+    second = Endpoint(packed("10.0.0.2"), ready=False, serving=False)
+    assert slices == (
+        EndpointSlice("shop", "db/0/IPv4", "db", "IPv4", ports, (first, second), mirrored=True),
+        EndpointSlice(
+            "shop", "db/0/IPv6", "db", "IPv6", ports, (Endpoint(packed("fd00::1"), node_name="n1"),), mirrored=True
+        ),
+        EndpointSlice("shop", "db/1/IPv4", "db", "IPv4", (), (Endpoint(packed("10.0.0.3")),), mirrored=True),
+    )
+    assert decode_object("Endpoints", json.dumps(source).encode()) == slices
+
+
+def test_an_endpoints_without_subsets_is_nothing() -> None:
+    assert decode_object("Endpoints", document("Endpoints", subsets=None)) == ()
+
+
+def test_a_slice_of_more_than_two_thousand_addresses_is_refused() -> None:
+    def of(number: int) -> Document:
+        endpoints = [{"addresses": [f"10.0.{at}.{each}" for each in range(100)]} for at in range(number // 100)]
+        return document("EndpointSlice", addressType="IPv4", endpoints=endpoints)
+
+    found = decoded(of(2000))
+    assert isinstance(found, EndpointSlice)
+    assert len(found.endpoints) == 2000
+    with pytest.raises(DecodeError, match="expected at most 2000 addresses, found 2100"):
+        decode_object("EndpointSlice", of(2100))

@@ -1,0 +1,72 @@
+"""EndpointSlices by Service and by address."""
+
+from tests.support.model_builders import endpoint, endpoint_slice, packed
+from topodns.cluster.model import EndpointSlice, ObjectKey
+from topodns.cluster.slice_index import MOST, SliceOwner, SliceTable
+from topodns.dependency import address_fact, service_fact
+
+WEB = SliceOwner(ObjectKey("default", "web"))
+ADDRESS = packed("10.0.0.1")
+
+
+class Held:
+    """The slices that a state has, and their table."""
+
+    def __init__(self, *slices: EndpointSlice) -> None:
+        self.slices: dict[tuple[str, str], EndpointSlice] = {}
+        self.table = SliceTable(self.slices)
+        for each in slices:
+            self.put(each)
+
+    def put(self, new: EndpointSlice) -> frozenset[object]:
+        """Add or change a slice; the facts that this touches."""
+        old = self.slices.get(new.key)
+        self.slices[new.key] = new
+        return frozenset(self.table.replace(new.key, old, new).facts)
+
+
+def test_slices_of_a_service_are_ordered_by_name() -> None:
+    held = Held(*(endpoint_slice("web", name=name) for name in ("b", "c", "a")), endpoint_slice("db"))
+    assert [each.name for each in held.table.of_owner(WEB)] == ["a", "b", "c"]
+
+
+def test_a_service_and_a_serviceimport_of_one_name_have_their_own() -> None:
+    held = Held(endpoint_slice("web", name="a"), endpoint_slice("web", name="b", imported=True))
+    names = [[each.name for each in held.table.of_owner(owner)] for owner in (WEB, WEB._replace(imported=True))]
+    assert names == [["a"], ["b"]]
+
+
+def test_of_copies_of_an_endpoint_a_ready_one_is_found() -> None:
+    held = Held(
+        endpoint_slice("web", endpoint("10.0.0.1", ready=False), name="a"),
+        endpoint_slice("web", endpoint("10.0.0.1", hostname="b"), name="b"),
+        endpoint_slice("db", endpoint("10.0.0.1")),
+    )
+    found = {key.name: each.hostname for key, each in held.table.with_address(ADDRESS)}
+    assert found == {"web": "b", "db": ""}
+
+
+def test_in_a_large_slice_an_endpoint_is_found_as_in_a_small_one() -> None:
+    many = [endpoint(f"10.0.{at // 200}.{at % 200}") for at in range(500)]
+    held = Held(endpoint_slice("web", *many))
+    assert [each.address for _, each in held.table.with_address(many[-1].address)] == [many[-1].address]
+    assert held.table.with_address(packed("10.9.9.9")) == ()
+
+
+def test_of_a_namespace_no_more_slices_are_searched_than_the_limit() -> None:
+    held = Held(*(endpoint_slice("web", endpoint("10.0.0.1"), name=f"s{at}") for at in range(MOST + 5)))
+    assert len(list(held.table.keys_with_address(ADDRESS))) == MOST
+    assert list(held.table.keys_with_address(ADDRESS, besides="default")) == []
+
+
+def test_a_change_touches_the_service_and_the_addresses_that_differ() -> None:
+    held = Held(endpoint_slice("web", endpoint("10.0.0.1"), endpoint("10.0.0.2")))
+    changed = endpoint_slice("web", endpoint("10.0.0.1"), endpoint("10.0.0.3"))
+    touched = {service_fact("default", "web"), address_fact(packed("10.0.0.2")), address_fact(packed("10.0.0.3"))}
+    assert held.put(changed) == touched
+
+
+def test_an_address_that_other_slices_of_the_service_have_is_shared() -> None:
+    one, other = (endpoint_slice("web", endpoint("10.0.0.1"), name=name) for name in ("a", "b"))
+    assert not Held(one, endpoint_slice("db", endpoint("10.0.0.1"))).table.shares_address(one)
+    assert Held(one, other).table.shares_address(one)

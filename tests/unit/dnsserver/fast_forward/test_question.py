@@ -1,0 +1,129 @@
+"""Questions that are plain enough for the fast path, and all others."""
+
+import struct
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.chains import chain_of
+from tests.support.corefile_settings import only_block
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import KEEPALIVE, RD, Opt, query
+from tests.support.in_memory_server import ready_made
+from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, says
+from tests.support.virtual_timers import VirtualTimers
+from topodns.dns.name import ROOT, parse_name
+from topodns.dnsserver.fast_forward.eligibility import Road
+from topodns.dnsserver.fast_forward.relay import Relay
+from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.lookup import variant_entry
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.packet_cache.variants import block_variants
+from topodns.dnsserver.router import Block, BlockTable
+from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.messages import Options
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.loop import LoopCounts, LoopGuard
+from topodns.query.counters import QueryCounters
+from topodns.query.plugin import ChainPart
+
+CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
+
+
+class Resolver:
+    """The handler of one socket before one upstream, with or without the short way; `cache` and `loadbalance` too.
+
+    Its block is for `origin`; an upstream with node identity gets `options` with each question.
+    """
+
+    def __init__(
+        self,
+        short: bool,
+        behave: Behaviour,
+        directives: str = "cache 30\nloadbalance",
+        udp: bool = True,
+        origin: str = ".",
+        options: Options = (),
+    ) -> None:
+        self.timers = VirtualTimers()
+        block = only_block(f"forward . 192.0.2.1\n{directives}")
+        self.upstream = ScriptedUpstream("192.0.2.1:53", self.timers, behave)
+        self.in_flight = InFlight(max_total=6, max_per_client=2)
+        settings, counts = block.settings["forward"][0], ForwardCounts()
+        forward = Forwarding(settings, [self.upstream], self.timers, Random(1), self.in_flight, counts, options=options)
+        self.guard = LoopGuard(ROOT, [forward], self.timers, lambda: "secret", LoopCounts())
+        balance, keep = block.settings.get("loadbalance"), block.settings.get("cache")
+        balancer = LoadBalancer(balance, Random(1)) if balance is not None else None
+        self.cache = ResponseCache(keep, self.timers) if keep is not None else None
+        parts = {
+            "loop": (ChainPart(step=self.guard),),
+            "forward": (ChainPart(step=forward),),
+            **({"loadbalance": (ChainPart(wrapper=balancer),)} if balancer is not None else {}),
+            **({"cache": (ChainPart(around=self.cache),)} if self.cache is not None else {}),
+        }
+        road = Road(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
+        chain = chain_of(block, parts)
+        table = PacketCache(lambda address: "", Random(1), self.timers.time)
+        self.tally = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
+        name = parse_name(origin)
+        answering = Block(name, origin, chain, 1232, balancer is not None, road=road if short else None)
+        answering = replace(answering, variants=block_variants(block))
+        self.variants = 0  # answers that were ready for another packet of the same question
+        self.blocks = BlockTable([answering])
+        self.handler = Handler(self.blocks, table, self.tally, self.timers.time, 53)
+
+    def ask(self, data: bytes) -> bytes | None:
+        reply = self.handler.answer(data, CLIENT, PORT)
+        self.timers.advance(5)
+        return at_once(reply)
+
+    def ask_ready(self, data: bytes) -> bytes | None:
+        """As `ask`, but by the loop of UDP as well, which answers from the packet cache."""
+        self.variants += variant_entry(self.handler.table, data[2:], CLIENT) is not None
+        ready = ready_made(self.handler.table, data, CLIENT)
+        if ready is None:
+            return self.ask(data)
+        self.timers.advance(5)
+        return ready
+
+    @property
+    def counted(self) -> dict[object, int]:
+        return dict(self.tally.kinds())
+
+
+WWW = says("www.example. 300 IN A 192.0.2.7")
+
+
+@given(st.binary(max_size=80), st.booleans())
+def test_whatever_octets_come_both_ways_say_the_same(tail: bytes, framed: bool) -> None:
+    data = (struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) if framed else b"") + tail
+    short, long = (Resolver(way, WWW) for way in (True, False))
+    assert short.ask(data) == long.ask(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        query("WWW.example. A"),
+        query("www.example. TXT"),
+        query("web.default.svc.cluster.local. A"),
+        query("www.example. A", Opt(options=((KEEPALIVE, b""),))),
+        query("www.example. A", Opt(version=1)),
+        query("www.example. A") + b"\0",
+        query("www.example. A")[:-1],
+    ],
+    ids=["mixed case", "no address", "an origin of the cluster", "an option", "EDNS 1", "more", "less"],
+)
+def test_a_query_that_is_not_plain_takes_the_slow_path(data: bytes) -> None:
+    """With the same result: seen by the upstream, which is not even asked on the short way."""
+    short, long = Resolver(True, WWW), Resolver(False, WWW)
+    assert short.ask(data) == long.ask(data)
+    road = Resolver(True, WWW)
+    relay = Relay(road.blocks.roads, road.tally, road.timers.time, lambda crossing, answer: b"")
+    assert relay(data, CLIENT, PORT, 0.0) is None

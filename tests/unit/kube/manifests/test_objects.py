@@ -1,0 +1,128 @@
+"""Objects of manifest files, and several files merged into one cluster."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.model_builders import packed
+from topodns.cluster.label_selector import parse_selector
+from topodns.cluster.model import Kind
+from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet, read_contents
+from topodns.kube.manifests.value import BadManifest
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\nspec: {clusterIP: %s}\n"
+
+
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: %s, labels: {rack: '%s'}}\n"
+
+
+SLICE = """\
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: shop, name: %s, labels: {kubernetes.io/service-name: %s}}
+addressType: IPv4
+endpoints: [{addresses: [%s]}]
+"""
+
+
+ENDPOINTS = """\
+apiVersion: v1
+kind: Endpoints
+metadata: {namespace: shop, name: %s}
+subsets: [{addresses: [{ip: %s}]}]
+"""
+
+
+def documents(*texts: str) -> str:
+    return "---\n".join(texts)
+
+
+def contents(text: str, file: str = "m.yaml", labels: str = "") -> Contents:
+    found: list[Contents] = []
+
+    def course() -> Iterator[None]:
+        selector = parse_selector(labels) if labels else None
+        found.append((yield from read_contents(file, text.encode(), selector)))
+
+    assert all(pause is None for pause in course())
+    return found[0]
+
+
+def merged(**files: str) -> tuple[dict[Kind, list[str]], tuple[str, ...]]:
+    """The names of each kind, for kinds that have any, and the conflicts."""
+    cluster = ManifestSet()
+    for file, text in files.items():
+        cluster.put(file, contents(text, file))
+    result = cluster.merged()
+    assert tuple(result.objects) == KINDS
+    names = {kind: [str(value.key.name) for value in values] for kind, values in result.objects.items() if values}
+    return names, result.conflicts
+
+
+class TestContents:
+    def test_objects_of_all_kinds_are_taken_in_and_others_passed_over(self) -> None:
+        text = documents(
+            SERVICE % ("web", "10.96.0.1"),
+            NODE % ("n1", "r1"),
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
+            "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: other}\n",
+        )
+        assert merged(a=text) == ({"Node": ["n1"], "Service": ["web"]}, ())
+
+    def test_a_malformed_object_is_skipped_and_named_and_the_rest_is_there(self) -> None:
+        found = contents(documents(SERVICE % ("bad", "10.96.0.999"), SERVICE % ("good", "10.96.0.1"), "a: 1\n"))
+        assert [entry.key.name for entry in found.entries] == ["good"]
+        assert len(found.skipped) == 2
+        assert found.skipped[0].startswith("m.yaml:1: skipped Service shop/bad: ")
+        assert found.skipped[1] == "m.yaml:11: skipped object (unnamed): it has no kind"
+
+    def test_labels_select_services_slices_and_pods_but_not_nodes(self) -> None:
+        labelled = SERVICE.replace("name: %s", "name: %s, labels: {app: web}") % ("web", "10.96.0.1")
+        found = contents(documents(labelled, SERVICE % ("db", "10.96.0.2"), NODE % ("n1", "r1")), labels="app=web")
+        assert [entry.key.name for entry in found.entries] == ["web", "n1"]
+
+    @pytest.mark.parametrize("text", ["", " \n\n"])
+    def test_a_file_with_nothing_in_it_is_half_written(self, text: str) -> None:
+        with pytest.raises(BadManifest, match=r"^m\.yaml:1: empty"):
+            contents(text)
+
+    def test_a_file_with_just_a_comment_is_meant_to_be_empty(self) -> None:
+        assert contents("# nothing here any more\n") == Contents()
+
+
+class TestMerging:
+    def test_the_file_whose_name_sorts_last_wins_with_one_warning_per_pair_of_files(self) -> None:
+        one = documents(SERVICE % ("web", "10.96.0.1"), SERVICE % ("db", "10.96.0.1"), SERVICE % ("mail", "10.96.0.1"))
+        two = documents(NODE % ("n1", "r1"), SERVICE % ("db", "10.96.0.2"), SERVICE % ("web", "10.96.0.2"))
+        cluster = ManifestSet()
+        cluster.put("b.yaml", contents(two, "b.yaml"))
+        cluster.put("a.yaml", contents(one, "a.yaml"))
+        result = cluster.merged()
+        found = {value.key.name: value for value in result.objects["Service"]}
+        assert {name: value.cluster_ips for name, value in found.items()} == {  # type: ignore[union-attr]
+            "web": (packed("10.96.0.2"),),
+            "db": (packed("10.96.0.2"),),
+            "mail": (packed("10.96.0.1"),),
+        }
+        assert result.conflicts == ("a.yaml:6 and b.yaml:5 both define Service shop/db and 1 more; the latter counts",)
+
+    def test_an_object_twice_in_one_file_is_a_conflict_too(self) -> None:
+        names, conflicts = merged(a=documents(NODE % ("n1", "r1"), NODE % ("n1", "r2")))
+        assert names == {"Node": ["n1"]}
+        assert conflicts == ("a:1 and a:5 both define Node n1; the latter counts",)
+
+    def test_the_same_name_in_another_namespace_or_kind_is_another_object(self) -> None:
+        elsewhere = (SERVICE % ("web", "10.96.0.2")).replace("shop", "data")
+        assert merged(a=documents(SERVICE % ("web", "10.96.0.1"), elsewhere, NODE % ("web", "r1")))[1] == ()
+
+    def test_endpoints_count_only_where_the_service_has_no_slice_of_its_own(self) -> None:
+        old = documents(ENDPOINTS % ("web", "10.0.0.1"), ENDPOINTS % ("legacy", "10.0.0.2"))
+        names, conflicts = merged(a=old, b=SLICE % ("web-x", "web", "10.0.0.1"))
+        assert (names["EndpointSlice"], conflicts) == (["legacy/0/IPv4", "web-x"], ())
+
+    def test_endpoints_of_the_later_file_win_as_a_whole(self) -> None:
+        two_subsets = ENDPOINTS % ("web", "10.0.0.1") + "- {addresses: [{ip: 10.0.0.2}]}\n"
+        two_subsets = two_subsets.replace("subsets: [", "subsets:\n- ").replace("]}]\n-", "]}\n-")
+        names, conflicts = merged(a=two_subsets, b=ENDPOINTS % ("web", "10.0.0.3"))
+        assert names == {"EndpointSlice": ["web/0/IPv4"]}
+        assert conflicts == ("a:1 and b:1 both define Endpoints shop/web; the latter counts",)

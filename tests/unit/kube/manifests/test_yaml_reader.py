@@ -1,0 +1,104 @@
+"""YAML text of manifests: scalars, keys, aliases, and what is refused."""
+
+from textwrap import dedent
+
+import pytest
+
+from topodns.kube.manifests.documents import parse_documents
+from topodns.kube.manifests.value import BadManifest
+
+
+def parsed(text: str | bytes) -> list[tuple[dict[str, object], int]]:
+    data = dedent(text).encode() if isinstance(text, str) else text
+    return [(found.object, found.line) for found in parse_documents(data, "m.yaml") if found]
+
+
+def problem(text: str | bytes) -> str:
+    with pytest.raises(BadManifest) as caught:
+        parsed(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scalar", "value"),
+    [
+        ("text", "text"),
+        ("10.96.0.1", "10.96.0.1"),
+        ("fd00::1", "fd00::1"),
+        ("2024-05-01T10:00:00Z", "2024-05-01T10:00:00Z"),
+        ("2024-05-01", "2024-05-01"),
+        ("12:30", "12:30"),
+        ("53", 53),
+        ("-7", -7),
+        ("0x1F", 31),
+        ("0o17", 15),
+        ("0", 0),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("'53'", "53"),
+        ('"true"', "true"),
+        ("!!str 53", "53"),
+        ("true", True),
+        ("no", False),
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("'~'", "~"),
+        ("1.2.3", "1.2.3"),
+        ("7f", "7f"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_plain_scalars_have_the_types_of_kubernetes(scalar: str, value: object) -> None:
+    [(found, _)] = parsed(f"kind: X\nvalue: {scalar}\n")
+    assert (found["value"], type(found["value"])) == (value, type(value))
+
+
+def test_keys_are_always_text() -> None:
+    assert parsed("kind: X\n8080: a\ntrue: b\n") == [({"kind": "X", "8080": "a", "true": "b"}, 1)]
+
+
+def test_anchors_aliases_and_merge_keys_are_followed() -> None:
+    text = """\
+        kind: X
+        base: &base {a: 1, b: 2}
+        again: *base
+        merged: {<<: *base, b: 3}
+        several: {<<: [{b: 4}, *base]}
+        """
+    [(found, _)] = parsed(text)
+    assert found["again"] == {"a": 1, "b": 2}
+    assert found["merged"] == {"a": 1, "b": 3}
+    assert found["several"] == {"a": 1, "b": 4}
+
+
+def laughs(levels: int) -> str:
+    """A billion laughs: each level holds the one before it ten times."""
+    lines = ["a0: &a0 lol"]
+    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, levels + 1)]
+    return "kind: X\n" + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kind: X\n  bad: indent\n", "m.yaml:2: mapping values are not allowed in this context"),
+        ("kind: 'open\n", "m.yaml:1: found unexpected end of stream"),
+        ("kind: X\nkind: Y\n", "m.yaml:2: key 'kind' is there twice"),
+        ("kind: X\n[a]: b\n", "m.yaml:2: a key must be text"),
+        ("kind: X\n? {a: b}\n: c\n", "m.yaml:2: a key must be text"),
+        ("kind: !!python/name:os.system x\n", "m.yaml:1: tag tag:yaml.org,2002:python/name:os.system has no meaning"),
+        ("kind: X\nset: !!set {a, b}\n", "m.yaml:2: tag tag:yaml.org,2002:set has no meaning in a manifest"),
+        ("kind: X\na: *nowhere\n", "m.yaml:2: alias *nowhere stands for no value that ended before it"),
+        ("kind: X\na: &a [*a]\n", "m.yaml:2: alias *a stands for no value that ended before it"),
+        ("a: &a x\n---\nb: *a\n", "m.yaml:3: alias *a stands for no value"),
+        ("kind: X\na: {<<: text}\n", "m.yaml:2: the value of << must be a mapping"),
+        (laughs(9), "m.yaml:7: aliases repeat more than 100000 values"),
+        ("kind: X\na: " + "[" * 200 + "]" * 200, "m.yaml:2: nested more than 100 levels deep"),
+        (b"kind: X\na: \x07\n", "m.yaml:2: not YAML: control characters are not allowed"),
+    ],
+    ids=lambda value: repr(value[:30]),
+)
+def test_text_that_is_no_manifest_s_yaml_is_refused_with_file_and_line(text: str | bytes, expected: str) -> None:
+    assert problem(text).startswith(expected)

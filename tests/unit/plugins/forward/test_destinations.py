@@ -1,0 +1,78 @@
+"""Destinations of `forward`: addresses, files of name servers, and names of TLS servers."""
+
+from pathlib import Path
+
+import pytest
+
+from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import parse_blocks
+from topodns.plugins.context import Context
+from topodns.plugins.forward.settings import (
+    Forward,
+    UpstreamAddress,
+    UpstreamTransport,
+)
+from topodns.plugins.forward.setup import parse_forward
+
+TLS = UpstreamTransport.TLS
+
+
+def forward(text: str, directory: str = "") -> Forward:
+    (directive,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
+    (settings,) = parse_forward(directive, Context(((),), directory))
+    return settings
+
+
+def problem(text: str, directory: str = "") -> str:
+    with pytest.raises(ConfigError) as refused:
+        forward(text, directory)
+    return str(refused.value)
+
+
+ADDRESSES = {
+    "192.0.2.1": UpstreamAddress("192.0.2.1", 53),
+    "192.0.2.1:5353": UpstreamAddress("192.0.2.1", 5353),
+    "dns://192.0.2.1": UpstreamAddress("192.0.2.1", 53),
+    "2001:DB8::1": UpstreamAddress("2001:db8::1", 53),
+    "[2001:db8::1]": UpstreamAddress("2001:db8::1", 53),
+    "[2001:db8::1]:5353": UpstreamAddress("2001:db8::1", 5353),
+    "::1": UpstreamAddress("::1", 53),
+    "fe80::1%eth0": UpstreamAddress("fe80::1%eth0", 53),
+    "[fe80::1%eth0]:5353": UpstreamAddress("fe80::1%eth0", 5353),
+    "tls://192.0.2.1": UpstreamAddress("192.0.2.1", 853, TLS),
+    "tls://192.0.2.1:10853": UpstreamAddress("192.0.2.1", 10853, TLS),
+    "tls://192.0.2.1%dns.example": UpstreamAddress("192.0.2.1", 853, TLS, "dns.example"),
+    "tls://192.0.2.1%dns.example:10853": UpstreamAddress("192.0.2.1", 10853, TLS, "dns.example"),
+    "tls://2001:db8::1": UpstreamAddress("2001:db8::1", 853, TLS),
+    "tls://2001:db8::1%dns.example": UpstreamAddress("2001:db8::1", 853, TLS, "dns.example"),
+    "tls://[2001:db8::1%dns.example]:10853": UpstreamAddress("2001:db8::1", 10853, TLS, "dns.example"),
+}
+
+
+@pytest.mark.parametrize(("word", "expected"), ADDRESSES.items(), ids=ADDRESSES)
+def test_a_destination_is_an_address(word: str, expected: UpstreamAddress) -> None:
+    assert forward(f"forward . {word}").upstreams == (expected,)
+
+
+def test_a_destination_is_a_file_of_name_servers(tmp_path: Path) -> None:
+    (tmp_path / "upstream.conf").write_text("nameserver 192.0.2.1\nnameserver 192.0.2.2\n")
+    found = forward(f"forward . upstream.conf 192.0.2.2 {tmp_path}/upstream.conf", str(tmp_path)).upstreams
+    assert found == (UpstreamAddress("192.0.2.1", 53), UpstreamAddress("192.0.2.2", 53))
+
+
+def test_a_file_without_name_servers_is_passed_over_where_others_remain(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert len(forward(f"forward . {tmp_path}/empty 192.0.2.1").upstreams) == 1
+    assert "only files without a name server" in problem(f"forward . {tmp_path}/empty")
+
+
+def test_the_server_name_is_that_of_all_tls_servers() -> None:
+    found = forward("forward . tls://192.0.2.1 192.0.2.2 {\ntls_servername dns.example\n}").upstreams
+    assert found == (UpstreamAddress("192.0.2.1", 853, TLS, "dns.example"), UpstreamAddress("192.0.2.2", 53))
+
+
+def test_a_tls_server_has_one_name() -> None:
+    found = problem("forward . tls://192.0.2.1%a.example {\ntls_servername b.example\n}")
+    expected = "found 'tls://192.0.2.1%a.example' and 'tls_servername b.example', expected one of the names"
+    assert found == f"Corefile:1: {expected}"

@@ -1,0 +1,56 @@
+"""The name servers of an origin, and their addresses."""
+
+import pytest
+
+from tests.support.cluster_dig import ClusterDig, expected, settings
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
+from topodns.cluster.model import ClusterObject
+
+NS = "testns"
+
+
+def cluster() -> list[ClusterObject]:
+    return [
+        namespace(NS),
+        namespace("podns"),
+        service("svc1", NS, ["10.0.0.1"], ["http:80"]),
+        service("hdls1", NS),
+        service("external", NS, external_name="ext.interwebs.test"),
+        endpoint_slice("svc1", endpoint("172.0.0.1", hostname="ep1a"), namespace=NS, ports=["http:80"]),
+        endpoint_slice("hdls1", endpoint("172.0.0.2"), namespace=NS, ports=["http:80"]),
+        pod("web", ["10.240.0.1", "fd00::5"], namespace="podns"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def dig() -> ClusterDig:
+    return ClusterDig(cluster(), settings(), own_addresses=["10.1.2.3", "fd00::9"])
+
+
+def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
+    dns: list[ClusterObject] = [
+        service("kube-dns", "kube-system", ["10.96.0.10", "fd00::a"], ["dns:53/UDP"]),
+        service("dns-headless", "kube-system"),
+        endpoint_slice("kube-dns", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
+        endpoint_slice("dns-headless", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
+        service("elsewhere", "kube-system", ["10.96.0.11"]),
+        endpoint_slice("elsewhere", endpoint("10.9.9.9"), namespace="kube-system"),
+    ]
+    dig = ClusterDig([namespace("kube-system"), *dns], settings(), own_addresses=["10.1.2.3"])
+    assert dig("cluster.local. NS") == expected(
+        """
+        cluster.local. 5 IN NS 10-1-2-3.dns-headless.kube-system.svc.cluster.local.
+        cluster.local. 5 IN NS 10-1-2-4.dns-headless.kube-system.svc.cluster.local.
+        cluster.local. 5 IN NS kube-dns.kube-system.svc.cluster.local.
+        + 10-1-2-3.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.3
+        + 10-1-2-4.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.4
+        + kube-dns.kube-system.svc.cluster.local. 5 IN A 10.96.0.10
+        + kube-dns.kube-system.svc.cluster.local. 5 IN AAAA fd00::a
+        """
+    )
+    assert dig("ns.dns.cluster.local. AAAA") == "ns.dns.cluster.local. 5 IN AAAA fd00::a"
+    assert dig("cluster.local. NS") == dig("CLUSTER.local. NS").replace("CLUSTER", "cluster")
+
+
+def test_without_any_address_of_its_own_the_apex_has_no_name_servers() -> None:
+    assert ClusterDig(cluster(), settings())("cluster.local. NS") == "NODATA cluster.local. 5"

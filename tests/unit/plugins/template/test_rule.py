@@ -1,0 +1,63 @@
+"""One `template`: the queries that it is for, its match, and its records."""
+
+import pytest
+
+from tests.support.query_builders import ask, client
+from tests.support.rrset_text import lines
+from topodns.dns.name import ROOT
+from topodns.dns.rrtype import RRType
+from topodns.plugins.template.data import template_data
+from topodns.plugins.template.engine.lexer import BadTemplate
+from topodns.plugins.template.rule import RecordTemplate, TemplateRule
+from topodns.plugins.template.settings import ANY_TYPE, Template
+
+ORG, EXAMPLE = ("org",), ("example", "org")
+
+
+def rule(**options: object) -> TemplateRule:
+    """For A queries of class IN below org. and example.org."""
+    return TemplateRule(Template(**{"qclass": 1, "qtype": 1, "origins": (ORG, EXAMPLE), **options}))  # type: ignore[arg-type]  # the fields' own types
+
+
+def test_the_longest_origin_of_a_query_of_its_type_and_class_is_found() -> None:
+    found = rule()
+    assert found.origin_of(ask("www.example.org")) == EXAMPLE
+    assert found.origin_of(ask("www.org")) == ORG
+    assert found.origin_of(ask("www.example.com")) is None
+    assert found.origin_of(ask("www.org", RRType.AAAA)) is None
+    assert found.origin_of(ask("www.org", ANY_TYPE)) == ORG
+    assert found.origin_of(ask("www.org", qclass=3)) is None
+
+
+def test_the_first_pattern_that_matches_counts() -> None:
+    matched = rule(patterns=(r"^(?P<a>\w+)\.none", r"^(?P<b>\w+)(x)?\.org\.$", ".*")).match(ask("www.org"), ORG)
+    assert matched is not None
+    assert (matched.origin, matched.qtype, matched.groups) == ("org.", "A", ("www.org.", "www", ""))
+    assert matched.named == {"0": "www.org.", "1": "www", "2": "", "b": "www"}
+    assert rule(patterns=("none",)).match(ask("www.org"), ORG) is None
+
+
+def test_a_record_that_depends_on_the_client_is_known() -> None:
+    dependent = [rule(answer=(f"{{{{ .Name }}}} 5 IN A {address}",)) for address in ("{{ .Remote }}", "10.0.0.1")]
+    assert [each.client_dependent for each in dependent] == [True, False]
+
+
+def test_a_record_is_made_of_the_data_of_the_query() -> None:
+    template = RecordTemplate("answer", "{{ .Name }} 5 IN A {{ .Remote }}")
+    for source in ("10.0.0.1", "10.0.0.1", "10.0.0.2"):
+        query = ask("www.org")
+        matched = rule().match(query, ROOT)
+        assert matched is not None
+        assert lines([template.record(template_data(matched, query, client(source)))], "") == [
+            f"www.org. 5 IN A {source}"
+        ]
+
+
+def test_a_constant_text_that_is_no_record_is_refused_at_the_start() -> None:
+    with pytest.raises(BadTemplate, match="the text is no record"):
+        RecordTemplate("answer", "www.org. 5 IN A ten")
+
+
+def test_names_below_its_zones_fall_through() -> None:
+    found = rule(fallthrough=(EXAMPLE,))
+    assert (found.falls_through(("www", *EXAMPLE)), found.falls_through(ORG)) == (True, False)
