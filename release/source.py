@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).parents[1]
 DIST: Final = ROOT / "dist"
 VERSION: Final = __version__
 
-_DOCUMENTS: Final = ("*.md", "docs/**/*.md", "bench/*.md", "charts/*/*.md", "tests/*/*.md")
+_DOCUMENTS: Final = ("*.md", "docs/**/*.md", "bench/*.md", "charts/*/*.md", "tests/*.md", "tests/*/*.md")
 _PACKAGED: Final = ("LICENSE", "README.md", "pyproject.toml", "topodns")
 
 
