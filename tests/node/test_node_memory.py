@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from tests.support.namespaced_cluster import NodeScene
-from tests.support.node_cache_template import shipped_template
 from tests.support.node_processes import node_cache
+from tests.support.shipped_template import shipped_template
 
 CEILING: Final = 33.0  # MB: the caches and hot tables may take 8 more, and 40 is what it may have in all
 SUPERVISOR_CEILING: Final = 11.0  # MB: a bare interpreter

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.support.node_cache_template import shipped_template
 from tests.support.server_process import ROOT
+from tests.support.shipped_template import shipped_template
 
 LIBRARIES: Final = (
     *("kubernetes", "aiohttp", "msgspec", "yaml", "dnslib", "re2"),

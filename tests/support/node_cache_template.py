@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-import yaml
-
-from tests.support.server_process import ROOT
 from topodns.nodecache.flags import parse_flags
 from topodns.nodecache.settings import NodeCacheFlags
 
@@ -46,11 +43,3 @@ def node_flags(directory: Path, *arguments: str, local_ips: str = "169.254.20.10
     places = {"basecorefile": "Corefile.base", "conf": "Corefile", "kubednscm": "kube-dns"}
     files = [f"-{name}={directory / file}" for name, file in places.items()]
     return parse_flags([f"-localip={local_ips}", "-upstreamsvc=kube-dns-upstream", *files, *arguments], {})
-
-
-def shipped_template() -> str:
-    """The template of config/kubernetes, from its ConfigMap."""
-    path = ROOT / "config/kubernetes/node-cache/configmap.yaml"
-    found = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    (text,) = (each["data"]["Corefile"] for each in found if each["kind"] == "ConfigMap")
-    return str(text)
