@@ -47,15 +47,15 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "plugins.cache.counts": "values without code",
     "plugins.forward.upstreams": "opens sockets: tests/stories/test_forward_privacy.py",
     "query.answer_detail": "values without code",
+    "plugins.k8s_external.nameservers": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
+    "plugins.k8s_external.services": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
+    "plugins.k8s_external.zone": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "query.packet": "values without code",
     "query.upstream": "a contract and its values without code",
 }
 """Modules without tests of their name, and where they are tested or why there is nothing to test."""
 
 SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
-    "plugins.k8s_external.nameservers": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
-    "plugins.k8s_external.services": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
-    "plugins.k8s_external.zone": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "plugins.loadbalance.source": "reads a file: the I/O of a plugin is a module of its own, as in `file` and `hosts`",
 }
 """Modules of fewer than CRUMB lines with one importer, and why each is a module."""

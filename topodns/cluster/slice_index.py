@@ -125,6 +125,8 @@ class SliceTable:
         after = self._claims(owners) if whole else _claims(new)
         facts = address_facts({claim[0] for _, claim in before ^ after})
         facts.update([service_fact(*owner.key) for owner in owners])
+        if old is not None and new is not None and old.generation != new.generation:
+            facts |= address_facts(self._copies(key, new))
         services = frozenset([owner.key for owner in owners])
         return SliceChange(services, frozenset(facts), _placements(old), _placements(new))
 
@@ -153,6 +155,15 @@ class SliceTable:
 
     def _claims(self, owners: set[SliceOwner]) -> set[_Claim]:
         return {claim for owner in owners for one in self.of_owner(owner) for claim in _claims(one)}
+
+    def _copies(self, key: ObjectKey, one: EndpointSlice) -> Iterator[bytes]:
+        """The addresses of a slice that another slice of its Service has, too: the generation decides between copies."""
+        for address in _addresses(one):
+            claimants = self._addresses.claimants(address)
+            if len(claimants) > 1 and any(
+                owner_of(self._slices[other]) == owner_of(one) for other in claimants if other != key
+            ):
+                yield address
 
     def _move(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         if old is not None:

@@ -32,9 +32,15 @@ def file_state(path: str) -> FileState:
 
 
 def read_regular(path: str, limit: int) -> bytes:
-    """At most `limit` octets from the start of a regular file. Raises OSError, also for other kinds of files."""
+    """At most `limit` octets from the start of a regular file. Raises OSError, also for other kinds of files.
+
+    A file such as /proc/kmsg counts as regular and still has nothing to read at times: that is EAGAIN, too.
+    """
     with open(_opened(path), "rb") as file:
-        return file.read(limit)
+        found: bytes | None = file.read(limit)
+    if found is None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+    return found
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """EndpointSlices by Service and by address."""
 
+from dataclasses import replace
+
 from tests.support.model_builders import endpoint, endpoint_slice, packed
 from topodns.cluster.model import EndpointSlice, ObjectKey
 from topodns.cluster.slice_index import MOST, SliceOwner, SliceTable
@@ -70,3 +72,23 @@ def test_an_address_that_other_slices_of_the_service_have_is_shared() -> None:
     one, other = (endpoint_slice("web", endpoint("10.0.0.1"), name=name) for name in ("a", "b"))
     assert not Held(one, endpoint_slice("db", endpoint("10.0.0.1"))).table.shares_address(one)
     assert Held(one, other).table.shares_address(one)
+
+
+def test_a_new_generation_of_one_of_two_copies_touches_their_address() -> None:
+    """The copy of the highest generation counts, so the client may be on another Node now."""
+    held = Held(
+        replace(endpoint_slice("web", endpoint("10.0.0.1", "n1"), name="a"), generation=1),
+        replace(endpoint_slice("web", endpoint("10.0.0.1", "n2"), name="b"), generation=2),
+        endpoint_slice("db", endpoint("10.0.0.2"), name="c"),
+    )
+    newer = replace(endpoint_slice("web", endpoint("10.0.0.1", "n1"), name="a"), generation=3)
+    assert held.put(newer) == {address_fact(ADDRESS), service_fact("default", "web")}
+    assert [each.node_name for _, each in held.table.with_address(ADDRESS)] == ["n1"]
+
+
+def test_a_new_generation_of_an_address_in_slices_of_two_services_touches_the_service_only() -> None:
+    held = Held(
+        endpoint_slice("web", endpoint("10.0.0.1"), name="a"), endpoint_slice("db", endpoint("10.0.0.1"), name="b")
+    )
+    newer = replace(endpoint_slice("web", endpoint("10.0.0.1"), name="a"), generation=9)
+    assert held.put(newer) == {service_fact("default", "web")}

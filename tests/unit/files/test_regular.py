@@ -1,7 +1,9 @@
 """Files that are followed: a pipe or device in their place delays no reader."""
 
+import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,3 +46,15 @@ def test_a_pipe_without_a_reader_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(OSError, match="No such device"):
         write_text(path, "text")
+
+
+def test_a_regular_file_that_has_nothing_to_read_at_present_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As /proc/kmsg: a read without waiting gives None, not an error."""
+
+    class Waiting(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> Any:
+            return None
+
+    monkeypatch.setattr("builtins.open", lambda *_: Waiting())
+    with pytest.raises(BlockingIOError):
+        read_regular(__file__, 100)
