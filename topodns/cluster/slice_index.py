@@ -157,7 +157,7 @@ class SliceTable:
         return {claim for owner in owners for one in self.of_owner(owner) for claim in _claims(one)}
 
     def _copies(self, key: ObjectKey, one: EndpointSlice) -> Iterator[bytes]:
-        """The addresses of a slice that another slice of its Service has, too: the generation decides between copies."""
+        """The addresses of a slice that another slice of its Service has: the generation decides between copies."""
         for address in _addresses(one):
             claimants = self._addresses.claimants(address)
             if len(claimants) > 1 and any(
