@@ -133,9 +133,9 @@ def _ask_all(clients: Clients, upstream: Upstream, window: int) -> int:
         if not waiting:
             break
         upstream.serve(0)
-        came = clients.take_answers()
-        waiting -= came
-        if came:
+        on_reply = clients.take_answers()
+        waiting -= on_reply
+        if on_reply:
             heard = time.monotonic()
     return waiting
 

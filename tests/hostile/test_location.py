@@ -90,7 +90,7 @@ def test_a_slice_that_is_contradicted_is_named_once_in_the_log_and_in_a_metric(
     api, server = shared
     api.put(forged("log", [VICTIM]))
     line = server.wait_for_line("EndpointSlice evil/log-1")
-    assert "Pod apps/victim has its address on node n1; it locates nobody" in line
+    assert "Pod apps/victim has its address on node n1; it locates no client" in line
     assert server.metric(CONTRADICTED, namespace="evil", slice="log-1") == 1
     api.put(forged("more", [VICTIM]))
     server.wait_for_line("EndpointSlice evil/more-1")

@@ -118,10 +118,10 @@ def test_n15_over_udp_each_query_has_an_unpredictable_port_and_id(server: Server
     asked = len(upstream.asked)
     told = ask_together(server, [Stub(f"guess-{number}.example.org A", tcp=False) for number in range(TOGETHER)])
     assert {str(each) for each in told} == {f"NOERROR {ANSWER}"}
-    came = upstream.asked[asked:]
-    assert len({each.port for each in came}) == TOGETHER
-    assert looks_random([each.port for each in came], bits=12)  # the kernel's range is no power of two
-    assert looks_random([int.from_bytes(each.message[:2], "big") for each in came], bits=16)
+    on_reply = upstream.asked[asked:]
+    assert len({each.port for each in on_reply}) == TOGETHER
+    assert looks_random([each.port for each in on_reply], bits=12)  # the kernel's range is no power of two
+    assert looks_random([int.from_bytes(each.message[:2], "big") for each in on_reply], bits=16)
 
 
 def test_over_tcp_each_query_has_an_unpredictable_id(server: Server, upstream: BadUpstream) -> None:
@@ -129,6 +129,6 @@ def test_over_tcp_each_query_has_an_unpredictable_id(server: Server, upstream: B
     asked = len(upstream.asked)
     told = ask_together(server, [Stub(f"pipelined-{number}.example.org A", tcp=True) for number in range(TOGETHER)])
     assert {str(each) for each in told} == {f"NOERROR {ANSWER}"}
-    came = upstream.asked[asked:]
-    assert len({each.connection for each in came}) <= 2
-    assert looks_random([int.from_bytes(each.message[:2], "big") for each in came], bits=16)
+    on_reply = upstream.asked[asked:]
+    assert len({each.connection for each in on_reply}) <= 2
+    assert looks_random([int.from_bytes(each.message[:2], "big") for each in on_reply], bits=16)

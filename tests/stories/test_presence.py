@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from tests.support.server_process import ROOT, until
-from topodns.hostnet import instances as presence
-from topodns.hostnet.instances import ACCEPTED, SLOTS, Presence, others_serve
+from topodns.hostnet import instances as instance_registry
+from topodns.hostnet.instances import ACCEPTED, SLOTS, InstanceRegistry, others_serve
 
 ANOTHER = """
 import sys, time
@@ -25,7 +25,7 @@ while True:
     time.sleep(0.01)
 """
 
-Instances = Callable[[str], Presence]
+Instances = Callable[[str], InstanceRegistry]
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def interface() -> str:
 @pytest.fixture
 def begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Instances]:
     """Makes instances in this process, which no test waits for: each hangs while another one is made."""
-    monkeypatch.setattr(presence, "PATIENCE", 0.01)
-    made: list[Presence] = []
+    monkeypatch.setattr(instance_registry, "PATIENCE", 0.01)
+    made: list[InstanceRegistry] = []
 
-    def make(interface: str) -> Presence:
-        made.append(Presence(interface))
+    def make(interface: str) -> InstanceRegistry:
+        made.append(InstanceRegistry(interface))
         for each in made:
             each.look()
         return made[-1]

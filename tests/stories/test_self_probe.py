@@ -27,7 +27,7 @@ async def serving(name: Name | None, port: int = 0, sharing: Sharing = Sharing.F
     (sock,) = open_udp(str(HERE), port, Binding(sharing))
     answering = in_memory_server.handler(own_name=name)
     lookup = partial(answer_batch, answering.table)
-    listener = UdpListener(open_batch(sock), lookup, answering.answer, answering.tally.batch_done)
+    listener = UdpListener(open_batch(sock), lookup, answering.answer, answering.socket_counters.batch_done)
     listener.start(asyncio.get_running_loop())
     try:
         yield sock.getsockname()[1]
@@ -68,7 +68,7 @@ def test_a_port_without_a_listener_is_heard_as_silence() -> None:
     async def story() -> None:
         async with serving(OURS) as port:
             pass
-        assert await heard(port) == {Heard.NOBODY}
+        assert await heard(port) == {Heard.NOTHING}
 
     run("uvloop", story())
 
@@ -95,7 +95,7 @@ def test_beside_another_instance_that_hangs_a_silence_is_heard() -> None:
         async with serving(OURS) as port:
             (hanging,) = open_udp(str(HERE), port, Binding(Sharing.JOINED))
             with hanging:
-                assert await gathered(port, OURS) == {Heard.US, Heard.NOBODY}
+                assert await gathered(port, OURS) == {Heard.US, Heard.NOTHING}
             assert await heard(port, OURS, TRIES) == {Heard.US}
 
     run("uvloop", story())
@@ -105,6 +105,6 @@ def test_each_address_is_probed_separately() -> None:
     async def story() -> None:
         async with serving(OURS) as port:
             there = await SelfProbe(OURS, port).hear([ip_address("127.0.0.2"), HERE], PATIENCE, 2)
-            assert there == [{Heard.NOBODY}, {Heard.US}]
+            assert there == [{Heard.NOTHING}, {Heard.US}]
 
     run("uvloop", story())

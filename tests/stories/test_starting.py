@@ -167,5 +167,5 @@ def test_an_invalid_policy_is_nodata_with_on_invalid_deny(tmp_path: Path) -> Non
         reply = server.ask(WRONG, "127.30.0.1", Opt())
         assert (reply.rcode, reply.answer, len(reply.authority)) == ("NOERROR", [], 1)
         assert reply.ede == "invalid topology keys: expected a label key or *, found 'not a key'"
-        assert "nobody is told any endpoint (on_invalid deny)" in server.wait_for_line("shop/wrong")
+        assert "no client gets an endpoint (on_invalid deny)" in server.wait_for_line("shop/wrong")
         assert server.metric("topodns_selections_total", outcome="denied") == 1

@@ -225,9 +225,9 @@ def test_the_largest_message_there_is_comes_whole(loop_name: str) -> None:
         with bad_upstream(says(as_large_as_can_be)) as server:
             async with upstream_at(server.port) as upstream:
                 for outcome in [ask(upstream, TCP) for _ in range(3)]:
-                    came = await result(outcome)
-                    assert isinstance(came, bytes)
-                    assert len(came) == MAX_MESSAGE
+                    on_reply = await result(outcome)
+                    assert isinstance(on_reply, bytes)
+                    assert len(on_reply) == MAX_MESSAGE
 
     run(loop_name, story())
 

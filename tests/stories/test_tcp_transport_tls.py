@@ -74,9 +74,9 @@ def test_a_certificate_for_another_name_is_not_accepted(loop_name: str, certific
         with bad_upstream(answers, context=server_side(certificates)) as server:
             tls = trusting(certificates.ca)
             async with upstream_at(server.port, tls=tls, server_name="dns.example") as upstream:
-                came = await result(ask(upstream, TLS))
-                assert isinstance(came, Failure)
-                assert came.problem.startswith("certificate not accepted: Hostname mismatch")
+                on_reply = await result(ask(upstream, TLS))
+                assert isinstance(on_reply, Failure)
+                assert on_reply.problem.startswith("certificate not accepted: Hostname mismatch")
                 assert upstream.open_sockets == 0
             assert server.asked == []
 
@@ -87,10 +87,10 @@ def test_a_certificate_of_another_authority_is_not_accepted(loop_name: str, cert
     async def story() -> None:
         with bad_upstream(answers, context=server_side(certificates)) as server:
             async with upstream_at(server.port, tls=trusting(certificates.other_ca)) as upstream:
-                came = await result(ask(upstream, TLS))
-                assert isinstance(came, Failure)
-                assert came.problem.startswith("certificate not accepted: ")
-                assert not came.timed_out
+                on_reply = await result(ask(upstream, TLS))
+                assert isinstance(on_reply, Failure)
+                assert on_reply.problem.startswith("certificate not accepted: ")
+                assert not on_reply.timed_out
 
     run(loop_name, story())
 
@@ -113,8 +113,8 @@ def test_an_upstream_that_does_not_speak_tls_is_not_asked(loop_name: str, certif
     async def story() -> None:
         with bad_upstream(says(plain)) as server:
             async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                came = await result(ask_briefly(upstream, TLS))
-                assert isinstance(came, Failure)
+                on_reply = await result(ask_briefly(upstream, TLS))
+                assert isinstance(on_reply, Failure)
                 await eventually(lambda: upstream.open_sockets == 0)
 
     run(loop_name, story())
@@ -148,9 +148,9 @@ def test_the_largest_message_there_is_comes_whole(loop_name: str, certificates: 
     async def story() -> None:
         with bad_upstream(says(as_large_as_can_be), context=server_side(certificates)) as server:
             async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                came = await result(ask(upstream, TLS))
-                assert isinstance(came, bytes)
-                assert len(came) == MAX_MESSAGE
+                on_reply = await result(ask(upstream, TLS))
+                assert isinstance(on_reply, bytes)
+                assert len(on_reply) == MAX_MESSAGE
 
     run(loop_name, story())
 

@@ -145,9 +145,9 @@ def test_a_large_datagram_comes_whole(loop_name: str) -> None:
     async def story() -> None:
         with bad_upstream(says(most_of_it)) as server:
             async with upstream_at(server.port) as upstream:
-                came = await result(ask(upstream, UDP))
-                assert isinstance(came, bytes)
-                assert len(came) == 65_000
+                on_reply = await result(ask(upstream, UDP))
+                assert isinstance(on_reply, bytes)
+                assert len(on_reply) == 65_000
 
     run(loop_name, story())
 
@@ -266,15 +266,15 @@ def test_a_query_may_be_asked_because_another_is_settled(loop_name: str) -> None
             async with upstream_at(server.port) as upstream:
                 done: list[bytes | Failure] = []
 
-                def go_on(came: bytes | Failure) -> None:
-                    done.append(came)
+                def go_on(on_reply: bytes | Failure) -> None:
+                    done.append(on_reply)
                     if len(done) < 300:
                         ask(upstream, UDP).then(go_on)
 
                 for _ in range(5):
                     ask(upstream, UDP).then(go_on)
                 await eventually(lambda: len(done) == 304)
-                assert all(isinstance(came, bytes) for came in done)
+                assert all(isinstance(on_reply, bytes) for on_reply in done)
 
     run(loop_name, story())
 
@@ -347,15 +347,15 @@ def test_a_query_that_is_cancelled_gives_its_ports_back_and_nothing_comes_of_it(
     async def story() -> None:
         with bad_upstream(silent) as server:
             async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
-                came: list[bytes | Failure] = []
+                on_reply: list[bytes | Failure] = []
                 message = query("www.example.org A", ident=0)
                 for waits_for in (1, 2):
-                    sent = upstream.exchange(message, message[HEADER_SIZE:], UDP, PATIENCE, came.append)
+                    sent = upstream.exchange(message, message[HEADER_SIZE:], UDP, PATIENCE, on_reply.append)
                     await eventually(lambda: upstream.open_sockets == waits_for)  # noqa: B023
                     assert sent is not None
                     sent.cancel()
                     sent.cancel()
                     assert upstream.open_sockets == upstream.in_flight == 0
-                assert came == []
+                assert on_reply == []
 
     run(loop_name, story())

@@ -26,10 +26,10 @@ class Demo:
         settings = load_settings(str(ROOT / "config" / "demo" / "Corefile"), PORT, {})
         self.assembly = assembly("demo")
         self.generation: Generation = read_whole(self.assembly, settings)
-        self.tally = QueryCounters(f"dns://127.0.0.1:{PORT}", "udp", "1")
+        self.socket_counters = QueryCounters(f"dns://127.0.0.1:{PORT}", "udp", "1")
         table = PacketCache(self.generation.view_key, Random(0), lambda: 0.0)
         blocks = self.generation.tables[("127.0.0.1", PORT)]
-        self._handler = Handler(blocks, table, self.tally, _ticking().__next__, PORT)
+        self._handler = Handler(blocks, table, self.socket_counters, _ticking().__next__, PORT)
 
     def ask(self, question: str, source: str = "127.0.0.1", opt: Opt | None = None) -> Reply:
         """The reply to `NAME TYPE` from this address."""

@@ -23,9 +23,9 @@ def counted(
     return counts
 
 
-def scraped(*tallies: QueryCounters, readings: Iterable[Published] = ()) -> dict[str, float]:
+def scraped(*all_counters: QueryCounters, readings: Iterable[Published] = ()) -> dict[str, float]:
     """Every sample but those of the process, as `name{label="value",...}` with sorted labels."""
-    text = Metrics(lambda: tallies, list(readings)).exposition().decode()
+    text = Metrics(lambda: all_counters, list(readings)).exposition().decode()
     return {
         _line(sample.name, sample.labels): sample.value
         for family in text_string_to_metric_families(text)

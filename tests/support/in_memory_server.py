@@ -82,8 +82,8 @@ def handler(
     """The handler of a socket on port 53, with a clock that goes on by one second each time it is read."""
     seconds = count()
     table = PacketCache(view_key, Random(seed), lambda: 0.0)
-    tally = QueryCounters("dns://:53", transport, "1")
-    return Handler(BlockTable(blocks, classes), table, tally, lambda: float(next(seconds)), 53, own_name)
+    socket_counters = QueryCounters("dns://:53", transport, "1")
+    return Handler(BlockTable(blocks, classes), table, socket_counters, lambda: float(next(seconds)), 53, own_name)
 
 
 def send(answering: Handler, data: bytes) -> Reply:
@@ -96,7 +96,7 @@ def send(answering: Handler, data: bytes) -> Reply:
 
 def counted(answering: Handler) -> dict[ReplyKind, int]:
     """The handler's counts."""
-    return dict(answering.tally.kinds())
+    return dict(answering.socket_counters.kinds())
 
 
 def ready_made(table: PacketCache, data: bytes, address: bytes) -> bytes | None:

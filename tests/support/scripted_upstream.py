@@ -10,7 +10,7 @@ from tests.support.dns_messages import Opt
 from topodns.dns.message import Flag
 from topodns.dns.rrtype import Rcode
 from topodns.query.deferred import Timer, Timers
-from topodns.query.upstream import Came, Failure, Transport
+from topodns.query.upstream import Failure, OnReply, Transport
 
 Behaviour = Callable[[bytes], bytes | Failure | None]
 """The message -> what comes of it; None is silence."""
@@ -43,23 +43,23 @@ class ScriptedUpstream:
         self._behaviours = list(behaviours)
 
     def exchange(
-        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
     ) -> Timer | None:
         assert message[12:].startswith(question), "another question than the message's"
         asked = Asked(message, transport, timeout)
         if message[12:17] == _PROBE:
             self.probes.append(asked)
-            return self._tell(came, None if self.probes_fail else says()(message), 0.0, timeout)
+            return self._tell(on_reply, None if self.probes_fail else says()(message), 0.0, timeout)
         self.asked.append(asked)
         behave = self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
-        return self._tell(came, behave(message), self.delay, timeout)
+        return self._tell(on_reply, behave(message), self.delay, timeout)
 
-    def _tell(self, came: Came, result: bytes | Failure | None, delay: float, timeout: float) -> Timer | None:
+    def _tell(self, on_reply: OnReply, result: bytes | Failure | None, delay: float, timeout: float) -> Timer | None:
         if result is None or delay > timeout:
-            return self._timers.call_later(timeout, lambda: came(Failure("i/o timeout", True)))
+            return self._timers.call_later(timeout, lambda: on_reply(Failure("i/o timeout", True)))
         if delay:
-            return self._timers.call_later(delay, lambda: came(result))
-        came(result)
+            return self._timers.call_later(delay, lambda: on_reply(result))
+        on_reply(result)
         return None
 
     def close(self) -> None:

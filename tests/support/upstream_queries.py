@@ -74,9 +74,9 @@ async def result(outcome: Outcome[bytes | Failure]) -> bytes | Failure:
 
 
 async def reply(outcome: Outcome[bytes | Failure]) -> Reply:
-    came = await result(outcome)
-    assert isinstance(came, bytes), came
-    return Reply(came)
+    on_reply = await result(outcome)
+    assert isinstance(on_reply, bytes), on_reply
+    return Reply(on_reply)
 
 
 async def addresses(outcome: Outcome[bytes | Failure]) -> list[str]:

@@ -126,13 +126,13 @@ def exposition(demo: Demo) -> str:
     demo.ask("cache.shop.svc.cluster.local A", "127.10.1.100")
     events = Events()
     events.generation = demo.generation
-    return Metrics(lambda: [demo.tally], all_readings(demo, events)).exposition().decode()
+    return Metrics(lambda: [demo.socket_counters], all_readings(demo, events)).exposition().decode()
 
 
 def all_readings(demo: Demo, events: Events) -> list[Published]:
     """Those of every server, of every plugin, and of a server with a cluster."""
     assert demo.assembly.cluster_maker is not None
-    source = MetricsSource(Shared(), events.blocks, lambda: [demo.tally])
+    source = MetricsSource(Shared(), events.blocks, lambda: [demo.socket_counters])
     of_plugins = [
         reading for name in ORDER if (metrics := load(name).metrics) is not None for reading in metrics(source)
     ]

@@ -69,7 +69,7 @@ class Admin:
     def go_lame(self) -> None:
         """Answer /ready with 503; if another instance serves, new connections go to that instance."""
         self._lame = True
-        stays = self._instance.company.successor() if self._instance is not None else None
+        stays = self._instance.peers.successor() if self._instance is not None else None
         if stays is not None:
             for sock in self._server.sockets():
                 leave_group(sock, stays)

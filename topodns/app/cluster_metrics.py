@@ -8,7 +8,7 @@ from typing import Final
 
 from topodns.app.clusters import Cluster, ClusterMaker
 from topodns.cluster.model import InvalidPolicy
-from topodns.kube.client.counters import RequestTally
+from topodns.kube.client.counters import RequestCounters
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.state_writer import BUCKETS
 from topodns.kube.informer.sync_state import Progress
@@ -46,20 +46,20 @@ def api_readings(clusters: Clusters) -> Iterator[Published]:
     )
 
 
-def request_readings(tally: RequestTally) -> Iterator[Published]:
+def request_readings(socket_counters: RequestCounters) -> Iterator[Published]:
     """Metrics of all requests to API servers, under client-go's names as CoreDNS has them."""
     yield Reading(
         "coredns_kubernetes_rest_client_requests",
         "Requests to API servers.",
         "counter",
         ("code", "method", "host"),
-        tally.results.items,
+        socket_counters.results.items,
     )
     yield Distribution(
         "coredns_kubernetes_rest_client_request_duration_seconds",
         "Time from a request to an API server to the head of its response.",
         ("verb", "host"),
-        tally.durations.items,
+        socket_counters.durations.items,
     )
 
 
@@ -128,7 +128,7 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
     )
     yield Reading(
         "topodns_slice_contradictions",
-        f"EndpointSlices that say wrongly where a Pod is, and locate nobody; at most {MAX_NAMED} of them.",
+        f"EndpointSlices with a wrong Node for a Pod, which locate no client; at most {MAX_NAMED} of them.",
         "gauge",
         ("namespace", "slice"),
         lambda: _contradicted(clusters),

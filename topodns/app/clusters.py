@@ -21,7 +21,7 @@ from topodns.event_loop import LoopTimers
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
 from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi
-from topodns.kube.client.counters import RequestTally
+from topodns.kube.client.counters import RequestCounters
 from topodns.kube.client.credentials import OURS
 from topodns.kube.events.lease import NAMESPACE
 from topodns.kube.events.recorder import EventWriter
@@ -169,7 +169,7 @@ class Cluster:
     feed: Feed
     locator: Locator | None
     view: View | None = None  # of the server block, which answers only some queries from this cluster
-    rosters: LabelLimiters = field(default_factory=LabelLimiters)  # the label limiter
+    limiters: LabelLimiters = field(default_factory=LabelLimiters)  # the label limiter
 
     @property
     def state(self) -> ClusterState:
@@ -209,7 +209,7 @@ class Cluster:
     def notices(self) -> Iterator[str]:
         """Further lines for the log: EndpointSlices with a wrong Node for a Pod."""
         for key, problem in self.feed.contradictions.found().items():
-            yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates nobody"
+            yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates no client"
 
     def audit(self) -> Iterator[Finding]:
         """The present problems of its Services' topology keys."""
@@ -235,9 +235,9 @@ class ClusterMaker:
         self._own_addresses = own_addresses
         self._holder = holder
         self._rng = rng
-        self.requests = RequestTally()
+        self.requests = RequestCounters()
         self.service_events: Counter[str] = Counter()
-        self._rosters = LabelLimiters()
+        self._limiters = LabelLimiters()
 
     def make(
         self,
@@ -257,12 +257,12 @@ class ClusterMaker:
             locator = Locator(
                 feed.state, topology.locate, NetworkList(topology.trust), self._own_node, self._own_addresses
             )
-        return Cluster(kubernetes, topology, feed, locator, view, self._rosters)
+        return Cluster(kubernetes, topology, feed, locator, view, self._limiters)
 
     def _feed(self, settings: FeedSettings) -> Feed:
         if settings.api is None:
             return Feed(settings, self._rng)
-        connecting = partial(connect, settings.api, tally=self.requests)
+        connecting = partial(connect, settings.api, socket_counters=self.requests)
         event_writer = None
         if settings.writes_events:
             event_writer = EventWriter(connecting, OURS.namespace or NAMESPACE, self._holder, self.service_events)

@@ -50,11 +50,11 @@ _REASONS: Final = {
     Reason.ANY: "no key matched before `*`: every ready endpoint",
     Reason.NO_MATCH: "no endpoint shares any of the keys with the client's node: NODATA for this client",
     Reason.NO_ENDPOINTS: "no ready endpoint of this address family: there was nothing to choose from",
-    Reason.UNKNOWN_CLIENT: "nobody knows the client's node, and the last key is not `*`: NODATA",
-    Reason.UNKNOWN_CLIENT_ALL: "nobody knows the client's node: every ready endpoint",
+    Reason.UNKNOWN_CLIENT: "the client's node is unknown, and the last key is not `*`: NODATA",
+    Reason.UNKNOWN_CLIENT_ALL: "the client's node is unknown: every ready endpoint",
     Reason.INVALID: "the topology keys are invalid and ignored: every ready endpoint",
     Reason.DENIED: "the topology keys are invalid (on_invalid deny): NODATA",
-    Reason.NOT_PERMITTED: "RBAC denies what would tell the client's node or its labels: every ready endpoint",
+    Reason.NOT_PERMITTED: "RBAC denies the objects that give the client's node or its labels: every ready endpoint",
     Reason.HINTED: "the EndpointSlices' hints were followed",
 }
 
@@ -219,7 +219,7 @@ def _hint(cluster: Cluster, unknown: bytes | None) -> str:
     """Advice for the operator. `unknown`: the address of a client whose Node is not known, else None."""
     state = cluster.state
     if cluster.topology is None:
-        return "the server block has no `topology`: every client is told the same"
+        return "the server block has no `topology`: every client gets the same answer"
     if lacking := "; ".join(cluster.lacks()):
         return f"topology lacks {lacking}"
     node = state.nodes.with_pod_cidr(unknown) if unknown is not None else None

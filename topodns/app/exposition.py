@@ -11,22 +11,22 @@ from topodns.query.counters import QueryCounters
 
 
 class Metrics:
-    """All metrics of the process. `tallies` (query counters) is called at each scrape, so a reload may change them.
+    """All metrics of the process. `all_counters`, the query counters, is called at each scrape.
 
     `now` is the wall clock, in seconds since the epoch.
     """
 
     def __init__(
         self,
-        tallies: Callable[[], Iterable[QueryCounters]],
+        all_counters: Callable[[], Iterable[QueryCounters]],
         readings: Sequence[Published],
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._tallies = tallies
+        self._all_counters = all_counters
         self._readings = list(readings)
         self._now = now
 
-    def tell(self, readings: Iterable[Published]) -> None:
+    def publish(self, readings: Iterable[Published]) -> None:
         """Add these metrics from now on."""
         self._readings += readings
 
@@ -39,7 +39,7 @@ class Metrics:
         began = [((), self._now())]
         yield from gauge("topodns_exposition_timestamp_seconds", "When this was begun to be made.", (), began)
         yield from process_lines()
-        yield from exposition_of_counters(list(self._tallies()))
+        yield from exposition_of_counters(list(self._all_counters()))
         for reading in list(self._readings):
             yield from reading_lines(reading)
 

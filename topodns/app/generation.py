@@ -16,7 +16,7 @@ from topodns.dns.name import name_text
 from topodns.dns.rrtype import RRClass
 from topodns.dnsserver.chain import build_chain, unanswered_rcode
 from topodns.dnsserver.cname_chaser import Chaser, Neighbours
-from topodns.dnsserver.fast_forward.eligibility import make_road
+from topodns.dnsserver.fast_forward.eligibility import make_fast_route
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.event_loop import LoopTimers
@@ -164,7 +164,7 @@ class Assembly:
             errors=_only([part.reports for part in parts]),
             view=_only([part.selects for part in parts]),
             view_name=block.view_name,
-            road=make_road(prepared, key.origin, listener.server),
+            fast_route=make_fast_route(prepared, key.origin, listener.server),
         )
 
 

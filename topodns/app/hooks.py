@@ -11,7 +11,7 @@ from topodns.plugins.setup import Identity, Shared
 from topodns.query.memory_budget import SERVER, MemoryLimits
 
 
-class Surroundings(Protocol):
+class ServerHooks(Protocol):
     """Hooks for resources beside the server's own sockets and files; the tasks end before `before_drain`."""
 
     async def begin(self) -> None:
@@ -37,7 +37,7 @@ class Surroundings(Protocol):
 class Options:
     """Options of a server beside its Corefile."""
 
-    around: Surroundings | None = None
+    around: ServerHooks | None = None
     identity: Identity | None = None
     readings: Callable[[Shared], Iterable[Published]] | None = None  # additional metrics
     metrics_listen: Address | None = None  # a further address of /metrics

@@ -83,7 +83,7 @@ class Listeners:
         self._descriptors = descriptors
         self._connections = TcpLimits().connections  # the limit of each TCP listener
         self._sites: dict[ListenAt, list[_Site]] = {}
-        self._tallies: dict[tuple[str, str, str], QueryCounters] = {}
+        self._all_counters: dict[tuple[str, str, str], QueryCounters] = {}
 
     def prepare(self, generation: Generation) -> Prepared:
         """Open the addresses of this generation that are not open yet. Raises ListenError, with none left open."""
@@ -98,7 +98,7 @@ class Listeners:
             prepared.close()
             raise
         if self._instance is not None:
-            self._instance.company.opened(sock for opened in prepared.sockets.values() for sock in opened)
+            self._instance.peers.opened(sock for opened in prepared.sockets.values() for sock in opened)
         return prepared
 
     async def commit(self, prepared: Prepared) -> None:
@@ -116,15 +116,15 @@ class Listeners:
     async def close(self) -> None:
         """Answer all queries received, then close. If another instance serves, later ones go to it and none is lost."""
         sites, self._sites = self._sites, {}
-        stays = self._instance.company.successor() if self._instance is not None else None
+        stays = self._instance.peers.successor() if self._instance is not None else None
         if stays is not None:
             for site in (site for group in sites.values() for site in group):
                 leave_group(site.sock, stays)
             await asyncio.sleep(SETTLE)
         await _close(site for group in sites.values() for site in group)
 
-    def tallies(self) -> Iterable[QueryCounters]:
-        return self._tallies.values()
+    def all_counters(self) -> Iterable[QueryCounters]:
+        return self._all_counters.values()
 
     def hot_entries(self) -> int:
         return sum(len(site.handler.table) for site in self._all())
@@ -146,9 +146,9 @@ class Listeners:
         transport = "udp" if sock.type == socket.SOCK_DGRAM else "tcp"
         family = "1" if sock.family == socket.AF_INET else "2"  # CoreDNS's label values
         key = (server_label(at), transport, family)
-        tally = self._tallies.setdefault(key, QueryCounters(*key))
+        socket_counters = self._all_counters.setdefault(key, QueryCounters(*key))
         port, name = sock.getsockname()[1], self._instance.name if self._instance is not None else None
-        return Handler(generation.tables[at], self._table(generation), tally, time.monotonic, port, name)
+        return Handler(generation.tables[at], self._table(generation), socket_counters, time.monotonic, port, name)
 
     def _table(self, generation: Generation) -> PacketCache:
         # The same clock as `LoopTimers` has, in which each `valid_until` is given.
@@ -160,7 +160,7 @@ class Listeners:
         if sock.type == socket.SOCK_DGRAM:
             batch = open_batch(sock)
             lookup = partial(answer_batch, handler.table)
-            udp = UdpListener(batch, lookup, handler.answer, handler.tally.batch_done)
+            udp = UdpListener(batch, lookup, handler.answer, handler.socket_counters.batch_done)
             udp.start(loop)
             return _Site(sock, handler, udp, batch.counts)
         tcp = TcpListener(sock, handler.answer, self._tcp_limits(generation.settings, at), self._schedule)
@@ -170,7 +170,7 @@ class Listeners:
     def _swap(self, site: _Site, generation: Generation, at: ListenAt) -> None:
         handler = site.handler = site.handler.succeeded_by(generation.tables[at], self._table(generation))
         if isinstance(site.listener, UdpListener):
-            site.listener.swap(partial(answer_batch, handler.table), handler.answer, handler.tally.batch_done)
+            site.listener.swap(partial(answer_batch, handler.table), handler.answer, handler.socket_counters.batch_done)
         else:
             site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at))
 

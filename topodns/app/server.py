@@ -19,7 +19,7 @@ from topodns.app.cluster_lifecycle import ClusterCare, NotKnown, end_tasks, sett
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.app.held_signals import heed_signals
-from topodns.app.hooks import Options, Surroundings
+from topodns.app.hooks import Options, ServerHooks
 from topodns.app.listeners import Listeners, Prepared
 from topodns.app.metrics import Events, readings
 from topodns.corefile.errors import ConfigError
@@ -92,10 +92,10 @@ class Server:
         shared.get(ForwardShared).bound_udp_sockets(descriptors.upstreams)
         self._listeners = Listeners(self._rng, options.instance, options.memory, descriptors)
         self._events = Events()
-        self._metrics = Metrics(self._listeners.tallies, readings(self._listeners, self._events))
+        self._metrics = Metrics(self._listeners.all_counters, readings(self._listeners, self._events))
         if options.readings is not None:
-            self._metrics.tell(options.readings(shared))
-        self._metrics_source = MetricsSource(shared, self._events.blocks, self._listeners.tallies)
+            self._metrics.publish(options.readings(shared))
+        self._metrics_source = MetricsSource(shared, self._events.blocks, self._listeners.all_counters)
         self._measured: set[str] = set()  # the plugins whose metrics are published
         self._publish(_LABELLESS)
         waits_for = options.around.waits_for if options.around is not None else tuple
@@ -103,7 +103,7 @@ class Server:
         self._clusters = ClusterCare(self._start, self._listeners.packet_caches.forget)
         self._tasks: set[asyncio.Task[None]] = set()  # only those of the active generation
         self._stop = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._at_once = asyncio.Event()
         self._failed = False
         self._reloads = asyncio.Event()
         self._tells_of_clusters = False
@@ -136,7 +136,7 @@ class Server:
             self._around_tasks = [self._start(work, name) for work, name in around.work()]
             self._around_tasks.append(self._start(self._reload_for(around), "reload for its surroundings"))
 
-    async def _reload_for(self, around: Surroundings) -> None:
+    async def _reload_for(self, around: ServerHooks) -> None:
         while True:
             await around.wants_reload()
             self._reloads.set()
@@ -207,7 +207,7 @@ class Server:
         for plugin in plugins:
             if plugin.metrics is not None and plugin.name not in self._measured:
                 self._measured.add(plugin.name)
-                self._metrics.tell(plugin.metrics(self._metrics_source))
+                self._metrics.publish(plugin.metrics(self._metrics_source))
 
     def _tell_of_clusters(self) -> None:
         """Add the metrics of clusters, from the first Corefile with a cluster on."""
@@ -216,7 +216,7 @@ class Server:
             # Imported here, as `app.generation` does `app.clusters`: a node-cache has no cluster.
             from topodns.app.cluster_metrics import cluster_readings
 
-            self._metrics.tell(cluster_readings(self._events.clusters, maker))
+            self._metrics.publish(cluster_readings(self._events.clusters, maker))
             self._tells_of_clusters = True
 
     async def _prepare(self, generation: Generation) -> Prepared:
@@ -259,7 +259,7 @@ class Server:
         if not task.cancelled() and task.exception() is not None:
             log.critical("bug: task %s died", task.get_name(), exc_info=task.exception())
             self._failed = True
-            self._hurry.set()
+            self._at_once.set()
             self._stop.set()
 
     def _close_blocks(self) -> None:
@@ -312,9 +312,9 @@ class Server:
 
     def _interrupted(self) -> None:
         """Stop without lameduck mode; at the second signal, exit at once with status 2."""
-        if self._hurry.is_set():
+        if self._at_once.is_set():
             os._exit(2)
-        self._hurry.set()
+        self._at_once.set()
         self._stop.set()
 
     def _announce(self) -> None:
@@ -328,11 +328,11 @@ class Server:
         self._admin.go_lame()
         await self._clear_the_way()
         lameduck = _lameduck(self._generation.settings) if self._generation is not None else 0.0
-        if lameduck and not self._hurry.is_set():
+        if lameduck and not self._at_once.is_set():
             log.info("plugin/health: Going into lameduck mode for %gs", lameduck)
             with suppress(TimeoutError):
                 async with asyncio.timeout(lameduck):
-                    await self._hurry.wait()
+                    await self._at_once.wait()
         await self._end_tasks()
         await self._clusters.close()
         await self._listeners.close()

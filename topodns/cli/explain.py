@@ -18,7 +18,7 @@ class AdminError(Exception):
 def explain(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns explain",
-        description="Say why a client is told what it is told: by a running server, or from a Corefile's manifests.",
+        description="Say why a client gets its answer: by a running server, or from a Corefile's manifests.",
         allow_abbrev=False,
     )
     who = parser.add_mutually_exclusive_group(required=True)

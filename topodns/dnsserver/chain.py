@@ -50,7 +50,7 @@ class Chain:
         self._unanswered = unanswered
 
     def resolve(self, query: Query, client: Client) -> Answered:
-        """The resolution for the client, or a course that returns it."""
+        """The resolution for the client, or a deferred answer that returns it."""
         facts: tuple[Fact, ...] = ()
         for link in self._links:
             asked = query if link.alter is None else link.alter(query)
@@ -67,9 +67,9 @@ class Chain:
         return Resolution(Response(self._unanswered, flags=0, ede=ede), "", Scope.CLIENT)
 
     async def _resolve_later(
-        self, course: Deferred[Stepped], link: ChainLink, asked: Query, client: Client, facts: tuple[Fact, ...]
+        self, deferred: Deferred[Stepped], link: ChainLink, asked: Query, client: Client, facts: tuple[Fact, ...]
     ) -> Resolution:
-        resolution = await course
+        resolution = await deferred
         if isinstance(resolution, Resolution):
             resolution = self._wrapped(link, asked, client, resolution)
         else:

@@ -66,5 +66,5 @@ def _for_this_client(answered: Answered) -> Answered:
     return answered
 
 
-async def _for_this_client_later(course: Deferred[Resolution]) -> Resolution:
-    return await settled(_for_this_client(await course))
+async def _for_this_client_later(deferred: Deferred[Resolution]) -> Resolution:
+    return await settled(_for_this_client(await deferred))

@@ -55,7 +55,7 @@ class Handler:
         self,
         blocks: BlockTable,
         table: PacketCache,
-        tally: QueryCounters,
+        socket_counters: QueryCounters,
         clock: Callable[[], float],
         local_port: int,
         own_name: Name | None = None,
@@ -63,16 +63,18 @@ class Handler:
         """`own_name`: a query for it in PROBE_CLASS gets NOERROR, which no other instance sends (RFC 6895)."""
         self.blocks = blocks
         self.table = table
-        self.tally = tally
+        self.socket_counters = socket_counters
         self._clock = clock
         self.local_port = local_port
         self._own_name = own_name
-        self._udp = tally.transport == "udp"
-        self._relay = Relay(blocks.roads, tally, clock, self._conclude_relayed) if blocks.roads else None
+        self._udp = socket_counters.transport == "udp"
+        self._relay = (
+            Relay(blocks.fast_routes, socket_counters, clock, self._conclude_relayed) if blocks.fast_routes else None
+        )
 
     def succeeded_by(self, blocks: BlockTable, table: PacketCache) -> "Handler":
         """A handler of the same socket for the server blocks of a reload."""
-        return Handler(blocks, table, self.tally, self._clock, self.local_port, self._own_name)
+        return Handler(blocks, table, self.socket_counters, self._clock, self.local_port, self._own_name)
 
     def answer(self, data: bytes, address: bytes, port: int) -> Replied:
         """The reply to a message from this packed address, or its outcome. Over TCP, the packet cache comes first."""
@@ -80,7 +82,7 @@ class Handler:
             return None  # RFC 8906 wants replies, but not to fragments, responses (CVE-2024-2169), or port 0
         if not self._udp and (ready := ready_reply(self.table, data[2:], address)) is not None:
             tail, cell = ready
-            self.tally.count(cell, 0.0, len(data), 2 + len(tail))
+            self.socket_counters.count(cell, 0.0, len(data), 2 + len(tail))
             return data[:2] + tail
         started = self._clock()
         try:
@@ -106,7 +108,7 @@ class Handler:
         if query.qclass == PROBE_CLASS and query.qname == self._own_name:
             return write_error(data, Rcode.NOERROR)  # neither counted nor logged: only this process asks it
         limit = MIN_UDP_PAYLOAD if edns is None and self._udp else self._limit(query, blocks.payload_size)
-        client = Client(address, port, self.tally.transport, self.local_port, started, 0, limit)
+        client = Client(address, port, self.socket_counters.transport, self.local_port, started, 0, limit)
         block = blocks.only or blocks.match(query, client)
         asked = Asked(data, query, client, block, started)
         try:
@@ -124,9 +126,9 @@ class Handler:
         pursue(self._conclude_later(asked, answered), reply.settle)
         return reply
 
-    async def _conclude_later(self, asked: Asked, course: Deferred[Resolution]) -> bytes | None:
+    async def _conclude_later(self, asked: Asked, deferred: Deferred[Resolution]) -> bytes | None:
         try:
-            resolution: Resolution | Dropped = await course
+            resolution: Resolution | Dropped = await deferred
         except Exception as problem:
             resolution = self._instead(asked, problem)
         try:
@@ -144,11 +146,13 @@ class Handler:
         try:
             query = read_query(data)
             limit = self._limit(query, self.blocks.payload_size)
-            client = Client(crossing.address, crossing.port, self.tally.transport, self.local_port, 0.0, 0, limit)
+            client = Client(
+                crossing.address, crossing.port, self.socket_counters.transport, self.local_port, 0.0, 0, limit
+            )
             asked = Asked(data, query, client, self.blocks.match(query, client), crossing.started)
             if answer is None:
                 return self._conclude(asked, Dropped("forward"))
-            return self._conclude(asked, crossing.tail.road.resolution(answer, query, client))
+            return self._conclude(asked, crossing.tail.fast_route.resolution(answer, query, client))
         except Exception:
             self._note_bug(f"a message of {len(data)} octets")
             return self._refuse_unread(data, Rcode.SERVFAIL, crossing.started)
@@ -179,8 +183,8 @@ class Handler:
         return reply
 
     def _note_bug(self, asked: str, problem: Exception | None = None) -> None:
-        self.tally.panics += 1
-        log.error("bug: %s over %s", asked, self.tally.transport, exc_info=problem or True)
+        self.socket_counters.panics += 1
+        log.error("bug: %s over %s", asked, self.socket_counters.transport, exc_info=problem or True)
 
     def _write(self, asked: Asked, response: Response) -> bytes:
         query, block, edns = asked.query, asked.block, asked.query.edns
@@ -218,7 +222,7 @@ class Handler:
             resolution.detail,
         )
         seconds = self._clock() - started
-        cell = self.tally.count_kind(kind, seconds, len(data), len(reply))
+        cell = self.socket_counters.count_kind(kind, seconds, len(data), len(reply))
         if block is None:
             return
         if block.client_dependent:
@@ -237,7 +241,7 @@ class Handler:
         kind = ReplyKind(
             block.label, type_label(query.qtype), "", plugin, dnssec_ok, "", "", asked_in, 0, block.view_name
         )
-        self.tally.count_kind(kind, seconds, query.size, 0)
+        self.socket_counters.count_kind(kind, seconds, query.size, 0)
         self._report(block, query, client, None, None, seconds)
 
     def _report(
@@ -258,7 +262,7 @@ class Handler:
         reply = write_error(data, rcode)
         sizes = size_bucket(len(data)), size_bucket(len(reply))
         kind = ReplyKind(_DROPPED, "other", RCODE_NAMES[rcode], "", False, "", "", *sizes)
-        self.tally.count_kind(kind, self._clock() - started, len(data), len(reply))
+        self.socket_counters.count_kind(kind, self._clock() - started, len(data), len(reply))
         return reply
 
 

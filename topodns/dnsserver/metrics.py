@@ -11,13 +11,15 @@ from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters
 from topodns.query.histogram import Histogram
 
 
-def exposition_of_counters(tallies: Sequence[QueryCounters]) -> Iterator[str]:
-    counted = [(tally, kind, times) for tally in tallies for kind, times in tally.kinds()]
+def exposition_of_counters(all_counters: Sequence[QueryCounters]) -> Iterator[str]:
+    counted = [
+        (socket_counters, kind, times) for socket_counters in all_counters for kind, times in socket_counters.kinds()
+    ]
     yield from _counters(counted)
-    yield from _sizes("request", counted, tallies)
-    yield from _sizes("response", counted, tallies)
-    yield from _durations(tallies)
-    panics = sum(tally.panics for tally in tallies)
+    yield from _sizes("request", counted, all_counters)
+    yield from _sizes("response", counted, all_counters)
+    yield from _durations(all_counters)
+    panics = sum(socket_counters.panics for socket_counters in all_counters)
     yield from counter("coredns_panics", "Bugs met while answering.", (), [((), panics)])
 
 
@@ -33,11 +35,11 @@ def _counters(counted: Counted) -> Iterator[str]:
     selections: Counter[tuple[str, ...]] = Counter()
     misses: Counter[tuple[str, ...]] = Counter()
     sources: Counter[tuple[str, ...]] = Counter()
-    for number, (tally, kind, times) in enumerate(counted):
+    for number, (socket_counters, kind, times) in enumerate(counted):
         if not number % PACE:
             yield ""
-        place = (tally.server, kind.origin, kind.view)
-        requests[(*place, tally.transport, tally.family, kind.qtype)] += times
+        place = (socket_counters.server, kind.origin, kind.view)
+        requests[(*place, socket_counters.transport, socket_counters.family, kind.qtype)] += times
         if kind.rcode:
             responses[(*place, kind.rcode, kind.plugin)] += times
         if kind.dnssec_ok:
@@ -59,7 +61,7 @@ def _counters(counted: Counted) -> Iterator[str]:
     unlocated: Counter[tuple[str, ...]] = Counter()
     unlocated[()] = sum(times for (outcome, _), times in selections.items() if outcome.startswith("unknown_client"))
     yield from _family(
-        "topodns_unlocated_queries", "Queries under a policy from clients nobody can locate.", (), unlocated
+        "topodns_unlocated_queries", "Queries under a policy from clients without a known node.", (), unlocated
     )
     yield from _family("topodns_misses", "Answers that topology left empty, by Service.", ("name", "outcome"), misses)
     yield from _family("topodns_unlocated_sources", "Unlocated queries by where they are from.", ("prefix",), sources)
@@ -74,10 +76,10 @@ def _counters(counted: Counted) -> Iterator[str]:
 
 def _template_matches(counted: Counted) -> Iterator[str]:
     matches: Counter[tuple[str, ...]] = Counter()
-    for tally, kind, times in counted:
+    for socket_counters, kind, times in counted:
         if isinstance(kind.detail, TemplateMatch):
             origin, qclass, qtype = kind.detail
-            matches[(tally.server, origin, kind.view, qclass, qtype)] += times
+            matches[(socket_counters.server, origin, kind.view, qclass, qtype)] += times
     labels = (*_OURS, "class", "type")
     return _family("coredns_template_matches", "Queries that a template was for.", labels, matches)
 
@@ -86,34 +88,36 @@ def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Coun
     return counter(name, documentation, labels, counts.items())
 
 
-def _sizes(which: Literal["request", "response"], counted: Counted, tallies: Sequence[QueryCounters]) -> Iterator[str]:
-    """Size histograms: the counts per bucket are in the cells, the sums in the tallies."""
+def _sizes(
+    which: Literal["request", "response"], counted: Counted, all_counters: Sequence[QueryCounters]
+) -> Iterator[str]:
+    """Size histograms: the counts per bucket are in the cells, the sums in the counters."""
     answers = which == "response"
     sizes: dict[tuple[str, ...], Histogram] = {}
-    for number, (tally, kind, times) in enumerate(counted):
+    for number, (socket_counters, kind, times) in enumerate(counted):
         if not number % PACE:
             yield ""
         bucket = kind.response_bucket if answers else kind.query_bucket
         if not bucket:
             continue  # no reply was sent
-        place = (tally.server, kind.origin, kind.view, tally.transport)
+        place = (socket_counters.server, kind.origin, kind.view, socket_counters.transport)
         if place not in sizes:
             sizes[place] = Histogram(SIZE_BUCKETS)
         sizes[place].counts[bucket] += times
-    for tally in tallies:
-        for (origin, view), octets in tally.octets.items():
-            place = (tally.server, origin, view, tally.transport)
+    for socket_counters in all_counters:
+        for (origin, view), octets in socket_counters.octets.items():
+            place = (socket_counters.server, origin, view, socket_counters.transport)
             if place in sizes:
                 sizes[place].sum += octets[answers]
     documentation = f"Size of the {which} in octets."
     yield from histogram(f"coredns_dns_{which}_size_bytes", documentation, (*_OURS, "proto"), sizes.items())
 
 
-def _durations(tallies: Iterable[QueryCounters]) -> Iterator[str]:
+def _durations(all_counters: Iterable[QueryCounters]) -> Iterator[str]:
     totals: dict[tuple[str, ...], Histogram] = {}
-    for tally in tallies:
-        for labels, durations in tally.durations.items():
-            total = totals.setdefault((tally.server, *labels), Histogram(DURATION_BUCKETS))
+    for socket_counters in all_counters:
+        for labels, durations in socket_counters.durations.items():
+            total = totals.setdefault((socket_counters.server, *labels), Histogram(DURATION_BUCKETS))
             total.add(durations)
     documentation = "Time from query read to response written."
     return histogram("coredns_dns_request_duration_seconds", documentation, _OURS, totals.items())

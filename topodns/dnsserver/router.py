@@ -8,7 +8,7 @@ from topodns.dns.name import ROOT, Name
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import MIN_UDP_PAYLOAD
 from topodns.dnsserver.chain import Chain
-from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
+from topodns.dnsserver.fast_forward.eligibility import FastRoute, FastRoutes
 from topodns.query.packet import Variants
 from topodns.query.plugin import BlockSelector, Client, ExchangeLog
 
@@ -24,7 +24,7 @@ class Block:
     rotate: bool = False  # cached answers rotate their addresses (`loadbalance`)
     log: ExchangeLog | None = None
     errors: Callable[[Query, str], object] | None = None
-    road: Road | None = None  # the fast path of plain questions to its `forward`, if eligible
+    fast_route: FastRoute | None = None  # the fast path of plain questions to its `forward`, if eligible
     view: BlockSelector | None = None  # the queries that it accepts; None: all
     view_name: str = ""  # CoreDNS's metric label `view`
     client_dependent: bool = False  # set by the table: the same query from another client may match another block
@@ -62,7 +62,9 @@ class BlockTable:
         self._root = None if self._rows else self._blocks.get(ROOT)  # the root's block, for any client
         self.only = None if self._depths else self._root  # the block of every query; None if it depends on the query
         # With views, the block depends on the whole query, so there is no fast path.
-        self.roads = RoadMap({} if self._rows else {origin: block.road for origin, block in self._blocks.items()})
+        self.fast_routes = FastRoutes(
+            {} if self._rows else {origin: block.fast_route for origin, block in self._blocks.items()}
+        )
 
     def match(self, query: Query, client: Client) -> Block | None:
         """The block for this client's query; None if no block matches."""

@@ -85,11 +85,11 @@ class _Peer:
         return True
 
 
-class Presence:
+class InstanceRegistry:
     """Registration of this process as an instance that works on the link `interface`, from construction until `end`.
 
-    Implements `net.reuseport.Company`. The constructor blocks up to PATIENCE if another instance hangs; no other method
-    blocks.
+    Implements `net.reuseport.OtherInstances`. The constructor blocks up to PATIENCE if another instance hangs; no
+    other method blocks.
     """
 
     def __init__(self, interface: str) -> None:

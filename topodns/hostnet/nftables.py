@@ -22,7 +22,7 @@ from topodns.hostnet.rules import HostNetwork
 from topodns.netlink.route import IPAddress
 
 
-class Beat:
+class RuleKeepalive:
     """Sends keepalive datagrams to the listen addresses; they match rules of the table with this key. Never blocks.
 
     A matching rule drops the datagram, which `sendto` reports as EPERM: the proof that the rule exists.

@@ -10,8 +10,8 @@ from topodns.hostnet.commands import find_program, run
 
 _IPVS: Final = (
     "kube-proxy is in IPVS mode here (kube-ipvs0 is there): it holds the cluster DNS address itself, so only an address"
-    " of our own is served, and pods have to be given that (kubelet's --cluster-dns); when this process dies, nobody"
-    " takes over for them"
+    " of our own is served, and pods have to be given that (kubelet's --cluster-dns); when this process dies, no other"
+    " one takes over"
 )
 _CILIUM: Final = (
     "Cilium is here ({link} is there): where it replaces kube-proxy it redirects pods before our rules see them;"

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from topodns.hostnet.instances import Presence
+from topodns.hostnet.instances import InstanceRegistry
 from topodns.hostnet.rules import HostNetwork
 from topodns.netlink.sock_diag import BoundSocket, sockets_at
 
@@ -23,8 +23,8 @@ HOLDERS: Final = (INSTANCE, FOREIGN)
 class PortWatch:
     """Counts sockets of others: call `look` in a worker thread (some 100 us in the kernel), then `heed` in the loop."""
 
-    def __init__(self, network: HostNetwork, presence: Presence) -> None:
-        self._network, self._presence = network, presence
+    def __init__(self, network: HostNetwork, instance_registry: InstanceRegistry) -> None:
+        self._network, self._instance_registry = network, instance_registry
         self._unknown: frozenset[int] = frozenset()  # inodes found by the previous look
         self._foreign: frozenset[int] = frozenset()
         self._is_blind = False
@@ -36,13 +36,13 @@ class PortWatch:
             return sockets_at(self._network.local_addresses, self._network.port)
         except OSError as problem:
             if not self._is_blind:
-                log.warning("whether other programs share the port of DNS cannot be told: %s", problem)
+                log.warning("cannot find out whether other programs share the port of DNS: %s", problem)
             self._is_blind = True
             return None
 
     def is_taken(self, found: Iterable[BoundSocket] | None) -> bool:
         """Whether `look` found a socket that is not our own; True if unknown (None)."""
-        return found is None or not self._presence.own_sockets().issuperset(each.inode for each in found)
+        return found is None or not self._instance_registry.own_sockets().issuperset(each.inode for each in found)
 
     def heed(self, found: Iterable[BoundSocket] | None) -> None:
         """Count the result of `look`, and log foreign sockets.
@@ -53,8 +53,8 @@ class PortWatch:
         if found is None:
             self.counts = None
             return
-        others = [each for each in found if each.inode not in self._presence.own_sockets()]
-        instances = self._presence.others_sockets()
+        others = [each for each in found if each.inode not in self._instance_registry.own_sockets()]
+        instances = self._instance_registry.others_sockets()
         unknown = [each for each in others if each.inode not in instances]
         foreign = [each for each in unknown if each.inode in self._unknown]
         self._unknown = frozenset(each.inode for each in unknown)

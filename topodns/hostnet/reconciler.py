@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final, Never, TypeVar
 
 from topodns.hostnet.commands import HostNetworkError
-from topodns.hostnet.instances import Presence
+from topodns.hostnet.instances import InstanceRegistry
 from topodns.hostnet.link import ensure_link, remove_link
 from topodns.hostnet.monitor import watch_link, watch_rules
 from topodns.hostnet.node_checks import look
@@ -61,8 +61,8 @@ class HostNetworkKeeper:
         self.firewall = network.firewall  # the one in use, once `set_up_rules` has chosen it
         self._network, self._heartbeat = network, heartbeat
         self._switch: Redirect = NoSwitch()
-        self.presence = Presence(network.interface)
-        self._port = PortWatch(network, self.presence)
+        self.instance_registry = InstanceRegistry(network.interface)
+        self._port = PortWatch(network, self.instance_registry)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="host-network")
         self._wake = asyncio.Event()
         self._next_glance: asyncio.TimerHandle | None = None
@@ -83,7 +83,7 @@ class HostNetworkKeeper:
         """Set the rules, with the redirect as found, else off. Returns notices for the log. Raises HostNetworkError."""
         self.has_begun = True
         self.firewall = await self._counted(lambda: choose_firewall(self._network))
-        beside = self.presence.successor() is not None
+        beside = self.instance_registry.successor() is not None
         await self._counted(lambda: self._make_switch(beside))
         await self._counted(self._switch.ensure_rules)
         self.counts.rules_present = True
@@ -147,7 +147,7 @@ class HostNetworkKeeper:
         """
         self._ended = True
         self._renewed, self.counts.rules_present = None, False
-        beside = self.presence.end()
+        beside = self.instance_registry.end()
         self._handed_over = (beside and succeeded) if self.has_begun else (beside or await self._port_is_taken())
         if self._handed_over:
             log.info("another process serves the listen addresses: link and rules stay")
@@ -169,7 +169,7 @@ class HostNetworkKeeper:
             if self._network.setup_interface:
                 self.counts.link_present = False
                 removed &= await self._bounded("link", self._remove_link)
-        self.presence.close()
+        self.instance_registry.close()
         self._thread.shutdown(wait=False)
         return removed
 
@@ -178,7 +178,7 @@ class HostNetworkKeeper:
         serves and has `succeeded` this one.
         """
         self._ended = True
-        if self.presence.end() and succeeded:
+        if self.instance_registry.end() and succeeded:
             self._switch.hand_over()
         else:
             self._switch.expire()
@@ -190,7 +190,7 @@ class HostNetworkKeeper:
 
         A timer, since a task that sleeps costs several times as much.
         """
-        self.presence.look()
+        self.instance_registry.look()
         if not self._switch.present():
             self.counts.rules_present = False
             self._wake.set()

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from topodns.hostnet import iptables, nftables
 from topodns.hostnet.commands import ErrorKind, HostNetworkError, find_program
-from topodns.hostnet.nftables import Beat
+from topodns.hostnet.nftables import RuleKeepalive
 from topodns.hostnet.rules import Firewall, HostNetwork
 from topodns.hostnet.watchdog import EXPIRE, LEAVE, RENEW, SILENCE
 
@@ -90,25 +90,25 @@ class NftablesSwitch:
     def __init__(self, network: HostNetwork) -> None:
         self._network = network
         self._key = b""
-        self._beat: Beat | None = None
+        self._keepalive: RuleKeepalive | None = None
         self._tools: Sequence[iptables.Tools] = ()  # none if iptables is not installed
         with suppress(HostNetworkError):
             self._tools = iptables.find_all_tools(network)
 
     def renew(self) -> bool:
-        return self._beat is not None and self._beat.renew()
+        return self._keepalive is not None and self._keepalive.renew()
 
     def expire(self) -> bool:
-        return self._beat is not None and self._beat.expire()
+        return self._keepalive is not None and self._keepalive.expire()
 
     def present(self) -> bool:
-        return self._beat is not None and self._beat.knock()
+        return self._keepalive is not None and self._keepalive.knock()
 
     def ensure_rules(self) -> bool:
         key, changed = nftables.ensure_table(self._network)
         if key != self._key:
             self.close()
-            self._key, self._beat = key, Beat(self._network, key)
+            self._key, self._keepalive = key, RuleKeepalive(self._network, key)
         return changed
 
     def ensure_beside(self) -> bool:
@@ -119,9 +119,9 @@ class NftablesSwitch:
         """Do nothing: the other instance has the key from the table."""
 
     def close(self) -> None:
-        if self._beat is not None:
-            self._beat.close()
-            self._beat, self._key = None, b""
+        if self._keepalive is not None:
+            self._keepalive.close()
+            self._keepalive, self._key = None, b""
 
     def release(self) -> list[str]:
         if not self.expire():

@@ -42,7 +42,7 @@ class Binding(NamedTuple):
 
 
 class OtherInstances(Protocol):
-    """The other instances of the program in this network namespace (`hostnet.instances.Presence`)."""
+    """The other instances of the program in this network namespace (`hostnet.instances.InstanceRegistry`)."""
 
     def others(self) -> bool:
         """Whether there are any, serving or starting."""
@@ -61,12 +61,12 @@ class Instance:
     """
 
     name: Name
-    company: OtherInstances
+    peers: OtherInstances
     addresses: frozenset[str]  # that the instance itself adds to this machine, and adds again if removed
 
     def binding(self, host: str) -> Binding:
         """The binding for a socket at this address, by whether other instances exist now."""
-        sharing = Sharing.JOINED if self.company.others() else Sharing.FIRST
+        sharing = Sharing.JOINED if self.peers.others() else Sharing.FIRST
         return Binding(sharing, host in self.addresses)
 
 

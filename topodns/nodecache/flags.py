@@ -53,7 +53,7 @@ FLAGS: Final = (
     GoFlag("metrics-listen-address", "HOST:PORT", "where node-cache's own metrics are", "0.0.0.0:9353"),
     GoFlag("prometheus-listen-address", "HOST:PORT", "what __PROMETHEUS__ENDPOINT__ stands for", ":9253"),
     GoFlag("reloadwithsignal", SWITCH, "a changed configuration counts at once; it always does", "false"),
-    GoFlag("nodename", "NAME", "the Node it runs on, told to the cluster DNS", f"${NODE_NAME}"),
+    GoFlag("nodename", "NAME", "the Node it runs on, sent to the cluster DNS", f"${NODE_NAME}"),
     GoFlag("cache-octets", "OCTETS", "memory for all answers that are kept, whatever the Corefile says", "6291456"),
     GoFlag("dns.port", "PORT", "port of the addresses of -localip, and of keys without one", "53"),
     GoFlag("p", "PORT", "the same", "53"),

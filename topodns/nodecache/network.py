@@ -52,7 +52,7 @@ def host_network(flags: NodeCacheFlags) -> HostNetwork:
 
 
 class NodeNetwork:
-    """The `Surroundings` of a node-cache: link, rules and switch, and the files of its Corefile."""
+    """The `ServerHooks` of a node-cache: link, rules and switch, and the files of its Corefile."""
 
     def __init__(self, flags: NodeCacheFlags, corefile: NodeCorefile) -> None:
         self.watch = NodeConfigWatch(corefile.read, corefile.render, self._config_changed, flags.conf)
@@ -73,7 +73,7 @@ class NodeNetwork:
     @property
     def instance(self) -> Instance:
         own = map(str, self._flags.local_ips) if self._flags.setup_interface else ()
-        return Instance(self._name, self._keeper.presence, frozenset(own))
+        return Instance(self._name, self._keeper.instance_registry, frozenset(own))
 
     async def begin(self) -> None:
         """Set up the link and the rules, which redirect no traffic before a self-probe is answered."""
@@ -117,7 +117,7 @@ class NodeNetwork:
 
     async def after_close(self) -> None:
         if self._flags.skip_teardown:
-            self._keeper.presence.close()
+            self._keeper.instance_registry.close()
         else:
             await self._keeper.remove()
 
@@ -136,7 +136,7 @@ class NodeNetwork:
         """Keep traffic redirected here for SWITCH_SECONDS, if self-probes are answered; log a change of the switch."""
         if await self._answers():
             self._keeper.renew()
-            self._keeper.presence.announce()
+            self._keeper.instance_registry.announce()
         if self._told_on is not (on := self._keeper.switched_on()):
             self._told_on = on
             if on:
@@ -145,11 +145,11 @@ class NodeNetwork:
                 log.warning("node-cache: no answers to its own questions: DNS of this node goes to the cluster DNS")
 
     async def _answers(self) -> bool:
-        tries = TRIES if self._keeper.presence.others() else 1
+        tries = TRIES if self._keeper.instance_registry.others() else 1
         heard = await self._probe.hear(self._flags.local_ips, PATIENCE, tries)
         if any(Heard.US in each for each in heard) and not self._keeper.switched_on():
             self._is_reached = True
-        return any(Heard.US in each and Heard.NOBODY not in each for each in heard) or self._tries_anyway()
+        return any(Heard.US in each and Heard.NOTHING not in each for each in heard) or self._tries_anyway()
 
     def _tries_anyway(self) -> bool:
         """Whether to switch on for a trial: if all addresses are ClusterIPs, probes arrive only when switched on."""
@@ -161,7 +161,7 @@ class NodeNetwork:
 
     async def _is_succeeded(self) -> bool:
         """Whether another instance answers probes, too: any process on the node could claim to be one."""
-        if self._keeper.presence.successor() is None:
+        if self._keeper.instance_registry.successor() is None:
             return False
         addresses = self._flags.local_ips
         heard: list[frozenset[Heard]] = [frozenset()] * len(addresses)

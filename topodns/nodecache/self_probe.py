@@ -24,7 +24,7 @@ _MAX_REPLY: Final = 512
 class Heard(Enum):
     """The sender of the reply to a probe."""
 
-    NOBODY = auto()
+    NOTHING = auto()
     ANOTHER = auto()
     US = auto()
 
@@ -49,7 +49,7 @@ class SelfProbe:
             async with asyncio.timeout(patience):
                 return await self._ask(address)
         except (OSError, TimeoutError):
-            return Heard.NOBODY
+            return Heard.NOTHING
 
     async def _ask(self, address: Address) -> Heard:
         loop, ident = asyncio.get_running_loop(), token_bytes(2)

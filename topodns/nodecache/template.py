@@ -97,5 +97,5 @@ def _why(variable: str, filling: Filling) -> str:
     if variable == CLUSTER_DNS:
         return f", but {filling.cluster_dns.problem}"
     if variable == DNS_DOMAIN:
-        return ", expected the cluster's domain, such as cluster.local; whoever installs the template writes it there"
+        return ", expected the cluster's domain, such as cluster.local; the installer of the template writes it there"
     return f", which is no variable of the template{hint(variable, VARIABLES)}"

@@ -53,7 +53,7 @@ _PRIMARY: Final = "`forward` the zone to its primary server"
 
 COREDNS_ONLY: Final[Mapping[str, Row]] = {  # in the order of CoreDNS's plugin.cfg
     "root": unsupported("write the paths of files in full: relative ones start at the Corefile's directory"),
-    "geoip": unsupported("tell clients apart with `view` and incidr(), or in the cluster with `topology`"),
+    "geoip": unsupported("distinguish clients with `view` and incidr(), or in the cluster with `topology`"),
     "proxyproto": unsupported("let the load balancer keep the source address (externalTrafficPolicy: Local)"),
     "quic": unsupported(_ENCRYPTED),
     "grpc_server": unsupported(_ENCRYPTED),

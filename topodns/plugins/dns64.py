@@ -99,9 +99,9 @@ class Translator:
         return self._translated_later(answered, query, client, below)
 
     async def _translated_later(
-        self, course: Deferred[Resolution], query: Query, client: Client, below: Below
+        self, deferred: Deferred[Resolution], query: Query, client: Client, below: Below
     ) -> Resolution:
-        return await settled(self._translated(await course, query, client, below))
+        return await settled(self._translated(await deferred, query, client, below))
 
     def _translated(self, native: Resolution, query: Query, client: Client, below: Below) -> Answered:
         """Errors but NXDOMAIN count as NODATA for AAAA, which some servers mean by them (RFC 6147 section 5.1.2)."""
@@ -112,8 +112,8 @@ class Translator:
             return self._merge(native, answered)
         return self._merge_later(native, answered)
 
-    async def _merge_later(self, native: Resolution, course: Deferred[Resolution]) -> Resolution:
-        return self._merge(native, await course)
+    async def _merge_later(self, native: Resolution, deferred: Deferred[Resolution]) -> Resolution:
+        return self._merge(native, await deferred)
 
     def _merge(self, native: Resolution, legacy: Resolution) -> Resolution:
         """`legacy`, the answer for A, with its records translated; `native`, that for AAAA, if only it has records."""

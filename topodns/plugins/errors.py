@@ -94,26 +94,26 @@ class ErrorLog:
 
     def __init__(self, settings: Errors, timers: Timers, write: Write = _write) -> None:
         self._write = write
-        self._crowds = [_Crowd(each, timers, write) for each in settings.consolidations]
+        self._consolidated = [_ConsolidatedErrors(each, timers, write) for each in settings.consolidations]
 
     def __call__(self, query: Query, problem: str) -> None:
         """Log or count a query that ended in SERVFAIL because of `problem`."""
         level = logging.ERROR
-        for crowd in self._crowds:
-            if crowd.matches(problem):
-                if crowd.take():
+        for consolidated in self._consolidated:
+            if consolidated.matches(problem):
+                if consolidated.take():
                     return
-                level = crowd.level
+                level = consolidated.level
                 break
         self._write(level, f"2 {name_text(query.qname)} {type_text(query.qtype)}: {problem}")
 
     def close(self) -> None:
         """Log the counts of the periods under way."""
-        for crowd in self._crowds:
-            crowd.close()
+        for consolidated in self._consolidated:
+            consolidated.close()
 
 
-class _Crowd:
+class _ConsolidatedErrors:
     """The errors of one consolidation that are counted but not logged yet."""
 
     def __init__(self, settings: Consolidation, timers: Timers, write: Write) -> None:

@@ -31,7 +31,7 @@ class Timers(Protocol):
 
 
 class Outcome(Generic[T]):
-    """A value that may be pending, settled once (a future without a loop). Any number of courses may await it."""
+    """A value that may be pending, settled once (a future without a loop). Any number of coroutines may await it."""
 
     __slots__ = ("_settled", "_value", "_waiting")
 
@@ -76,19 +76,19 @@ class Outcome(Generic[T]):
         return self._value
 
 
-def pursue(course: Deferred[T], then: Callable[[T], object]) -> None:
-    """Run a course up to its first pending outcome, and on as outcomes settle; `then` receives its return value.
+def pursue(deferred: Deferred[T], then: Callable[[T], object]) -> None:
+    """Run a deferred answer up to its first pending outcome, and on as outcomes settle; `then` gets its return value.
 
-    A course that raises is a bug: it is logged and `then` is never called, so the outermost course catches everything.
+    One that raises is a bug: it is logged and `then` is never called, so the outermost one catches everything.
     """
 
     def go_on(_: object = None) -> None:
         try:
-            waits_for = course.send(None)
+            waits_for = deferred.send(None)
         except StopIteration as end:
             then(end.value)
         except Exception:
-            log.exception("bug: a course raised")
+            log.exception("bug: a deferred answer raised")
         else:
             waits_for.then(go_on)
 

@@ -2,7 +2,7 @@
 
 A plugin takes one of three forms. A step answers, or returns None to pass the query on. A wrapper changes the answers
 of the plugins below it, as a ResponseWriter does in CoreDNS. An around calls the plugins below it itself, any number of
-times, with any query, and decides about their answers. An answer that must wait is a course (`deferred`). `chain` puts
+times, with any query, and decides about their answers. An answer that must wait is a `Deferred`. `chain` puts
 plugins in CoreDNS's order.
 """
 
@@ -66,7 +66,7 @@ class Resolution:
 
 
 Answered = Resolution | Deferred[Resolution]
-"""The result of a chain: a resolution, or a course (deferred answer) that returns one."""
+"""The result of a chain: a resolution, or a deferred answer that returns one."""
 
 Below = Callable[[Query, Client], Answered]
 """The plugins below an around, as one function; always answers."""
@@ -84,7 +84,7 @@ Stepped = Resolution | FellThrough | None
 
 class Step(Protocol):
     def __call__(self, query: Query, client: Client) -> Stepped | Deferred[Stepped]:
-        """The resolution, or FellThrough or None to pass the query on; or a course that returns one of these."""
+        """The resolution, or FellThrough or None to pass the query on; or one of these, deferred."""
 
 
 class Wrapper(Protocol):

@@ -20,7 +20,7 @@ class Failure(NamedTuple):
     timed_out: bool
 
 
-Came = Callable[[bytes | Failure], object]
+OnReply = Callable[[bytes | Failure], object]
 """Callback for the result of an exchange, called once with the reply or the Failure. Must not raise.
 
 A function and not an Outcome: one more object and two more calls per query are a tenth of its cost.
@@ -31,7 +31,7 @@ class Sent(Protocol):
     """A query in flight to an upstream."""
 
     def cancel(self) -> None:
-        """Stop waiting for the reply and release its resources: `came` is not called if it has not been."""
+        """Stop waiting for the reply and release its resources: `on_reply` is not called if it has not been."""
 
 
 class Upstream(Protocol):
@@ -42,7 +42,7 @@ class Upstream(Protocol):
         """Its address as metrics show it: "10.0.0.10:53", "[2001:db8::1]:853"."""
 
     def exchange(
-        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
     ) -> Sent | None:
         """Send a query and wait at most `timeout` seconds for its reply, a whole message with the query's question.
 
@@ -52,8 +52,8 @@ class Upstream(Protocol):
         may lack it (a bare header). Over TCP and TLS, a query whose connection closes is sent again over the other
         connection, then over a new one, within the same timeout. A slow query may be hedged: over UDP from another
         port, over TCP and TLS over another connection if its own has gone silent; the first reply counts. Never raises.
-        `came` is always called, perhaps before this returns, unless the returned Sent is cancelled first; None: there
-        is nothing to cancel.
+        `on_reply` is always called, perhaps before this returns, unless the returned Sent is cancelled first; None:
+        there is nothing to cancel.
         """
 
     def close(self) -> None:

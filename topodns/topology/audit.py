@@ -38,7 +38,7 @@ def audit(state: ClusterState, ignored: bool) -> Iterator[Finding]:
     governing = state.governing_services()
     for key, policy in state.policies.items():
         if isinstance(policy, InvalidPolicy):
-            effect = "the Service stays unfiltered" if ignored else "nobody is told any endpoint (on_invalid deny)"
+            effect = "the Service stays unfiltered" if ignored else "no client gets an endpoint (on_invalid deny)"
             yield Finding(key, "invalid", f"topology {policy.source.value}: {policy.problem}; {effect}")
             continue
         for warning in policy.warnings:

@@ -27,7 +27,7 @@
   {{- end -}}
 {{- end -}}
 {{- if and (has "Deny" .Values.admissionPolicy.actions) (has "Warn" .Values.admissionPolicy.actions) -}}
-  {{- fail "admissionPolicy.actions: expected Deny or Warn, found both: who is denied is told why" -}}
+  {{- fail "admissionPolicy.actions: expected Deny or Warn, found both: a denied user gets the reason" -}}
 {{- end -}}
 {{- if and .Values.admissionPolicy.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
   {{- fail (printf "admissionPolicy.enabled: expected Kubernetes 1.30 or newer, found %s: set it to false" .Capabilities.KubeVersion.Version) -}}

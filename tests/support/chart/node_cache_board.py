@@ -28,7 +28,7 @@ _SWITCH: Final = (
     ),
     Panel(
         "Link and rules there",
-        "At the last look, which is at once where the kernel tells of a change.",
+        "At the last look, which is at once where the kernel reports a change.",
         "short",
         (
             Query("min by (instance) (topodns_nodecache_link_present{SEL})", "link {{instance}}"),

@@ -192,7 +192,7 @@ def test_without_topology_nothing_is_chosen(directory: Path) -> None:
     plain = settings(COREFILE % "", str(directory))
     explanation = explained(plain, "hard", client="10.0.0.1")
     assert (addresses(explanation), explanation.tried, explanation.keys) == (BOTH, (), ())
-    assert explanation.hint == "the server block has no `topology`: every client is told the same"
+    assert explanation.hint == "the server block has no `topology`: every client gets the same answer"
     assert explained(plain, "hard", node="wherever").hint == explanation.hint
 
 

@@ -10,7 +10,7 @@ from topodns.query.counters import QueryCounters, ReplyKind
 CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
 
 
-def tally(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> QueryCounters:
+def socket_counters(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> QueryCounters:
     return QueryCounters(server, transport, family)
 
 
@@ -39,11 +39,11 @@ def test_every_family_has_coredns_s_name_and_type() -> None:
 
 
 def test_each_scrape_shows_the_counts_of_its_moment() -> None:
-    tallies = [counted([(CLUSTER, 1)])]
-    metrics = Metrics(lambda: tallies, [])
+    all_counters = [counted([(CLUSTER, 1)])]
+    metrics = Metrics(lambda: all_counters, [])
     metrics.exposition()
-    counted([(CLUSTER, 1)], into=tallies[0])
-    tallies.append(counted([(CLUSTER, 1)], into=tally(server="dns://:5353")))
+    counted([(CLUSTER, 1)], into=all_counters[0])
+    all_counters.append(counted([(CLUSTER, 1)], into=socket_counters(server="dns://:5353")))
     text = metrics.exposition().decode()
     values = [
         sample.value

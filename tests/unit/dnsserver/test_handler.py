@@ -96,8 +96,13 @@ def test_every_answer_is_counted_by_kind_with_its_duration() -> None:
     # The clock goes on by a second between start and end of each.
     bucket = next(at for at, bound in enumerate(DURATION_BUCKETS) if bound >= 1.0)
     asked, answered = (2 * len(plain) + len(secure), 2 * len(plain) + len(secure) + 3 * 16)
-    assert answering.tally.octets == {("cluster.local.", ""): [asked, answered], (".", ""): [25, 25 + 16 + 24]}
-    durations = {place: (found.sum, found.counts[bucket]) for place, found in answering.tally.durations.items()}
+    assert answering.socket_counters.octets == {
+        ("cluster.local.", ""): [asked, answered],
+        (".", ""): [25, 25 + 16 + 24],
+    }
+    durations = {
+        place: (found.sum, found.counts[bucket]) for place, found in answering.socket_counters.durations.items()
+    }
     assert durations == {("cluster.local.", ""): (3.0, 3), (".", ""): (1.0, 1)}
 
 
@@ -213,5 +218,5 @@ def test_a_reload_keeps_the_socket_and_its_counts() -> None:
     table = PacketCache(lambda address: "", Random(1), lambda: 0.0)
     new = old.succeeded_by(handler(block("cluster.local.", whoami)).blocks, table)
     assert send(new, dig("example. A")).rcode == "REFUSED"
-    assert (new.tally, new.local_port) == (old.tally, old.local_port)
+    assert (new.socket_counters, new.local_port) == (old.socket_counters, old.local_port)
     assert len(send(new, dig("cluster.local. A")).wire) > 12

@@ -186,7 +186,7 @@ def test_a_bug_is_servfail_a_traceback_and_a_count(step: Step, caplog: pytest.Lo
     answering = handler(block("broken.", step), block(".", whoami))
     reply = send(answering, dig("www.broken. A", Opt()))
     assert (reply.rcode, reply.flag_names, reply.questions, reply.options) == ("SERVFAIL", {"qr", "rd"}, 1, {})
-    assert answering.tally.panics == 1
+    assert answering.socket_counters.panics == 1
     [record] = caplog.records
     assert record.getMessage() == "bug: www.broken. A over udp"
     assert record.exc_info is not None
@@ -199,7 +199,7 @@ def test_a_bug_after_the_answer_does_not_raise_either(caplog: pytest.LogCaptureF
 
     answering = handler(block(".", whoami, log=breaks))
     assert send(answering, dig("example. A")).flags == Flag.QR | RD | Rcode.SERVFAIL
-    assert answering.tally.panics == 1
+    assert answering.socket_counters.panics == 1
     assert caplog.records[0].getMessage() == "bug: a message of 25 octets over udp"
 
 
@@ -207,7 +207,7 @@ def test_a_malformed_claim_is_formerr_and_no_bug() -> None:
     answering = handler(block(".", finds_a_bad_option))
     reply = send(answering, dig("example. A", Opt(options=[(8, b"\0")])))
     assert (reply.rcode, reply.questions, reply.options) == ("FORMERR", 1, {})
-    assert answering.tally.panics == 0
+    assert answering.socket_counters.panics == 0
 
 
 def drops_later(query: Query, client: Client) -> Deferred[Stepped]:

@@ -14,14 +14,14 @@ CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "
 PLACE = 'server="dns://:53",view="",zone="cluster.local."'
 
 
-def tally(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> QueryCounters:
+def socket_counters(transport: str = "udp", family: str = "1", server: str = "dns://:53") -> QueryCounters:
     return QueryCounters(server, transport, family)
 
 
 def test_requests_and_responses_carry_coredns_s_labels() -> None:
     samples = scraped(
         counted([(CLUSTER, 3), (CLUSTER._replace(rcode="NXDOMAIN", qtype="AAAA"), 1)]),
-        counted([(CLUSTER._replace(query_bucket=2), 2)], into=tally("tcp", "2")),
+        counted([(CLUSTER._replace(query_bucket=2), 2)], into=socket_counters("tcp", "2")),
     )
     assert only(samples, "coredns_dns_requests_total") == {
         '{family="1",proto="udp",server="dns://:53",type="A",view="",zone="cluster.local."}': 3,
@@ -40,7 +40,7 @@ def test_kinds_that_differ_in_no_label_are_one_sample() -> None:
 
 
 def test_servers_and_origins_have_samples_of_their_own() -> None:
-    other = counted([(CLUSTER._replace(origin="."), 1)], into=tally(server="dns://127.0.0.1:5353"))
+    other = counted([(CLUSTER._replace(origin="."), 1)], into=socket_counters(server="dns://127.0.0.1:5353"))
     samples = scraped(counted([(CLUSTER, 1), (CLUSTER._replace(origin="dropped", plugin=""), 1)]), other)
     assert only(samples, "coredns_dns_responses_total") == {
         '{plugin="kubernetes",rcode="NOERROR",server="dns://:53",view="",zone="cluster.local."}': 1,
@@ -63,8 +63,8 @@ def buckets(samples: dict[str, float], name: str) -> dict[str, float]:
 def test_durations_are_a_histogram_over_both_transports() -> None:
     samples = scraped(
         counted([(CLUSTER, 3)], 0.0002),
-        counted([(CLUSTER, 2)], 0.0004, into=tally("tcp")),
-        counted([(CLUSTER, 1)], 100.0, into=tally("tcp", "2")),
+        counted([(CLUSTER, 2)], 0.0004, into=socket_counters("tcp")),
+        counted([(CLUSTER, 1)], 100.0, into=socket_counters("tcp", "2")),
     )
     name = "coredns_dns_request_duration_seconds"
     found = buckets(samples, name)
@@ -84,7 +84,7 @@ def test_durations_are_a_histogram_over_both_transports() -> None:
 )
 def test_sizes_are_histograms_by_transport(name: str, sized: Callable[[int], tuple[int, int]]) -> None:
     sizes = {100: 1, 101: 2, 511: 3, 512: 4, 65535: 5}
-    counts = tally()
+    counts = socket_counters()
     for size, times in sizes.items():
         buckets_of = [size_bucket(each) for each in sized(size)]
         kind = CLUSTER._replace(query_bucket=buckets_of[0], response_bucket=buckets_of[1])
@@ -192,6 +192,6 @@ def test_the_views_of_an_origin_have_samples_of_their_own() -> None:
 
 
 def test_panics_of_all_sockets_are_summed() -> None:
-    one, other = tally(), tally("tcp")
+    one, other = socket_counters(), socket_counters("tcp")
     one.panics, other.panics = 2, 1
     assert only(scraped(one, other), "coredns_panics_total") == {"": 3}

@@ -8,7 +8,7 @@ from tests.support.model_builders import packed
 from tests.support.scripted_upstream import silent
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.wire_reader import read_query
-from topodns.dnsserver.fast_forward.eligibility import Road
+from topodns.dnsserver.fast_forward.eligibility import FastRoute
 from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.view.handler import ViewFilter
@@ -24,12 +24,12 @@ def find(table: BlockTable, question: str, address: str = "10.0.0.1") -> Block |
     return table.match(read_query(dig(question)), Client(packed(address), 40212, "udp"))
 
 
-def road(origin: str, *elsewhere: Name) -> Road:
-    return Road(ForwardScene(silent).forwarding, None, None, None, elsewhere, origin, 1232)
+def fast_route(origin: str, *elsewhere: Name) -> FastRoute:
+    return FastRoute(ForwardScene(silent).forwarding, None, None, None, elsewhere, origin, 1232)
 
 
-def on_road(origin: str, taken: Road) -> Block:
-    return replace(block(origin), road=taken)
+def on_road(origin: str, taken: FastRoute) -> Block:
+    return replace(block(origin), fast_route=taken)
 
 
 def origin_for(origins: tuple[str, ...], question: str) -> str | None:
@@ -181,9 +181,9 @@ def test_a_block_is_client_dependent_where_another_client_might_have_another(
     ],
 )
 def test_the_longest_origin_above_a_name_says_which_road_it_takes(name: str, found: str | None) -> None:
-    root, example = road(".", ("cluster", "local")), road("example.")
+    root, example = fast_route(".", ("cluster", "local")), fast_route("example.")
     table = BlockTable([on_road(".", root), on_road("example.", example), block("closed.example.")])
-    assert table.roads.find(name_wire(parse_name(name))) is {".": root, "example.": example, None: None}[found]
+    assert table.fast_routes.find(name_wire(parse_name(name))) is {".": root, "example.": example, None: None}[found]
 
 
 def test_no_answer_is_for_variants_of_a_question_where_a_block_has_a_view() -> None:
@@ -198,6 +198,6 @@ def test_no_answer_is_for_variants_of_a_question_where_a_block_has_a_view() -> N
 
 
 def test_no_name_takes_the_fast_path_where_a_block_has_a_view() -> None:
-    roads = BlockTable([on_road(".", road(".")), viewed("example.", "inside", INSIDE)]).roads
-    assert not roads
-    assert roads.find(name_wire(parse_name("www.other."))) is None
+    fast_routes = BlockTable([on_road(".", fast_route(".")), viewed("example.", "inside", INSIDE)]).fast_routes
+    assert not fast_routes
+    assert fast_routes.find(name_wire(parse_name("www.other."))) is None

@@ -17,8 +17,8 @@ OWN, INSTANCE, FOREIGN = (BoundSocket("udp", ip_address(ADDRESS), 0, inode) for 
 
 @pytest.fixture
 def watch() -> PortWatch:
-    presence: Any = SimpleNamespace(own_sockets=lambda: frozenset({1}), others_sockets=lambda: frozenset({2}))
-    return PortWatch(host_network(ADDRESS), presence)
+    instance_registry: Any = SimpleNamespace(own_sockets=lambda: frozenset({1}), others_sockets=lambda: frozenset({2}))
+    return PortWatch(host_network(ADDRESS), instance_registry)
 
 
 def test_before_the_first_look_nothing_is_known(watch: PortWatch) -> None:

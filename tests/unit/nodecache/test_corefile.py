@@ -131,8 +131,8 @@ def test_the_same_files_make_the_same_text(tmp_path: Path) -> None:
         (
             "__PILLAR__DNS__DOMAIN__ {\n}",
             {},
-            "Corefile.base:1: found __PILLAR__DNS__DOMAIN__, expected the cluster's domain, such as cluster.local; "
-            "whoever installs the template writes it there",
+            "Corefile.base:1: found __PILLAR__DNS__DOMAIN__, expected the cluster's domain, such as cluster.local; the "
+            "installer of the template writes it there",
         ),
         (
             ". {\n}",

@@ -36,7 +36,9 @@ class Keeper(SimpleNamespace):
 
     def __init__(self, successor: int | None = None) -> None:
         super().__init__(counts=HostNetworkCounts(), has_begun=True, left=0, turned_on=0, succeeded=None)
-        self.presence = SimpleNamespace(others=lambda: True, successor=lambda: successor, announce=lambda: None)
+        self.instance_registry = SimpleNamespace(
+            others=lambda: True, successor=lambda: successor, announce=lambda: None
+        )
 
     def switched_on(self) -> bool:
         return bool(self.left > 0)

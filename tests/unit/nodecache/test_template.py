@@ -79,8 +79,8 @@ def test_each_line_stays_where_it_was() -> None:
     [
         (
             "\n__PILLAR__DNS__DOMAIN__:53 {\n}",
-            "base:2: found __PILLAR__DNS__DOMAIN__, expected the cluster's domain, such as cluster.local; "
-            "whoever installs the template writes it there",
+            "base:2: found __PILLAR__DNS__DOMAIN__, expected the cluster's domain, such as cluster.local; the "
+            "installer of the template writes it there",
         ),
         (
             "bind __PILLAR__LOCALE__DNS__",

@@ -16,12 +16,12 @@ from topodns.query.counters import (
 PLAIN = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
 
 
-def tally() -> QueryCounters:
+def socket_counters() -> QueryCounters:
     return QueryCounters("dns://:53", "udp", "1")
 
 
 def test_kinds_are_counted_apart() -> None:
-    counts = tally()
+    counts = socket_counters()
     negative = PLAIN._replace(rcode="NXDOMAIN")
     for kind in (PLAIN, negative, PLAIN):
         counts.count(counts.cell(kind), 0.001, 45, 61)
@@ -29,13 +29,13 @@ def test_kinds_are_counted_apart() -> None:
 
 
 def test_a_kind_that_was_only_asked_for_counts_nothing() -> None:
-    counts = tally()
+    counts = socket_counters()
     counts.cell(PLAIN)
     assert dict(counts.kinds()) == {PLAIN: 0}
 
 
 def test_a_cell_is_counted_on_by_incrementing_its_slot() -> None:
-    counts = tally()
+    counts = socket_counters()
     cell = counts.cell(PLAIN)
     cell[0] += 1  # type: ignore[operator]  # as the UDP loop does for a ready-made answer
     assert counts.cell(PLAIN) is cell
@@ -63,14 +63,14 @@ def slots(counts: QueryCounters, origin: str = "cluster.local.") -> dict[float, 
     ],
 )
 def test_a_duration_falls_into_the_bucket_that_bounds_it(seconds: float, bound: float) -> None:
-    counts = tally()
+    counts = socket_counters()
     counts.count(counts.cell(PLAIN), seconds, 45, 61)
     assert slots(counts) == {bound: 1}
     assert counts.durations[("cluster.local.", "")].sum == seconds
 
 
 def test_durations_are_kept_by_origin() -> None:
-    counts = tally()
+    counts = socket_counters()
     counts.count(counts.cell(PLAIN), 0.001, 45, 61)
     counts.count(counts.cell(PLAIN._replace(qtype="SRV")), 0.001, 45, 61)
     counts.count(counts.cell(PLAIN._replace(origin=".")), 0.1, 45, 61)
@@ -79,7 +79,7 @@ def test_durations_are_kept_by_origin() -> None:
 
 
 def test_a_batch_is_booked_with_its_mean_on_the_origin_of_its_last_answer() -> None:
-    counts = tally()
+    counts = socket_counters()
     counts.batch_done(64, 0.128, counts.cell(PLAIN), [40] * 64, [60] * 64)
     assert slots(counts) == {0.002: 64}
     assert counts.durations[("cluster.local.", "")].sum == 0.128
@@ -88,20 +88,20 @@ def test_a_batch_is_booked_with_its_mean_on_the_origin_of_its_last_answer() -> N
 
 
 def test_of_a_batch_only_hits_are_booked() -> None:
-    counts = tally()
+    counts = socket_counters()
     counts.batch_done(2, 0.001, counts.cell(PLAIN), [40, 31, 50, 0], [60, 0, 70, 0])
     assert slots(counts) == {0.0005: 2}
     assert counts.octets == {("cluster.local.", ""): [90, 130]}
 
 
 def test_a_batch_without_hits_books_nothing() -> None:
-    counts = tally()
+    counts = socket_counters()
     counts.batch_done(0, 0.1, None, [40], [0])
     assert (counts.durations, counts.octets) == ({}, {})
 
 
 def test_octets_are_summed_exactly_by_origin() -> None:
-    counts = tally()
+    counts = socket_counters()
     for query_size, response_size in ((33, 101), (1232, 0)):
         counts.count(counts.cell(PLAIN), 0.001, query_size, response_size)
     counts.count(counts.cell(PLAIN._replace(origin=".")), 0.001, 40, 50)
@@ -139,7 +139,7 @@ FLOOD = [
 
 
 def test_a_flood_of_kinds_ends_in_hundreds_of_cells_that_count_it_all() -> None:
-    counts = tally()
+    counts = socket_counters()
     for kind in FLOOD:
         counts.count(counts.cell(kind), 0.0, 45, 61)
     kinds = dict(counts.kinds())
@@ -155,7 +155,7 @@ def test_a_flood_of_kinds_ends_in_hundreds_of_cells_that_count_it_all() -> None:
 
 
 def test_in_a_flood_no_new_name_gets_a_label_but_all_are_counted() -> None:
-    counts = tally()
+    counts = socket_counters()
     for number in range(NAMED_CELLS):
         counts.cell(PLAIN._replace(outcome=str(number)))
     for number in range(1000):
@@ -168,7 +168,7 @@ def test_in_a_flood_no_new_name_gets_a_label_but_all_are_counted() -> None:
 
 
 def test_kinds_known_before_the_flood_are_counted_on_as_they_are() -> None:
-    counts = tally()
+    counts = socket_counters()
     known = counts.cell(PLAIN._replace(missed="shop/cache"))
     for kind in FLOOD:
         counts.cell(kind)

@@ -28,18 +28,18 @@ def test_of_a_source_only_the_prefix_is_exposed(address: str, prefix: str) -> No
 
 
 def test_services_and_prefixes_do_not_take_each_other_s_places() -> None:
-    rosters = LabelLimiters()
+    limiters = LabelLimiters()
     for number in range(MAX_NAMED + 1):
-        rosters.prefix(bytes((10, 0, number, 1)))
-    assert rosters.prefix(packed("10.9.9.9")) == OTHERS
-    assert rosters.service(ObjectKey("shop", "cache")) == "shop/cache"
+        limiters.prefix(bytes((10, 0, number, 1)))
+    assert limiters.prefix(packed("10.9.9.9")) == OTHERS
+    assert limiters.service(ObjectKey("shop", "cache")) == "shop/cache"
 
 
 def test_prefixes_are_compared_as_octets() -> None:
-    rosters = LabelLimiters()
-    assert rosters.named_prefix(packed("10.240.3.77")) == bytes((10, 240, 3))
-    assert rosters.named_prefix(packed("fd00::1")) == packed("fd00::")[:7]
+    limiters = LabelLimiters()
+    assert limiters.named_prefix(packed("10.240.3.77")) == bytes((10, 240, 3))
+    assert limiters.named_prefix(packed("fd00::1")) == packed("fd00::")[:7]
     for number in range(MAX_NAMED):
-        rosters.prefix(bytes((10, 0, number, 1)))
-    assert rosters.named_prefix(packed("10.9.9.9")) is None
-    assert rosters.named_prefix(packed("10.240.3.1")) == bytes((10, 240, 3))
+        limiters.prefix(bytes((10, 0, number, 1)))
+    assert limiters.named_prefix(packed("10.9.9.9")) is None
+    assert limiters.named_prefix(packed("10.240.3.1")) == bytes((10, 240, 3))

@@ -56,7 +56,7 @@ def test_there_is_nothing_to_say_about(objects: tuple[Service | StatefulSet, ...
     ("ignored", "effect"),
     [
         (True, "the Service stays unfiltered"),
-        (False, "nobody is told any endpoint (on_invalid deny)"),
+        (False, "no client gets an endpoint (on_invalid deny)"),
     ],
 )
 def test_an_invalid_wish_is_reported_with_its_rule_and_its_effect(ignored: bool, effect: str) -> None:

@@ -21,7 +21,7 @@ from topodns.query.plugin import Client, Resolution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Road:
+class FastRoute:
     """A fast path: the plugins that a plain question passes in one server block, under one of its origins."""
 
     forwarding: Forwarding
@@ -40,7 +40,7 @@ class Road:
         return resolution if self.balancer is None else self.balancer(query, client, resolution)
 
 
-def make_road(prepared: BlockSetup, origin: Name, server: str) -> Road | None:
+def make_fast_route(prepared: BlockSetup, origin: Name, server: str) -> FastRoute | None:
     """The fast path for names under this origin of a block; None if such names pass a plugin that it has no part for.
 
     Names under the origins of the block's `kubernetes` are excepted. `server`: CoreDNS's metric label of the listener.
@@ -56,7 +56,7 @@ def make_road(prepared: BlockSetup, origin: Name, server: str) -> Road | None:
     everywhere = cache is None or _covered(origin, cache.origins)
     if not _covered(origin, forward.origins) or forward.excepted or not everywhere or not set(disabled) <= set(known):
         return None
-    return Road(
+    return FastRoute(
         forwarding=prepared.provided(Forwarding)[0],
         cache=counting_cache(prepared, server),
         guard=prepared.first(LoopGuard),
@@ -71,29 +71,33 @@ def _covered(origin: Name, by: Iterable[Name]) -> bool:
     return is_below_any(origin, by)
 
 
-class RoadMap:
-    """The fast paths (roads) of one listener, by origin; the longest origin at or above a name decides."""
+class FastRoutes:
+    """The fast paths of one listener, by origin; the longest origin at or above a name decides."""
 
-    def __init__(self, roads: Mapping[Name, Road | None]) -> None:
-        """`roads` by origin, None without a fast path. The `elsewhere` origins of a road have none either."""
-        everywhere = {name: None for road in roads.values() if road is not None for name in road.elsewhere} | {
-            origin: road for origin, road in roads.items() if road is None or origin not in road.elsewhere
+    def __init__(self, fast_routes: Mapping[Name, FastRoute | None]) -> None:
+        """`fast_routes` by origin, None without a fast path. The `elsewhere` origins of one have none either."""
+        everywhere = {
+            name: None for fast_route in fast_routes.values() if fast_route is not None for name in fast_route.elsewhere
+        } | {
+            origin: fast_route
+            for origin, fast_route in fast_routes.items()
+            if fast_route is None or origin not in fast_route.elsewhere
         }
-        self._roads = {name_wire(origin): road for origin, road in everywhere.items()}
+        self._fast_routes = {name_wire(origin): fast_route for origin, fast_route in everywhere.items()}
         self._parents = {name_wire(origin[1:]) for origin in everywhere if origin}
 
     def __bool__(self) -> bool:
-        return any(self._roads.values())
+        return any(self._fast_routes.values())
 
-    def find(self, name: bytes) -> Road | None:
-        """The road for a name in wire form and lower case; None without a fast path."""
+    def find(self, name: bytes) -> FastRoute | None:
+        """The fast path for a name in wire form and lower case; None without a fast path."""
         at = 0
-        while (origin := name[at:]) not in self._roads:
+        while (origin := name[at:]) not in self._fast_routes:
             if not name[at]:
                 return None
             at += 1 + name[at]
-        return self._roads[origin]
+        return self._fast_routes[origin]
 
     def is_parent(self, name: bytes) -> bool:
-        """Whether an origin is one label below `name`, so that the road of names below `name` depends on that label."""
+        """Whether an origin is one label below `name`, so that the fast path below `name` depends on it."""
         return name in self._parents

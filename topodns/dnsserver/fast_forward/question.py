@@ -19,7 +19,7 @@ from topodns.dns.wire_format import (
     pack_question_tail,
     pack_root_record_head,
 )
-from topodns.dnsserver.fast_forward.eligibility import Road, RoadMap
+from topodns.dnsserver.fast_forward.eligibility import FastRoute, FastRoutes
 from topodns.query.counters import Cell
 
 _FLAGS: Final = [rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for cd in (0, Flag.CD)]
@@ -41,15 +41,15 @@ class Tail:
 
     __slots__ = (
         *("cache", "cells", "dnssec_ok", "edns", "headers", "key_ends", "opt", "qtype", "question_end", "reply_opt"),
-        *("road", "room"),
+        *("fast_route", "room"),
     )
 
-    def __init__(self, road: Road, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]) -> None:
+    def __init__(self, fast_route: FastRoute, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]) -> None:
         """`opt`: the client's OPT record or b""; `limit`: maximum octets of the reply."""
-        outgoing = road.forwarding.outgoing
+        outgoing = fast_route.forwarding.outgoing
         bits = _OPT_ENDS[opt[5:]] if opt else 0
-        self.road = road
-        self.cache = road.cache
+        self.fast_route = fast_route
+        self.cache = fast_route.cache
         self.qtype = qtype
         self.edns = 1 if opt else 0
         self.dnssec_ok = bool(bits)
@@ -61,15 +61,15 @@ class Tail:
         # The end of the keys that `plugins.cache.entry.key_of` makes.
         self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, Flag.CD)}
         self.room = limit - HEADER_SIZE - len(opt)  # octets for question and answer
-        self.reply_opt = pack_root_record_head(0, RRType.OPT, road.payload_size, bits, 0) if opt else b""
+        self.reply_opt = pack_root_record_head(0, RRType.OPT, fast_route.payload_size, bits, 0) if opt else b""
         self.cells = cells  # counter cells of the replies, by the size buckets of question and reply
 
 
 class Tails:
     """Parses and keeps the tails of one socket's questions."""
 
-    def __init__(self, roads: RoadMap, udp: bool) -> None:
-        self._roads = roads
+    def __init__(self, fast_routes: FastRoutes, udp: bool) -> None:
+        self._fast_routes = fast_routes
         self._udp = udp
         self._cells: dict[tuple[str, int, bool], dict[int, Cell]] = {}
         self.known: dict[bytes, Tail] = {}
@@ -87,22 +87,22 @@ class Tails:
         qtype = _TYPES.get(data[at + 1 : end])
         if qtype is None or len(name) > MAX_WIRE or name != name.lower() or not _is_plain(opt):
             return None
-        road = self._roads.find(name)
-        tail = None if road is None else self._tail(road, qtype, opt)
+        fast_route = self._fast_routes.find(name)
+        tail = None if fast_route is None else self._tail(fast_route, qtype, opt)
         self._keep(data, name, tail)
         return tail
 
-    def _tail(self, road: Road, qtype: int, opt: bytes) -> Tail:
+    def _tail(self, fast_route: FastRoute, qtype: int, opt: bytes) -> Tail:
         limit = MAX_MESSAGE
         if self._udp:
-            limit = max(MIN_UDP_PAYLOAD, min(opt[3] << 8 | opt[4], road.payload_size)) if opt else MIN_UDP_PAYLOAD
-        cells = self._cells.setdefault((road.label, qtype, bool(opt) and bool(_OPT_ENDS[opt[5:]])), {})
-        return Tail(road, qtype, opt, limit, cells)
+            limit = max(MIN_UDP_PAYLOAD, min(opt[3] << 8 | opt[4], fast_route.payload_size)) if opt else MIN_UDP_PAYLOAD
+        cells = self._cells.setdefault((fast_route.label, qtype, bool(opt) and bool(_OPT_ENDS[opt[5:]])), {})
+        return Tail(fast_route, qtype, opt, limit, cells)
 
     def _keep(self, data: bytes, name: bytes, tail: Tail | None) -> None:
-        """Keep the tail for lookups, if any first label before it leads to the same road and a name of legal length."""
+        """Keep the tail, if any first label before it leads to the same fast path and a name of legal length."""
         rest = name[1 + name[0] :]
-        if not rest or len(rest) >= MAX_WIRE - MAX_LABEL or self._roads.is_parent(rest):
+        if not rest or len(rest) >= MAX_WIRE - MAX_LABEL or self._fast_routes.is_parent(rest):
             return
         if len(self.known) + len(self.barred) >= _MAX_KNOWN:
             self.known.clear()

@@ -19,7 +19,7 @@ from topodns.dns.wire_format import (
     pack_header_without_id,
     pack_pointer_record_head,
 )
-from topodns.dnsserver.fast_forward.eligibility import RoadMap
+from topodns.dnsserver.fast_forward.eligibility import FastRoutes
 from topodns.dnsserver.fast_forward.question import HEADS, Tail, Tails
 from topodns.plugins.forward.flight import Answer, Flight
 from topodns.query.counters import Cell, QueryCounters, ReplyKind, size_bucket, type_label
@@ -86,15 +86,15 @@ class Relay:
 
     def __init__(
         self,
-        roads: RoadMap,
-        tally: QueryCounters,
+        fast_routes: FastRoutes,
+        socket_counters: QueryCounters,
         clock: Callable[[], float],
         slowly: Callable[[Crossing, Answer | None], bytes | None],
     ) -> None:
-        self._udp = tally.transport == "udp"
-        self._tails = Tails(roads, self._udp)
+        self._udp = socket_counters.transport == "udp"
+        self._tails = Tails(fast_routes, self._udp)
         self._known_tails, self._barred_tails = self._tails.known, self._tails.barred
-        self._tally = tally
+        self._socket_counters = socket_counters
         self._clock = clock
         self.slowly = slowly
 
@@ -117,21 +117,21 @@ class Relay:
         if tail is None or tail.edns != edns:
             return None
         question = data[HEADER_SIZE : tail.question_end]
-        road = tail.road
+        fast_route = tail.fast_route
         # The octets of type, class and label lengths are below the letters, so `lower` leaves them.
-        if question != question.lower() or (road.guard is not None and road.guard.looping):
+        if question != question.lower() or (fast_route.guard is not None and fast_route.guard.looping):
             return None
         key = question + tail.key_ends[flags & Flag.CD]
         if tail.cache is not None and tail.cache.memory.knows(key):
             return None
         message = tail.headers[flags] + question + tail.opt
         crossing = Crossing(self, tail, data, flags, question, key, address, port, started)
-        boarded = road.forwarding.board(message, question, tail.dnssec_ok, self._udp, crossing, started)
+        boarded = fast_route.forwarding.board(message, question, tail.dnssec_ok, self._udp, crossing, started)
         return crossing if boarded else None
 
     def note_bug(self, crossing: Crossing) -> None:
         """Log and count the exception being handled."""
-        self._tally.panics += 1
+        self._socket_counters.panics += 1
         log.exception("bug: the reply to a plain question of %d octets", len(crossing.data))
 
     def reply(self, crossing: Crossing, answer: Answer) -> bytes | None:
@@ -144,7 +144,7 @@ class Relay:
         _, rtype, ttl, rdatas, rclass = rrset
         count, length = len(rdatas), len(rdatas[0])
         octets = len(question) + count * (POINTER_RECORD_HEAD_SIZE + length)
-        if octets > tail.room or (count > 1 and tail.road.balancer is not None):
+        if octets > tail.room or (count > 1 and tail.fast_route.balancer is not None):
             return None
         cache = tail.cache
         if cache is not None:
@@ -158,11 +158,11 @@ class Relay:
         made = data[:2] + header + question + head + head.join(rdatas) + tail.reply_opt
         asked_in, sent_in = size_bucket(len(data)), size_bucket(len(made))
         cell = tail.cells.get(asked_in << 4 | sent_in) or self._cell(tail, asked_in, sent_in)
-        self._tally.count(cell, self._clock() - crossing.started, len(data), len(made))
+        self._socket_counters.count(cell, self._clock() - crossing.started, len(data), len(made))
         return made
 
     def _cell(self, tail: Tail, asked_in: int, sent_in: int) -> Cell:
-        label, qtype = tail.road.label, type_label(tail.qtype)
+        label, qtype = tail.fast_route.label, type_label(tail.qtype)
         kind = ReplyKind(label, qtype, "NOERROR", "forward", tail.dnssec_ok, "", "", asked_in, sent_in)
-        cell = tail.cells[asked_in << 4 | sent_in] = self._tally.cell(kind)
+        cell = tail.cells[asked_in << 4 | sent_in] = self._socket_counters.cell(kind)
         return cell

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
-from topodns.kube.client.counters import RequestTally
+from topodns.kube.client.counters import RequestCounters
 from topodns.kube.client.credentials import OURS, Login, ServiceAccount, checked, source_of
 
 
@@ -17,18 +17,18 @@ async def connect(
     settings: ApiSettings,
     account: ServiceAccount = OURS,
     deadlines: RequestDeadlines = DEADLINES,
-    tally: RequestTally | None = None,
+    socket_counters: RequestCounters | None = None,
 ) -> KubeApi:
     """A client of the API server of these settings. Raises ApiError where they are unusable (no such file, context...).
 
-    Sends no request: an unreachable server shows at the first one. `tally` counts all requests.
+    Sends no request: an unreachable server shows at the first one. `socket_counters` counts all requests.
     """
     from topodns.kube.client.http import ApiConnection
 
     login = Login(source_of(settings, account, deadlines), deadlines.login_age)
     with _placed(settings):
         await login.access()
-    return ApiConnection(login, deadlines, tally or RequestTally())
+    return ApiConnection(login, deadlines, socket_counters or RequestCounters())
 
 
 async def check_kubeconfig(settings: ApiSettings) -> None:

@@ -11,7 +11,7 @@ NO_RESPONSE: Final = "<error>"  # label `code` where no response came, as in cli
 
 
 @dataclass(slots=True)
-class RequestTally:
+class RequestCounters:
     """Request counters of the process: `results` by (status, method, host:port), `durations` by (method, host:port)."""
 
     results: Counter[tuple[str, ...]] = field(default_factory=Counter)

@@ -20,7 +20,7 @@ import aiohttp
 
 from topodns import __version__
 from topodns.kube.client.contract import ApiError, RequestDeadlines
-from topodns.kube.client.counters import NO_RESPONSE, RequestTally
+from topodns.kube.client.counters import NO_RESPONSE, RequestCounters
 from topodns.kube.client.credentials import Access, Login, tls_context
 from topodns.kube.client.refusals import MAX_BODY, refusal
 from topodns.logs import one_line
@@ -70,10 +70,10 @@ class _Request(NamedTuple):
 class ApiConnection:
     """The client of one API server; implements `KubeApi`."""
 
-    def __init__(self, login: Login, deadlines: RequestDeadlines, tally: RequestTally) -> None:
+    def __init__(self, login: Login, deadlines: RequestDeadlines, socket_counters: RequestCounters) -> None:
         self._login = login
         self._deadlines = deadlines
-        self._tally = tally
+        self._socket_counters = socket_counters
         self._tls: tuple[Access, ssl.SSLContext] | None = None
         # No cookies, redirects or proxies from the environment: a token is sent only to the configured server.
         self._session = aiohttp.ClientSession(
@@ -138,7 +138,7 @@ class ApiConnection:
             code = str(response.status)
             return response
         finally:
-            self._tally.count(request.method, urlsplit(access.server).netloc, code, time.monotonic() - began)
+            self._socket_counters.count(request.method, urlsplit(access.server).netloc, code, time.monotonic() - began)
 
     async def _ask(self, access: Access, request: _Request) -> aiohttp.ClientResponse:
         """Send one request; returns the response with its body unread. Raises ApiError."""

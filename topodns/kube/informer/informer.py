@@ -49,8 +49,8 @@ class ApiSource:
     async def connect(self) -> None:
         """Load address and credentials and create the reflectors; sends no request yet. Raises ApiError."""
         self._api = await self._connect()
-        company = SharedState(self._api, self._intake, RetryGate(), TimeSlices(), self._rng)
-        self._reflectors = tuple(Reflector(resource, company) for resource in self._resources)
+        peers = SharedState(self._api, self._intake, RetryGate(), TimeSlices(), self._rng)
+        self._reflectors = tuple(Reflector(resource, peers) for resource in self._resources)
         self.progress = tuple(reflector.progress for reflector in self._reflectors)
 
     async def run(self) -> None:

@@ -112,23 +112,23 @@ class Lister:
     A success resets `backoff`, whose failures the reflector counts.
     """
 
-    def __init__(self, path: str, progress: Progress, ledger: Ledger, backoff: Backoff, company: SharedState) -> None:
+    def __init__(self, path: str, progress: Progress, ledger: Ledger, backoff: Backoff, peers: SharedState) -> None:
         self.path = path
         self.progress = progress
         self.ledger = ledger
         self.backoff = backoff
-        self.company = company
+        self.peers = peers
 
     async def list(self) -> None:
         """List and, once all pages are in, replace the state with the list. Raises ApiError, Doubtful."""
         listing, version = await self.gather()
-        async with self.company.turns.take() as turn:
+        async with self.peers.turns.take() as turn:
             await self.believe(listing, version, turn)
 
     async def gather(self) -> tuple[Listing, str]:
         """A complete list, read in pages, and its resourceVersion. Raises ApiError."""
         listing = self.new_listing()
-        pages = Pages(self.company.api, self.path, self.progress.resource)
+        pages = Pages(self.peers.api, self.path, self.progress.resource)
         page = await self._take_page(await pages.body(self.ledger.floor), listing)
         seen: set[str] = set()
         while page.next_token:
@@ -142,14 +142,14 @@ class Lister:
 
     async def newest_version(self) -> str:
         """The server's current resourceVersion, from a list with limit=1. Raises ApiError."""
-        body = await Pages(self.company.api, self.path, self.progress.resource, limit=1).body({})
+        body = await Pages(self.peers.api, self.path, self.progress.resource, limit=1).body({})
         try:
             return read_page(self.progress.resource.kind, body).version
         except UnreadableReply as problem:
             raise NoPage(str(problem)) from None
 
     def new_listing(self) -> Listing:
-        return Listing(self.progress.resource.kind, self.company.intake.state)
+        return Listing(self.progress.resource.kind, self.peers.intake.state)
 
     async def believe(self, listing: Listing, version: str, turn: Turn) -> None:
         """Replace the state with a list, unless a second list must confirm it first. Raises Doubtful."""
@@ -170,7 +170,7 @@ class Lister:
         objects, differing = listing.objects(), 0
         for _ in listing.let_go():  # so that a large list is not in memory twice
             await turn.breathe()
-        for count in self.company.intake.replace(self.progress.resource.kind, objects, news):
+        for count in self.peers.intake.replace(self.progress.resource.kind, objects, news):
             differing += count
             await turn.breathe()
         return differing
@@ -183,19 +183,19 @@ class Lister:
         """Note a proof of health: a complete list, a new event, or a watch that stays open. Ends waits for retries."""
         if self.progress.answered(asyncio.get_running_loop().time()):
             log.info("plugin/kubernetes: %s: the API server answers again", self.progress.resource.name)
-            self.company.gate.open()
+            self.peers.gate.open()
 
     async def is_denied(self, verb: Verb) -> bool:
         """Whether RBAC refuses this verb (403), by a minimal request."""
         shortest = {"limit": "1"} if verb == "list" else {"watch": "true", "timeoutSeconds": "1"}
         try:
-            async with self.company.api.stream(self.path, {**self.progress.resource.selectors, **shortest}):
+            async with self.peers.api.stream(self.path, {**self.progress.resource.selectors, **shortest}):
                 return False
         except ApiError as error:
             return error.status == _FORBIDDEN
 
     async def _take_page(self, data: bytes, listing: Listing) -> Page:
-        async with self.company.turns.take() as turn:
+        async with self.peers.turns.take() as turn:
             try:
                 page = read_page(self.progress.resource.kind, data)
             except UnreadableReply as problem:

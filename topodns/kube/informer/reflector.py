@@ -36,14 +36,14 @@ _FROM_THE_FUTURE: Final = "too large resource version"  # status 504; only the t
 class Reflector:
     """Keeps one kind in sync with one API server. `progress` has its health and counters."""
 
-    def __init__(self, resource: Resource, company: SharedState) -> None:
+    def __init__(self, resource: Resource, peers: SharedState) -> None:
         self.progress = Progress(resource, asyncio.get_running_loop().time())
         self._resource = resource
-        self._company = company
-        self._ledger = Ledger(self.progress, company.intake)
-        self._backoff = Backoff(company.rng)
-        self._list_backoff = Backoff(company.rng, costly=True)  # for failures that require another list
-        self._reader = Lister(resource.paths[0], self.progress, self._ledger, self._backoff, company)
+        self._peers = peers
+        self._ledger = Ledger(self.progress, peers.intake)
+        self._backoff = Backoff(peers.rng)
+        self._list_backoff = Backoff(peers.rng, costly=True)  # for failures that require another list
+        self._reader = Lister(resource.paths[0], self.progress, self._ledger, self._backoff, peers)
         self._streams_lists = True
         self._past = LookBack(self._reader)
         self._verb: Verb = "list"
@@ -56,7 +56,7 @@ class Reflector:
     async def verify(self) -> None:
         """Until cancelled, list every VERIFY_EVERY beside the watch and repair objects whose events were lost."""
         while True:
-            await asyncio.sleep(self._company.rng.uniform(*VERIFY_EVERY))
+            await asyncio.sleep(self._peers.rng.uniform(*VERIFY_EVERY))
             try:
                 await self._verify_once()
             except ApiError as error:
@@ -136,7 +136,7 @@ class Reflector:
 
         The server's message names only the verb of the request.
         """
-        await self._company.gate.wait(SPACING, patient=True)
+        await self._peers.gate.wait(SPACING, patient=True)
         other: Verb = "list" if self._verb == "watch" else "watch"
         if self.progress.tried_other(other, await self._reader.is_denied(other)):
             log.warning("plugin/kubernetes: cannot %s %s either: denied too", other, self._resource.name)
@@ -151,20 +151,20 @@ class Reflector:
     def _do_without(self) -> None:
         """Let answers do without this optional kind; objects held of it stay."""
         self.progress.heard = asyncio.get_running_loop().time()
-        self._company.intake.do_without(self._resource.kind)
+        self._peers.intake.do_without(self._resource.kind)
 
     async def _empty(self) -> None:
         """Replace the state with an empty list: a kind that is not installed has no objects."""
         self.progress.heard = asyncio.get_running_loop().time()
-        async with self._company.turns.take() as turn:
+        async with self._peers.turns.take() as turn:
             await self._reader.replace(self._reader.new_listing(), turn)
 
     async def _wait(self, seconds: float, retry_after: float | None) -> None:
         if retry_after is None:
-            await self._company.gate.wait(seconds)
+            await self._peers.gate.wait(seconds)
             return
-        asked = min(retry_after, LONGEST_ASKED) * self._company.rng.uniform(1.0, RETRY_SPREAD)
-        await self._company.gate.wait(max(seconds, asked), patient=True)
+        asked = min(retry_after, LONGEST_ASKED) * self._peers.rng.uniform(1.0, RETRY_SPREAD)
+        await self._peers.gate.wait(max(seconds, asked), patient=True)
 
     def _take_unverified(self, error: ApiError) -> None:
         """Log a failed verification. Where lists are streamed, a missing permission to `list` shows only here."""
@@ -184,7 +184,7 @@ class Reflector:
             await asyncio.sleep(VERIFY_GRACE)
             if self.progress.lists != lists or self._ledger.version is None:
                 return  # a newer list has been applied, or is due
-            async with self._company.turns.take() as turn:
+            async with self._peers.turns.take() as turn:
                 repairs = await self._reader.replace(listing, turn, news)
         finally:
             self._ledger.ignore_news()

@@ -35,15 +35,15 @@ class LookBack:
 
     @property
     def is_due(self) -> bool:
-        return self._losses != self._reader.company.gate.losses
+        return self._losses != self._reader.peers.gate.losses
 
     def spare(self) -> None:
         """Skip the check that is due, for example before a complete list, which replaces it."""
-        self._losses = self._reader.company.gate.losses
+        self._losses = self._reader.peers.gate.losses
 
     async def is_behind(self) -> bool:
         """Whether the server is behind the last seen version. Raises ApiError, to be passed to `gives_up`."""
-        losses = self._reader.company.gate.losses
+        losses = self._reader.peers.gate.losses
         version = await self._reader.newest_version()
         self._losses, self._untold = losses, 0
         await self._keep_apart()

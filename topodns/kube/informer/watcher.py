@@ -77,7 +77,7 @@ class WatchRun:
         self._listing = reader.new_listing() if with_list else None
         self._lines = LineReader()
         self._fruitful = False  # it has delivered a new object or event
-        self._seconds = reader.company.rng.uniform(*WATCH_SECONDS)
+        self._seconds = reader.peers.rng.uniform(*WATCH_SECONDS)
         self._began = asyncio.get_running_loop().time()
         self._limit = asyncio.timeout_at(self._began + self._seconds + OVERDUE)
 
@@ -87,7 +87,7 @@ class WatchRun:
             await self._read_to_the_end()
         except ApiError as error:
             if _is_loss(error.status):
-                self._reader.company.gate.losses += 1
+                self._reader.peers.gate.losses += 1
             raise
 
     async def _read_to_the_end(self) -> None:
@@ -108,7 +108,7 @@ class WatchRun:
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
-        async with self._limit, self._reader.company.api.stream(self._reader.path, self._parameters()) as body:
+        async with self._limit, self._reader.peers.api.stream(self._reader.path, self._parameters()) as body:
             self._reader.heard()
             standing = loop.call_later(STANDING, self._stand)
             try:
@@ -146,7 +146,7 @@ class WatchRun:
             self._limit.reschedule(min(silence, self._began + INITIAL_DEADLINE))
 
     async def _take_piece(self, piece: bytes) -> None:
-        async with self._reader.company.turns.take() as turn:
+        async with self._reader.peers.turns.take() as turn:
             for line in self._lines.feed(piece):
                 item = read_watch_line(self._reader.progress.resource.kind, line)
                 if isinstance(item, Refusal):

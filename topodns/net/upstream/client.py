@@ -10,7 +10,7 @@ from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.net.upstream.udp_transport import UdpCarrier
-from topodns.query.upstream import Came, Failure, Sent, Transport
+from topodns.query.upstream import Failure, OnReply, Sent, Transport
 
 Connections = defaultdict[Transport, Counts]
 """Counters of one upstream by transport."""
@@ -57,16 +57,16 @@ class DnsUpstream:
         return sum(carrier.open_sockets for carrier in self.carriers.values())
 
     def exchange(
-        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
     ) -> Sent | None:
         """As `Upstream.exchange`. A timeout may be up to `UpstreamLimits.sweep` seconds late."""
         carrier = self.carriers.get(transport)
         if self._closed:
-            came(CLOSED)
+            on_reply(CLOSED)
         elif carrier is None:
-            came(Failure(f"not to be asked over {transport.value}", timed_out=False))
+            on_reply(Failure(f"not to be asked over {transport.value}", timed_out=False))
         else:
-            return carrier.exchange(message, question, timeout, came)
+            return carrier.exchange(message, question, timeout, on_reply)
         return None
 
     def close(self) -> None:

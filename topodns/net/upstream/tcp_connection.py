@@ -12,7 +12,7 @@ from topodns.dns.tcp_framing import PREFIX, MessageReader
 from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, failure_of
 from topodns.net.upstream.matching import HEADER, RandomIds, is_reply
 from topodns.query.deferred import Timer
-from topodns.query.upstream import Came, Failure
+from topodns.query.upstream import Failure, OnReply
 
 _OPENING: Final = 1 << 16  # added to the load until connected; more than the queries of any open connection
 _SILENT: Final = 1 << 17
@@ -26,19 +26,33 @@ class PendingQuery:
     """
 
     __slots__ = (
-        *("came", "connection", "deadline", "due", "heard", "ident", "message", "owner", "question", "sends", "twin"),
+        *(
+            "on_reply",
+            "connection",
+            "deadline",
+            "due",
+            "heard",
+            "ident",
+            "message",
+            "owner",
+            "question",
+            "sends",
+            "twin",
+        ),
     )
 
     connection: "UpstreamConnection"
     ident: bytes
     heard: int  # number of replies on its connection when it was sent, or at the last `heard_since`
 
-    def __init__(self, owner: "ConnectionOwner", message: bytes, question: bytes, deadline: float, came: Came) -> None:
+    def __init__(
+        self, owner: "ConnectionOwner", message: bytes, question: bytes, deadline: float, on_reply: OnReply
+    ) -> None:
         self.owner = owner
         self.message = message
         self.question = question
         self.deadline = self.due = deadline
-        self.came = came
+        self.on_reply = on_reply
         self.sends = 0
         self.twin: PendingQuery | None = None
 
@@ -211,7 +225,7 @@ class UpstreamConnection(asyncio.Protocol):
                 self._settled(query)
                 if query.twin is not None:
                     self._owner.answered(query)
-                query.came(message)
+                query.on_reply(message)
             else:
                 self._stray(query, message)
         if not self.load:

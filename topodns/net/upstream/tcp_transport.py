@@ -14,7 +14,7 @@ from topodns.net.upstream.address import BUSY, LOST, TIMED_OUT, Counts, Upstream
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
 from topodns.net.upstream.tcp_connection import PendingQuery, UpstreamConnection
-from topodns.query.upstream import Came, Failure, Sent
+from topodns.query.upstream import Failure, OnReply, Sent
 
 _SENDS: Final = 3  # of one query at most: over one connection, the other one, and a new one
 _GOODBYE: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
@@ -51,14 +51,14 @@ class TcpCarrier:
     def open_sockets(self) -> int:
         return len(self._connections) + len(self._leaving)
 
-    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> Sent | None:
+    def exchange(self, message: bytes, question: bytes, timeout: float, on_reply: OnReply) -> Sent | None:
         """As `Upstream.exchange`."""
         connection = self._choose(timeout)
         if connection is None:
-            came(BUSY)
+            on_reply(BUSY)
             return None
         now, patience = self._loop.time(), self._limits.tcp_patience
-        query = PendingQuery(self, message, question, now + timeout, came)
+        query = PendingQuery(self, message, question, now + timeout, on_reply)
         if patience < timeout:
             query.due = now + patience
         self._deadlines.add(query)
@@ -104,7 +104,7 @@ class TcpCarrier:
             twin = self._untie(query)
             twin.connection.give_up(twin)
         query.connection.give_up(query)
-        query.came(TIMED_OUT)
+        query.on_reply(TIMED_OUT)
 
     def cancelled(self, query: PendingQuery) -> None:
         self.settled(query)
@@ -143,7 +143,7 @@ class TcpCarrier:
 
     def _send_again(self, query: PendingQuery, connection: UpstreamConnection) -> None:
         """Hedge a query over this connection beside its own; the first reply over either counts."""
-        twin = PendingQuery(self, query.message, query.question, query.deadline, query.came)
+        twin = PendingQuery(self, query.message, query.question, query.deadline, query.on_reply)
         query.twin, twin.twin = twin, query
         query.sends += 1
         self._twins += 1
@@ -229,7 +229,7 @@ class TcpCarrier:
     def _fail(self, query: PendingQuery, failure: Failure) -> None:
         self.settled(query)
         self.counts.timed_out += failure.timed_out
-        query.came(failure)
+        query.on_reply(failure)
 
     def _open(self, timeout: float) -> UpstreamConnection:
         """Open a connection; queries that wait for it fail if it is not open in time.

@@ -21,7 +21,7 @@ from topodns.net.upstream.address import (
 )
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds, is_reply
-from topodns.query.upstream import Came, Failure, Sent
+from topodns.query.upstream import Failure, OnReply, Sent
 
 _KIND: Final = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
 _DATAGRAM: Final = 0xFFFF  # octets: replies are read whole, even above the payload size of the query
@@ -31,7 +31,7 @@ _AT_ONCE: Final = 64  # sockets read in one turn of the loop
 class _Query:
     """One query and its socket. `twin`: the same query sent again from another socket."""
 
-    __slots__ = ("came", "carrier", "deadline", "descriptor", "due", "ident", "message", "question", "sock", "twin")
+    __slots__ = ("carrier", "deadline", "descriptor", "due", "ident", "message", "on_reply", "question", "sock", "twin")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class _Query:
         message: bytes,
         question: bytes,
         deadline: float,
-        came: Came,
+        on_reply: OnReply,
     ) -> None:
         self.carrier = carrier
         self.sock = sock
@@ -50,7 +50,7 @@ class _Query:
         self.message = message
         self.question = question
         self.deadline = self.due = deadline
-        self.came = came
+        self.on_reply = on_reply
         self.twin: _Query | None = None
 
     def ring(self, now: float) -> None:
@@ -95,20 +95,20 @@ class UdpCarrier:
     def open_sockets(self) -> int:
         return len(self._queries)
 
-    def exchange(self, message: bytes, question: bytes, timeout: float, came: Came) -> Sent | None:
+    def exchange(self, message: bytes, question: bytes, timeout: float, on_reply: OnReply) -> Sent | None:
         """As `Upstream.exchange`."""
         if len(self._queries) - self._twins >= self._limits.udp_queries or self._sockets.open >= self._sockets.most:
-            came(BUSY)
+            on_reply(BUSY)
             return None
         ident = self._ids.draw()
         try:
             sock = self._send(ident + message[2:])
         except OSError as reason:
-            came(failure_of(reason))
+            on_reply(failure_of(reason))
             return None
         self.counts.misses += 1
         now, patience = self._loop.time(), self._limits.udp_patience
-        query = _Query(self, sock, ident, message, question, now + timeout, came)
+        query = _Query(self, sock, ident, message, question, now + timeout, on_reply)
         if 0 < patience < timeout:
             query.due = now + patience
         self._queries[query.descriptor] = query
@@ -127,7 +127,7 @@ class UdpCarrier:
         self.counts.misses += 1
         self.counts.resent += 1
         self._twins += 1
-        twin = _Query(self, sock, ident, query.message, query.question, query.deadline, query.came)
+        twin = _Query(self, sock, ident, query.message, query.question, query.deadline, query.on_reply)
         query.twin, twin.twin = twin, query
         self._queries[twin.descriptor] = twin
 
@@ -139,7 +139,7 @@ class UdpCarrier:
     def finish(self, query: _Query, result: bytes | Failure) -> None:
         """Settle a query: close its sockets, then deliver the result."""
         self.let_go(query)
-        query.came(result)
+        query.on_reply(result)
 
     def let_go(self, query: _Query) -> None:
         """Close the socket of a query and that of its twin. Idempotent."""

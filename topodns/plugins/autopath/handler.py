@@ -67,9 +67,9 @@ class SearchPath:
         return self._search_later(answered, query, client, below)
 
     async def _search_later(
-        self, course: Deferred[Resolution], query: Query, client: Client, below: Below
+        self, deferred: Deferred[Resolution], query: Query, client: Client, below: Below
     ) -> Resolution:
-        return await settled(self._search(await course, query, client, below))
+        return await settled(self._search(await deferred, query, client, below))
 
     def _search(self, first: Resolution, query: Query, client: Client, below: Below) -> Answered:
         if first.response.rcode != Rcode.NXDOMAIN:
@@ -133,8 +133,8 @@ class _Search:
                 return ended
         return self._first
 
-    async def _wait(self, course: Deferred[Resolution], query: Query, premise: Premise | None) -> Resolution:
-        ended = self._end(await course, query, premise)
+    async def _wait(self, deferred: Deferred[Resolution], query: Query, premise: Premise | None) -> Resolution:
+        ended = self._end(await deferred, query, premise)
         resolution = await settled(self.go_on()) if ended is None else ended
         if not self._holds():  # the address belongs to another Pod by now, whose namespace must not share this answer
             resolution.scope = Scope.CLIENT

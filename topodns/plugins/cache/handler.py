@@ -55,11 +55,11 @@ _REFRESHING: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})  # RFC 8767 sect
 _STALE_ANSWER: Final = 3  # RFC 8914 section 4.4
 _STALE_NXDOMAIN: Final = 19  # and 4.20
 
-Hopeless = Callable[[], bool]
+UpstreamsDown = Callable[[], bool]
 """Whether all upstreams are known to be down."""
 
 
-def _hopeful() -> bool:
+def _some_upstream_up() -> bool:
     return False
 
 
@@ -92,12 +92,12 @@ class ResponseCache:
         timers: Timers,
         counts: CacheCounts | None = None,
         room: Room | None = None,
-        hopeless: Hopeless = _hopeful,
+        upstreams_down: UpstreamsDown = _some_upstream_up,
     ) -> None:
-        """`room`: memory budgets of all caches of the process. While `hopeless` is true, no query awaits a refresh."""
+        """`room`: memory budgets of all caches of the process. While `upstreams_down`, no query awaits a refresh."""
         self.counts = counts or CacheCounts()
         self.memory = Memory(settings, timers, self.counts, room or room_of(SERVER))
-        self._hopeless = hopeless
+        self._upstreams_down = upstreams_down
         zones = zones_label(settings)
         self._success, self._denial = CacheHit("success", zones), CacheHit("denial", zones)
         self._origins = settings.origins
@@ -142,8 +142,8 @@ class ResponseCache:
         self.memory.cap(answered.response)
         return answered
 
-    async def _ask_on(self, key: bytes, query: Query, client: Client, course: Deferred[Resolution]) -> Resolution:
-        return self._arrived(key, query, client, await course)
+    async def _ask_on(self, key: bytes, query: Query, client: Client, deferred: Deferred[Resolution]) -> Resolution:
+        return self._arrived(key, query, client, await deferred)
 
     def _arrived(self, key: bytes, query: Query, client: Client, resolution: Resolution) -> Resolution:
         self.counts.misses += 1
@@ -179,7 +179,7 @@ class ResponseCache:
         return None
 
     def _stale(self, entry: CacheEntry, asked: _Asked, now: float) -> Answered:
-        if not self._serve_stale.verify or self._hopeless():
+        if not self._serve_stale.verify or self._upstreams_down():
             self._refresh_behind(entry, asked, now)
             return self._stale_answer(entry, asked.query)
         refresh = self._refreshing.get(asked.key) or self._refresh(entry, asked, now)

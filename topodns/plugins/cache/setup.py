@@ -184,12 +184,12 @@ def _setup(settings: Cache, block: BlockSetup) -> Install:
     """One cache for all servers of the block; answers that do not fit are counted under the first server."""
     process, forwards = block.process, block.provided(Forwarding)
 
-    def hopeless() -> bool:
+    def upstreams_down() -> bool:
         return bool(forwards) and all(forward.all_down for forward in forwards)
 
     counts = _counts(block, settings, block.block.servers[0])
     room = process.shared.get(Room, make=partial(room_of, process.memory))
-    block.provide(ResponseCache(settings, process.timers, counts, room, hopeless))
+    block.provide(ResponseCache(settings, process.timers, counts, room, upstreams_down))
     return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)
 
 

@@ -90,7 +90,7 @@ class FlightOwner(Protocol):
     def landed(self, flight: "Flight") -> None:
         """The flight is over and accepts no more waiters."""
 
-    def told(self, waiters: Collection[FlightWaiter]) -> None:
+    def answered(self, waiters: Collection[FlightWaiter]) -> None:
         """Release the places of these waiters, which get the answer right after this; any others still wait."""
 
     def dropped(self, flight: "Flight") -> None:
@@ -158,7 +158,7 @@ class Flight:
         if plan.impatience is not None and not self.over:
             plan.impatience.watch(self, now)
 
-    def hurry(self) -> bool:
+    def hedge(self) -> bool:
         """Hedge, as no answer has come in time: ask one more upstream, if there is one, and suspect the late ones."""
         plan = self._plan
         candidate = plan.pool.pick(self._tried)
@@ -218,12 +218,12 @@ class Flight:
         if left < timeout:
             timeout = max(left, 0.0)
         self._pending += 1
-        came = partial(self._came, candidate, transport, message, now)
-        sent = candidate.upstream.exchange(message, self._question, transport, timeout, came)
+        on_reply = partial(self._on_reply, candidate, transport, message, now)
+        sent = candidate.upstream.exchange(message, self._question, transport, timeout, on_reply)
         if sent is not None and not self.over:
             self._sent = (*self._sent, sent) if self._sent else (sent,)
 
-    def _came(
+    def _on_reply(
         self, candidate: Candidate, transport: Transport, message: bytes, started: float, result: bytes | Failure
     ) -> None:
         """Handle the result of one attempt, which may arrive long after another attempt has ended the flight."""
@@ -358,6 +358,6 @@ class Flight:
             now, self.waiters = waiters, _NO_WAITERS
         # A flight and its waiters refer to each other, and so do a flight and its queries. Without this release, each
         # query would leave a reference cycle to the garbage collector.
-        self._owner.told(now)
+        self._owner.answered(now)
         for waiter in now:
             waiter.land(answer)

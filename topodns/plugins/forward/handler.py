@@ -28,7 +28,7 @@ _TOO_MANY: Final = Ede(EdeCode.OTHER, "as many questions wait for upstreams as m
 
 
 class AwaitedAnswer(Outcome[Answer | None]):
-    """The `FlightWaiter` of a course (deferred answer): settles with the answer, or None when it is preempted."""
+    """The `FlightWaiter` of a deferred answer: settles with the answer, or None when it is preempted."""
 
     __slots__ = ("address", "flight")
 
@@ -95,7 +95,7 @@ class Forwarding:
     def __call__(self, query: Query, client: Client) -> Resolution | Deferred[Resolution | None] | None:
         """The answer, None for a name that is not forwarded. Raises Dropped when too many queries wait already.
 
-        The course (deferred answer) raises Dropped when the query is preempted. REFUSED beyond `max_concurrent`;
+        The deferred answer raises Dropped when the query is preempted. REFUSED beyond `max_concurrent`;
         SERVFAIL with the reason as an extended error (EDE) when no upstream answers in time.
         """
         if not (self._takes_all or self._takes(query.qname)):
@@ -159,7 +159,7 @@ class Forwarding:
         """See `flight.Owner`."""
         del self._flights[flight.key]
 
-    def told(self, waiters: Collection[FlightWaiter]) -> None:
+    def answered(self, waiters: Collection[FlightWaiter]) -> None:
         """See `flight.Owner`."""
         self._waiting -= len(waiters)
         for waiter in waiters:

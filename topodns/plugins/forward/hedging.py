@@ -17,12 +17,12 @@ class Hurried(Protocol):
     def over(self) -> bool:
         """Whether the wait has ended."""
 
-    def hurry(self) -> bool:
+    def hedge(self) -> bool:
         """Act on a late reply; whether to call this again after the same time."""
 
 
 class Impatience:
-    """Calls `hurry` of each watched wait that is not over after `seconds`, or a little later."""
+    """Calls `hedge` of each watched wait that is not over after `seconds`, or a little later."""
 
     def __init__(self, seconds: float, timers: Timers) -> None:
         self._seconds = seconds
@@ -47,7 +47,7 @@ class Impatience:
             if waiting.over:
                 continue
             left -= 1
-            if waiting.hurry():
+            if waiting.hedge():
                 self._waiting.append((now + self._seconds, waiting))
         self._armed = bool(self._waiting)
         if self._armed:

@@ -11,7 +11,7 @@ from topodns.net.upstream.address import UdpSockets, UpstreamLimits
 from topodns.net.upstream.client import Carrier, Connections, DnsUpstream, open_upstream
 from topodns.plugins.forward.handler import asks_another
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
-from topodns.query.upstream import Came, Sent, Transport
+from topodns.query.upstream import OnReply, Sent, Transport
 
 LINGER: Final = 10.0  # seconds: twice the time for which a query is retried, since autopath and dns64 send two in a row
 UPSTREAM_DEFAULTS: Final = UpstreamLimits()
@@ -32,12 +32,12 @@ class LateUpstream:
         self._carriers: Mapping[Transport, Carrier] = {}
 
     def exchange(
-        self, message: bytes, question: bytes, transport: Transport, timeout: float, came: Came
+        self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
     ) -> Sent | None:
         carrier = self._carriers.get(transport)
         if carrier is not None:
-            return carrier.exchange(message, question, timeout, came)
-        return (self.opened or self._open()).exchange(message, question, transport, timeout, came)
+            return carrier.exchange(message, question, timeout, on_reply)
+        return (self.opened or self._open()).exchange(message, question, transport, timeout, on_reply)
 
     def close(self) -> None:
         """Close after LINGER seconds: queries in flight may still need this upstream, even for the first time."""

@@ -250,7 +250,7 @@ def _setup(settings: KubernetesSettings, block: BlockSetup) -> Install | None:
     if cluster is None:
         return None
     if cluster.locator is not None:
-        block.vary_by(partial(_view, cluster.locator, cluster.rosters))
+        block.vary_by(partial(_view, cluster.locator, cluster.limiters))
 
     def install(listener: BlockListener) -> tuple[ChainPart]:
         kubernetes = KubernetesZone(
@@ -260,7 +260,7 @@ def _setup(settings: KubernetesSettings, block: BlockSetup) -> Install | None:
             cluster.locator,
             listener.addresses,
             listener.chase,
-            cluster.rosters,
+            cluster.limiters,
             cluster.pod_wait,
         )
         return (ChainPart(step=ClusterZone(kubernetes)),)

@@ -29,7 +29,7 @@ class Returning:
 
 
 Amendment = Callable[[Returning], Deferred[None] | None]
-"""A rule's change to the response; deferred (a course) only if `Passage.waits`. May raise BadName."""
+"""A rule's change to the response; deferred only if `Passage.waits`. May raise BadName."""
 
 
 @dataclass(slots=True)

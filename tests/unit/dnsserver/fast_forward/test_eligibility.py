@@ -5,7 +5,7 @@ import pytest
 from tests.support.chains import set_up
 from tests.support.corefile_settings import only_block
 from topodns.dns.name import ROOT, parse_name
-from topodns.dnsserver.fast_forward.eligibility import make_road
+from topodns.dnsserver.fast_forward.eligibility import make_fast_route
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from topodns.dnsserver.fast_forward.eligibility import make_road
 )
 def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, open_: bool) -> None:
     prepared = set_up(only_block(f"forward . 192.0.2.1\n{directives}"))
-    assert (make_road(prepared, ROOT, "dns://:53") is not None) is open_
+    assert (make_fast_route(prepared, ROOT, "dns://:53") is not None) is open_
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_the_short_way_is_open_where_no_other_step_has_a_say(directives: str, op
     ],
 )
 def test_the_short_way_is_for_a_forward_of_everything(forward: str, origin: str, open_: bool) -> None:
-    assert (make_road(set_up(only_block(forward)), parse_name(origin), "dns://:53") is not None) is open_
+    assert (make_fast_route(set_up(only_block(forward)), parse_name(origin), "dns://:53") is not None) is open_

@@ -16,7 +16,7 @@ from tests.support.in_memory_server import ready_made
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, says
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.name import ROOT, parse_name
-from topodns.dnsserver.fast_forward.eligibility import Road
+from topodns.dnsserver.fast_forward.eligibility import FastRoute
 from topodns.dnsserver.fast_forward.relay import Relay
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import variant_entry
@@ -67,16 +67,16 @@ class Resolver:
             **({"loadbalance": (ChainPart(wrapper=balancer),)} if balancer is not None else {}),
             **({"cache": (ChainPart(around=self.cache),)} if self.cache is not None else {}),
         }
-        road = Road(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
+        fast_route = FastRoute(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
         chain = chain_of(block, parts)
         table = PacketCache(lambda address: "", Random(1), self.timers.time)
-        self.tally = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
+        self.socket_counters = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
         name = parse_name(origin)
-        answering = Block(name, origin, chain, 1232, balancer is not None, road=road if short else None)
+        answering = Block(name, origin, chain, 1232, balancer is not None, fast_route=fast_route if short else None)
         answering = replace(answering, variants=block_variants(block))
         self.variants = 0  # answers that were ready for another packet of the same question
         self.blocks = BlockTable([answering])
-        self.handler = Handler(self.blocks, table, self.tally, self.timers.time, 53)
+        self.handler = Handler(self.blocks, table, self.socket_counters, self.timers.time, 53)
 
     def ask(self, data: bytes) -> bytes | None:
         reply = self.handler.answer(data, CLIENT, PORT)
@@ -94,7 +94,7 @@ class Resolver:
 
     @property
     def counted(self) -> dict[object, int]:
-        return dict(self.tally.kinds())
+        return dict(self.socket_counters.kinds())
 
 
 WWW = says("www.example. 300 IN A 192.0.2.7")
@@ -124,6 +124,8 @@ def test_a_query_that_is_not_plain_takes_the_slow_path(data: bytes) -> None:
     """With the same result: seen by the upstream, which is not even asked on the short way."""
     short, long = Resolver(True, WWW), Resolver(False, WWW)
     assert short.ask(data) == long.ask(data)
-    road = Resolver(True, WWW)
-    relay = Relay(road.blocks.roads, road.tally, road.timers.time, lambda crossing, answer: b"")
+    fast_route = Resolver(True, WWW)
+    relay = Relay(
+        fast_route.blocks.fast_routes, fast_route.socket_counters, fast_route.timers.time, lambda crossing, answer: b""
+    )
     assert relay(data, CLIENT, PORT, 0.0) is None

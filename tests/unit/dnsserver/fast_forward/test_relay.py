@@ -18,7 +18,7 @@ from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Flag
 from topodns.dns.name import ROOT, parse_name
 from topodns.dns.rrtype import Rcode
-from topodns.dnsserver.fast_forward.eligibility import Road
+from topodns.dnsserver.fast_forward.eligibility import FastRoute
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import variant_entry
 from topodns.dnsserver.packet_cache.table import PacketCache
@@ -74,16 +74,16 @@ class Resolver:
             **({"loadbalance": (ChainPart(wrapper=balancer),)} if balancer is not None else {}),
             **({"cache": (ChainPart(around=self.cache),)} if self.cache is not None else {}),
         }
-        road = Road(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
+        fast_route = FastRoute(forward, self.cache, self.guard, balancer, (("cluster", "local"),), origin, 1232)
         chain = chain_of(block, parts)
         table = PacketCache(lambda address: "", Random(1), self.timers.time)
-        self.tally = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
+        self.socket_counters = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
         name = parse_name(origin)
-        answering = Block(name, origin, chain, 1232, balancer is not None, road=road if short else None)
+        answering = Block(name, origin, chain, 1232, balancer is not None, fast_route=fast_route if short else None)
         answering = replace(answering, variants=block_variants(block))
         self.variants = 0  # answers that were ready for another packet of the same question
         self.blocks = BlockTable([answering])
-        self.handler = Handler(self.blocks, table, self.tally, self.timers.time, 53)
+        self.handler = Handler(self.blocks, table, self.socket_counters, self.timers.time, 53)
 
     def ask(self, data: bytes) -> bytes | None:
         reply = self.handler.answer(data, CLIENT, PORT)
@@ -101,7 +101,7 @@ class Resolver:
 
     @property
     def counted(self) -> dict[object, int]:
-        return dict(self.tally.kinds())
+        return dict(self.socket_counters.kinds())
 
 
 WWW = says("www.example. 300 IN A 192.0.2.7")
@@ -239,4 +239,4 @@ def test_a_bug_on_the_short_way_is_servfail_and_counted(monkeypatch: pytest.Monk
     reply = scene.ask(query("www.example. A"))
     assert reply is not None
     assert reply[3] & 15 == Rcode.SERVFAIL
-    assert scene.tally.panics == 1
+    assert scene.socket_counters.panics == 1

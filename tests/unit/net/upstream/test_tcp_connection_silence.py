@@ -85,7 +85,7 @@ class Scene:
         self.timers = loop.timers
         self.counts = Counts()
         self.lines: list[Line] = []
-        self.came: dict[str, list[bytes | Failure]] = {}
+        self.on_reply: dict[str, list[bytes | Failure]] = {}
         as_loop = cast(asyncio.AbstractEventLoop, loop)
         settings = UpstreamLimits(max_age=0, **limits)
         self.deadlines = Deadlines(self.timers, settings.sweep)
@@ -96,8 +96,8 @@ class Scene:
         sent = None
         for name in names:
             message = query(f"{name}.example A", ident=0)
-            came = self.came.setdefault(name, [])
-            sent = self.carrier.exchange(message, message[HEADER_SIZE:], timeout, came.append)
+            on_reply = self.on_reply.setdefault(name, [])
+            sent = self.carrier.exchange(message, message[HEADER_SIZE:], timeout, on_reply.append)
             self.settle()
         return sent
 
@@ -113,8 +113,8 @@ class Scene:
             self.settle()
 
     def answered(self, name: str) -> bool:
-        (came,) = self.came[name]
-        return isinstance(came, bytes)
+        (on_reply,) = self.on_reply[name]
+        return isinstance(on_reply, bytes)
 
 
 def two_lines(**limits: Any) -> Scene:
@@ -174,7 +174,7 @@ def test_a_late_reply_is_the_answer_where_it_is_the_first_and_ignored_where_it_i
     scene.advance(0.6)
     first.answer("a")
     second.answer("a")
-    assert len(scene.came["a"]) == 1
+    assert len(scene.on_reply["a"]) == 1
     assert scene.answered("a")
     assert scene.counts.strays == 1
 
@@ -247,7 +247,7 @@ def test_when_all_are_silent_one_of_them_is_replaced() -> None:
     scene.advance(0.6)
     assert len(scene.lines) == 3
     scene.lines[2].answer()
-    assert len([came for name in "ab" for came in scene.came[name]]) == 1
+    assert len([on_reply for name in "ab" for on_reply in scene.on_reply[name]]) == 1
 
 
 def test_an_upstream_that_says_nothing_costs_few_connections() -> None:
@@ -257,7 +257,7 @@ def test_an_upstream_that_says_nothing_costs_few_connections() -> None:
         scene.advance(1.0)
     scene.advance(2.0)
     assert len(scene.lines) <= 2 * 22 + 2
-    assert all(came == [Failure("i/o timeout", timed_out=True)] for came in scene.came.values())
+    assert all(on_reply == [Failure("i/o timeout", timed_out=True)] for on_reply in scene.on_reply.values())
     assert scene.carrier.open_sockets <= 2
 
 
@@ -268,7 +268,7 @@ def test_the_loss_of_one_of_the_two_connections_leaves_the_query_with_the_other(
         scene.advance(0.6)
         assert [line.names for line in scene.lines] == [["a"], ["a"]]
         scene.lines[lost].connection.fail(LOST)
-        assert scene.came["a"] == []
+        assert scene.on_reply["a"] == []
         scene.lines[1 - lost].answer()
         assert scene.answered("a")
         assert len(scene.deadlines) == 0
@@ -278,7 +278,7 @@ def test_a_query_without_any_reply_times_out_once() -> None:
     scene = two_lines()
     scene.ask("a")
     scene.advance(2.1)
-    assert scene.came["a"] == [Failure("i/o timeout", timed_out=True)]
+    assert scene.on_reply["a"] == [Failure("i/o timeout", timed_out=True)]
     assert (scene.counts.timed_out, len(scene.deadlines)) == (1, 0)
 
 
@@ -304,7 +304,7 @@ def test_a_query_that_is_cancelled_is_forgotten_wherever_it_was_sent() -> None:
         sent.cancel()
         for line in scene.lines:
             line.answer()
-        assert (scene.came["a"], len(scene.deadlines)) == ([], 0)
+        assert (scene.on_reply["a"], len(scene.deadlines)) == ([], 0)
         assert all(line.connection.in_flight == 0 for line in scene.lines)
         sent = scene.ask("b")
         for line in scene.lines:

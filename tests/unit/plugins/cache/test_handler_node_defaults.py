@@ -100,8 +100,8 @@ class Gone:
 
     def __init__(self) -> None:
         self.story = Story(NODE_CACHE, positive(30))
-        self.hopeless = False
-        self.story.cache = ResponseCache(NODE_CACHE, self.story.timers, hopeless=lambda: self.hopeless)
+        self.upstreams_down = False
+        self.story.cache = ResponseCache(NODE_CACHE, self.story.timers, upstreams_down=lambda: self.upstreams_down)
         self.waits: list[float] = []
         for number in range(self.NAMES):
             self.story.ask(f"n{number}.example. A")
@@ -134,7 +134,7 @@ def test_all_upstreams_gone_each_of_a_thousand_names_is_answered_within_two_seco
 
 def test_while_upstreams_are_known_to_be_down_no_client_waits() -> None:
     gone = Gone()
-    gone.hopeless = True
+    gone.upstreams_down = True
     assert gone.ask_all() == [0.0] * Gone.NAMES
     assert gone.story.times_asked == 2 * Gone.NAMES  # refreshed behind, all the same
     assert gone.story.cache.counts.prefetches == Gone.NAMES
@@ -142,7 +142,7 @@ def test_while_upstreams_are_known_to_be_down_no_client_waits() -> None:
 
 def test_once_one_is_back_its_word_is_waited_for() -> None:
     story = stale()
-    story.cache = ResponseCache(NODE_CACHE, story.timers, hopeless=lambda: False)
+    story.cache = ResponseCache(NODE_CACHE, story.timers, upstreams_down=lambda: False)
     story.upstream.says = positive(5)
     story.ask()
     story.upstream.says = None

@@ -15,7 +15,7 @@ class Wait:
         self.over = False
         self.hurried: list[float] = []
 
-    def hurry(self) -> bool:
+    def hedge(self) -> bool:
         self.hurried.append(self._timers.time() - 1000.0)
         return len(self.hurried) < self._times
 
