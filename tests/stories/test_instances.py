@@ -16,8 +16,8 @@ from topodns.hostnet.instances import ACCEPTED, SLOTS, InstanceRegistry, others_
 
 ANOTHER = """
 import sys, time
-from topodns.hostnet.instances import Presence
-presence = Presence(sys.argv[1])
+from topodns.hostnet.instances import InstanceRegistry
+presence = InstanceRegistry(sys.argv[1])
 presence.announce()
 print("there", flush=True)
 while True:
