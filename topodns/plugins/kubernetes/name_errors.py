@@ -52,7 +52,9 @@ class NameErrors:
 
     def _of_address(self, address: bytes) -> str:
         served = " in the namespaces that `namespaces` lists" if self._settings.namespaces else ""
-        return f"no Service and no ready endpoint{served} has the address {ip_address(address)}"
+        if served and self._settings.namespace_labels is not None:  # without `namespaces`, PTR ignores the labels
+            served += " and `namespace_labels` selects"
+        return f"no Service and no ready endpoint{served} has the address {ip_address(address)}{self._noendpoints()}"
 
     def _of_pod(self, name: PodName) -> str:
         if reason := self._pods_disabled() or self._of_namespace(name.namespace):
@@ -70,10 +72,21 @@ class NameErrors:
         if exposes(self._settings, self._state, namespace):
             return ""
         if self._settings.namespaces and namespace not in self._settings.namespaces:
-            return f"`namespaces` does not list namespace {namespace!r}"
+            unlisted = f"`namespaces` does not list namespace {namespace!r}"
+            return unlisted + (f", and it {lacking}" if (lacking := self._lacks_labels(namespace)) else "")
         if ("", namespace) not in self._state.namespaces:
             return f"no namespace {namespace!r}"
-        return f"namespace {namespace!r} does not have the labels of `namespace_labels`"
+        return f"namespace {namespace!r} {self._lacks_labels(namespace)}"
+
+    def _lacks_labels(self, namespace: str) -> str:
+        """A predicate of an existing namespace that `namespace_labels` does not select; "" of any other."""
+        found, selector = self._state.namespaces.get(("", namespace)), self._settings.namespace_labels
+        if found is None or selector is None or selector.matches(found.labels):
+            return ""
+        return "does not have the labels of `namespace_labels`"
+
+    def _noendpoints(self) -> str:
+        return " (`noendpoints` is set)" if self._settings.noendpoints else ""
 
     def _selected(self) -> str:
         return " with the labels of `labels`" if self._settings.labels is not None else ""
@@ -93,7 +106,10 @@ class NameErrors:
             return "is of type ExternalName: no names exist below it"
         if isinstance(name, ZonalName):
             return "is not headless: it has no zone-scoped names"
-        noendpoints = " (`noendpoints` is set)" if self._settings.noendpoints else ""
+        noendpoints = self._noendpoints()
+        if name.endpoint and service.imported and not name.cluster:  # KEP-1645
+            expected = f"{name.endpoint}.CLUSTER.{name.service}"
+            return f"is imported: names of its endpoints have the cluster's id before the Service, as in {expected!r}"
         if name.endpoint:
             cluster = f" of cluster {name.cluster!r}" if name.cluster else ""
             return f"has no ready endpoint{cluster} named {name.endpoint!r}{noendpoints}"

@@ -175,3 +175,59 @@ def test_of_an_origin_of_several_clusters_the_serviceimport_is_named() -> None:
         assert dig(question).startswith("NXDOMAIN")
         query = query_of(question)
         assert NameErrors(several, dig.state).reason(query.qname, query.qtype) == reason
+
+
+def reason_of(question: str, options: dict[str, Any]) -> str:
+    """The reason for an NXDOMAIN of `cluster`."""
+    dig = ClusterDig(cluster(), settings(**options))
+    assert dig(question).startswith("NXDOMAIN")
+    query = query_of(question)
+    return NameErrors(settings(**options), dig.state).reason(query.qname, query.qtype)
+
+
+def test_the_reason_for_an_endpoint_address_names_noendpoints() -> None:
+    expected = "no Service and no ready endpoint has the address 10.1.0.2 (`noendpoints` is set)"
+    assert reason_of("2.0.1.10.in-addr.arpa. PTR", NOENDPOINTS) == expected
+
+
+TWO_OPTIONS: dict[str, Any] = {
+    "namespaces": frozenset({"shop"}),
+    "namespace_labels": parse_selector("team=blue"),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (
+            "secret.hidden.svc.cluster.local. A",
+            "`namespaces` does not list namespace 'hidden', and it does not have the labels of `namespace_labels`",
+        ),
+        ("web.nil.svc.cluster.local. A", "`namespaces` does not list namespace 'nil'"),
+        ("web.shop.svc.cluster.local. A", "namespace 'shop' does not have the labels of `namespace_labels`"),
+        (
+            "1.0.0.10.in-addr.arpa. PTR",
+            "no Service and no ready endpoint in the namespaces that `namespaces` lists and `namespace_labels` selects"
+            " has the address 10.0.0.1",
+        ),
+    ],
+)
+def test_the_reason_names_both_options_that_select_namespaces(question: str, reason: str) -> None:
+    assert reason_of(question, TWO_OPTIONS) == reason
+
+
+def test_the_reason_for_an_imported_endpoint_without_its_cluster_says_where_the_cluster_belongs() -> None:
+    several = settings("cluster.local.", "clusterset.local.", multicluster=["clusterset.local."])
+    objects: Sequence[ClusterObject] = [
+        namespace("shop"),
+        service("db", "shop", imported=True),
+        endpoint_slice("db", endpoint("10.1.0.2"), namespace="shop", imported=True, cluster_id="east"),
+    ]
+    dig = ClusterDig(objects, several)
+    question = "db-0.db.shop.svc.clusterset.local. A"
+    assert dig(question).startswith("NXDOMAIN")
+    query = query_of(question)
+    assert NameErrors(several, dig.state).reason(query.qname, query.qtype) == (
+        "ServiceImport 'db' in namespace 'shop' is imported: names of its endpoints have the cluster's id before the "
+        "Service, as in 'db-0.CLUSTER.db'"
+    )
