@@ -18,6 +18,10 @@ class BadText(ValueError):
     """Invalid text; the message has what was found and, for an error in one line, the line."""
 
 
+MAX_ENTRY: Final = 1 << 16  # characters with comments, as many as a record's data has octets (RFC 1035 section 3.2.1)
+MAX_WORDS: Final = 2048  # words and quotes of an entry, 2 us each; TXT data of 65,535 octets can do with 771
+STEP: Final = 256  # characters, about 0.2 ms if each is a line
+
 _PIECE: Final = re.compile(
     r"""
       (?P<text> (?: \\[^\n] | [^"();\n\\]++ | "(?: \\[^\n] | [^"\n\\] )*" )+ )
@@ -34,8 +38,11 @@ class BadZone(BadText):
     """Text that is not a zone, or a zone that cannot be served; with the line, for an error in one line."""
 
 
-def parse_zone(text: str, origin: Name) -> Iterator[RRset]:
+def parse_zone(text: str, origin: Name) -> Iterator[RRset | None]:
     """Yield each record of the text, in order, as an RRset with an explicit owner. Raises BadZone during iteration.
+
+    One step parses an entry of at most MAX_ENTRY characters, or reads on in the text until STEP characters are passed;
+    a step without a record yields None.
 
     Names are relative to `origin` until an $ORIGIN. The TTL of a record without one is that of $TTL, else the last one
     written, else the SOA's MINIMUM. Only class IN; $INCLUDE and $GENERATE are refused.
@@ -43,25 +50,22 @@ def parse_zone(text: str, origin: Name) -> Iterator[RRset]:
     reader = _Reader(origin)
     for line, entry in _entries(text):
         try:
-            record = reader.read(entry)
+            yield reader.read(entry) if entry else None
         except (BadRecord, BadName) as problem:
             raise BadZone(f"line {line}: {problem}") from None
-        if record is not None:
-            yield record
 
 
 def _entries(text: str) -> Iterator[tuple[int, str]]:
-    """Each entry that is not empty, with the number of its first line.
+    """Each entry that is not empty, with the number of its first line; "" after STEP characters without one.
 
     Lines within parentheses are joined; comments and parentheses are removed. An entry that begins with a blank has the
     owner of the previous record.
     """
-    at, line, begins, depth = 0, 1, 1, 0
+    at, line, depth = 0, 1, 0
+    start, begins, since = 0, 1, 0  # of the entry: offset and line; offset of the last step
     parts: list[str] = []
     while at < len(text):
-        match = _PIECE.match(text, at)
-        if match is None:
-            raise BadZone(f"line {line}: a quote or a backslash without what belongs to it")
+        match = _piece(text, at, start, line, begins)
         at = match.end()
         parts.append(match["text"] or (" " if match["parenthesis"] or (match["newline"] and depth) else ""))
         if match["parenthesis"]:
@@ -72,14 +76,30 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
             line += 1
         if match["newline"] and not depth:
             yield from _entry(begins, parts)
-            parts, begins = [], line
+            parts, start, begins = [], at, line
+        if at - since >= STEP:
+            since = at
+            yield line, ""
     if depth:
         raise BadZone(f"line {begins}: a parenthesis that is never closed")
     yield from _entry(begins, parts)
 
 
+def _piece(text: str, at: int, start: int, line: int, begins: int) -> re.Match[str]:
+    """The piece at this offset and line, of an entry that begins at `start` and `begins`. Raises BadZone."""
+    end = start + MAX_ENTRY
+    match = _PIECE.match(text, at, end + 1)
+    if match is not None and match.end() <= end:
+        return match
+    if match is not None or (end < len(text) and text.find("\n", at, end) < 0):
+        raise BadZone(f"line {begins}: an entry of more than {MAX_ENTRY} characters")
+    raise BadZone(f"line {line}: a quote or a backslash without what belongs to it")
+
+
 def _entry(line: int, parts: list[str]) -> Iterator[tuple[int, str]]:
     entry = "".join(parts).rstrip()
+    if len(entry.split()) + entry.count('"') > MAX_WORDS:
+        raise BadZone(f"line {line}: an entry of more than {MAX_WORDS} words and quotes")
     if entry:
         yield line, entry
 

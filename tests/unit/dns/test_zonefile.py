@@ -5,13 +5,13 @@ import pytest
 from tests.support.cluster_dig import expected
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.name import parse_name
-from topodns.dns.zonefile import BadZone, parse_zone
+from topodns.dns.zonefile import MAX_ENTRY, MAX_WORDS, STEP, BadZone, parse_zone
 
 SOA = "@ 300 IN SOA ns host 1 7200 1800 86400 30\n"
 
 
 def records(text: str, origin: str = "example.org") -> str:
-    return "\n".join(record_lines(parse_zone(text, parse_name(origin)), b"\0"))
+    return "\n".join(record_lines(filter(None, parse_zone(text, parse_name(origin))), b"\0"))
 
 
 READ = {
@@ -134,7 +134,58 @@ def test_refuses_and_says_where(text: str, problem: str) -> None:
 
 
 def test_records_before_a_mistake_have_been_read_by_then() -> None:
-    reading = parse_zone(f"{SOA}a 5 A nonsense", parse_name("example.org"))
+    reading = filter(None, parse_zone(f"{SOA}a 5 A nonsense", parse_name("example.org")))
     assert next(reading).rtype == 6
     with pytest.raises(BadZone):
         next(reading)
+
+
+def steps_before_fault(text: str) -> int:
+    """How many steps are made before the one that finds the fault."""
+    steps = 0
+    try:
+        for _ in parse_zone(text, parse_name("example.org")):
+            steps += 1
+    except BadZone:
+        return steps
+    raise AssertionError("no fault was found")
+
+
+@pytest.mark.parametrize("repeated", ["\n", "; c\n", "$TTL 5\n", "()", "(\n)\n", "a 5 A 192.0.2.1\n"])
+def test_a_step_reads_no_more_characters_than_step_however_few_records_there_are(repeated: str) -> None:
+    for before in range(0, 20 * STEP, STEP):
+        text = repeated * (before // len(repeated))
+        assert steps_before_fault(f"{text})") >= len(text) // (STEP + len(repeated)), before
+
+
+def test_newlines_within_parentheses_are_read_in_steps() -> None:
+    assert steps_before_fault("a 5 TXT (" + "\n" * 40 * STEP) >= 40
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n\na 5 TXT " + "a" * MAX_ENTRY,
+        '\n\na 5 TXT "' + "a" * MAX_ENTRY + '"',
+        '\n\na 5 TXT "' + "a" * (MAX_ENTRY * 2),
+        "\n\na 5 TXT " + "\\0" * MAX_ENTRY,
+        "\n\n;" + "a" * MAX_ENTRY,
+    ],
+)
+def test_an_entry_of_more_than_its_limit_is_refused_after_a_few_steps(text: str) -> None:
+    with pytest.raises(BadZone, match=f"^line 3: an entry of more than {MAX_ENTRY} characters$"):
+        records(text)
+    assert steps_before_fault(text) <= 2
+
+
+def test_an_entry_of_more_words_than_its_limit_is_refused() -> None:
+    for word in ("a ", '"" ', '""'):
+        with pytest.raises(BadZone, match=f"^line 2: an entry of more than {MAX_WORDS} words and quotes$"):
+            records("\na 5 TXT " + word * MAX_WORDS)
+
+
+def test_the_largest_txt_record_that_one_message_can_hold_is_read() -> None:
+    text = "a 5 TXT " + " ".join(f'"{"x" * 250}"' for _ in range(258))
+    assert len(text) <= MAX_ENTRY
+    (record,) = filter(None, parse_zone(text, parse_name("example.org")))
+    assert len(record.rdatas[0]) == 258 * 251

@@ -55,7 +55,7 @@ class ZoneFileSource:
         log.warning("plugin/file: %s; the records read before stay", problem)
 
     def _read(self) -> Iterator[None]:
-        """Read the file, a record per step; the new tables apply at the end. Raises OSError or BadZone."""
+        """Read the file, in steps of `parse_zone`; the new tables apply at the end. Raises OSError or BadZone."""
         path = self.poller.path
         text = _read_text(path)
         tables = {}
@@ -63,7 +63,8 @@ class ZoneFileSource:
             builder = TableBuilder(origin)
             try:
                 for record in parse_zone(text, origin):
-                    builder.add(record)
+                    if record is not None:
+                        builder.add(record)
                     yield
                 tables[origin] = builder.done()
             except BadZone as problem:

@@ -1,16 +1,16 @@
 """The file of a `hosts` directive: read at start and after each change."""
 
 import logging
-from collections.abc import Callable, Iterator
-from io import BytesIO
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from topodns.dependency import Fact
+from topodns.files.lines import MAX_LINE, numbered_lines
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
 from topodns.plugins.hosts.handler import hosts_fact
 from topodns.plugins.hosts.settings import Hosts
-from topodns.plugins.hosts.table import MAX_ENTRIES, BadHostsLine, HostTable, parse_hosts_line
+from topodns.plugins.hosts.table import MAX_ENTRIES, NAMES_AT_ONCE, BadHostsLine, HostTable, parse_long_line
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +19,7 @@ MAX_OCTETS: Final = 32 << 20  # of the file; the rest is not read
 
 _LINES_AT_ONCE: Final = 10  # lines per step, about 0.06 ms
 _MAX_TOLD: Final = 10  # bad lines that are logged per reading
+_MAX_COUNTED: Final = 10_000  # bad lines per reading whose text is held, to log each of them once
 
 
 class HostsSource:
@@ -55,24 +56,20 @@ class HostsSource:
         if len(content) > MAX_OCTETS:
             problems.append(f"{path}: longer than {MAX_OCTETS} octets; the rest is left out")
             content = content[:MAX_OCTETS].rpartition(b"\n")[0]
-        for number, line in enumerate(BytesIO(content), 1):
+        for number, line in numbered_lines(content):
             if number % _LINES_AT_ONCE == 0:
                 yield
-            if table.full:
+            try:
+                whole = yield from _add_line(table, line)
+            except BadHostsLine as problem:
+                if len(problems) < _MAX_COUNTED:
+                    problems.append(f"{path}:{number}: {problem}; the line is left out")
+                continue
+            if not whole:
                 problems.append(f"{path}:{number}: more than {MAX_ENTRIES} entries; the rest is left out")
                 break
-            self._take_line(table, line, number, problems)
         self._warn_once(problems)
         self._table = table
-
-    def _take_line(self, table: HostTable, line: bytes, number: int, problems: list[str]) -> None:
-        try:
-            entry = parse_hosts_line(line)
-        except BadHostsLine as problem:
-            problems.append(f"{self.poller.path}:{number}: {problem}; the line is left out")
-            return
-        if entry is not None:
-            table.add(entry)
 
     def _warn_once(self, problems: list[str]) -> None:
         """Log the problems of the file that the last reading did not have."""
@@ -80,7 +77,8 @@ class HostsSource:
         for problem in fresh[:_MAX_TOLD]:
             log.warning("plugin/hosts: %s", problem)
         if len(fresh) > _MAX_TOLD:
-            log.warning("plugin/hosts: %s: %d more lines like these", self.poller.path, len(fresh) - _MAX_TOLD)
+            least = "at least " if len(problems) >= _MAX_COUNTED else ""
+            log.warning("plugin/hosts: %s: %s%d more lines like these", self.poller.path, least, len(fresh) - _MAX_TOLD)
         self._told = frozenset(problems)
 
     def _warn_of_missing(self, problem: Exception) -> None:
@@ -90,3 +88,23 @@ class HostsSource:
 
     def _empty(self) -> HostTable:
         return HostTable(self._settings.origins, self._settings.reverse)
+
+
+def _add_line(table: HostTable, line: bytes | None) -> Generator[None, None, bool]:
+    """Add a line in steps of NAMES_AT_ONCE names, and return whether the table had room for all of them.
+
+    Raises BadHostsLine, and adds nothing then.
+    """
+    if line is None:
+        raise BadHostsLine(f"more than {MAX_LINE} octets")
+    entries = []
+    for entry in parse_long_line(line):
+        entries.append(entry)
+        if len(entry.names) == NAMES_AT_ONCE:
+            yield
+    for entry in entries:
+        if not table.add(entry):
+            return False
+        if len(entry.names) == NAMES_AT_ONCE:
+            yield
+    return True

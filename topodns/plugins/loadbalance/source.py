@@ -26,9 +26,7 @@ class WeightSource:
         return self._weights
 
     def _read(self) -> Iterator[None]:
-        text = read_regular(self.poller.path, MAX_OCTETS).decode(errors="replace")
-        yield
-        self._weights = parse_weights(text)
+        self._weights = yield from parse_weights(read_regular(self.poller.path, MAX_OCTETS))
 
     def _warn(self, problem: Exception) -> None:
         log.warning("plugin/loadbalance: %s: %s; the weights read before stay", self.poller.path, problem)

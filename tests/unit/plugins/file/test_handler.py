@@ -26,7 +26,7 @@ ORIGINS = ("example.org", "sub.example.org")
 
 def table(origin: Name) -> ZoneTable:
     builder = TableBuilder(origin)
-    for record in parse_zone(TEXT, origin):
+    for record in filter(None, parse_zone(TEXT, origin)):
         builder.add(record)
     return builder.done()
 

@@ -75,7 +75,7 @@ ns.sub.example.org. 300 IN A 192.0.2.20
 
 def table(text: str = TEXT, origin: str = "example.org") -> ZoneTable:
     builder = TableBuilder(parse_name(origin))
-    for record in parse_zone(text, parse_name(origin)):
+    for record in filter(None, parse_zone(text, parse_name(origin))):
         builder.add(record)
     return builder.done()
 

@@ -14,7 +14,7 @@ SOA = "@ 300 SOA ns host 2017 7200 1800 86400 30\n"
 
 def table(text: str) -> ZoneTable:
     builder = TableBuilder(ORIGIN)
-    for record in parse_zone(text, ORIGIN):
+    for record in filter(None, parse_zone(text, ORIGIN)):
         builder.add(record)
     return builder.done()
 

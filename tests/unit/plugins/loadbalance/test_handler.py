@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.query_builders import ask, client
+from tests.support.weights import parse_weights
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.loadbalance.handler import LoadBalancer, RRsets, shuffle
 from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
-from topodns.plugins.loadbalance.weights import parse_weights
 from topodns.query.plugin import Resolution, Scope
 
 CNAME = RRset(b"", RRType.CNAME, 5, (b"\1b\0",))

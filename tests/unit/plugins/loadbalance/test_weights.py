@@ -1,9 +1,13 @@
+from collections import deque
 from ipaddress import ip_address
 
 import pytest
 
+from tests.support.weights import parse_weights
 from topodns.dns.name import name_wire, parse_name
-from topodns.plugins.loadbalance.weights import BadWeights, parse_weights
+from topodns.files.lines import MAX_LINE
+from topodns.plugins.loadbalance import weights as weight_file
+from topodns.plugins.loadbalance.weights import LINES_AT_ONCE, BadWeights
 
 
 def readable(text: str) -> dict[str, dict[str, int]]:
@@ -64,3 +68,20 @@ def test_a_weight_file_may_say(text: str, weights: dict[str, dict[str, int]]) ->
 def test_a_bad_line_is_named(text: str, problem: str) -> None:
     with pytest.raises(BadWeights, match=problem):
         parse_weights(text)
+
+
+@pytest.mark.parametrize("line", ["", "# comment", "a.example.", "10.0.0.1 1"])
+def test_a_step_reads_no_more_lines_than_lines_at_once(line: str) -> None:
+    for before in range(0, 20 * LINES_AT_ONCE, LINES_AT_ONCE):
+        content = f"a.example.\n{line}\n" + f"{line}\n" * before + "a..b"
+        steps = weight_file.parse_weights(content.encode())
+        for _ in range(before // LINES_AT_ONCE):
+            next(steps)
+        with pytest.raises(BadWeights, match=f"line {before + 3}: "):
+            deque(steps, maxlen=0)
+
+
+def test_a_line_longer_than_its_limit_is_bad_even_if_it_is_a_comment() -> None:
+    assert readable("a.example\n#" + "x" * (MAX_LINE - 1)) == {"a.example.": {}}
+    with pytest.raises(BadWeights, match=f"^line 2: more than {MAX_LINE} octets$"):
+        parse_weights("a.example\n#" + "x" * MAX_LINE)
