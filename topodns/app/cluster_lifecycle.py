@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
 from topodns.dependency import EVERYTHING, Fact
-from topodns.event_loop import in_slices
+from topodns.files.time_slices import in_slices
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, Feed

@@ -13,11 +13,11 @@ from random import Random
 from typing import Final
 
 from topodns.app.cluster_lifecycle import NotKnown
+from topodns.app.loop_timers import LoopTimers
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, KeySource, Kind, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
-from topodns.event_loop import LoopTimers
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
 from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from topodns.app.loop_timers import LoopTimers
 from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.zones import BlockKey
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
@@ -19,7 +20,6 @@ from topodns.dnsserver.cname_chaser import Chaser, Neighbours
 from topodns.dnsserver.fast_forward.eligibility import make_fast_route
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.event_loop import LoopTimers
 from topodns.plugins import load
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE

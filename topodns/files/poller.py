@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from topodns.dns.zonefile import BadText
-from topodns.event_loop import in_slices
 from topodns.files.regular import FileState, file_state
+from topodns.files.time_slices import in_slices
 
 
 class FilePoller:

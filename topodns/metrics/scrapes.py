@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
-from topodns.event_loop import in_slices
+from topodns.files.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from topodns.event_loop import SLICE
+from topodns.files.time_slices import SLICE
 from topodns.metrics.scrapes import EVERY, Scrapes
 
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
-from topodns.event_loop import TimeSlices
 from topodns.kube.client.contract import KubeApi
 from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.reflector import Reflector
@@ -16,6 +15,7 @@ from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.state_writer import Intake
 from topodns.kube.informer.sync_state import Progress
+from topodns.kube.informer.time_slices import TimeSlices
 from topodns.query.histogram import Histogram
 
 log = logging.getLogger(__name__)

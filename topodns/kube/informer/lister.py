@@ -9,12 +9,12 @@ from typing import Final
 
 from topodns.cluster.decode.stream import Page, UnreadableReply, read_listed, read_page
 from topodns.cluster.model import ObjectKey
-from topodns.event_loop import TimeSlices, Turn
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.state_writer import Intake
 from topodns.kube.informer.sync_state import Ledger, Listing, Progress, Verb
+from topodns.kube.informer.time_slices import TimeSlices, Turn
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, ClusterObject, Kind, Replaced, Upserted
-from topodns.event_loop import in_slices
 from topodns.files.regular import FileState, file_state, read_regular
+from topodns.files.time_slices import in_slices
 from topodns.kube.manifests.documents import MAX_BYTES
 from topodns.kube.manifests.objects import ManifestSet, read_contents
 from topodns.kube.manifests.value import BadManifest

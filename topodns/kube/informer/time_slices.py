@@ -1,33 +1,16 @@
-"""The event loop: timers for code that must not import asyncio, and long work in slices between queries."""
+"""The lock under which reflectors decode, in slices of time between which queries are answered."""
 
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-SLICE: Final = 0.0005  # seconds of work in one turn of the event loop
+from topodns.files.time_slices import SLICE
+
 MUCH: Final = 200  # full slices before gc.freeze: fewer than the 77,000 new objects that trigger a full collection
 AT_ONCE: Final = 2.0  # seconds within which MUCH slices must fall; slow, steady change never freezes
-
-
-class LoopTimers:
-    """The `Timers` of `query.deferred` on the running event loop; may be constructed before the loop runs."""
-
-    time = staticmethod(time.monotonic)  # without a wrapper: it is called several times for each query
-
-    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(delay, callback)
-
-
-async def in_slices(steps: Iterable[object], clock: Callable[[], float] = time.perf_counter) -> None:
-    """Exhaust `steps`, and let other tasks run after every SLICE; a step should take less. `clock` gives seconds."""
-    until = clock() + SLICE
-    for _ in steps:
-        if clock() >= until:
-            await asyncio.sleep(0)
-            until = clock() + SLICE
 
 
 class TimeSlices:

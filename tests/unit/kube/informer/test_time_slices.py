@@ -9,8 +9,9 @@ from itertools import count
 import pytest
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.event_loop import AT_ONCE, MUCH, SLICE, TimeSlices, in_slices
+from topodns.files.time_slices import SLICE
 from topodns.kube.informer.retry import RetryGate
+from topodns.kube.informer.time_slices import AT_ONCE, MUCH, TimeSlices
 
 
 def ticking(step: float) -> Iterator[float]:
@@ -23,21 +24,6 @@ async def work(turns: TimeSlices, name: str, amount: int, done: list[str]) -> No
         for _ in range(amount):
             done.append(name)
             await turn.breathe()
-
-
-def test_steps_are_done_in_slices_between_which_others_have_a_turn() -> None:
-    async def story() -> list[str]:
-        done: list[str] = []
-
-        async def others() -> None:
-            for _ in range(3):
-                done.append("-")
-                await asyncio.sleep(0)
-
-        await asyncio.gather(in_slices(map(done.append, "a" * 12), ticking(SLICE / 4).__next__), others())
-        return done
-
-    assert "".join(run_virtually(story())) == "aaaa-aaaa-aaaa-"
 
 
 class TestTurns:
