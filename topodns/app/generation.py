@@ -64,7 +64,7 @@ class Generation:
         return [cluster.feed for cluster in self.clusters]
 
     def match_at(self, at: ListenAt) -> Callable[[Query, Client], Block | None]:
-        """The function that finds the block of this listener for a query; not to be called before all are built."""
+        """A function that finds the block of this listener for a query; it works once all blocks are built."""
         return lambda query, client: self.tables[at].match(query, client)
 
     def view_key(self, address: bytes) -> tuple[Hashable, ...]:

@@ -44,7 +44,9 @@ def differs(held: ClusterObject | None, listed: ClusterObject) -> bool:
 
 
 class ListDiff:
-    """The differences between a list and the held objects. `groups` is complete when `steps` has ended.
+    """The differences between a list and the held objects, in `groups` that are applied together.
+
+    A group has all slices of a Service, or one other object. `groups` is complete when `steps` has ended.
 
     Objects under the keys of `news` are not compared: the held ones are newer than the list.
     """

@@ -173,7 +173,7 @@ class _Reader:
 
 
 def _has_ttl(rest: str) -> bool:
-    """Whether a TTL is among the words before the type, which can only be a class and a TTL."""
+    """Whether `rest`, an entry without its owner, has a TTL before its type."""
     for match in _WORD.finditer(rest):
         if is_ttl(match[0]):
             return True

@@ -75,7 +75,7 @@ class _Peer:
     word: Word | None = None
 
     def listen(self) -> bool:
-        """Read pending messages. Returns whether the connection is still open."""
+        """Read up to READ pending messages; `word` is then the last valid one. False: disconnected."""
         with suppress(BlockingIOError):
             for _ in range(READ):
                 message = self.sock.recv(_SIZE)

@@ -73,7 +73,8 @@ class Instance:
 def leave_group(sock: socket.socket, stays: int) -> None:
     """Stop new datagrams or connections to this bound socket; those under way arrive within SETTLE.
 
-    `stays`: see `OtherInstances.successor`. If the kernel refuses, nothing changes, and the last queries may be lost.
+    `stays`: the index, in the order of bind, of the socket that stays in the group (TCP only). If the kernel refuses,
+    nothing changes, and the last queries may be lost.
     """
     with suppress(OSError):
         if sock.type == socket.SOCK_DGRAM:

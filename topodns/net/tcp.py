@@ -90,7 +90,10 @@ class TcpListener:
         return True
 
     def leave(self, connection: TcpConnection) -> None:
-        """Remove a lost connection, admitted or not."""
+        """Stop counting a lost connection; no effect on a refused or evicted one.
+
+        The last one ends the wait of `close`.
+        """
         if self._connections.remove(connection) and self._emptied is not None and not self._connections:
             self._emptied.set()
 

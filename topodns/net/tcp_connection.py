@@ -189,7 +189,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _end(self) -> bool:
-        """Whether the client has read everything. If not, send FIN; a later sweep closes the connection when it has."""
+        """Send FIN unless the client has read everything; a later sweep closes then. Returns whether to close now."""
         if self._all_read():
             return True
         if not self._ended:
@@ -220,7 +220,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             self.deadline = self._loop.time() + seconds
 
     def _account(self, unfinished: int) -> bool:
-        """Account for `unfinished` octets beyond the own share. Returns whether the listener's limit allows them."""
+        """Set this connection's `unfinished` octets. Returns whether the listener's limit allows them."""
         self._listener.unfinished += unfinished - self._unfinished
         self._unfinished = unfinished
         return self._listener.unfinished <= self._limits.unfinished

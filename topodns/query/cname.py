@@ -44,5 +44,5 @@ def _joined(resolution: Resolution, chased: Resolution, target: Name, rcode: boo
 
 
 def owned(rrsets: tuple[RRset, ...], owner: bytes) -> tuple[RRset, ...]:
-    """The RRsets with `owner` (wire form) in place of b"", the question's name: they move to another question."""
+    """The RRsets for an answer to another question: b"" (the question's name) as owner becomes `owner` (wire form)."""
     return tuple(rrset._replace(owner=owner) if rrset.owner == b"" else rrset for rrset in rrsets)

@@ -257,7 +257,7 @@ def _origin(response: aiohttp.ClientResponse) -> str:
 
 
 def _coding(response: aiohttp.ClientResponse) -> str:
-    """The Content-Encoding of the body, "" for none or identity; the request accepts no other."""
+    """The Content-Encoding of the body as sent; "" for none or identity, the only one that the request accepts."""
     coding: str = response.headers.get("Content-Encoding", "").strip()
     return "" if coding.lower() == "identity" else coding
 

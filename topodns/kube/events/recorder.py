@@ -113,7 +113,7 @@ class EventWriter:
         self._said: set[int] = set()  # the HTTP statuses logged so far
 
     def report(self, findings: Iterable[Finding]) -> None:
-        """Set all present findings in the cluster."""
+        """Set the findings that exist now, in place of the earlier ones; `run` writes their Events later."""
         self._plan.report(findings, _now())
         self._news.set()
 

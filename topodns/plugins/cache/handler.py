@@ -80,10 +80,12 @@ class _Refresh(NamedTuple):
 
 
 class ResponseCache:
-    """The cache of one server block. Hits are a `Resolution` of plugin "cache" with a `CacheHit`.
+    """The cache of one server block: answers from `memory`, or asks the plugins below and keeps their answer.
+
+    Hits are a `Resolution` of plugin "cache" with a `CacheHit`.
 
     The packet cache may serve copies of a hit until `valid_until`, a whole number of seconds after the entry was
-    cached. Stale answers have none and are for their own client only.
+    cached. Stale answers, and hits with `keepttl` or a refresh due, have none and are for their own client only.
     """
 
     def __init__(

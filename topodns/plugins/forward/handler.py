@@ -156,17 +156,17 @@ class Forwarding:
         return qname in origins or not is_below_any(qname, self._settings.excepted)
 
     def landed(self, flight: Flight) -> None:
-        """See `flight.Owner`."""
+        """See `flight.FlightOwner`."""
         del self._flights[flight.key]
 
     def answered(self, waiters: Collection[FlightWaiter]) -> None:
-        """See `flight.Owner`."""
+        """See `flight.FlightOwner`."""
         self._waiting -= len(waiters)
         for waiter in waiters:
             self._in_flight.leave(waiter)
 
     def dropped(self, flight: Flight) -> None:
-        """See `flight.Owner`."""
+        """See `flight.FlightOwner`."""
         self._waiting -= 1
         if not flight.waiters and not flight.over:
             del self._flights[flight.key]

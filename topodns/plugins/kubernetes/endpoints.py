@@ -143,7 +143,7 @@ def service_wire(service: Service, question: ZoneQuestion) -> bytes:
 
 
 def _of_cluster(kubernetes: KubernetesZone, service: Service, cluster: str) -> Backends:
-    """The endpoints that one cluster exports; none without a cluster, whose label the name must have."""
+    """The endpoints of an imported Service from one cluster; none if `cluster` is "", or with `noendpoints`."""
     if kubernetes.settings.noendpoints or not cluster:
         return NO_BACKENDS
     return kubernetes.state.cluster_backends(service.key, cluster)
