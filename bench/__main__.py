@@ -24,7 +24,7 @@ from bench.questions import Load, Question, all_loads, hot_questions, write_dnsp
 
 ROUNDS: Final = 5
 ECHO_SECONDS: Final = 0.4
-SETTLING: Final = 0.5  # seconds after its first answer that a server has to build what it builds ahead of questions
+SETTLING: Final = 2.0  # seconds after its first answer that a server has for its idle work: indexes, checks of slices
 WARM_UP_PASSES: Final = 3  # the second asking lets a name in, and now and then one loses its place at the door
 
 QUESTION: Final = Question(client_on(0), "web0.ns0.svc.cluster.local")
