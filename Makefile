@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ test-dashboards: $(VENV)/.dev ## ask Debian's Prometheus what dashboards ask, ov
 test-release: $(VENV)/.dev ## make distributions, bill of materials and image, and run what is in the image (root)
 	@$(BIN)/python -m pytest tests/release
 
+test-interpreters: $(VENV)/.dev ## run the unit tests by Debian's newer Pythons, each in a root of its own (root; 4 minutes)
+	@$(BIN)/python -m pytest tests/interpreters
+
 test-site: $(VENV)/.dev $(VENV)/.site ## make a site of the documents and follow every link in it
 	@$(BIN)/python -m pytest tests/site
 
@@ -68,9 +71,9 @@ kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
-test-ci: test test-site test-chart test-release test-node test-differential test-e2e-short ## run what CI runs
+test-ci: test test-site test-chart test-release test-interpreters test-node test-differential test-e2e-short ## run what CI runs
 
-test-all: test test-site test-chart test-dashboards test-release test-node test-differential test-cluster test-e2e ## run everything
+test-all: test test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

@@ -1,0 +1,151 @@
+"""Interpreters newer than the machine's: those of Debian's development release, each in a root of its own.
+
+A root has the interpreter, its C library and a shell, and beside it the wheels that requirements-dev.lock pins for that
+version. Both are kept in the cache; packages are not installed on the machine.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from release.source import ROOT
+from tests.kubelab.cache import CACHE, filling, key_of, making, say
+
+SUITE: Final = "sid"
+KEYRING: Final = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+LOCK: Final = ROOT / "requirements-dev.lock"
+
+# What every interpreter needs; a program for the tests that write little shell scripts.
+_COMMON: Final = (
+    *("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libzstd1", "libssl3t64", "libexpat1", "libffi8", "libbz2-1.0"),
+    *("liblzma5", "libsqlite3-0", "libuuid1", "libmpdec4"),
+    *("dash", "coreutils", "libacl1", "libattr1", "libselinux1", "libpcre2-8-0", "libgmp10", "libcap2", "libsystemd0"),
+)
+_OF_VERSION: Final = ("python{}", "python{}-minimal", "libpython{}-minimal", "libpython{}-stdlib")
+_PLATFORMS: Final = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+
+# Arguments: root, wheels, this repository, interpreter, then the interpreter's own.
+_ENTER: Final = r"""
+mount --bind "$3" "$1/repository"
+mount -o remount,bind,ro "$1/repository"
+mount --bind "$2" "$1/wheels"
+mount --rbind /dev "$1/dev"
+mount -t proc proc "$1/proc"
+mount -t tmpfs tmpfs "$1/tmp"
+root="$1"; python="$4"; shift 4
+exec env -i PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
+    HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository:/wheels chroot "$root" "$python" -c \
+    'import os, sys; os.chdir("/repository"); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])' "$@"
+"""
+
+
+def interpreter_command(version: str, arguments: Sequence[str]) -> list[str]:
+    """The words that run the interpreter `version` ("3.14") in this repository, which it cannot change (root).
+
+    Its packages and wheels are downloaded where the cache has none. Raises OSError or CalledProcessError.
+    """
+    with filling():
+        root, wheels = _root(version), _wheels(version)
+    enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-e", "-c", _ENTER, "sh"]
+    return [*enter, str(root), str(wheels), str(ROOT), f"/usr/bin/python{version}", *arguments]
+
+
+def _root(version: str) -> Path:
+    packages = [*_COMMON, *(each.format(version) for each in _OF_VERSION)]
+    kept = CACHE / "interpreters" / f"python{version}-{SUITE}-{key_of(*packages)}"
+    if kept.exists():
+        return kept
+    say(f"downloading Python {version} of Debian's {SUITE}")
+    with making(kept) as root:
+        for folder in (
+            "usr/bin",
+            "usr/sbin",
+            "usr/lib",
+            "usr/lib64",
+            "repository",
+            "wheels",
+            "dev",
+            "proc",
+            "tmp",
+            "etc",
+        ):
+            (root / folder).mkdir(parents=True, exist_ok=True)
+        for folder in ("bin", "sbin", "lib", "lib64"):
+            (root / folder).symlink_to(f"usr/{folder}")
+        (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+        downloads = root / "downloads"
+        downloads.mkdir()
+        _download(packages, downloads)
+        for archive in sorted(downloads.glob("*.deb")):
+            # By tar, which keeps our links from /lib to /usr/lib where a package has a folder of that name.
+            content = subprocess.run(["dpkg-deb", "--fsys-tarfile", archive], check=True, capture_output=True).stdout
+            subprocess.run(["tar", "--extract", "--keep-directory-symlink", "-C", root], input=content, check=True)
+        shutil.rmtree(downloads)
+    return kept
+
+
+def _download(packages: Sequence[str], folder: Path) -> None:
+    """Download these packages by apt with lists of its own: the machine's apt goes on as before."""
+    state = folder / "apt"
+    for name in ("lists/partial", "cache/archives/partial"):
+        (state / name).mkdir(parents=True)
+    (state / "sources.list").write_text(f"deb [signed-by={KEYRING}] {_mirror()} {SUITE} main\n")
+    options = {
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Dir::Cache": str(state / "cache"),
+        "Dir::Etc::sourcelist": str(state / "sources.list"),
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::lists": str(state / "lists"),
+    }
+    apt = ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
+    subprocess.run([*apt, "update"], check=True)
+    subprocess.run([*apt, "download", *packages], cwd=folder, check=True)
+    shutil.rmtree(state)
+
+
+def _mirror() -> str:
+    """Where this machine's apt has Debian from. Raises OSError on a machine without Debian's archive."""
+    apt = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)", "Created-By: Packages"]
+    listed = subprocess.run(apt, check=True, capture_output=True, text=True).stdout.splitlines()
+    for uri, origin, label in (line.split(" ", 2) for line in listed):
+        if (origin, label) == ("Debian", "Debian"):
+            return uri
+    raise OSError("apt has no index of Debian's archive here (apt-get update)")
+
+
+def _wheels(version: str) -> Path:
+    kept = CACHE / "interpreters" / f"wheels-{version}-{key_of(LOCK.read_bytes())}"
+    if kept.exists():
+        return kept
+    say(f"downloading the wheels of {LOCK.name} for Python {version}")
+    tags = [
+        f"--abi=cp{version.replace('.', '')}",
+        "--abi=abi3",
+        "--abi=none",
+        *(f"--platform={each}" for each in _PLATFORMS),
+    ]
+    with making(kept) as folder:
+        options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", f"--python-version={version}"]
+        pip = [sys.executable, "-m", "pip", "install", *options, "--implementation=cp", *tags]
+        subprocess.run([*pip, "--target", folder, "-r", LOCK], check=True, env={**os.environ, "PIP_NO_INPUT": "1"})
+    return kept
+
+
+def why_no_interpreters() -> str:
+    """The reason why other interpreters cannot run here; "" if they can."""
+    if os.geteuid() != 0:
+        return "mounting their root takes root"
+    missing = [name for name in ("apt-get", "dpkg-deb", "tar", "unshare", "chroot") if not shutil.which(name)]
+    if missing:
+        return f"it takes {' and '.join(missing)}"
+    if not KEYRING.exists():
+        return f"it takes Debian's keys ({KEYRING})"
+    trial = subprocess.run(
+        ["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True, text=True, check=False
+    )
+    return f"no namespaces: {trial.stderr.strip()}" if trial.returncode else ""
