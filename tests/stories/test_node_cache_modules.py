@@ -65,3 +65,12 @@ def test_a_node_cache_loads_no_kubernetes_library_and_nothing_that_its_template_
     assert {"topodns.nodecache.network", "topodns.app.server", "topodns.plugins.forward.handler", "uvloop"} <= loaded
     unwanted = (*LIBRARIES, *(f"topodns.{name}" for name in (*OF_CLUSTERS, *OF_FEW_COREFILES)))
     assert loaded.intersection(unwanted) == set()
+
+
+def test_before_a_node_cache_blocks_signals_it_loads_neither_asyncio_nor_logging() -> None:
+    """Until then a signal kills the process, which leaves the rules of an earlier instance behind."""
+    script = "import sys, topodns.cli.main; print({'asyncio', 'logging'} & set(sys.modules))"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout == "set()\n"

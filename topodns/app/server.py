@@ -5,7 +5,6 @@ import gc
 import logging
 import os
 import random
-import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
@@ -18,10 +17,10 @@ from topodns.app.admin_endpoints import Admin, unready
 from topodns.app.cluster_lifecycle import ClusterCare, NotKnown, end_tasks, settle_memory
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Assembly, Generation, Machine
-from topodns.app.held_signals import heed_signals
 from topodns.app.hooks import Options, ServerHooks
 from topodns.app.listeners import Listeners, Prepared
 from topodns.app.metrics import Events, readings
+from topodns.app.signals import handle_signals
 from topodns.corefile.errors import ConfigError
 from topodns.files.regular import write_text
 from topodns.logs import LineWriter
@@ -111,7 +110,8 @@ class Server:
 
     async def run(self) -> int:
         """Start, serve, stop; the exit status."""
-        self._listen_to_signals()  # first: reading a large cluster takes seconds
+        # First: reading a large cluster takes seconds.
+        handle_signals(asyncio.get_running_loop(), self._stop, self._at_once, self._reloads)
         gc.set_threshold(_GARBAGE)
         try:
             if not await self._unless_stopped(self._begin()):
@@ -299,23 +299,6 @@ class Server:
                 self._events.reload_failed(str(problem))
                 continue
             log.info("Reloading complete")
-
-    def _listen_to_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
-        loop.add_signal_handler(signal.SIGINT, self._interrupted)
-        loop.add_signal_handler(signal.SIGQUIT, self._interrupted)
-        loop.add_signal_handler(signal.SIGUSR1, self._reloads.set)
-        loop.add_signal_handler(signal.SIGUSR2, log.warning, "SIGUSR2: no binary upgrade here; nothing is done")
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as CoreDNS
-        heed_signals()
-
-    def _interrupted(self) -> None:
-        """Stop without lameduck mode; at the second signal, exit at once with status 2."""
-        if self._at_once.is_set():
-            os._exit(2)
-        self._at_once.set()
-        self._stop.set()
 
     def _announce(self) -> None:
         assert self._generation is not None

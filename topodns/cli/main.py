@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from topodns.app.held_signals import hold_signals
+from topodns.app.signals import block_signals
 from topodns.corefile.errors import ConfigError
 
 
@@ -33,7 +33,7 @@ def node_cache() -> int:
 def run_named(arguments: Sequence[str]) -> int:
     # Imported here: a node-cache stays small without the modules of the other commands.
     if arguments[:1] == ["node-cache"]:
-        hold_signals()  # first: the next import takes a quarter of a second
+        block_signals()  # first: the next import takes a quarter of a second
         from topodns.nodecache.command import main as serve_node
 
         return serve_node(arguments[1:])

@@ -117,7 +117,7 @@ class Child:
         self._speaks = True
         for number in _FORWARDED:
             signal.signal(number, self._forward)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)  # the child inherited the mask (`held_signals`)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)  # the child inherited the mask (`app.signals`)
 
     def listen(self, patience: float | None) -> bytes | None:
         """Wait for messages, the child's end or `patience` seconds. Returns b"" for no message, None at end of file."""

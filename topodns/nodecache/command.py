@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 def main(given: Sequence[str]) -> int:
     """The exit status. A failed start changes nothing on the node; it only removes leftovers of an earlier instance.
 
-    Signals are blocked (`held_signals`) until the server can act on them, so that a stop removes leftovers, too.
+    Signals are blocked (`app.signals`) until the server can act on them, so that a stop removes leftovers, too.
     """
     try:
         flags = parse_flags(given, os.environ)
