@@ -37,7 +37,7 @@ from topodns.plugins.multisocket import PLUGIN as MULTISOCKET
 from topodns.plugins.plugin import AnyPlugin, Plugin, S
 from topodns.plugins.pprof import PLUGIN as PPROF
 from topodns.plugins.reload import PLUGIN as RELOAD
-from topodns.plugins.reload import Reload
+from topodns.plugins.reload import CorefileChecks
 from topodns.plugins.setup import FILE_ERRORS, MetricsSource
 
 log = logging.getLogger(__name__)
@@ -105,6 +105,7 @@ class Server:
         self._at_once = asyncio.Event()
         self._failed = False
         self._reloads = asyncio.Event()
+        self._checks = CorefileChecks(lambda: load().digest, self._reloads.set, self._events.reload_failed, self._rng)
         self._tells_of_clusters = False
         self._generation: Generation | None = None
 
@@ -243,7 +244,7 @@ class Server:
             self._own(self._events.health.run(listen.host, listen.port), "health")
         for times in filter(None, _all(generation.settings, RELOAD)[:1]):
             log.info("plugin/reload: Running configuration SHA512 = %s", generation.settings.digest)
-            self._own(self._look_for_changes(times, generation.settings.digest), "corefile")
+            self._own(self._checks.run(times, generation.settings.digest), "corefile")
 
     def _own(self, work: Coroutine[None, None, None], name: str) -> None:
         """Run a background task of this generation. An exception in it is a bug and stops the program."""
@@ -268,25 +269,6 @@ class Server:
 
     async def _end_tasks(self) -> None:
         await end_tasks(list(self._tasks))
-
-    async def _look_for_changes(self, times: Reload, current: str) -> None:
-        """The `reload` plugin: read the Corefile every interval, plus or minus half the jitter, at least 1 s apart.
-
-        A refused Corefile is neither tried nor counted again before it has changed, as in CoreDNS.
-        """
-        seen = current  # the digest of the last Corefile read, or its error
-        while True:
-            await asyncio.sleep(max(1.0, times.interval + self._rng.uniform(-times.jitter / 2, times.jitter / 2)))
-            before = seen
-            try:
-                seen = self._load().digest
-            except ConfigError as problem:
-                seen = str(problem)
-                if seen != before:
-                    self._events.reload_failed(seen)
-                continue
-            if seen not in (before, current):
-                self._reloads.set()
 
     async def _reload_when_asked(self) -> None:
         while True:

@@ -1,9 +1,13 @@
-"""The `reload` directive: how often the process looks for a change of its Corefile."""
+"""The `reload` plugin: when the Corefile is read again, and whether the text read is loaded."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from topodns.corefile.arguments import duration, no_body, wrong
+from topodns.corefile.errors import ConfigError
 from topodns.corefile.parser import Directive
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
@@ -13,7 +17,7 @@ from topodns.plugins.plugin import FastPath, Plugin
 @dataclass(frozen=True, slots=True)
 class Reload:
     interval: float = 30.0  # seconds
-    jitter: float = 15.0
+    jitter: float = 15.0  # seconds; 0 for none
 
 
 _MIN_INTERVAL: Final = 2.0  # seconds; CoreDNS's limits
@@ -34,6 +38,45 @@ def parse_reload(directive: Directive, _: Context) -> Reload | None:
     if 0 < jitter < _MIN_JITTER:
         raise directive.error(f"'reload' has the jitter {directive.args[1]}, expected 0 or at least 1s")
     return Reload(interval, min(jitter, interval / 2))
+
+
+_MIN_PAUSE: Final = 1.0  # seconds between two checks, whatever the jitter
+
+
+@dataclass(frozen=True, slots=True)
+class CorefileChecks:
+    """Checks of the Corefile for changes, until cancelled.
+
+    A Corefile is reported once: after `refused` or `changed` it is neither tried nor counted again before it has
+    changed, even if it could not be served, as in CoreDNS.
+    """
+
+    read: Callable[[], str]  # the digest of the Corefile, parsed; raises ConfigError
+    changed: Callable[[], object]  # called for a Corefile to load
+    refused: Callable[[str], object]  # called with the problem of a Corefile that cannot be parsed
+    rng: Random
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def run(self, times: Reload, active: str) -> None:
+        """Check at these times. `active`: the digest of the Corefile in force, which is never loaded again."""
+        seen = active  # the digest of the last Corefile read, or its problem
+        while True:
+            await self.sleep(self._pause(times))
+            before = seen
+            try:
+                seen = self.read()
+            except ConfigError as problem:
+                seen = str(problem)
+                if seen != before:
+                    self.refused(seen)
+                continue
+            if seen not in (before, active):
+                self.changed()
+
+    def _pause(self, times: Reload) -> float:
+        """Seconds until the next check: the interval, plus or minus at most half the jitter."""
+        half = times.jitter / 2
+        return max(_MIN_PAUSE, times.interval + self.rng.uniform(-half, half))
 
 
 PLUGIN: Final = Plugin(
