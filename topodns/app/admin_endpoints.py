@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from topodns.app.exposition import Metrics
@@ -23,10 +22,7 @@ from topodns.net.sockets import open_tcp
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
 from topodns.plugins.ready import PLUGIN as READY
-
-if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
-
+from topodns.plugins.ready import Readiness
 
 _LOOPBACK = re.compile(r"(?:::ffff:)?127\..+|::1")  # loopback addresses as the kernel writes them
 
@@ -47,13 +43,11 @@ class Admin:
         `waits_for`: reasons for not being ready beside the clusters, a line each. `descriptors`: None for no limit by
         RLIMIT_NOFILE.
         """
-        self._waits_for = waits_for
         self._instance = instance
         self._scrapes = Scrapes(metrics.lines, lambda text: HttpReply(200, text, CONTENT_TYPE))
         self._metrics_listen = metrics_listen
         self._server = AdminServer(_limits(descriptors))
-        self._was_ready = False
-        self._lame = False
+        self._readiness = Readiness(waits_for)
 
     def follow(self, generation: Generation) -> None:
         """Serve the routes of this generation. Raises ListenError; the previous listeners then still serve."""
@@ -68,7 +62,7 @@ class Admin:
 
     def go_lame(self) -> None:
         """Answer /ready with 503; if another instance serves, new connections go to that instance."""
-        self._lame = True
+        self._readiness.stop()
         stays = self._instance.peers.successor() if self._instance is not None else None
         if stays is not None:
             for sock in self._server.sockets():
@@ -84,7 +78,7 @@ class Admin:
                 _at(wanted, health.listen)["/health"] = _healthy
             if (ready := block.get(READY)) is not None:
                 routes = _at(wanted, ready.listen)
-                routes["/ready"] = self._readiness(generation, ready.continuously)
+                routes["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
                 routes["/explain"] = explain_route(generation)
             if (prometheus := block.get(PROMETHEUS)) is not None:
                 _at(wanted, prometheus.listen)["/metrics"] = self._exposition
@@ -94,28 +88,6 @@ class Admin:
 
     def _exposition(self, request: HttpRequest) -> "asyncio.Future[HttpReply]":
         return self._scrapes.latest()
-
-    def _readiness(self, generation: Generation, continuously: bool) -> Route:
-        def ready(request: HttpRequest) -> HttpReply:
-            if self._lame:
-                return HttpReply(503, b"Shutting down")
-            waiting = [*self._waits_for(), *unready(generation.clusters)]
-            if waiting and (continuously or not self._was_ready):
-                return HttpReply(503, "\n".join(waiting).encode())
-            self._was_ready = True
-            return HttpReply(200, b"OK")
-
-        return ready
-
-
-def unready(clusters: "Iterable[Cluster]") -> list[str]:
-    """Reasons for not being ready: a line for each unsynced cluster and for each kind that topology lacks."""
-    lines = []
-    for cluster in clusters:
-        if not cluster.state.synced:
-            lines.append(f"kubernetes: waiting for {', '.join(cluster.waiting_for())}")
-        lines += [f"kubernetes: topology lacks {line}" for line in cluster.lacks()]
-    return lines
 
 
 def _limits(descriptors: Descriptors | None) -> AdminLimits:

@@ -13,7 +13,7 @@ from typing import Final
 
 import uvloop
 
-from topodns.app.admin_endpoints import Admin, unready
+from topodns.app.admin_endpoints import Admin
 from topodns.app.cluster_lifecycle import ClusterCare, NotKnown, end_tasks, settle_memory
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Assembly, Generation, Machine
@@ -36,6 +36,7 @@ from topodns.plugins.loop import PLUGIN as LOOP
 from topodns.plugins.multisocket import PLUGIN as MULTISOCKET
 from topodns.plugins.plugin import AnyPlugin, Plugin, S
 from topodns.plugins.pprof import PLUGIN as PPROF
+from topodns.plugins.ready import unready
 from topodns.plugins.reload import PLUGIN as RELOAD
 from topodns.plugins.reload import CorefileChecks
 from topodns.plugins.setup import FILE_ERRORS, MetricsSource

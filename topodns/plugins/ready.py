@@ -1,13 +1,18 @@
-"""The `ready` directive: the address that readiness is served on."""
+"""The `ready` plugin: the address of /ready, and whether its answer is 200 or 503."""
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from topodns.corefile.arguments import Address, fold_options, listen_address, only_choice
 from topodns.corefile.parser import Directive
+from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
+
+if TYPE_CHECKING:
+    from topodns.cluster.state import ClusterState
 
 DEFAULT_LISTEN: Final = Address("", 8181)
 
@@ -24,6 +29,62 @@ def parse_ready(directive: Directive, _: Context) -> Ready:
         return replace(ready, continuously=continuously)
 
     return fold_options(directive, Ready(listen_address(directive, Ready().listen)), {"monitor": monitor})
+
+
+class WatchedCluster(Protocol):
+    """A cluster, as far as readiness depends on it: `app.clusters.Cluster`, which this room must not import."""
+
+    @property
+    def state(self) -> "ClusterState": ...
+
+    def waiting_for(self) -> Iterable[str]:
+        """The kinds that are not synced yet, with the reason where a request was denied or failed."""
+
+    def lacks(self) -> Iterable[str]:
+        """A line for each kind that `topology` needs and was denied from the start."""
+
+
+def unready(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
+    """Reasons for not being ready: a line for each unsynced cluster and for each kind that topology lacks."""
+    for cluster in clusters:
+        if not cluster.state.synced:
+            yield f"kubernetes: waiting for {', '.join(cluster.waiting_for())}"
+        for line in cluster.lacks():
+            yield f"kubernetes: topology lacks {line}"
+
+
+class Readiness:
+    """The answers of /ready, at all its addresses and over reloads.
+
+    503 with the reasons, a line each, until there is none; then 200 for good, or with `monitor continuously` until
+    there is one again. 503 in any case once the server stops. `waits_for`: reasons beside those of clusters.
+    """
+
+    def __init__(self, waits_for: Callable[[], Iterable[str]]) -> None:
+        self._waits_for = waits_for
+        self._was_ready = False
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Answer 503 from now on: the server stops."""
+        self._stopping = True
+
+    def route(self, clusters: Collection[WatchedCluster], continuously: bool) -> Callable[[HttpRequest], HttpReply]:
+        """The handler of /ready for a server block, with the clusters of all blocks."""
+
+        def ready(request: HttpRequest) -> HttpReply:
+            return self._reply(clusters, continuously)
+
+        return ready
+
+    def _reply(self, clusters: Collection[WatchedCluster], continuously: bool) -> HttpReply:
+        if self._stopping:
+            return HttpReply(503, b"Shutting down")
+        reasons = [*self._waits_for(), *unready(clusters)]
+        if reasons and (continuously or not self._was_ready):
+            return HttpReply(503, "\n".join(reasons).encode())
+        self._was_ready = True
+        return HttpReply(200, b"OK")
 
 
 PLUGIN: Final = Plugin(

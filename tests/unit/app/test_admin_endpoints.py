@@ -2,15 +2,9 @@
 
 import pytest
 
-from tests.support.corefile_settings import settings
 from tests.support.demo import Demo
-from tests.support.generation_builder import assembly
-from topodns.app.admin_endpoints import explain_route, unready
-from topodns.cluster.model import Kind, Replaced
-from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.sync_state import Progress, Trouble
+from topodns.app.admin_endpoints import explain_route
 from topodns.net.http_server.messages import HttpRequest
-from topodns.plugins.kubernetes.watched_kinds import resources
 
 QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
 
@@ -64,38 +58,3 @@ def test_a_question_that_cannot_be_explained_is_a_bad_request(demo: Demo) -> Non
         HttpRequest("/explain", {"name": "example.org", "node": "node-a1"}, "127.0.0.1")
     )
     assert (reply.status, b"is below no origin" in reply.body) == (400, True)
-
-
-def test_a_cluster_that_was_read_is_waited_for_no_longer(demo: Demo) -> None:
-    assert unready(demo.generation.clusters) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "needed", "grant"),
-    [
-        ("Node", True, 'nodes: {status}: no); the ClusterRole needs apiGroups: [""], resources: ["nodes"], verbs: '),
-        ("Pod", True, 'pods: {status}: no); the ClusterRole needs apiGroups: [""], resources: ["pods"], verbs: '),
-        ("Pod", False, ""),
-    ],
-)
-@pytest.mark.parametrize("status", [403, 404])
-def test_a_denied_kind_that_topology_needs_is_named_with_the_missing_permission(
-    kind: Kind, needed: bool, grant: str, status: int
-) -> None:
-    locate = "nodes pods" if needed else "nodes"
-    options = f"kubernetes {{\nendpoint http://127.0.0.1:9\npods verified\n}}\ntopology {{\nlocate {locate}\n}}"
-    (cluster,) = assembly("here").build(settings(f"cluster.local {{\n{options}\n}}\n")).clusters
-    assert isinstance(cluster.source, ApiSource)
-    (resource,) = (each for each in resources(cluster.kubernetes, cluster.topology) if each.kind == kind)
-    cluster.source.progress = (Progress(resource, 0.0, trouble=Trouble("watch", status, f"{status}: no")),)
-    for each in cluster.state.needed - {kind}:
-        cluster.state.apply(Replaced(each, ()), 0)
-    cluster.state.do_without(kind)
-    lines = unready([cluster])
-    assert len(lines) == needed
-    if needed:
-        said = f"kubernetes: topology lacks {kind} (cannot watch {grant.format(status=status)}"
-        assert lines[0].startswith(said if status == 403 else said.partition(";")[0])
-        assert ("ClusterRole" in lines[0]) is (status == 403)
-    cluster.state.apply(Replaced(kind, ()), 0)
-    assert unready([cluster]) == []
