@@ -13,7 +13,8 @@ LIBRARIES: Final = (
     *("prometheus_client", "email", "http", "argparse", "difflib"),
 )
 OF_CLUSTERS: Final = (
-    *("app.clusters", "app.cluster_metrics", "app.explain", "cli.check", "cli.serve"),
+    *("app.clusters", "app.cluster_metrics", "cli.check", "cli.serve"),
+    *("app.explain.explainer", "app.explain.explanation", "app.explain.question", "app.explain.reasons"),
     *("cluster.state", "cluster.decode", "topology.keys", "topology.client_locator", "topology.select"),
     "kube",
     *("plugins.kubernetes", "plugins.k8s_external", "plugins.topology", "query.client_claim"),

@@ -1,14 +1,11 @@
-"""HTTP endpoints of the process: /health, /ready, /metrics and /explain, at the addresses of the Corefile."""
+"""The addresses of the HTTP endpoints: which of /health, /ready, /explain and /metrics is served where."""
 
 import asyncio
-import json
-import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
+from topodns.app.explain.endpoint import explain_route
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Generation, ListenAt
 from topodns.corefile.arguments import Address
@@ -23,8 +20,6 @@ from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
 from topodns.plugins.ready import PLUGIN as READY
 from topodns.plugins.ready import Readiness
-
-_LOOPBACK = re.compile(r"(?:::ffff:)?127\..+|::1")  # loopback addresses as the kernel writes them
 
 
 class Admin:
@@ -79,7 +74,7 @@ class Admin:
             if (ready := block.get(READY)) is not None:
                 routes = _at(wanted, ready.listen)
                 routes["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
-                routes["/explain"] = explain_route(generation)
+                routes["/explain"] = explain_route(generation.clusters)
             if (prometheus := block.get(PROMETHEUS)) is not None:
                 _at(wanted, prometheus.listen)["/metrics"] = self._exposition
         if self._metrics_listen is not None:
@@ -113,51 +108,6 @@ def _open(addresses: Iterable[ListenAt], instance: Instance | None) -> dict[List
 
 def _healthy(request: HttpRequest) -> HttpReply:
     return HttpReply(200, b"OK")
-
-
-def explain_route(generation: Generation) -> Callable[[HttpRequest], HttpReply]:
-    """The handler of /explain, for programs on loopback only."""
-
-    def explain(request: HttpRequest) -> HttpReply:
-        # The reply shows on which Nodes Pods run; `kubectl port-forward` and exec connect from loopback.
-        if not _LOOPBACK.fullmatch(request.peer):
-            return HttpReply(403, b"only from loopback: kubectl port-forward, or exec\n")
-        if refused := _of_a_page(request.headers):
-            return HttpReply(403, f"not to web pages: {refused}\n".encode())
-        # Imported here: `app.explain` imports all cluster modules, 6 MB that a node-cache would never use.
-        from topodns.app.explain import Unexplained, explain_request
-
-        try:
-            explanation = explain_request(generation.clusters, request.arguments)
-        except Unexplained as problem:
-            return HttpReply(400, f"{problem}\n".encode())
-        return HttpReply(200, json.dumps(explanation.as_dict()).encode(), "application/json")
-
-    return explain
-
-
-def _of_a_page(headers: Mapping[str, str]) -> str:
-    """Why the request seems to come from a web page, maybe of a foreign site in a browser on loopback; or "".
-
-    `Origin` and `Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/) reveal a page of another site, `Host` a page
-    whose name resolves to 127.0.0.1 (DNS rebinding).
-    """
-    if "origin" in headers:
-        return "the request has an Origin"
-    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return "the request is of another site"
-    if not _is_loopback(headers.get("host", "localhost")):
-        return "the Host is none of loopback"
-    return ""
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether `NAME`, `ADDRESS` or `[ADDRESS]`, with or without `:PORT`, is localhost or a loopback address."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def _at(wanted: dict[ListenAt, dict[str, Route]], address: Address) -> dict[str, Route]:

@@ -39,13 +39,16 @@ def explain(arguments: Sequence[str]) -> int:
 
 
 def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
-    from topodns.app.explain import Unexplained, explain_offline, explanation_text
+    from topodns.app.explain.explanation import explanation_text
+    from topodns.app.explain.question import Unexplained, parse_question
     from topodns.plugins.setup import FILE_ERRORS
 
     try:
         if flags.conf:
-            settings = load(flags.conf, DEFAULT_PORT, stdin_text(flags.conf))
-            explained = explain_offline(settings, question).as_dict()
+            from topodns.app.explain.explainer import explain_reply, manifest_clusters
+
+            clusters = manifest_clusters(load(flags.conf, DEFAULT_PORT, stdin_text(flags.conf)))
+            explained = explain_reply(clusters, parse_question(question)).as_dict()
         else:
             explained = _read_explanation(fetch(flags.server, "/explain", question), flags.server)
     except (AdminError, Unexplained, *FILE_ERRORS) as problem:

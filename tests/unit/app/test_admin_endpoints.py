@@ -1,60 +1,43 @@
-"""The admin endpoints: their content, and the clients that may read it."""
+"""The HTTP endpoints at each address."""
+
+from collections.abc import Mapping
 
 import pytest
 
-from tests.support.demo import Demo
-from topodns.app.admin_endpoints import explain_route
-from topodns.net.http_server.messages import HttpRequest
+from tests.support.corefile_settings import settings
+from tests.support.generation_builder import assembly
+from topodns.app.admin_endpoints import Admin
+from topodns.app.exposition import Metrics
+from topodns.corefile.arguments import Address
 
-QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
-
-
-@pytest.fixture(scope="module")
-def demo() -> Demo:
-    return Demo()
+ALL = "health 127.0.0.1:1\nready 127.0.0.1:2\nprometheus 127.0.0.1:3"
 
 
-@pytest.mark.parametrize(
-    ("peer", "status"),
-    [
-        *((loopback, 200) for loopback in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1")),
-        *((other, 403) for other in ("10.0.0.9", "2001:db8::1", "::1234", "::1.2.3.4", "::ffff:12.7.0.1", "")),
-    ],
-)
-def test_explain_shows_locations_of_pods_to_loopback_only(demo: Demo, peer: str, status: int) -> None:
-    assert explain_route(demo.generation)(HttpRequest("/explain", QUESTION, peer)).status == status
+def served(corefile: str, metrics_listen: Address | None = None) -> Mapping[tuple[str, int], set[str]]:
+    """The paths at each address."""
+    routes = Admin(Metrics(list, ()), metrics_listen)._routes(assembly().build(settings(corefile)))
+    return {at: set(paths) for at, paths in routes.items()}
 
 
 @pytest.mark.parametrize(
-    ("headers", "status"),
+    ("lines", "expected"),
     [
-        ({}, 200),
-        ({"host": "localhost:8181"}, 200),
-        ({"host": "127.0.0.1:8181"}, 200),
-        ({"host": "[::1]:8181"}, 200),
-        ({"host": "127.0.0.1", "sec-fetch-site": "none"}, 200),  # typed into a browser
-        ({"host": "127.0.0.1", "sec-fetch-site": "same-origin"}, 200),
-        ({"host": "attacker.example:8181"}, 403),  # DNS rebinding
-        ({"host": "127.0.0.1.attacker.example"}, 403),
-        ({"host": "localhost.attacker.example"}, 403),
-        ({"host": "10.0.0.9"}, 403),
-        ({"host": "[::1"}, 403),
-        ({"host": ""}, 403),
-        ({"host": "localhost", "origin": "http://attacker.example"}, 403),
-        ({"host": "localhost", "origin": "null"}, 403),
-        ({"host": "localhost", "sec-fetch-site": "cross-site"}, 403),
-        ({"host": "localhost", "sec-fetch-site": "same-site"}, 403),
+        ("whoami", {}),
+        (ALL, {1: {"/health"}, 2: {"/ready", "/explain"}, 3: {"/metrics"}}),
+        ("ready 127.0.0.1:1\nhealth 127.0.0.1:1", {1: {"/health", "/ready", "/explain"}}),
     ],
 )
-def test_explain_answers_nothing_to_a_page_in_a_browser_on_loopback(
-    demo: Demo, headers: dict[str, str], status: int
-) -> None:
-    reply = explain_route(demo.generation)(HttpRequest("/explain", QUESTION, "127.0.0.1", headers))
-    assert (reply.status, b"node-a1" in reply.body) == (status, status == 200)
+def test_each_directive_serves_its_endpoints_at_its_address(lines: str, expected: Mapping[int, set[str]]) -> None:
+    assert served(f". {{\n{lines}\n}}\n") == {("127.0.0.1", port): paths for port, paths in expected.items()}
 
 
-def test_a_question_that_cannot_be_explained_is_a_bad_request(demo: Demo) -> None:
-    reply = explain_route(demo.generation)(
-        HttpRequest("/explain", {"name": "example.org", "node": "node-a1"}, "127.0.0.1")
-    )
-    assert (reply.status, b"is below no origin" in reply.body) == (400, True)
+def test_the_endpoints_of_all_blocks_are_served() -> None:
+    blocks = "a.org {\nready 127.0.0.1:1\n}\nb.org {\nready 127.0.0.1:2\nprometheus 127.0.0.1:1\n}\n"
+    assert served(blocks) == {
+        ("127.0.0.1", 1): {"/ready", "/explain", "/metrics"},
+        ("127.0.0.1", 2): {"/ready", "/explain"},
+    }
+
+
+def test_metrics_may_have_a_further_address() -> None:
+    assert served(". {\nwhoami\n}\n", Address("127.0.0.1", 9253)) == {("127.0.0.1", 9253): {"/metrics"}}

@@ -1,0 +1,60 @@
+"""The clients that may read /explain, and the status of its replies."""
+
+import pytest
+
+from tests.support.demo import Demo
+from topodns.app.explain.endpoint import explain_route
+from topodns.net.http_server.messages import HttpRequest
+
+QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return Demo()
+
+
+@pytest.mark.parametrize(
+    ("peer", "status"),
+    [
+        *((loopback, 200) for loopback in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1")),
+        *((other, 403) for other in ("10.0.0.9", "2001:db8::1", "::1234", "::1.2.3.4", "::ffff:12.7.0.1", "")),
+    ],
+)
+def test_explain_shows_locations_of_pods_to_loopback_only(demo: Demo, peer: str, status: int) -> None:
+    assert explain_route(demo.generation.clusters)(HttpRequest("/explain", QUESTION, peer)).status == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"host": "localhost:8181"}, 200),
+        ({"host": "127.0.0.1:8181"}, 200),
+        ({"host": "[::1]:8181"}, 200),
+        ({"host": "127.0.0.1", "sec-fetch-site": "none"}, 200),  # typed into a browser
+        ({"host": "127.0.0.1", "sec-fetch-site": "same-origin"}, 200),
+        ({"host": "attacker.example:8181"}, 403),  # DNS rebinding
+        ({"host": "127.0.0.1.attacker.example"}, 403),
+        ({"host": "localhost.attacker.example"}, 403),
+        ({"host": "10.0.0.9"}, 403),
+        ({"host": "[::1"}, 403),
+        ({"host": ""}, 403),
+        ({"host": "localhost", "origin": "http://attacker.example"}, 403),
+        ({"host": "localhost", "origin": "null"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "cross-site"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "same-site"}, 403),
+    ],
+)
+def test_explain_answers_nothing_to_a_page_in_a_browser_on_loopback(
+    demo: Demo, headers: dict[str, str], status: int
+) -> None:
+    reply = explain_route(demo.generation.clusters)(HttpRequest("/explain", QUESTION, "127.0.0.1", headers))
+    assert (reply.status, b"node-a1" in reply.body) == (status, status == 200)
+
+
+def test_a_question_that_cannot_be_explained_is_a_bad_request(demo: Demo) -> None:
+    reply = explain_route(demo.generation.clusters)(
+        HttpRequest("/explain", {"name": "example.org", "node": "node-a1"}, "127.0.0.1")
+    )
+    assert (reply.status, b"is below no origin" in reply.body) == (400, True)

@@ -1,0 +1,76 @@
+"""The sentences of an explanation: the reason of the answer, and advice for the operator."""
+
+from typing import Final
+
+from topodns.app.clusters import Cluster
+from topodns.cluster.model import Kind
+from topodns.dns.message import Query
+from topodns.dns.rrtype import Rcode
+from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.kubernetes.name_errors import NameErrors
+from topodns.query.plugin import Resolution
+from topodns.topology.client_locator import Method
+from topodns.topology.select import Reason
+
+SENTENCES: Final = {
+    Reason.UNFILTERED: "no topology keys: every ready endpoint",
+    Reason.MATCHED: "the first key with a match wins, with all its matches",
+    Reason.ANY: "no key matched before `*`: every ready endpoint",
+    Reason.NO_MATCH: "no endpoint shares any of the keys with the client's node: NODATA for this client",
+    Reason.NO_ENDPOINTS: "no ready endpoint of this address family: there was nothing to choose from",
+    Reason.UNKNOWN_CLIENT: "the client's node is unknown, and the last key is not `*`: NODATA",
+    Reason.UNKNOWN_CLIENT_ALL: "the client's node is unknown: every ready endpoint",
+    Reason.INVALID: "the topology keys are invalid and ignored: every ready endpoint",
+    Reason.DENIED: "the topology keys are invalid (on_invalid deny): NODATA",
+    Reason.NOT_PERMITTED: "RBAC denies the objects that give the client's node or its labels: every ready endpoint",
+    Reason.HINTED: "the EndpointSlices' hints were followed",
+}
+
+
+def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
+    """Why the name does not exist, or why these endpoints were selected; "" where neither is the case."""
+    if resolution.response.rcode == Rcode.NXDOMAIN:
+        return missing_object(cluster, query)
+    return SENTENCES[resolution.selection.reason] if resolution.selection is not None else ""
+
+
+def missing_object(cluster: Cluster, query: Query) -> str:
+    """The Service, namespace, Pod or other object whose absence makes this name not exist."""
+    return NameErrors(cluster.kubernetes, cluster.state).reason(query.qname, query.qtype)
+
+
+def unknown_node(cluster: Cluster, name: str) -> str:
+    """Why a Node is unknown; "" for a known one. Where Nodes cannot be read, the reason is that, not the name."""
+    if cluster.state.node(name) is not None:
+        return ""
+    if "Node" in cluster.state.known:
+        return f"no Node is named {name!r}"
+    return f"Nodes cannot be read, so that no node is known: {_unread(cluster, 'Node')}"
+
+
+def _unread(cluster: Cluster, kind: Kind) -> str:
+    source = cluster.source
+    if isinstance(source, ManifestSource):
+        return f"manifest files that cannot be read: {source.files_bad}"
+    return next((progress.describe() for progress in source.progress if progress.resource.kind == kind), kind)
+
+
+def operator_hint(cluster: Cluster, unlocated: bytes | None) -> str:
+    """Advice for the operator, "" for none. `unlocated`: the packed address of a client without a known Node."""
+    state = cluster.state
+    if cluster.topology is None:
+        return "the server block has no `topology`: every client gets the same answer"
+    if lacking := "; ".join(cluster.lacks()):
+        return f"topology lacks {lacking}"
+    node = state.nodes.with_pod_cidr(unlocated) if unlocated is not None else None
+    if node is None:
+        return ""
+    if state.nodes.pod_cidrs_verified:
+        return f"the address is in the podCIDR of {node.name}; `locate` can have podcidr"
+    unproven = "but nothing has proven that the network plugin goes by podCIDRs"
+    by_pods = Method.PODS in cluster.topology.locate
+    unseen, others = ("no Pod has it, and ", "") if by_pods else ("", " or pods")
+    return (
+        f"the address is in the podCIDR of {node.name}, {unproven}; "
+        f"{unseen}`locate` can have podcidr-unverified{others}"
+    )
