@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from topodns.corefile.errors import ConfigError, nearest, shown_word
+from topodns.corefile.errors import ConfigError
 from topodns.corefile.files import load_corefile
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
@@ -15,7 +15,7 @@ from topodns.dns.name import name_text
 from topodns.plugins import ORDER, load
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.cache.settings import AS_COREDNS, Cache
-from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE
+from topodns.plugins.compatibility import unknown_problem
 from topodns.plugins.context import Context
 
 
@@ -33,22 +33,11 @@ def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context
 
 def _value(directive: Directive, first: Mapping[str, Directive], context: Context) -> Any:
     if directive.name not in ORDER:
-        raise _unknown(directive)
+        raise directive.error(unknown_problem(directive.name))
     plugin = load(directive.name)
     if not plugin.adds_up and (earlier := first.get(directive.name)) is not None:
         raise directive.error(f"found '{directive.name}' again, first at {earlier.file}:{earlier.line}")
     return plugin.parse(directive, context)
-
-
-def _unknown(directive: Directive) -> ConfigError:
-    if directive.name in COREDNS_ONLY:
-        instead = COREDNS_ONLY[directive.name].text
-        return directive.error(f"CoreDNS has the directive '{directive.name}', topodns does not: {instead}")
-    if directive.name in ELSEWHERE:
-        return directive.error(f"topodns has no directive '{directive.name}': {ELSEWHERE[directive.name]}")
-    near = nearest(directive.name, (*ORDER, *COREDNS_ONLY))
-    guess = f", did you mean '{near}'?" if near else ", expected one of those that 'topodns -plugins' lists"
-    return directive.error(f"unknown directive {shown_word(directive.name)}{guess}")
 
 
 def _check_companions(directives: Mapping[str, Directive], values: Mapping[str, Any]) -> None:

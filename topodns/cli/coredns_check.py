@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.app.load import settings_from_text
-from topodns.corefile.errors import ConfigError, nearest, shown
+from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import parse_keys
 from topodns.dns.name import ROOT
 from topodns.plugins import ORDER, load
-from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE, TRANSPORTS, DirectiveVerdict, Row
+from topodns.plugins.compatibility import TRANSPORTS, DirectiveVerdict, Row, unknown_row
 from topodns.plugins.context import Context
 
 _UNCHECKED: Final = Row(DirectiveVerdict.UNCHECKED, "mend the directive first")
@@ -155,7 +155,7 @@ def _bad_key(token: Token, problem: ConfigError) -> DirectiveFinding:
 
 
 def _directive(directive: Directive, earlier: Directive | None, context: Context) -> Iterator[DirectiveFinding]:
-    row = _row(directive.name)
+    row = load(directive.name).coredns if directive.name in ORDER else unknown_row(directive.name)
     if row.verdict is DirectiveVerdict.UNSUPPORTED:
         yield _finding(directive, row)
         yield from _all_options(directive, Row(row.verdict))
@@ -165,21 +165,6 @@ def _directive(directive: Directive, earlier: Directive | None, context: Context
         yield from _known(directive, row, {**problems, (directive.file, directive.line): again}, complete)
     else:
         yield from _known(directive, row, *_problems(directive, context))
-
-
-def _row(name: str) -> Row:
-    if name in ORDER:
-        return load(name).coredns
-    return COREDNS_ONLY.get(name) or Row(DirectiveVerdict.UNSUPPORTED, _stranger(name))
-
-
-def _stranger(name: str) -> str:
-    """Advice on a directive that CoreDNS 1.14.7 does not have."""
-    if name in ELSEWHERE:
-        return ELSEWHERE[name]
-    near = nearest(name, (*ORDER, *COREDNS_ONLY))
-    guess = f"; did you mean '{near}'?" if near else "; take it out, or `forward` its names to a server that has it"
-    return f"CoreDNS itself has no such directive, so it is an external plugin or a slip{guess}"
 
 
 def _problems(directive: Directive, context: Context) -> tuple[dict[Place, str], bool]:

@@ -1,13 +1,17 @@
-"""Verdicts on directives for reports about a Corefile of CoreDNS 1.14.7, and its directives that topodns does not have.
+"""Verdicts on directives for reports about a Corefile of CoreDNS 1.14.7, and directives that topodns does not have.
 
-`PLUGIN.coredns` has the verdict on a directive of topodns. docs/reference/differences-from-coredns.md says more, about
-answers too. Texts have no full stop: reports print them in a line.
+`PLUGIN.coredns` has the verdict on a directive of topodns. All others are in COREDNS_ONLY, in ELSEWHERE, or unknown,
+perhaps misspelt: `unknown_problem` and `unknown_row` decide which. docs/reference/differences-from-coredns.md says
+more, about answers too. Texts have no full stop: reports print them in a line.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from topodns.corefile.errors import nearest, shown_word
+from topodns.plugins import ORDER
 
 
 class DirectiveVerdict(Enum):
@@ -93,3 +97,29 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 
 TRANSPORTS: Final[Mapping[str, str]] = dict.fromkeys(("tls", "https", "https3", "quic", "grpc"), _ENCRYPTED)
 """Schemes of server blocks that only CoreDNS has: the replacement for each."""
+
+
+def unknown_problem(name: str) -> str:
+    """The problem with a directive that is not in ORDER, for the error by which a server refuses its Corefile."""
+    if name in COREDNS_ONLY:
+        return f"CoreDNS has the directive '{name}', topodns does not: {COREDNS_ONLY[name].text}"
+    if name in ELSEWHERE:
+        return f"topodns has no directive '{name}': {ELSEWHERE[name]}"
+    near = _nearest_directive(name)
+    guess = f", did you mean '{near}'?" if near else ", expected one of those that 'topodns -plugins' lists"
+    return f"unknown directive {shown_word(name)}{guess}"
+
+
+def unknown_row(name: str) -> Row:
+    """The verdict on a directive that is not in ORDER, for the report about a Corefile of CoreDNS."""
+    if name in COREDNS_ONLY:
+        return COREDNS_ONLY[name]
+    if name in ELSEWHERE:
+        return unsupported(ELSEWHERE[name])
+    near = _nearest_directive(name)
+    guess = f"; did you mean '{near}'?" if near else "; take it out, or `forward` its names to a server that has it"
+    return unsupported(f"CoreDNS itself has no such directive, so it is an external plugin or a slip{guess}")
+
+
+def _nearest_directive(name: str) -> str | None:
+    return nearest(name, (*ORDER, *COREDNS_ONLY))

@@ -1,8 +1,17 @@
 """Verdicts on CoreDNS's directives and options."""
 
+import pytest
+
 from tests.support.corefile_settings import block_problem
 from topodns.plugins import ORDER, load
-from topodns.plugins.compatibility import COREDNS_ONLY, ELSEWHERE, DirectiveVerdict
+from topodns.plugins.compatibility import (
+    COREDNS_ONLY,
+    ELSEWHERE,
+    DirectiveVerdict,
+    unknown_problem,
+    unknown_row,
+    unsupported,
+)
 
 # CoreDNS 1.14.7's, in its order.
 PLUGIN_CFG = """
@@ -37,6 +46,51 @@ def test_a_plugin_that_is_not_coredns_s_own_says_it_too() -> None:
     assert block_problem("    proxy . 10.0.0.1") == (
         "Corefile:2: topodns has no directive 'proxy': CoreDNS dropped it in 1.5; write `forward`"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "text"),
+    [
+        (
+            "dnssec",
+            "CoreDNS has the directive 'dnssec', topodns does not: "
+            "sign the zone with another name server, and `forward` its name to there",
+            "sign the zone with another name server, and `forward` its name to there",
+        ),
+        (
+            "unbound",
+            "topodns has no directive 'unbound': `forward` to a resolver that runs beside this server",
+            "`forward` to a resolver that runs beside this server",
+        ),
+        (
+            "forwad",
+            "unknown directive 'forwad', did you mean 'forward'?",
+            "CoreDNS itself has no such directive, so it is an external plugin or a slip; did you mean 'forward'?",
+        ),
+        (
+            "dnsec",
+            "unknown directive 'dnsec', did you mean 'dnssec'?",
+            "CoreDNS itself has no such directive, so it is an external plugin or a slip; did you mean 'dnssec'?",
+        ),
+        (
+            "xyzzy",
+            "unknown directive 'xyzzy', expected one of those that 'topodns -plugins' lists",
+            "CoreDNS itself has no such directive, so it is an external plugin or a slip; "
+            "take it out, or `forward` its names to a server that has it",
+        ),
+    ],
+    ids=["only CoreDNS's", "an external plugin's", "a slip", "a slip of only CoreDNS's", "unlike any"],
+)
+def test_a_directive_that_topodns_does_not_have_is_refused_and_reported_with_advice(
+    name: str, problem: str, text: str
+) -> None:
+    assert unknown_problem(name) == problem
+    assert unknown_row(name) == unsupported(text)
+
+
+def test_a_word_that_may_be_a_secret_is_not_repeated() -> None:
+    secret = "s3cr3tt0kenofmanylettersanddigits"
+    assert unknown_problem(secret).startswith("unknown directive '…' (33 characters, not shown), expected one of")
 
 
 def test_no_row_says_that_it_differs_without_saying_how() -> None:
