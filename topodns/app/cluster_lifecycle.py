@@ -161,7 +161,7 @@ class ClusterCare:
         return [cluster.feed for cluster in self._clusters]
 
     async def begin(self, generation: Generation) -> None:
-        """Start the new feeds. Raises NotKnown; after that, or if `take_over` does not follow, call `give_up`."""
+        """Start the new feeds. Raises NotKnown; after that, or if `activate` does not follow, call `roll_back`."""
         await self._feeding.begin(generation.feeds)
 
     async def await_known(self, generation: Generation) -> None:
@@ -176,13 +176,13 @@ class ClusterCare:
                 for new in fresh:
                     _refuse_to_forget(old, new)
 
-    async def give_up(self, generation: Generation) -> None:
+    async def roll_back(self, generation: Generation) -> None:
         """Roll back `begin`: stop the feeds that only the rejected generation has."""
         await self._feeding.keep_only(self.feeds)
         if self._fresh(generation):  # free the rejected state, once no traceback refers to it
             asyncio.get_running_loop().call_soon(settle_memory)
 
-    def take_over(self, generation: Generation) -> None:
+    def activate(self, generation: Generation) -> None:
         """Make this generation the active one: changes in its clusters invalidate answers from now on."""
         for cluster in self._fresh(generation):
             cluster.feed.subscribe(self._forget, self._schedule)

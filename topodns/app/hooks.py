@@ -37,7 +37,7 @@ class ServerHooks(Protocol):
 class Options:
     """Options of a server beside its Corefile."""
 
-    around: ServerHooks | None = None
+    hooks: ServerHooks | None = None
     identity: Identity | None = None
     readings: Callable[[Shared], Iterable[Published]] | None = None  # additional metrics
     metrics_listen: Address | None = None  # a further address of /metrics

@@ -80,8 +80,8 @@ class Server:
 
     def __init__(self, load: LoadSettings, announcement: Announcement, options: Options) -> None:
         self._load = load
-        self._around = options.around
-        self._around_tasks: list[asyncio.Task[None]] = []
+        self._hooks = options.hooks
+        self._hook_tasks: list[asyncio.Task[None]] = []
         self._announcement = announcement
         self._rng = random.Random()
         self._lines = LineWriter()
@@ -96,9 +96,9 @@ class Server:
         if options.readings is not None:
             self._metrics.publish(options.readings(shared))
         self._metrics_source = MetricsSource(shared, self._events.blocks, self._listeners.all_counters)
-        self._measured: set[str] = set()  # the plugins whose metrics are published
+        self._published: set[str] = set()  # names of the plugins whose metrics are published
         self._publish(_LABELLESS)
-        waits_for = options.around.waits_for if options.around is not None else tuple
+        waits_for = options.hooks.waits_for if options.hooks is not None else tuple
         self._admin = Admin(self._metrics, options.metrics_listen, options.instance, waits_for, descriptors)
         self._clusters = ClusterCare(self._start, self._listeners.packet_caches.forget)
         self._tasks: set[asyncio.Task[None]] = set()  # only those of the active generation
@@ -107,7 +107,7 @@ class Server:
         self._failed = False
         self._reloads = asyncio.Event()
         self._checks = CorefileChecks(lambda: load().digest, self._reloads.set, self._events.reload_failed, self._rng)
-        self._tells_of_clusters = False
+        self._has_cluster_metrics = False
         self._generation: Generation | None = None
 
     async def run(self) -> int:
@@ -117,43 +117,43 @@ class Server:
         gc.set_threshold(_GARBAGE)
         try:
             if not await self._unless_stopped(self._begin()):
-                await self._give_up()
+                await self._clean_up()
                 return 0
             self._announce()
         except BaseException:
-            await self._give_up()
+            await self._clean_up()
             raise
-        reloading = asyncio.create_task(self._reload_when_asked(), name="reload")
+        reloading = asyncio.create_task(self._reload_on_request(), name="reload")
         reloading.add_done_callback(self._task_ended)
         await self._stop.wait()
         await end_tasks([reloading])
-        await self._leave()
+        await self._shut_down()
         return 1 if self._failed else 0
 
     async def _begin(self) -> None:
-        around = self._around
-        await self._take_over(self._load())
-        if around is not None:
-            await around.begin()
-            self._around_tasks = [self._start(work, name) for work, name in around.work()]
-            self._around_tasks.append(self._start(self._reload_for(around), "reload for its surroundings"))
+        hooks = self._hooks
+        await self._activate(self._load())
+        if hooks is not None:
+            await hooks.begin()
+            self._hook_tasks = [self._start(work, name) for work, name in hooks.work()]
+            self._hook_tasks.append(self._start(self._reload_for_hooks(hooks), "reload for hooks"))
 
-    async def _reload_for(self, around: ServerHooks) -> None:
+    async def _reload_for_hooks(self, hooks: ServerHooks) -> None:
         while True:
-            await around.wants_reload()
+            await hooks.wants_reload()
             self._reloads.set()
 
-    async def _give_up(self) -> None:
+    async def _clean_up(self) -> None:
         """Clean up after a start that failed or was stopped."""
-        await self._clear_the_way()
-        if self._around is not None:
-            await self._around.after_close()
+        await self._stop_hooks()
+        if self._hooks is not None:
+            await self._hooks.after_close()
 
-    async def _clear_the_way(self) -> None:
-        """End the tasks of the surroundings, and let these stop new queries."""
-        await end_tasks(self._around_tasks)
-        if self._around is not None:
-            await self._around.before_drain()
+    async def _stop_hooks(self) -> None:
+        """End the tasks of the hooks, which then stop new queries from reaching this server."""
+        await end_tasks(self._hook_tasks)
+        if self._hooks is not None:
+            await self._hooks.before_drain()
 
     async def _unless_stopped(self, starting: Coroutine[None, None, None]) -> bool:
         """Run the start. Returns False if a stop signal cancelled it."""
@@ -167,7 +167,7 @@ class Server:
         await start
         return True
 
-    async def _take_over(self, settings: Settings) -> None:
+    async def _activate(self, settings: Settings) -> None:
         """Build a generation and make it the active one, or raise and leave everything as it was.
 
         A feed that it shares with the previous one is not touched; feeds that it does not use end afterwards.
@@ -177,10 +177,10 @@ class Server:
             await self._clusters.begin(generation)
             prepared = await self._prepare(generation)
         except BaseException:
-            await self._clusters.give_up(generation)
+            await self._clusters.roll_back(generation)
             raise
         await self._end_tasks()
-        self._clusters.take_over(generation)
+        self._clusters.activate(generation)
         await self._listeners.commit(prepared)
         self._close_blocks()
         self._generation = self._events.generation = generation
@@ -189,7 +189,7 @@ class Server:
         settle_memory()
         for line in unready(generation.clusters):
             log.warning("plugin/%s", line)
-        _heed(generation.settings)
+        _apply_process_settings(generation.settings)
 
     def _build(self, settings: Settings) -> Generation:
         """Build a generation. Nothing has changed yet, so that even a bug (NotBuilt) leaves the old one serving."""
@@ -201,25 +201,25 @@ class Server:
             log.exception("bug: this Corefile could not be built")
             raise NotBuilt(f"a bug of topodns: {problem!r}") from problem
         self._publish(self._assembly.plugins.values())
-        self._tell_of_clusters()
+        self._publish_cluster_metrics()
         return generation
 
     def _publish(self, plugins: Iterable[AnyPlugin]) -> None:
         """Add the metrics of these plugins, once each."""
         for plugin in plugins:
-            if plugin.metrics is not None and plugin.name not in self._measured:
-                self._measured.add(plugin.name)
+            if plugin.metrics is not None and plugin.name not in self._published:
+                self._published.add(plugin.name)
                 self._metrics.publish(plugin.metrics(self._metrics_source))
 
-    def _tell_of_clusters(self) -> None:
+    def _publish_cluster_metrics(self) -> None:
         """Add the metrics of clusters, from the first Corefile with a cluster on."""
         maker = self._assembly.cluster_maker
-        if maker is not None and not self._tells_of_clusters:
+        if maker is not None and not self._has_cluster_metrics:
             # Imported here, as `app.generation` does `app.clusters`: a node-cache has no cluster.
             from topodns.app.cluster_metrics import cluster_readings
 
             self._metrics.publish(cluster_readings(self._events.clusters, maker))
-            self._tells_of_clusters = True
+            self._has_cluster_metrics = True
 
     async def _prepare(self, generation: Generation) -> Prepared:
         """The sockets of a generation, opened after its clusters have synced; its HTTP endpoints serve already."""
@@ -235,19 +235,19 @@ class Server:
         return prepared
 
     def _start_tasks(self, generation: Generation) -> None:
-        self._own(self._clusters.work(), "warm")
+        self._start_for_generation(self._clusters.work(), "warm")
         for block in generation.blocks:
             block.start(self._clusters.changed)
             for source in block.sources:
-                self._own(source.run(), "files")
+                self._start_for_generation(source.run(), "files")
         if healths := _all(generation.settings, HEALTH):
             listen = healths[0].listen
-            self._own(self._events.health.run(listen.host, listen.port), "health")
+            self._start_for_generation(self._events.health.run(listen.host, listen.port), "health")
         for times in filter(None, _all(generation.settings, RELOAD)[:1]):
             log.info("plugin/reload: Running configuration SHA512 = %s", generation.settings.digest)
-            self._own(self._checks.run(times, generation.settings.digest), "corefile")
+            self._start_for_generation(self._checks.run(times, generation.settings.digest), "corefile")
 
-    def _own(self, work: Coroutine[None, None, None], name: str) -> None:
+    def _start_for_generation(self, work: Coroutine[None, None, None], name: str) -> None:
         """Run a background task of this generation. An exception in it is a bug and stops the program."""
         self._tasks.add(self._start(work, name))
 
@@ -271,13 +271,13 @@ class Server:
     async def _end_tasks(self) -> None:
         await end_tasks(list(self._tasks))
 
-    async def _reload_when_asked(self) -> None:
+    async def _reload_on_request(self) -> None:
         while True:
             await self._reloads.wait()
             self._reloads.clear()
             log.info("Reloading")
             try:
-                await self._take_over(self._load())
+                await self._activate(self._load())
             except STOP_ERRORS as problem:
                 self._events.reload_failed(str(problem))
                 continue
@@ -289,10 +289,10 @@ class Server:
             write_text(self._announcement.pid_file, f"{os.getpid()}\n")
         self._announcement.banner(self._listeners.ports(), self._generation.settings)
 
-    async def _leave(self) -> None:
+    async def _shut_down(self) -> None:
         """Become unready, then lameduck (still answering), then drain, then close."""
         self._admin.go_lame()
-        await self._clear_the_way()
+        await self._stop_hooks()
         lameduck = _lameduck(self._generation.settings) if self._generation is not None else 0.0
         if lameduck and not self._at_once.is_set():
             log.info("plugin/health: Going into lameduck mode for %gs", lameduck)
@@ -303,8 +303,8 @@ class Server:
         await self._clusters.close()
         await self._listeners.close()
         self._close_blocks()
-        if self._around is not None:
-            await self._around.after_close()
+        if self._hooks is not None:
+            await self._hooks.after_close()
         self._admin.close()
         self._lines.flush()
         if self._announcement.pid_file:
@@ -312,7 +312,7 @@ class Server:
                 os.unlink(self._announcement.pid_file)
 
 
-def _heed(settings: Settings) -> None:
+def _apply_process_settings(settings: Settings) -> None:
     """Apply the settings of the whole process, and warn of directives that have no effect."""
     logging.getLogger("topodns").setLevel(logging.DEBUG if _all(settings, DEBUG) else logging.INFO)
     if any(sockets != 1 for sockets in _all(settings, MULTISOCKET)):

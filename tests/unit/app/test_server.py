@@ -23,5 +23,5 @@ def test_a_bug_met_in_building_a_corefile_refuses_it_and_ends_nothing(
     server = Server(lambda: wanted, Announcement(print_nothing), Options())
     monkeypatch.setattr(server._assembly, "build", broken)
     with caplog.at_level(logging.ERROR), pytest.raises(STOP_ERRORS, match="a bug of topodns: IndexError"):
-        asyncio.run(server._take_over(wanted))
+        asyncio.run(server._activate(wanted))
     assert "bug: this Corefile could not be built" in caplog.text
