@@ -2,5 +2,5 @@
 
 `reflector` loops over list and watch; `lister` and `watcher` do one of each; `retry` spaces retries; `rollback_check`
 detects a restored etcd; `sync_state` has the resourceVersion and decides whether a list is plausible; `state_writer`
-applies changes to the cluster state. The connection is passed in.
+applies changes to the cluster state, and `removal_hold` delays some of them. The connection is passed in.
 """
