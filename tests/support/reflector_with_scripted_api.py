@@ -26,7 +26,7 @@ from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
-from topodns.kube.informer.state_writer import Intake
+from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.time_slices import TimeSlices
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",), {"labelSelector": "app=web"})
@@ -46,8 +46,8 @@ class World:
         self.api = ScriptedApi(deque(replies))
         self.state = ClusterState(frozenset({resource.kind}))
         self.published: list[frozenset[Fact]] = []
-        intake = Intake(self.state, [self.published.append], lambda: 1000.0)
-        self.reflector = Reflector(resource, SharedState(self.api, intake, RetryGate(), TimeSlices(), Random(4)))
+        writer = StateWriter(self.state, [self.published.append], lambda: 1000.0)
+        self.reflector = Reflector(resource, SharedState(self.api, writer, RetryGate(), TimeSlices(), Random(4)))
         self.progress = self.reflector.progress
         self._kind = resource.kind
 

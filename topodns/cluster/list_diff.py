@@ -48,7 +48,7 @@ class ListDiff:
 
     A group has all slices of a Service, or one other object. `groups` is complete when `steps` has ended.
 
-    Objects under the keys of `news` are not compared: the held ones are newer than the list.
+    Objects under the keys of `newer` are not compared: the held ones are newer than the list.
     """
 
     groups: deque[list[Difference]]  # a deque, so that the consumer frees the memory of each group it removes
@@ -57,12 +57,12 @@ class ListDiff:
         self,
         held: Mapping[tuple[str, str], ClusterObject],
         listed: Sequence[ClusterObject],
-        news: Set[ObjectKey] = frozenset(),
+        newer: Set[ObjectKey] = frozenset(),
     ) -> None:
         self.groups = deque()
         self._held = held
         self._listed = listed
-        self._news = news
+        self._newer = newer
         self._by_owner: dict[ObjectKey, list[Difference]] = {}
 
     def steps(self) -> Iterator[None]:
@@ -74,13 +74,13 @@ class ListDiff:
             yield
         for gone in _batches(list(self._held.values())):
             for held in gone:
-                if held.key not in wanted and held.key not in self._news:
+                if held.key not in wanted and held.key not in self._newer:
                     self._add(held, None)
             yield
         while wanted:  # emptied step by step: to free all its keys at once would take 15 ms
             for _ in range(min(COMPARED_AT_ONCE, len(wanted))):
                 key, listed = wanted.popitem()
-                if differs(self._held.get(key), listed) and key not in self._news:
+                if differs(self._held.get(key), listed) and key not in self._newer:
                     self._add(self._held.get(key), listed)
             yield
 

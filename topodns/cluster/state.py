@@ -141,16 +141,16 @@ class ClusterState:
             return frozenset()
         return self._take_all(kind, [(key, held, new)], wall_seconds)
 
-    def replace(self, change: Replaced, wall_seconds: int, news: Set[ObjectKey] = frozenset()) -> Iterator[DiffStep]:
+    def replace(self, change: Replaced, wall_seconds: int, newer: Set[ObjectKey] = frozenset()) -> Iterator[DiffStep]:
         """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
 
-        Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `news`,
+        Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `newer`,
         are newer than the list and stay as they are. All slices of a Service change in one step. The kind becomes
         synced with the last step; of a first list only that step has facts.
         """
         kind = change.kind
         held: Mapping[tuple[str, str], ClusterObject] = self._stores[kind]
-        comparison = ListDiff(held, change.objects, news)
+        comparison = ListDiff(held, change.objects, newer)
         for _ in comparison.steps():
             yield IDLE
         first = kind in self._awaited or kind in self.denied
@@ -177,7 +177,7 @@ class ClusterState:
         self.revision += 1
         return _ALL
 
-    def held_twin(self, value: ClusterObject) -> ClusterObject:
+    def interned(self, value: ClusterObject) -> ClusterObject:
         """The held object if it equals `value`, so that only one copy stays in memory; else `value` itself."""
         held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
         return held if held is not None and held == value and not outdated(held, value.version) else value

@@ -73,8 +73,8 @@ class TestSteps:
 
     def test_an_object_changed_since_the_list_is_left_alone(self) -> None:
         state = state_of(Replaced("Service", (service("kept"), service("gone"))))
-        news = {ObjectKey("default", name) for name in ("kept", "deleted")}
-        for _ in state.replace(Replaced("Service", (service("deleted"),)), 0, news):
+        newer = {ObjectKey("default", name) for name in ("kept", "deleted")}
+        for _ in state.replace(Replaced("Service", (service("deleted"),)), 0, newer):
             pass
         names = [name for name in ("kept", "gone", "deleted") if state.service(ObjectKey("default", name))]
         assert names == ["kept"]
@@ -114,6 +114,6 @@ class TestVersions:
     def test_an_equal_object_is_held_once(self) -> None:
         held = replace(service("web"), version=10)
         state = state_of(Upserted(held))
-        assert state.held_twin(replace(service("web"), version=12)) is held
+        assert state.interned(replace(service("web"), version=12)) is held
         for other in (replace(service("web"), version=9), service("web", cluster_ips=["10.96.0.1"]), service("new")):
-            assert state.held_twin(other) is other
+            assert state.interned(other) is other

@@ -13,7 +13,7 @@ from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
-from topodns.kube.informer.state_writer import Intake
+from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.sync_state import Progress
 from topodns.kube.informer.time_slices import TimeSlices
 from topodns.query.histogram import Histogram
@@ -27,7 +27,7 @@ REMIND_EVERY: Final = 60.0  # seconds between log lines while requests fail
 class ApiSource:
     """Runs one reflector per resource and keeps `state` equal to the API server's.
 
-    `subscribers` are called as by `state_writer.Intake`.
+    `subscribers` are called as by `state_writer.StateWriter`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ApiSource:
     ) -> None:
         self.progress: tuple[Progress, ...] = ()  # one per kind; empty before `connect`
         self._resources = resources
-        self._intake = Intake(state, subscribers)
+        self._writer = StateWriter(state, subscribers)
         self._connect = connect
         self._rng = rng
         self._api: KubeApi | None = None
@@ -49,8 +49,8 @@ class ApiSource:
     async def connect(self) -> None:
         """Load address and credentials and create the reflectors; sends no request yet. Raises ApiError."""
         self._api = await self._connect()
-        peers = SharedState(self._api, self._intake, RetryGate(), TimeSlices(), self._rng)
-        self._reflectors = tuple(Reflector(resource, peers) for resource in self._resources)
+        shared = SharedState(self._api, self._writer, RetryGate(), TimeSlices(), self._rng)
+        self._reflectors = tuple(Reflector(resource, shared) for resource in self._resources)
         self.progress = tuple(reflector.progress for reflector in self._reflectors)
 
     async def run(self) -> None:
@@ -73,21 +73,21 @@ class ApiSource:
     def age(self) -> float:
         """Seconds since the server last sent anything, for the kind where that is longest ago; 0.0 before `connect`."""
         now = asyncio.get_running_loop().time()
-        return max((now - progress.heard for progress in self.progress), default=0.0)
+        return max((now - progress.last_received for progress in self.progress), default=0.0)
 
     @property
     def latencies(self) -> Mapping[str, Histogram]:
         """DNS programming latencies in seconds by CoreDNS's label `service_kind`."""
-        return self._intake.latencies
+        return self._writer.latencies
 
     def waiting_for(self) -> tuple[str, ...]:
         """One line per kind that has no complete list yet."""
-        unsynced = self._intake.state.unsynced
+        unsynced = self._writer.state.unsynced
         return tuple(progress.describe() for progress in self.progress if progress.resource.kind in unsynced)
 
     def denied(self) -> Iterator[Progress]:
         """The optional kinds that answers do without: refused (403 or 404) before their first complete list."""
-        held = self._intake.state.denied
+        held = self._writer.state.denied
         return (progress for progress in self.progress if progress.resource.kind in held)
 
     async def _remind(self) -> None:
@@ -101,9 +101,9 @@ class ApiSource:
         troubled = [progress for progress in self.progress if progress.trouble is not None]
         remembered = [progress for progress in troubled if progress.listed]
         if remembered:
-            age = asyncio.get_running_loop().time() - min(progress.heard for progress in remembered)
+            age = asyncio.get_running_loop().time() - min(progress.last_received for progress in remembered)
             yield f"answering from memory, {age:.0f} s old: {_described(remembered)}"
-        unsynced = self._intake.state.unsynced
+        unsynced = self._writer.state.unsynced
         never = [progress for progress in troubled if not progress.listed]
         if missing := [progress for progress in never if progress.resource.kind in unsynced]:
             yield f"not known yet: {_described(missing)}"

@@ -1,19 +1,21 @@
-"""Lists one kind from an API server in pages, and replaces the cluster state with a plausible list."""
+"""Lists one kind from an API server in pages, and replaces the cluster state with a plausible list (`list_check`)."""
 
 import asyncio
 import logging
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from topodns.cluster.decode.stream import Page, UnreadableReply, read_listed, read_page
-from topodns.cluster.model import ObjectKey
+from topodns.cluster.decode.stream import Event, Page, Undecodable, UnreadableReply, read_listed, read_page
+from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upserted
+from topodns.cluster.state import ClusterState
 from topodns.kube.client.contract import ApiError, KubeApi
+from topodns.kube.informer.list_check import ListCheck
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
-from topodns.kube.informer.state_writer import Intake
-from topodns.kube.informer.sync_state import Ledger, Listing, Progress, Verb
+from topodns.kube.informer.state_writer import StateWriter
+from topodns.kube.informer.sync_state import Progress, SyncState, Verb
 from topodns.kube.informer.time_slices import TimeSlices, Turn
 
 log = logging.getLogger(__name__)
@@ -27,7 +29,7 @@ class SharedState:
     """
 
     api: KubeApi
-    intake: Intake
+    writer: StateWriter
     gate: RetryGate
     turns: TimeSlices
     rng: Random
@@ -97,39 +99,79 @@ class Pages:
         return b"".join(pieces)
 
 
+FREED_AT_ONCE: Final = 512  # objects; about 50 us
+
+
+class Listing:
+    """The objects of an incomplete list. An unchanged object is shared with the state, so it is in memory once."""
+
+    def __init__(self, kind: Kind, state: ClusterState) -> None:
+        self._kind = kind
+        self._state = state
+        self._objects: dict[ObjectKey, ClusterObject] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def add(self, listed: ClusterObject) -> None:
+        self._objects[listed.key] = self._state.interned(listed)
+
+    def apply(self, change: Upserted | Deleted) -> None:
+        """Apply one initial event of a watch: normally an addition; a deletion removes the object."""
+        match change:
+            case Upserted(value):
+                self.add(value)
+            case Deleted(_, key):
+                self._objects.pop(key, None)
+
+    def keep(self, undecodable: Undecodable) -> None:
+        """Keep the held version of an object that cannot be decoded: it has not been deleted."""
+        held = self._state.held(self._kind, undecodable.key) if undecodable.key is not None else None
+        if held is not None:
+            self._objects[held.key] = held
+
+    def objects(self) -> tuple[ClusterObject, ...]:
+        return tuple(self._objects.values())
+
+    def free(self) -> Iterator[None]:
+        """Empty the listing, FREED_AT_ONCE objects per step: 150,000 keys in one step would delay queries by 20 ms."""
+        while self._objects:
+            for _ in range(min(FREED_AT_ONCE, len(self._objects))):
+                self._objects.popitem()
+            yield
+
+
 MAX_PAGES: Final = 4_000  # of one list: 2,000,000 objects at 500 a page, far beyond the limits of Kubernetes
 
 _FORBIDDEN: Final = 403
 
 
-class Doubtful(Exception):
-    """A complete list is implausible (far smaller or older than before); the state was not changed."""
+class ImplausibleList(Exception):
+    """The list is complete but implausible; the cluster state was not changed."""
 
 
 class Lister:
-    """Lists one kind from the URL path `path`.
+    """Lists one kind from the URL path `path`. A success resets `backoff`, whose failures the reflector counts."""
 
-    A success resets `backoff`, whose failures the reflector counts.
-    """
-
-    def __init__(self, path: str, progress: Progress, ledger: Ledger, backoff: Backoff, peers: SharedState) -> None:
+    def __init__(self, path: str, progress: Progress, sync: SyncState, backoff: Backoff, shared: SharedState) -> None:
         self.path = path
         self.progress = progress
-        self.ledger = ledger
+        self.sync = sync
         self.backoff = backoff
-        self.peers = peers
+        self.shared = shared
+        self.check = ListCheck(progress.resource.kind, shared.writer.state, sync)
 
     async def list(self) -> None:
-        """List and, once all pages are in, replace the state with the list. Raises ApiError, Doubtful."""
+        """List and, once all pages are in, replace the state with the list. Raises ApiError, ImplausibleList."""
         listing, version = await self.gather()
-        async with self.peers.turns.take() as turn:
-            await self.believe(listing, version, turn)
+        async with self.shared.turns.take() as turn:
+            await self.accept(listing, version, turn)
 
     async def gather(self) -> tuple[Listing, str]:
         """A complete list, read in pages, and its resourceVersion. Raises ApiError."""
         listing = self.new_listing()
-        pages = Pages(self.peers.api, self.path, self.progress.resource)
-        page = await self._take_page(await pages.body(self.ledger.floor), listing)
+        pages = Pages(self.shared.api, self.path, self.progress.resource)
+        page = await self._take_page(await pages.body(self.sync.not_older_than), listing)
         seen: set[str] = set()
         while page.next_token:
             if page.next_token in seen:
@@ -142,66 +184,80 @@ class Lister:
 
     async def newest_version(self) -> str:
         """The server's current resourceVersion, from a list with limit=1. Raises ApiError."""
-        body = await Pages(self.peers.api, self.path, self.progress.resource, limit=1).body({})
+        body = await Pages(self.shared.api, self.path, self.progress.resource, limit=1).body({})
         try:
             return read_page(self.progress.resource.kind, body).version
         except UnreadableReply as problem:
             raise NoPage(str(problem)) from None
 
     def new_listing(self) -> Listing:
-        return Listing(self.progress.resource.kind, self.peers.intake.state)
+        return Listing(self.progress.resource.kind, self.shared.writer.state)
 
-    async def believe(self, listing: Listing, version: str, turn: Turn) -> None:
-        """Replace the state with a list, unless a second list must confirm it first. Raises Doubtful."""
-        self.answered()
-        doubt = self.ledger.doubt(listing, version)
-        if doubt:
-            log.warning("plugin/kubernetes: list of %s: %s; asking again", self.progress.resource.name, doubt)
-            raise Doubtful
+    def collect(self, listing: Listing, item: Event | Undecodable | ClusterObject | None) -> None:
+        """Add one item of a list to `listing`; None is an object without effect on answers (a finished Pod)."""
+        match item:
+            case None:
+                return
+            case Undecodable():
+                self.sync.note_undecodable(item)
+                listing.keep(item)
+            case Event(change):
+                listing.apply(change)
+            case value:
+                self.sync.note_decoded(value.key)
+                listing.add(value)
+
+    async def accept(self, listing: Listing, version: str, turn: Turn) -> None:
+        """Replace the state with a list, unless a second list must confirm it first. Raises ImplausibleList."""
+        self.succeeded()
+        problem = self.check.problem(listing, version)
+        if problem:
+            log.warning("plugin/kubernetes: list of %s: %s; asking again", self.progress.resource.name, problem)
+            raise ImplausibleList
         await self.replace(listing, turn)
-        self.ledger.listed(version)
+        self.sync.list_applied(version)
         self.backoff.succeeded()
 
-    async def replace(self, listing: Listing, turn: Turn, news: Set[ObjectKey] = frozenset()) -> int:
-        """Replace the state with a list, except the objects in `news`; returns how many objects differed.
+    async def replace(self, listing: Listing, turn: Turn, newer: Set[ObjectKey] = frozenset()) -> int:
+        """Replace the state with a list, except the objects in `newer`; returns how many objects differed.
 
-        `news` has the keys that watch events changed after the list was read.
+        `newer` has the keys that watch events changed after the list was read.
         """
         objects, differing = listing.objects(), 0
-        for _ in listing.let_go():  # so that a large list is not in memory twice
-            await turn.breathe()
-        for count in self.peers.intake.replace(self.progress.resource.kind, objects, news):
+        for _ in listing.free():  # so that a large list is not in memory twice
+            await turn.pause_if_due()
+        for count in self.shared.writer.replace(self.progress.resource.kind, objects, newer):
             differing += count
-            await turn.breathe()
+            await turn.pause_if_due()
         return differing
 
-    def heard(self) -> None:
+    def received(self) -> None:
         """Note that data arrived. One page is no proof of health: the list may fail after it every time."""
-        self.progress.heard = asyncio.get_running_loop().time()
+        self.progress.last_received = asyncio.get_running_loop().time()
 
-    def answered(self) -> None:
+    def succeeded(self) -> None:
         """Note a proof of health: a complete list, a new event, or a watch that stays open. Ends waits for retries."""
-        if self.progress.answered(asyncio.get_running_loop().time()):
+        if self.progress.succeeded(asyncio.get_running_loop().time()):
             log.info("plugin/kubernetes: %s: the API server answers again", self.progress.resource.name)
-            self.peers.gate.open()
+            self.shared.gate.open()
 
     async def is_denied(self, verb: Verb) -> bool:
         """Whether RBAC refuses this verb (403), by a minimal request."""
         shortest = {"limit": "1"} if verb == "list" else {"watch": "true", "timeoutSeconds": "1"}
         try:
-            async with self.peers.api.stream(self.path, {**self.progress.resource.selectors, **shortest}):
+            async with self.shared.api.stream(self.path, {**self.progress.resource.selectors, **shortest}):
                 return False
         except ApiError as error:
             return error.status == _FORBIDDEN
 
     async def _take_page(self, data: bytes, listing: Listing) -> Page:
-        async with self.peers.turns.take() as turn:
+        async with self.shared.turns.take() as turn:
             try:
                 page = read_page(self.progress.resource.kind, data)
             except UnreadableReply as problem:
                 raise ApiError(0, str(problem)) from None
-            self.heard()
+            self.received()
             for item in page.items:
-                self.ledger.collect(listing, read_listed(self.progress.resource.kind, item))
-                await turn.breathe()
+                self.collect(listing, read_listed(self.progress.resource.kind, item))
+                await turn.pause_if_due()
         return page

@@ -9,11 +9,11 @@ import logging
 from typing import Final
 
 from topodns.kube.client.contract import ApiError
-from topodns.kube.informer.lister import Doubtful, Lister, SharedState
+from topodns.kube.informer.lister import ImplausibleList, Lister, Listing, SharedState
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import SPACING, Backoff
-from topodns.kube.informer.rollback_check import LookBack, was_answered
-from topodns.kube.informer.sync_state import Ledger, Listing, Progress, Verb
+from topodns.kube.informer.rollback_check import RollbackCheck, was_answered
+from topodns.kube.informer.sync_state import Progress, SyncState, Verb
 from topodns.kube.informer.watcher import NoInitialEvents, WatchRun
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ NOT_INSTALLED_PAUSE: Final = 60.0  # seconds between requests for a resource tha
 CONFIRM_AFTER: Final = 2.0  # seconds until an implausible list is requested again
 VERIFY_EVERY: Final = (1800.0, 3600.0)  # seconds between the lists that verify the state
 VERIFY_GRACE: Final = 1.0  # seconds for the watch to catch up with the verifying list
-LONGEST_ASKED: Final = 300.0  # seconds: cap on Retry-After, before the spread
+MAX_RETRY_AFTER: Final = 300.0  # seconds: cap on Retry-After, before the spread
 RETRY_SPREAD: Final = 1.25  # largest factor on Retry-After, chosen at random: clients must not return all at once
 
 _BAD_REQUEST: Final = 400  # also for a resourceVersion that the server cannot parse
@@ -36,16 +36,16 @@ _FROM_THE_FUTURE: Final = "too large resource version"  # status 504; only the t
 class Reflector:
     """Keeps one kind in sync with one API server. `progress` has its health and counters."""
 
-    def __init__(self, resource: Resource, peers: SharedState) -> None:
+    def __init__(self, resource: Resource, shared: SharedState) -> None:
         self.progress = Progress(resource, asyncio.get_running_loop().time())
         self._resource = resource
-        self._peers = peers
-        self._ledger = Ledger(self.progress, peers.intake)
-        self._backoff = Backoff(peers.rng)
-        self._list_backoff = Backoff(peers.rng, costly=True)  # for failures that require another list
-        self._reader = Lister(resource.paths[0], self.progress, self._ledger, self._backoff, peers)
+        self._shared = shared
+        self._sync = SyncState(self.progress, shared.writer)
+        self._backoff = Backoff(shared.rng)
+        self._list_backoff = Backoff(shared.rng, costly=True)  # for failures that require another list
+        self._lister = Lister(resource.paths[0], self.progress, self._sync, self._backoff, shared)
         self._streams_lists = True
-        self._past = LookBack(self._reader)
+        self._rollback_check = RollbackCheck(self._lister)
         self._verb: Verb = "list"
 
     async def follow(self) -> None:
@@ -56,40 +56,40 @@ class Reflector:
     async def verify(self) -> None:
         """Until cancelled, list every VERIFY_EVERY beside the watch and repair objects whose events were lost."""
         while True:
-            await asyncio.sleep(self._peers.rng.uniform(*VERIFY_EVERY))
+            await asyncio.sleep(self._shared.rng.uniform(*VERIFY_EVERY))
             try:
                 await self._verify_once()
             except ApiError as error:
-                self._take_unverified(error)
+                self._handle_unverified(error)
 
     async def _attempt(self) -> None:
         """List if no resourceVersion is known, else watch until the watch ends; after a failure, back off."""
         try:
-            if self._ledger.version is not None and self._past.is_due:
-                await self._look_back()
-            if self._ledger.version is None:
-                self._past.spare()
+            if self._sync.version is not None and self._rollback_check.is_due:
+                await self._check_for_rollback()
+            if self._sync.version is None:
+                self._rollback_check.skip()
                 await self._list()
             else:
                 await self._watch(with_list=False)
         except ApiError as error:
-            await self._take_failure(error)
-        except Doubtful:
+            await self._handle_failure(error)
+        except ImplausibleList:
             await asyncio.sleep(CONFIRM_AFTER)
 
-    async def _look_back(self) -> None:
+    async def _check_for_rollback(self) -> None:
         """Check for a rollback of the server (etcd restored); after one, forget the resourceVersion to force a list."""
         try:
-            behind = await self._past.is_behind()
+            behind = await self._rollback_check.is_behind()
         except ApiError as error:
             if was_answered(error):
                 self._verb = "list"
-            if not self._past.gives_up(error):
+            if not self._rollback_check.gives_up(error):
                 raise
             await self._wait(SPACING, error.retry_after)
             return
         if behind:
-            self._ledger.forget_version(any_age=True)
+            self._sync.forget_version(any_age=True)
             # Where one of several API servers always lags, not every broken watch may cause a list.
             await asyncio.sleep(self._list_backoff.failed(asyncio.get_running_loop().time()))
 
@@ -101,13 +101,13 @@ class Reflector:
             except NoInitialEvents:
                 self._streams_lists = False
         self._verb = "list"
-        await self._reader.list()
+        await self._lister.list()
 
     async def _watch(self, with_list: bool) -> None:
         self._verb = "watch"
-        await WatchRun(self._reader, with_list).run()
+        await WatchRun(self._lister, with_list).run()
 
-    async def _take_failure(self, error: ApiError) -> None:
+    async def _handle_failure(self, error: ApiError) -> None:
         """Record a failed list or watch, adapt (other path, other verb, new list, do without), and back off."""
         if error.status == _NOT_FOUND and self._try_other_path():
             return
@@ -116,17 +116,17 @@ class Reflector:
             if error.status == _FORBIDDEN:
                 log.warning("plugin/kubernetes: the ClusterRole needs %s", self._resource.rule)
         ahead = _is_ahead(error)
-        meaningless = ahead or error.status == _BAD_REQUEST
-        if error.status in (_GONE, _NOT_FOUND) or meaningless:
+        invalid = ahead or error.status == _BAD_REQUEST
+        if error.status in (_GONE, _NOT_FOUND) or invalid:
             # Where the server cannot serve a list at least as new as the last seen version, accept any version.
-            self._ledger.forget_version(any_age=meaningless or self._ledger.version is None)
+            self._sync.forget_version(any_age=invalid or self._sync.version is None)
         if self._resource.custom and error.status == _NOT_FOUND:
             await self._empty()
             await asyncio.sleep(NOT_INSTALLED_PAUSE)
             return
         if self._resource.optional and error.status in (_FORBIDDEN, _NOT_FOUND):
             self._do_without()
-        backoff = self._list_backoff if meaningless or error.status == _GONE else self._backoff
+        backoff = self._list_backoff if invalid or error.status == _GONE else self._backoff
         if error.status == _FORBIDDEN:
             await self._try_other_verb()
         await self._wait(backoff.failed(asyncio.get_running_loop().time()), error.retry_after)
@@ -136,70 +136,70 @@ class Reflector:
 
         The server's message names only the verb of the request.
         """
-        await self._peers.gate.wait(SPACING, patient=True)
+        await self._shared.gate.wait(SPACING, patient=True)
         other: Verb = "list" if self._verb == "watch" else "watch"
-        if self.progress.tried_other(other, await self._reader.is_denied(other)):
+        if self.progress.tried_other(other, await self._lister.is_denied(other)):
             log.warning("plugin/kubernetes: cannot %s %s either: denied too", other, self._resource.name)
 
     def _try_other_path(self) -> bool:
         """Switch to the resource's next path; False after the last, when the first is next, after a backoff."""
         paths = self._resource.paths
-        following = (paths.index(self._reader.path) + 1) % len(paths)
-        self._reader.path = paths[following]
+        following = (paths.index(self._lister.path) + 1) % len(paths)
+        self._lister.path = paths[following]
         return following > 0
 
     def _do_without(self) -> None:
         """Let answers do without this optional kind; objects held of it stay."""
-        self.progress.heard = asyncio.get_running_loop().time()
-        self._peers.intake.do_without(self._resource.kind)
+        self.progress.last_received = asyncio.get_running_loop().time()
+        self._shared.writer.do_without(self._resource.kind)
 
     async def _empty(self) -> None:
         """Replace the state with an empty list: a kind that is not installed has no objects."""
-        self.progress.heard = asyncio.get_running_loop().time()
-        async with self._peers.turns.take() as turn:
-            await self._reader.replace(self._reader.new_listing(), turn)
+        self.progress.last_received = asyncio.get_running_loop().time()
+        async with self._shared.turns.take() as turn:
+            await self._lister.replace(self._lister.new_listing(), turn)
 
     async def _wait(self, seconds: float, retry_after: float | None) -> None:
         if retry_after is None:
-            await self._peers.gate.wait(seconds)
+            await self._shared.gate.wait(seconds)
             return
-        asked = min(retry_after, LONGEST_ASKED) * self._peers.rng.uniform(1.0, RETRY_SPREAD)
-        await self._peers.gate.wait(max(seconds, asked), patient=True)
+        asked = min(retry_after, MAX_RETRY_AFTER) * self._shared.rng.uniform(1.0, RETRY_SPREAD)
+        await self._shared.gate.wait(max(seconds, asked), patient=True)
 
-    def _take_unverified(self, error: ApiError) -> None:
+    def _handle_unverified(self, error: ApiError) -> None:
         """Log a failed verification. Where lists are streamed, a missing permission to `list` shows only here."""
         level = logging.WARNING if error.status == _FORBIDDEN else logging.INFO
         log.log(level, "plugin/kubernetes: not verified, cannot list %s: %s", self._resource.name, error)
         if _is_ahead(error):
-            self._ledger.forget_version(any_age=True)
+            self._sync.forget_version(any_age=True)
 
     async def _verify_once(self) -> None:
-        if self._ledger.version is None or self.progress.trouble is not None:
+        if self._sync.version is None or self.progress.trouble is not None:
             return
-        lists, news = self.progress.lists, self._ledger.follow_news()
+        lists, newer = self.progress.lists, self._sync.record_changes()
         try:
-            listing = await self._believable_listing()
+            listing = await self._plausible_listing()
             if listing is None:
                 return
             await asyncio.sleep(VERIFY_GRACE)
-            if self.progress.lists != lists or self._ledger.version is None:
+            if self.progress.lists != lists or self._sync.version is None:
                 return  # a newer list has been applied, or is due
-            async with self._peers.turns.take() as turn:
-                repairs = await self._reader.replace(listing, turn, news)
+            async with self._shared.turns.take() as turn:
+                repairs = await self._lister.replace(listing, turn, newer)
         finally:
-            self._ledger.ignore_news()
+            self._sync.stop_recording()
         self.progress.repairs += repairs
         if repairs:
             log.warning("plugin/kubernetes: %s: %d objects were not as held; repaired", self._resource.name, repairs)
 
-    async def _believable_listing(self) -> Listing | None:
+    async def _plausible_listing(self) -> Listing | None:
         """A plausible list to verify against; None after a rollback of the server, which forces a new list."""
         while True:
-            listing, version = await self._reader.gather()
-            if self._ledger.is_behind(version):
-                self._ledger.forget_version(any_age=True)
+            listing, version = await self._lister.gather()
+            if self._sync.is_behind(version):
+                self._sync.forget_version(any_age=True)
                 return None
-            if not self._ledger.doubt(listing, version):
+            if not self._lister.check.problem(listing, version):
                 return listing
             await asyncio.sleep(CONFIRM_AFTER)
 

@@ -18,8 +18,8 @@ BUCKETS: Final = tuple(0.001 * 2**k for k in range(20))  # seconds
 _SERVICE_KINDS: Final = ("cluster_ip", "headless_with_selector")
 
 
-class Intake:
-    """The only writer of `state`.
+class StateWriter:
+    """Writes `state`.
 
     Each of `subscribers`, which may change, is called with the dependencies that a change touched, in the same turn of
     the loop as the change.
@@ -35,22 +35,22 @@ class Intake:
         self.latencies = {kind: Histogram(BUCKETS) for kind in _SERVICE_KINDS}
         self._subscribers = subscribers
         self._wall_clock = wall_clock
-        self._hold = RemovalHold(state, self._apply)
+        self._hold = RemovalHold(state, self._apply_now)
 
-    def take(self, kind: Kind, event: Event) -> None:
+    def apply(self, kind: Kind, event: Event) -> None:
         """Apply one watch event."""
         if kind == "EndpointSlice":
             self._hold.submit(event)
         else:
-            self._apply(event)
+            self._apply_now(event)
 
-    def replace(self, kind: Kind, objects: tuple[ClusterObject, ...], news: Set[ObjectKey]) -> Iterator[int]:
-        """Replace all objects of a kind with a list, except the keys in `news`, which changed after the list.
+    def replace(self, kind: Kind, objects: tuple[ClusterObject, ...], newer: Set[ObjectKey]) -> Iterator[int]:
+        """Replace all objects of a kind with a list, except the keys in `newer`, which changed after the list.
 
         Works in small steps; each yields the number of objects in it that differed from the held ones.
         """
         self._hold.flush()
-        for step in self.state.replace(Replaced(kind, objects), int(self._wall_clock()), news):
+        for step in self.state.replace(Replaced(kind, objects), int(self._wall_clock()), newer):
             self._publish(step.facts)
             yield step.differing
 
@@ -58,7 +58,7 @@ class Intake:
         """Stop waiting for a kind that is denied or missing; answers that do not need it go on."""
         self._publish(self.state.do_without(kind))
 
-    def _apply(self, event: Event) -> None:
+    def _apply_now(self, event: Event) -> None:
         self._publish(self.state.apply(event.change, int(self._wall_clock())))
         if event.triggered is not None and isinstance(event.change, Upserted):
             self._measure(event.change.object, event.triggered)

@@ -27,7 +27,7 @@ class TimeSlices:
         self._long_turns = 0  # full slices since `_since`
 
     def take(self) -> "Turn":
-        """A context that holds the lock; the work in it calls `breathe` between small pieces."""
+        """A context that holds the lock; the work in it calls `pause_if_due` between small pieces."""
         return Turn(self._lock, self._clock, self._spent)
 
     def _spent(self, now: float) -> None:
@@ -59,7 +59,7 @@ class Turn:
     ) -> None:
         self._end()
 
-    async def breathe(self) -> None:
+    async def pause_if_due(self) -> None:
         """If the slice is used up, release the lock, let other tasks run and take the lock again."""
         now = self._clock()
         if now - self._began >= SLICE:

@@ -55,7 +55,7 @@ WATCH_SECONDS: Final = (240.0, 295.0)  # timeoutSeconds of the request; random, 
 OVERDUE: Final = 10.0  # seconds past timeoutSeconds after which the client ends the watch
 INITIAL_SILENCE: Final = 5.0  # seconds without data among the initial events that mean no support for them
 INITIAL_DEADLINE: Final = 60.0  # seconds from the request to the end of the initial events
-STANDING: Final = 0.5  # seconds after which a watch without a list counts as healthy: errors arrive sooner
+HEALTHY_AFTER: Final = 0.5  # seconds after which a watch without a list counts as healthy: errors arrive sooner
 SHORT_WATCH: Final = 1.0  # seconds: a watch that ends sooner without a new event is a failure, as in client-go
 
 _NO_RESPONSE: Final = 0
@@ -72,22 +72,22 @@ class NoInitialEvents(Exception):
 class WatchRun:
     """One watch request and its response."""
 
-    def __init__(self, reader: Lister, with_list: bool) -> None:
-        self._reader = reader
-        self._listing = reader.new_listing() if with_list else None
+    def __init__(self, lister: Lister, with_list: bool) -> None:
+        self._lister = lister
+        self._listing = lister.new_listing() if with_list else None
         self._lines = LineReader()
-        self._fruitful = False  # it has delivered a new object or event
-        self._seconds = reader.peers.rng.uniform(*WATCH_SECONDS)
+        self._has_delivered = False  # whether it has delivered a new object or event
+        self._seconds = lister.shared.rng.uniform(*WATCH_SECONDS)
         self._began = asyncio.get_running_loop().time()
         self._limit = asyncio.timeout_at(self._began + self._seconds + OVERDUE)
 
     async def run(self) -> None:
-        """Apply all items until the server ends the watch. Raises ApiError, Doubtful, NoInitialEvents."""
+        """Apply all items until the server ends the watch. Raises ApiError, ImplausibleList, NoInitialEvents."""
         try:
             await self._read_to_the_end()
         except ApiError as error:
             if _is_loss(error.status):
-                self._reader.peers.gate.losses += 1
+                self._lister.shared.gate.losses += 1
             raise
 
     async def _read_to_the_end(self) -> None:
@@ -96,7 +96,7 @@ class WatchRun:
         except TimeoutError:
             if self._listing is not None:
                 raise NoInitialEvents from None
-            log.info("plugin/kubernetes: watch of %s: overdue, asking again", self._reader.progress.resource.name)
+            log.info("plugin/kubernetes: watch of %s: overdue, asking again", self._lister.progress.resource.name)
             return
         except ApiError as error:
             if self._listing is not None and error.status in _REFUSALS:
@@ -108,87 +108,88 @@ class WatchRun:
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
-        async with self._limit, self._reader.peers.api.stream(self._reader.path, self._parameters()) as body:
-            self._reader.heard()
-            standing = loop.call_later(STANDING, self._stand)
+        async with self._limit, self._lister.shared.api.stream(self._lister.path, self._parameters()) as body:
+            self._lister.received()
+            timer = loop.call_later(HEALTHY_AFTER, self._note_open)
             try:
                 await self._read_pieces(body)
             finally:
-                standing.cancel()
+                timer.cancel()
 
     def _conclude(self) -> None:
-        """Judge a watch ended by the server: incomplete initial events, or too short without news, is a failure."""
+        """Judge a watch ended by the server: without all initial events, or short and with no event, it has failed."""
         if self._listing is not None:
             raise NoInitialEvents
-        if not self._is_useful():
+        if not self._proves_health():
             raise ApiError(_NO_RESPONSE, "the watch ended at once")
-        self._reader.backoff.succeeded()
+        self._lister.backoff.succeeded()
 
     async def _read_pieces(self, body: AsyncIterator[bytes]) -> None:
-        self._expect_more()
+        self._extend_deadline()
         async for piece in body:
             await self._take_piece(piece)
-            self._expect_more()
+            self._extend_deadline()
 
     def _parameters(self) -> dict[str, str]:
         times = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(int(self._seconds))}
-        version = self._reader.ledger.version
+        version = self._lister.sync.version
         if self._listing is not None:
-            start = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", **self._reader.ledger.floor}
+            newest = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+            start = {**newest, **self._lister.sync.not_older_than}
         else:
             start = {"resourceVersion": version} if version else {}
-        return {**self._reader.progress.resource.selectors, **times, **start}
+        return {**self._lister.progress.resource.selectors, **times, **start}
 
-    def _expect_more(self) -> None:
+    def _extend_deadline(self) -> None:
         """Set the deadline for silence among the initial events; after them silence is normal."""
         if self._listing is not None:
             silence = asyncio.get_running_loop().time() + INITIAL_SILENCE
             self._limit.reschedule(min(silence, self._began + INITIAL_DEADLINE))
 
     async def _take_piece(self, piece: bytes) -> None:
-        async with self._reader.peers.turns.take() as turn:
+        async with self._lister.shared.turns.take() as turn:
             for line in self._lines.feed(piece):
-                item = read_watch_line(self._reader.progress.resource.kind, line)
+                item = read_watch_line(self._lister.progress.resource.kind, line)
                 if isinstance(item, Refusal):
                     if item.status == _GONE:
-                        self._reader.answered()  # a valid answer: the version is too old, the server is healthy
+                        self._lister.succeeded()  # a valid answer: the version is too old, the server is healthy
                     raise ApiError(item.status, item.problem, item.retry_after)
                 await self._take_item(item, turn)
                 if self._listing is not None:
-                    self._reader.heard()
-                elif self._is_useful():
-                    self._reader.answered()
-                await turn.breathe()
+                    self._lister.received()
+                elif self._proves_health():
+                    self._lister.succeeded()
+                await turn.pause_if_due()
 
-    def _stand(self) -> None:
-        """Count a watch without initial events as healthy once it has been open for STANDING."""
+    def _note_open(self) -> None:
+        """Count a watch without initial events as healthy once it has been open for HEALTHY_AFTER."""
         if self._listing is None:
-            self._reader.answered()
+            self._lister.succeeded()
 
     async def _take_item(self, item: Event | Bookmark | Undecodable, turn: Turn) -> None:
         if self._listing is None:
-            self._take_news(item)
+            self._apply_item(item)
         elif not isinstance(item, Bookmark):
-            self._fruitful = True
-            self._reader.ledger.collect(self._listing, item)
+            self._has_delivered = True
+            self._lister.collect(self._listing, item)
         elif item.initial_events_end:
             listing, self._listing = self._listing, None
             self._limit.reschedule(self._began + self._seconds + OVERDUE)
-            await self._reader.believe(listing, item.version, turn)
-            self._fruitful = True
+            await self._lister.accept(listing, item.version, turn)
+            self._has_delivered = True
 
-    def _take_news(self, item: Event | Bookmark | Undecodable) -> None:
-        """Apply an item. A bookmark or a repeated event does not count as news: the next watch may bring nothing."""
-        before = self._reader.ledger.version
-        self._reader.ledger.take(item)
-        if isinstance(item, Event) and self._reader.ledger.version != before:
-            self._fruitful = True
-        if self._is_useful():
-            self._reader.backoff.succeeded()
+    def _apply_item(self, item: Event | Bookmark | Undecodable) -> None:
+        """Apply an item. A bookmark or a repeated event is no success: the next watch may bring nothing."""
+        before = self._lister.sync.version
+        self._lister.sync.apply(item)
+        if isinstance(item, Event) and self._lister.sync.version != before:
+            self._has_delivered = True
+        if self._proves_health():
+            self._lister.backoff.succeeded()
 
-    def _is_useful(self) -> bool:
-        """Whether the watch proves the server healthy: it delivered news or has been open for SHORT_WATCH."""
-        return self._fruitful or asyncio.get_running_loop().time() - self._began >= SHORT_WATCH
+    def _proves_health(self) -> bool:
+        """Whether the watch proves the server healthy: it delivered something new or has been open for SHORT_WATCH."""
+        return self._has_delivered or asyncio.get_running_loop().time() - self._began >= SHORT_WATCH
 
 
 def _is_loss(status: int) -> bool:

@@ -103,7 +103,7 @@ def test_k10_pages_without_end_are_trouble_though_each_has_another_token(monkeyp
 
 def test_each_page_is_a_sign_of_life() -> None:
     slowly = [Body((20.0, *listed(name, token=f"{name}+").pieces)) for name in "abc"]
-    assert after(70, SERVICES, NO_WATCH_LIST, *slowly).progress.heard == 60.0
+    assert after(70, SERVICES, NO_WATCH_LIST, *slowly).progress.last_received == 60.0
 
 
 @pytest.mark.parametrize("fits", [True, False])

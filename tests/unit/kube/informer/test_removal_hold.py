@@ -11,7 +11,7 @@ from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
-from topodns.kube.informer.state_writer import Intake
+from topodns.kube.informer.state_writer import StateWriter
 
 ONE, TWO = endpoint("10.0.0.1"), endpoint("10.0.0.2")
 UNREADY = endpoint("10.0.0.1", ready=False)
@@ -23,7 +23,7 @@ class World:
     def __init__(self, *services: ClusterObject) -> None:
         self.state = ClusterState(frozenset())
         self.seen: list[tuple[float, str]] = []  # when the addresses of web changed, and to what
-        self.intake = Intake(self.state, [self._look])
+        self.writer = StateWriter(self.state, [self._look])
         self.state.apply(Replaced("Service", services or (service("web"),)), 0)
         self.state.apply(Replaced("EndpointSlice", (endpoint_slice("web", ONE),)), 0)
 
@@ -37,10 +37,10 @@ class World:
         return "".join(str(address[-1]) for address in everyone.addresses)
 
     def put(self, one: EndpointSlice) -> None:
-        self.intake.take("EndpointSlice", Event(Upserted(one), ""))
+        self.writer.apply("EndpointSlice", Event(Upserted(one), ""))
 
     def delete(self, name: str) -> None:
-        self.intake.take("EndpointSlice", Event(Deleted("EndpointSlice", ObjectKey("default", name)), ""))
+        self.writer.apply("EndpointSlice", Event(Deleted("EndpointSlice", ObjectKey("default", name)), ""))
 
 
 def told(story: Callable[[World], Awaitable[None]], *services: ClusterObject) -> list[tuple[float, str]]:
@@ -134,7 +134,7 @@ def test_a_slice_that_goes_to_another_service_does_not_wait() -> None:
 def test_a_list_does_not_wait_and_comes_after_held_removals() -> None:
     async def story(world: World) -> None:
         await deleted(world)
-        for _ in world.intake.replace("EndpointSlice", (second(TWO),), frozenset()):
+        for _ in world.writer.replace("EndpointSlice", (second(TWO),), frozenset()):
             pass
 
     seen = told(story)

@@ -7,7 +7,7 @@ from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.kube.informer.state_writer import BUCKETS, Intake
+from topodns.kube.informer.state_writer import BUCKETS, StateWriter
 
 SLICE = endpoint_slice("web", endpoint("10.0.0.1"))
 CLUSTER_IP = service("web", cluster_ips=["10.96.0.1"])
@@ -16,12 +16,12 @@ CLUSTER_IP = service("web", cluster_ips=["10.96.0.1"])
 def measured(event: Event, *services: ClusterObject) -> dict[str, list[float]]:
     """The upper bounds of the buckets that were hit, by service kind. It is second 1000 now."""
 
-    async def story() -> Intake:
+    async def story() -> StateWriter:
         state = ClusterState(frozenset())
         state.apply(Replaced("Service", services), 0)
-        intake = Intake(state, (), lambda: 1000.0)
-        intake.take("EndpointSlice", event)
-        return intake
+        writer = StateWriter(state, (), lambda: 1000.0)
+        writer.apply("EndpointSlice", event)
+        return writer
 
     bounds = [*BUCKETS, float("inf")]
     found = run_virtually(story()).latencies

@@ -17,7 +17,7 @@ def test_a_failure_is_news_once_for_each_verb_and_status() -> None:
 def test_an_answer_ends_a_failure_once() -> None:
     progress = Progress(SERVICES, 0.0)
     progress.failed("list", ApiError(0, "no answer"))
-    assert (progress.answered(7.0), progress.answered(8.0), progress.heard) == (True, False, 8.0)
+    assert (progress.succeeded(7.0), progress.succeeded(8.0), progress.last_received) == (True, False, 8.0)
 
 
 def test_a_verb_that_is_denied_too_is_news_once_and_named() -> None:

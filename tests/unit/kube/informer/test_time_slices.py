@@ -23,7 +23,7 @@ async def work(turns: TimeSlices, name: str, amount: int, done: list[str]) -> No
     async with turns.take() as turn:
         for _ in range(amount):
             done.append(name)
-            await turn.breathe()
+            await turn.pause_if_due()
 
 
 class TestTurns:
