@@ -37,8 +37,8 @@ from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
 from topodns.topology.audit import Finding, audit
 from topodns.topology.client_locator import Locator, Method
+from topodns.topology.contradictions import Contradictions
 from topodns.topology.keys import key_reader
-from topodns.topology.placement import Contradictions
 from topodns.topology.select import OnInvalid
 
 _FORBIDDEN: Final = 403

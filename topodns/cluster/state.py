@@ -54,7 +54,7 @@ class ClusterState:
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
     nodes: NodeIndex
-    unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.placement` empties it
+    unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.contradictions` empties it
     external: ExternalIndex
     revision: int  # grows with every change; results derived from the state are valid for one revision
     synced: bool  # whether every needed kind was listed, or is done without
