@@ -45,12 +45,12 @@ class BackendsTable:
         self.built.setdefault(owner.key, {})[part] = built
         return built
 
-    def outdate(self, key: ObjectKey) -> None:
+    def invalidate(self, key: ObjectKey) -> None:
         """The Service, its policy, or the labels of Nodes changed: discard all of it."""
         self.built.pop(key, None)
         self._kept.pop(key, None)
 
-    def outdate_slice(self, key: ObjectKey, slice_name: str) -> None:
+    def invalidate_slice(self, key: ObjectKey, slice_name: str) -> None:
         """A slice of the Service was added, changed or removed: discard what depends on it."""
         parts = self.built.pop(key, None)
         if parts is not None and WHOLE in parts:

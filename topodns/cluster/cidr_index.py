@@ -1,4 +1,4 @@
-"""Longest-prefix match: the owner (a name) of the CIDR around a packed address."""
+"""Index of CIDRs by longest prefix: the owner (a name) of the CIDR around a packed address."""
 
 
 class CidrTable:

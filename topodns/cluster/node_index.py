@@ -1,6 +1,6 @@
-"""Nodes by address: their own addresses, their tunnel addresses and their pod CIDRs.
+"""Index of Nodes by their own addresses, their tunnel addresses and their pod CIDRs.
 
-`ClusterState` maintains it, `topology.client_locator` reads it. An address that several Nodes claim equally well is
+`ClusterState` maintains it, `topology.client_locator` reads it. An address that several Nodes have equally well is
 of none: a wrong Node is worse than none. `pod_cidr_proof` decides whether pod CIDRs are believed at all.
 """
 
@@ -21,7 +21,7 @@ class NodeIndex:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
-        self._claimants: dict[bytes, tuple[str, ...]] = {}  # address or tunnel address -> names of its Nodes
+        self._names: dict[bytes, tuple[str, ...]] = {}  # address or tunnel address -> names of its Nodes
         self._cidrs = CidrTable()
         self._with_cidrs = 0  # how many Nodes have a pod CIDR
         self._verified: bool | None = None  # the last `pod_cidrs_verified`; None after a change that may alter it
@@ -49,7 +49,7 @@ class NodeIndex:
         A replacement machine often gets the address of the previous one, whose Node object still exists. None if there
         is no such Node, or if several are equally ready and equally old.
         """
-        names = self._claimants.get(address)
+        names = self._names.get(address)
         if names is None:
             return None
         if len(names) == 1:
@@ -148,11 +148,11 @@ class NodeIndex:
         if old == new:
             return
         for address in old - new:
-            remaining = tuple(other for other in self._claimants.pop(address) if other != name)
+            remaining = tuple(other for other in self._names.pop(address) if other != name)
             if remaining:
-                self._claimants[address] = remaining
+                self._names[address] = remaining
         for address in new - old:
-            self._claimants[address] = (*self._claimants.get(address, ()), name)
+            self._names[address] = (*self._names.get(address, ()), name)
 
     def _move_cidrs(self, name: str, old: frozenset[tuple[bytes, int]], new: frozenset[tuple[bytes, int]]) -> None:
         if old == new:

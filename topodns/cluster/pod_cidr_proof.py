@@ -1,8 +1,9 @@
-"""Proof that the CNI plugin assigns Pod addresses from Node.spec.podCIDRs, from addresses of Pods with a known Node.
+"""Decides whether Node.spec.podCIDRs may locate clients: proof that the CNI plugin assigns Pod addresses from them.
 
-Some plugins ignore podCIDRs that are set (Calico's own IPAM, Cilium's cluster-pool, those of cloud VPCs). An
-observation is an address, the Node of a Pod with it, and the namespace of the object it comes from. It agrees if the
-address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in docs/reference/topology.md.
+Some plugins ignore podCIDRs that are set (Calico's own IPAM, Cilium's cluster-pool, those of cloud VPCs). The proof is
+made of observations: each is an address, the Node of a Pod with it, and the namespace of the object it comes from. It
+agrees if the address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in
+docs/reference/topology.md.
 """
 
 from collections.abc import Callable, Iterator, Set

@@ -41,10 +41,10 @@ class SliceChange(NamedTuple):
     after: frozenset[Placement]
 
 
-_Claim = tuple[ObjectKey, tuple[Any, ...]]
-"""The part of an endpoint that PTR answers and client location depend on: its Service, then the fields of `_claim`."""
+_AddressEntry = tuple[ObjectKey, tuple[Any, ...]]
+"""What PTR answers and client location depend on of an endpoint: its Service, then the fields of `_entry_fields`."""
 
-_claim: Final[Callable[[Endpoint], tuple[Any, ...]]] = attrgetter(
+_entry_fields: Final[Callable[[Endpoint], tuple[Any, ...]]] = attrgetter(
     "address", "node_name", "hostname", "pod_name", "ready", "serving", "terminating"
 )
 
@@ -86,11 +86,11 @@ class SliceTable:
 
     def keys_with_address(self, address: bytes, most: int = MOST, besides: str = "") -> Iterator[ObjectKey]:
         """The slices with this address: at most `most` per namespace, none of the namespace `besides`."""
-        claimants = self._addresses.claimants(address)
-        if len(claimants) == 1 and not besides:
-            yield claimants[0]
+        keys = self._addresses.keys(address)
+        if len(keys) == 1 and not besides:
+            yield keys[0]
             return
-        for namespace, of_namespace in groupby(claimants, attrgetter("namespace")):
+        for namespace, of_namespace in groupby(keys, attrgetter("namespace")):
             if namespace != besides:
                 yield from islice(of_namespace, most)
 
@@ -120,10 +120,10 @@ class SliceTable:
         """A slice was added (old None), changed, or removed (new None)."""
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
         whole = self._any_mirrored(owners) or (new is not None and new.mirrored)
-        before = self._claims(owners) if whole else _claims(old)
+        before = self._entries(owners) if whole else _entries(old)
         self._move(key, old, new)
-        after = self._claims(owners) if whole else _claims(new)
-        facts = address_facts({claim[0] for _, claim in before ^ after})
+        after = self._entries(owners) if whole else _entries(new)
+        facts = address_facts({entry[0] for _, entry in before ^ after})
         facts.update([service_fact(*owner.key) for owner in owners])
         if old is not None and new is not None and old.generation != new.generation:
             facts |= address_facts(self._copies(key, new))
@@ -153,16 +153,14 @@ class SliceTable:
     def _any_mirrored(self, owners: set[SliceOwner]) -> bool:
         return any(one.mirrored for owner in owners for one in self._of_owner.get(owner, ()))
 
-    def _claims(self, owners: set[SliceOwner]) -> set[_Claim]:
-        return {claim for owner in owners for one in self.of_owner(owner) for claim in _claims(one)}
+    def _entries(self, owners: set[SliceOwner]) -> set[_AddressEntry]:
+        return {entry for owner in owners for one in self.of_owner(owner) for entry in _entries(one)}
 
     def _copies(self, key: ObjectKey, one: EndpointSlice) -> Iterator[bytes]:
         """The addresses of a slice that another slice of its Service has: the generation decides between copies."""
         for address in _addresses(one):
-            claimants = self._addresses.claimants(address)
-            if len(claimants) > 1 and any(
-                owner_of(self._slices[other]) == owner_of(one) for other in claimants if other != key
-            ):
+            keys = self._addresses.keys(address)
+            if len(keys) > 1 and any(owner_of(self._slices[other]) == owner_of(one) for other in keys if other != key):
                 yield address
 
     def _move(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
@@ -205,5 +203,5 @@ def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
     return frozenset([(each.address, each.node_name) for each in one.endpoints if each.node_name and each.pod_name])
 
 
-def _claims(one: EndpointSlice | None) -> set[_Claim]:
-    return set(zip(repeat(owner_of(one).key), map(_claim, one.endpoints))) if _is_local(one) else set()
+def _entries(one: EndpointSlice | None) -> set[_AddressEntry]:
+    return set(zip(repeat(owner_of(one).key), map(_entry_fields, one.endpoints))) if _is_local(one) else set()

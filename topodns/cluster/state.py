@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from topodns.cluster.address_index import AddressIndex, ExternalIndex, counts_in_serial
+from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.backends import Backends
 from topodns.cluster.backends_table import IMPORTED, WHOLE, BackendsTable
+from topodns.cluster.external_index import ExternalIndex
 from topodns.cluster.list_diff import IDLE, Difference, DiffStep, ListDiff, outdated
 from topodns.cluster.model import (
     Change,
@@ -34,6 +35,7 @@ from topodns.cluster.model import (
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
 from topodns.cluster.slice_index import SliceOwner, SliceTable
+from topodns.cluster.soa_serial import counts_in_serial
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, service_fact
 
 T = TypeVar("T")
@@ -93,7 +95,7 @@ class ClusterState:
         self._notices: dict[ObjectKey, str] = {}
         self._backends = BackendsTable(self._slice_table, self.node, terminating_fallback, pod_names)
         self._built = self._backends.built
-        self._cold: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
+        self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
         # Live views, which queries read without a call.
         self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)
         self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
@@ -231,8 +233,8 @@ class ClusterState:
         Only for Services with a policy and at most 100 endpoints: larger ones take too long for one step, and change
         too often to be built ahead of queries. Changes between steps are included; at the end nothing is left to build.
         """
-        while self._cold:
-            key = self._cold.pop()
+        while self._unbuilt:
+            key = self._unbuilt.pop()
             policy = self._policies.get(key)
             endpoints = sum(len(one.endpoints) for one in self.slices(SliceOwner(key)))
             if isinstance(policy, Policy) and 0 < endpoints <= _SMALL:
@@ -241,8 +243,8 @@ class ClusterState:
 
     def service_with_address(self, address: bytes) -> Service | None:
         """The first Service, by namespace and name, with this ClusterIP; None if there is none."""
-        claimants = self._cluster_ips.claimants(address)
-        return self._services[claimants[0]] if claimants else None
+        keys = self._cluster_ips.keys(address)
+        return self._services[keys[0]] if keys else None
 
     def endpoints_with_address(self, address: bytes, besides: str = "") -> Sequence[tuple[ObjectKey, Endpoint]]:
         """One (Service, endpoint) per Service with this address, unready too, except in the namespace `besides`."""
@@ -253,7 +255,7 @@ class ClusterState:
 
     def pods_with_address(self, address: bytes) -> Sequence[Pod]:
         """All Pods with this address, including hostNetwork and terminating ones."""
-        return tuple(self._pods[key] for key in self._pod_ips.claimants(address))
+        return tuple(self._pods[key] for key in self._pod_ips.keys(address))
 
     def governing_services(self) -> frozenset[ObjectKey]:
         """The Services named in the spec.serviceName of a StatefulSet, whether they exist or not."""
@@ -295,13 +297,13 @@ class ClusterState:
         for key, policy in self._policies.items():
             built = self._built.get(key, {}).get(WHOLE)
             if isinstance(policy, Policy) and built is not None and node_name in built.nodes:
-                self._outdate(key)
+                self._invalidate(key)
                 yield service_fact(*key)
 
-    def _outdate(self, key: ObjectKey) -> None:
-        self._backends.outdate(key)
+    def _invalidate(self, key: ObjectKey) -> None:
+        self._backends.invalidate(key)
         if key in self._policies:
-            self._cold.add(key)
+            self._unbuilt.add(key)
 
     def _take_service(self, key: ObjectKey, old: Service | None, new: Service | None) -> Collection[Fact]:
         old_ips, new_ips = _cluster_ips(old), _cluster_ips(new)
@@ -309,19 +311,19 @@ class ClusterState:
         keys = self._read_keys(new) if new is not None and self._read_keys is not None else _NO_KEYS
         _put(self._policies, key, keys.policy)
         _put(self._notices, key, keys.notice)
-        self._outdate(key)
+        self._invalidate(key)
         return {service_fact(*key), *address_facts((*old_ips, *new_ips))}
 
     def _take_import(self, key: ObjectKey, _old: Service | None, _new: Service | None) -> Collection[Fact]:
-        self._outdate(key)
+        self._invalidate(key)
         return {service_fact(*key)}
 
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
         change = self._slice_table.replace(key, old, new)
         for owner in change.owners:
-            self._backends.outdate_slice(owner, key.name)
+            self._backends.invalidate_slice(owner, key.name)
             if owner in self._policies:
-                self._cold.add(owner)
+                self._unbuilt.add(owner)
         self.unchecked_slices.add(key)
         if change.before != change.after:
             self.nodes.move_endpoints(change.before, change.after, key.namespace)

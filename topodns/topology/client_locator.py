@@ -1,4 +1,4 @@
-"""Client location: the Node on which the sender of a query runs, by the first method with a result.
+"""Decides on which Node the client of a query runs: by the query's claims, else by the first method with a result.
 
 The methods are in docs/reference/topology.md. The result is a Node, never a Pod. A wrong Node is worse than none, so
 ambiguous data gives "unknown". Source addresses can be forged inside a cluster: a location is a routing hint, topology

@@ -22,7 +22,7 @@ class Held:
         old = self.slices.get(new.key)
         self.slices[new.key] = new
         self._table.replace(new.key, old, new)
-        self.backends.outdate_slice(ObjectKey(new.namespace, new.service_name), new.name)
+        self.backends.invalidate_slice(ObjectKey(new.namespace, new.service_name), new.name)
 
 
 ONE, TWO = (endpoint_slice("web", endpoint(f"10.0.0.{at}"), name=f"s{at}") for at in (1, 2))
@@ -43,7 +43,7 @@ def test_a_changed_slice_leaves_the_members_of_the_others() -> None:
     after = held.backends.get(WEB).members
     assert after[0] is first
     assert after[1] is not second
-    held.backends.outdate(WEB.key)
+    held.backends.invalidate(WEB.key)
     assert held.backends.get(WEB).members[0] is not first
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, service
-from topodns.cluster.address_index import counts_in_serial
 from topodns.cluster.model import ClusterObject, StatefulSet
+from topodns.cluster.soa_serial import counts_in_serial
 
 CLUSTER_IP = service("web", cluster_ips=["10.96.0.7"], ports=["http:80"])
 EXTERNAL = service("out", external_name="example.com")

@@ -1,0 +1,38 @@
+"""Which changes of objects advance the SOA serials: those that CoreDNS counts.
+
+There are two: the serial of the cluster's zones, and that of the plugin `k8s_external` for Services reached from
+outside.
+"""
+
+from collections.abc import Hashable
+
+from topodns.cluster.model import ClusterObject, EndpointSlice, Pod, Service
+
+
+def counts_in_serial(old: ClusterObject | None, new: ClusterObject | None) -> bool:
+    """Whether a change of an object (None: absent) advances the serial of the cluster's zones."""
+    before, after = _counted(old), _counted(new)
+    return before != after
+
+
+def _counted(of: ClusterObject | None) -> Hashable:
+    """The part of an object that the serial depends on; None for an absent object and for the other kinds."""
+    match of:
+        case Service(imported=True):
+            return of.headless, of.ports
+        case Service():
+            return of.external_name, of.ports
+        case EndpointSlice():
+            ready = tuple((endpoint.address, endpoint.hostname) for endpoint in of.endpoints if endpoint.ready)
+            return of.ports, ready
+        case Pod():
+            return of.ips[:1]
+        case _:
+            return None
+
+
+def external_part(of: ClusterObject | None) -> Hashable:
+    """The part of an object that the serial of `k8s_external` depends on; None if it has none."""
+    if isinstance(of, Service) and (of.external_ips or of.external_hostnames):
+        return of.external_ips, of.external_hostnames, of.ports
+    return None
