@@ -7,12 +7,12 @@ use, does the same with texts.
 from ipaddress import ip_address
 from typing import Final
 
-_MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291 section 2.5.5.2
+IPV4_MAPPED: Final = bytes(10) + b"\xff\xff"  # the prefix of RFC 4291 section 2.5.5.2
 
 
 def unmapped(address: bytes) -> bytes:
     """The packed address; an IPv4-mapped one as its 4 octets."""
-    return address.removeprefix(_MAPPED)
+    return address.removeprefix(IPV4_MAPPED)
 
 
 def packed_address(text: str) -> bytes:

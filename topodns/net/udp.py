@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from topodns.dns.addresses import unmapped
+from topodns.dns.addresses import IPV4_MAPPED
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
 from topodns.query.packet import Slice2Bytes
@@ -158,7 +158,8 @@ class UdpListener:
         for slot, (start, size, answered) in enumerate(zip(self._batch.starts, sizes, hot, strict=False)):
             if answered or not size:
                 continue
-            address = unmapped(memory[start + first : start + last])
+            # As `dns.addresses.unmapped`, written out because each query that misses the packet cache comes here.
+            address = memory[start + first : start + last].removeprefix(IPV4_MAPPED)
             port = int.from_bytes(memory[start + port_first : start + port_last], "big")
             reply = miss(memory[start : start + size], address, port)
             if isinstance(reply, Outcome):
