@@ -98,17 +98,17 @@ class ApiSource:
 
     def _reminders(self) -> Iterator[str]:
         """Log lines on the effect of failing requests: answers are stale, or a kind is missing from them."""
-        troubled = [progress for progress in self.progress if progress.trouble is not None]
-        remembered = [progress for progress in troubled if progress.listed]
-        if remembered:
-            age = asyncio.get_running_loop().time() - min(progress.last_received for progress in remembered)
-            yield f"answering from memory, {age:.0f} s old: {_described(remembered)}"
+        failing = [progress for progress in self.progress if progress.trouble is not None]
+        stale = [progress for progress in failing if progress.listed]
+        if stale:
+            age = asyncio.get_running_loop().time() - min(progress.last_received for progress in stale)
+            yield f"answering from memory, {age:.0f} s old: {_described(stale)}"
         unsynced = self._writer.state.unsynced
-        never = [progress for progress in troubled if not progress.listed]
+        never = [progress for progress in failing if not progress.listed]
         if missing := [progress for progress in never if progress.resource.kind in unsynced]:
             yield f"not known yet: {_described(missing)}"
-        if spared := [progress for progress in never if progress.resource.kind not in unsynced]:
-            yield f"doing without: {_described(spared)}"
+        if denied := [progress for progress in never if progress.resource.kind not in unsynced]:
+            yield f"doing without: {_described(denied)}"
 
 
 def _described(kinds: Iterable[Progress]) -> str:
