@@ -68,7 +68,7 @@ class ForwardScene:
         followed: bool = False,
         options: Options = (),
         names_upstreams: bool = False,
-        may_ask_twice: Callable[[], bool] = lambda: True,
+        may_hedge: Callable[[], bool] = lambda: True,
         **settings: Any,
     ) -> None:
         self.timers = VirtualTimers()
@@ -91,7 +91,7 @@ class ForwardScene:
             followed,
             options,
             names_upstreams=names_upstreams,
-            may_ask_twice=may_ask_twice,
+            may_hedge=may_hedge,
         )
 
     def ask(self, query: Query, asker: Client = NOBODY) -> Waiting:

@@ -41,7 +41,7 @@ class Tail:
 
     __slots__ = (
         *("cache", "cells", "dnssec_ok", "edns", "headers", "key_ends", "opt", "qtype", "question_end", "reply_opt"),
-        *("fast_route", "room"),
+        *("fast_route", "room", "single_flight"),
     )
 
     def __init__(self, fast_route: FastRoute, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]) -> None:
@@ -50,6 +50,7 @@ class Tail:
         bits = _OPT_ENDS[opt[5:]] if opt else 0
         self.fast_route = fast_route
         self.cache = fast_route.cache
+        self.single_flight = fast_route.forwarding.single_flight
         self.qtype = qtype
         self.edns = 1 if opt else 0
         self.dnssec_ok = bool(bits)

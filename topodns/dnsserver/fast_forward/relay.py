@@ -21,7 +21,8 @@ from topodns.dns.wire_format import (
 )
 from topodns.dnsserver.fast_forward.eligibility import FastRoutes
 from topodns.dnsserver.fast_forward.question import HEADS, Tail, Tails
-from topodns.plugins.forward.flight import Answer, Flight
+from topodns.plugins.forward.flight import Answer
+from topodns.plugins.forward.single_flight import SharedFlight
 from topodns.query.counters import Cell, QueryCounters, ReplyKind, size_bucket, type_label
 from topodns.query.deferred import Outcome
 
@@ -36,7 +37,7 @@ class Crossing(Outcome[bytes | None]):
 
     __slots__ = ("_relay", "address", "data", "flags", "flight", "key", "port", "question", "started", "tail")
 
-    flight: Flight
+    flight: SharedFlight
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Crossing(Outcome[bytes | None]):
         self.port = port
         self.started = started
 
-    def land(self, answer: Answer) -> None:
+    def on_answer(self, answer: Answer) -> None:
         """Settle with the reply made from this answer of an upstream."""
         relay, reply = self._relay, None
         try:
@@ -126,8 +127,8 @@ class Relay:
             return None
         message = tail.headers[flags] + question + tail.opt
         crossing = Crossing(self, tail, data, flags, question, key, address, port, started)
-        boarded = fast_route.forwarding.board(message, question, tail.dnssec_ok, self._udp, crossing, started)
-        return crossing if boarded else None
+        joined = tail.single_flight.join(message, question, tail.dnssec_ok, self._udp, crossing, started)
+        return crossing if joined else None
 
     def note_bug(self, crossing: Crossing) -> None:
         """Log and count the exception being handled."""

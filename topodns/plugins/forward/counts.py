@@ -17,13 +17,13 @@ class UpstreamCounts:
     `durations`: reply times in seconds by rcode label.
     """
 
-    __slots__ = ("_by_rcode", "healthcheck_failures", "looked", "reachable", "replies")
+    __slots__ = ("_by_rcode", "checked", "healthcheck_failures", "reachable", "replies")
 
     def __init__(self) -> None:
         self.healthcheck_failures = 0
         self.reachable: bool | None = None  # by the latest reply or failed probe; None: neither so far
-        self.replies = 0  # total at the latest `heard_since`
-        self.looked = -inf  # time of the latest `heard_since`, in monotonic seconds
+        self.replies = 0  # total at the latest `replied_since`
+        self.checked = -inf  # time of the latest `replied_since`, in monotonic seconds
         self._by_rcode: dict[int, Histogram] = {}
 
     def replied(self, rcode: int, seconds: float) -> None:
@@ -33,11 +33,11 @@ class UpstreamCounts:
             durations = self._by_rcode[rcode] = Histogram(DURATION_BUCKETS)
         durations.observe(seconds)
 
-    def heard_since(self, now: float) -> bool:
+    def replied_since(self, now: float) -> bool:
         """Whether replies have arrived since the previous call."""
         replies = sum(durations.count() for durations in self._by_rcode.values())
-        heard, self.replies, self.looked = replies != self.replies, replies, now
-        return heard
+        replied, self.replies, self.checked = replies != self.replies, replies, now
+        return replied
 
     @property
     def durations(self) -> dict[str, Histogram]:

@@ -1,11 +1,14 @@
-"""Single-flight exchange with the upstreams: equal queries share one, which ends with an answer or at a deadline."""
+"""One exchange with the upstreams: which is asked next, failover, further rounds and the deadline.
+
+`single_flight` hands its answer to the queries that wait for it.
+"""
 
 import logging
-from collections.abc import Callable, Collection
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Flag, RRset
 from topodns.dns.name import name_text, wire_labels
@@ -14,8 +17,7 @@ from topodns.dns.rrtype import Rcode, rcode_text
 from topodns.dns.wire_format import HEADER_SIZE, pack_question_tail
 from topodns.dns.wire_reader import WireError
 from topodns.plugins.forward.counts import ForwardCounts
-from topodns.plugins.forward.hedging import Impatience
-from topodns.plugins.forward.limits import Waiter
+from topodns.plugins.forward.hedging import HedgeTimer
 from topodns.plugins.forward.messages import without_edns
 from topodns.plugins.forward.pool import Candidate, UpstreamPool
 from topodns.plugins.forward.sanitize import MAX_TTL, clean, extended_error, sane_ttl
@@ -46,7 +48,6 @@ DEADLINE: Final = 4.0  # seconds for the whole flight: a stub resolver with a ti
 # Seconds between two rounds of all upstreams: one that refuses connections may be restarting, and with
 # `max_connect_attempts 0` nothing else limits the rate of attempts.
 PAUSE: Final = 0.1
-AT_ONCE: Final = 64  # waiters answered in one turn of the event loop; each takes about 20 us
 
 _PASSED_ON: Final = Flag.AA | Flag.TC | Flag.RA | Flag.AD
 _WITHOUT_EDNS: Final = frozenset({Rcode.FORMERR, Rcode.NOTIMP, Rcode.BADVERS})
@@ -57,88 +58,58 @@ _UDP, _TCP = Transport.UDP, Transport.TCP  # attribute access on an Enum is slow
 
 
 @dataclass(frozen=True, slots=True)
-class FlightPlan:
-    """Settings and state shared by the flights of one directive. `impatience`: None switches hedging off."""
+class FlightContext:
+    """Settings and state shared by the flights of one directive. `hedge_timer`: None switches hedging off."""
 
     settings: Forward
     pool: UpstreamPool
     timers: Timers
     counts: ForwardCounts
-    impatience: Impatience | None
+    hedge_timer: HedgeTimer | None
     max_attempts: int  # failed attempts per flight; 0: no limit
     deadline: float = DEADLINE  # seconds for each flight
     names_upstreams: bool = False  # in the extended error that clients get for a failed flight
-    may_ask_twice: Callable[[], bool] = lambda: True  # whether a hedged attempt may be made now
+    may_hedge: Callable[[], bool] = lambda: True  # whether a hedged attempt may be made now
 
 
 Key = tuple[bytes, bool]
 """Identity of a flight: the message, and whether it goes over TCP (rather than UDP) to upstreams without TLS."""
 
 
-class FlightWaiter(Waiter, Protocol):
-    """A `Waiter` with its flight."""
-
-    flight: "Flight"
-
-    def land(self, answer: Answer) -> None:
-        """Receive the result of the flight. Must not raise."""
-
-
-class FlightOwner(Protocol):
-    """The table of flights, in which an equal query finds its flight."""
-
-    def landed(self, flight: "Flight") -> None:
-        """The flight is over and accepts no more waiters."""
-
-    def answered(self, waiters: Collection[FlightWaiter]) -> None:
-        """Release the places of these waiters, which get the answer right after this; any others still wait."""
-
-    def dropped(self, flight: "Flight") -> None:
-        """A waiter was preempted. The owner cancels a flight that is not over and has no waiter left."""
-
-
-_NO_WAITERS: Final[dict[FlightWaiter, None]] = {}
-
-
-class Flight:
+class Flight(ABC):
     """One exchange: asks the upstreams in turn, and hedges with a further one when a reply is late.
 
-    `FlightPlan.impatience` says when a reply is late.
-
-    It ends within the plan's deadline, whatever the upstreams do, and then all its waiters get the answer.
+    `FlightContext.hedge_timer` decides when a reply is late. The exchange ends within the context's deadline, whatever
+    the upstreams do. A subclass (`single_flight.SharedFlight`) hands on the answer: one object per query costs less
+    than two.
     """
 
     __slots__ = (
-        *("_deadline", "_dnssec_ok", "_failed", "_owner", "_pending", "_plan", "_problems", "_question", "_reached"),
-        *("_second_best", "_sent", "_tried", "key", "over", "waiters"),
+        *("_context", "_deadline", "_dnssec_ok", "_failed", "_failover_answer", "_pending", "_problems", "_question"),
+        *("_reached", "_sent", "_tried", "key", "over"),
     )
 
-    def __init__(
-        self, plan: FlightPlan, key: Key, question: bytes, dnssec_ok: bool, waiter: FlightWaiter, owner: FlightOwner
-    ) -> None:
+    def __init__(self, context: FlightContext, key: Key, question: bytes, dnssec_ok: bool) -> None:
         """`question`: the question section of the message in `key`; `dnssec_ok`: its DO bit."""
         self.key = key
         self.over = False
-        self.waiters: dict[FlightWaiter, None] = {waiter: None}
-        self._plan = plan
+        self._context = context
         self._question = question
         self._dnssec_ok = dnssec_ok
-        self._owner = owner
         self._tried: list[Candidate] = []  # candidates asked in this round
         self._sent: tuple[Sent, ...] = ()  # exchanges in progress, and possibly some that are finished
         self._pending = 0  # attempts in progress
         self._failed = 0  # failed attempts
         self._problems: dict[str, str] | None = None  # upstream -> its latest problem
         self._reached = False  # some attempt failed otherwise than by a timeout
-        self._second_best: Answer | None = None  # an answer with an rcode of `failover`
+        self._failover_answer: Answer | None = None  # with an rcode of `failover`; used if no upstream has a better one
 
-    def drop(self, waiter: FlightWaiter) -> None:
-        """Remove a preempted waiter, which gets no answer."""
-        del self.waiters[waiter]
-        self._owner.dropped(self)
+    @abstractmethod
+    def _ended(self, answer: Answer) -> None:
+        """Hand on the answer. Called once, when `over` is set, but not for a flight that is cancelled."""
 
     def cancel(self) -> None:
-        """End the flight without an answer, since no waiter is left, and cancel the exchanges in progress."""
+        """End the flight without an answer, since no query waits for it, and cancel the exchanges in progress."""
         self.over = True
         sent, self._sent = self._sent, ()
         for each in sent:
@@ -146,54 +117,54 @@ class Flight:
 
     def start(self, asked: float) -> None:
         """Send the first query, for a client that has waited since `asked` (monotonic seconds; 0.0: now)."""
-        plan = self._plan
-        now = plan.timers.time()
-        self._deadline = (asked or now) + plan.deadline
-        candidate = plan.pool.only or plan.pool.pick(())
+        context = self._context
+        now = context.timers.time()
+        self._deadline = (asked or now) + context.deadline
+        candidate = context.pool.only or context.pool.pick(())
         if candidate is None:
             self._ask_although_all_are_down()
         else:
             message, tcp = self.key
             self._ask(candidate, candidate.transports[tcp], message, now)
-        if plan.impatience is not None and not self.over:
-            plan.impatience.watch(self, now)
+        if context.hedge_timer is not None and not self.over:
+            context.hedge_timer.watch(self, now)
 
     def hedge(self) -> bool:
         """Hedge, as no answer has come in time: ask one more upstream, if there is one, and suspect the late ones."""
-        plan = self._plan
-        candidate = plan.pool.pick(self._tried)
-        if candidate is None or 0 < plan.max_attempts <= self._failed + self._pending:
+        context = self._context
+        candidate = context.pool.pick(self._tried)
+        if candidate is None or 0 < context.max_attempts <= self._failed + self._pending:
             return False
         for late in self._tried:
             late.health.suspect()
-        if plan.may_ask_twice():
+        if context.may_hedge():
             self._try(candidate)
         return True
 
     def _ask_next(self) -> None:
         """Ask an upstream not asked in this round, else wait for attempts in progress, else begin another round."""
-        candidate = self._plan.pool.pick(self._tried)
+        candidate = self._context.pool.pick(self._tried)
         if candidate is not None:
             self._try(candidate)
         elif self._pending:
             return
-        elif self._second_best is not None:
-            self._finish(self._second_best)
+        elif self._failover_answer is not None:
+            self._finish(self._failover_answer)
         elif self._tried:
             self._pause()
         else:
             self._ask_although_all_are_down()
 
     def _ask_although_all_are_down(self) -> None:
-        plan = self._plan
-        plan.counts.healthcheck_broken += 1
-        if plan.settings.failfast:
+        context = self._context
+        context.counts.healthcheck_broken += 1
+        if context.settings.failfast:
             self._give_up()
         else:
-            self._try(plan.pool.pick_any())
+            self._try(context.pool.pick_any())
 
     def _pause(self) -> None:
-        timers = self._plan.timers
+        timers = self._context.timers
         if timers.time() + PAUSE >= self._deadline:
             self._give_up()
         else:
@@ -206,15 +177,15 @@ class Flight:
 
     def _try(self, candidate: Candidate) -> None:
         message, tcp = self.key
-        self._ask(candidate, candidate.transports[tcp], message, self._plan.timers.time())
+        self._ask(candidate, candidate.transports[tcp], message, self._context.timers.time())
 
     def _ask_again(self, candidate: Candidate, transport: Transport, message: bytes) -> None:
         """Ask the same upstream again: over TCP after a truncated reply, or without EDNS after an EDNS error."""
-        self._ask(candidate, transport, message, self._plan.timers.time())
+        self._ask(candidate, transport, message, self._context.timers.time())
 
     def _ask(self, candidate: Candidate, transport: Transport, message: bytes, now: float) -> None:
         self._tried.append(candidate)
-        timeout, left = self._plan.settings.read_timeout, self._deadline - now
+        timeout, left = self._context.settings.read_timeout, self._deadline - now
         if left < timeout:
             timeout = max(left, 0.0)
         self._pending += 1
@@ -230,12 +201,13 @@ class Flight:
         self._pending -= 1
         try:
             if not isinstance(result, bytes):
-                self._miss(candidate, result.problem, result.timed_out)
+                self._fail(candidate, result.problem, result.timed_out)
             elif not self._take_plain(candidate, started, result):
                 self._read(candidate, transport, message, started, result)
         except Exception:  # the waiting clients still get an answer
             log.exception("bug: what %s said of %s", candidate.name, name_text(wire_labels(self._question)))
-            self._give_up()
+            if not self.over:
+                self._give_up()
 
     def _read(self, candidate: Candidate, transport: Transport, message: bytes, started: float, data: bytes) -> None:
         if len(data) == HEADER_SIZE:
@@ -244,20 +216,20 @@ class Flight:
         try:
             reply = read_reply(data)
         except WireError as unreadable:
-            self._miss(candidate, f"reply that cannot be read: {unreadable}", False)
+            self._fail(candidate, f"reply that cannot be read: {unreadable}", False)
             return
-        candidate.counts.replied(reply.rcode, self._plan.timers.time() - started)
+        candidate.counts.replied(reply.rcode, self._context.timers.time() - started)
         candidate.health.answered()
         if self.over:
             return
         if not self._is_mine(reply):
-            self._miss(candidate, "reply to another question", False)
-        elif reply.flags & Flag.TC and transport is _UDP and self._plan.settings.prefer_udp:
+            self._fail(candidate, "reply to another question", False)
+        elif reply.flags & Flag.TC and transport is _UDP and self._context.settings.prefer_udp:
             self._ask_again(candidate, _TCP, message)
         elif reply.rcode in _WITHOUT_EDNS and message[11]:  # ARCOUNT: it had EDNS (RFC 6891 sections 6.1.3 and 7)
             self._ask_again(candidate, transport, without_edns(message, self._question))
         else:
-            self._weigh(candidate, reply)
+            self._accept(candidate, reply)
 
     def _read_bare(self, candidate: Candidate, transport: Transport, message: bytes, rcode: int) -> None:
         """Handle a reply that is only a header: often FORMERR of a server that does not support EDNS."""
@@ -267,45 +239,46 @@ class Flight:
         if rcode in _WITHOUT_EDNS and message[11]:
             self._ask_again(candidate, transport, without_edns(message, self._question))
         else:
-            self._miss(candidate, f"{rcode_text(rcode)} without a question", False)
+            self._fail(candidate, f"{rcode_text(rcode)} without a question", False)
 
     def _take_plain(self, candidate: Candidate, started: float, data: bytes) -> bool:
         """Shortcut for most replies, which need neither `clean` nor failover; whether it applied."""
         # DNSSEC records follow the answer, so a reply with DO needs `clean`.
-        if self.over or self._dnssec_ok or self._plan.settings.failover:
+        context, counts = self._context, candidate.counts
+        if self.over or self._dnssec_ok or context.settings.failover:
             return False
         plain = read_plain(data, self._question)
         if plain is None:
             return False
-        candidate.counts.replied(0, self._plan.timers.time() - started)
-        if candidate.health.suspected or not candidate.counts.reachable:
+        counts.replied(0, context.timers.time() - started)
+        if candidate.health.suspected or not counts.reachable:
             candidate.health.answered()
         flags, rrset = plain
         if rrset.ttl > MAX_TTL:
             rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
-        self._land(Answer(0, flags & _PASSED_ON, (rrset,), (), (), None, candidate.name, False, True))
+        self._finish(Answer(0, flags & _PASSED_ON, (rrset,), (), (), None, candidate.name, False, True))
         return True
 
     def _is_mine(self, reply: UpstreamReply) -> bool:
         """Whether the reply's question is the one sent, in which the name is lower-case."""
         return reply.qname.lower() + pack_question_tail(reply.qtype, reply.qclass) == self._question
 
-    def _weigh(self, candidate: Candidate, reply: UpstreamReply) -> None:
+    def _accept(self, candidate: Candidate, reply: UpstreamReply) -> None:
         try:
             records, authority, additional = clean(reply, self._dnssec_ok)
         except WireError as useless:
-            self._miss(candidate, f"reply that is of no use: {useless}", False)
+            self._fail(candidate, f"reply that is of no use: {useless}", False)
             return
         ede = None if reply.edns is None else extended_error(reply.edns)
         flags = reply.flags & _PASSED_ON
         answer = Answer(reply.rcode, flags, records, authority, additional, ede, candidate.name)
-        if reply.rcode in self._plan.settings.failover:
-            self._second_best = answer
+        if reply.rcode in self._context.settings.failover:
+            self._failover_answer = answer
             self._ask_next()
         else:
             self._finish(answer)
 
-    def _miss(self, candidate: Candidate, problem: str, timed_out: bool) -> None:
+    def _fail(self, candidate: Candidate, problem: str, timed_out: bool) -> None:
         candidate.health.suspect()
         if self.over:
             return
@@ -314,50 +287,30 @@ class Flight:
         self._problems[candidate.name] = problem
         self._reached = self._reached or not timed_out
         self._failed += 1
-        if not 0 < self._plan.max_attempts <= self._failed:
+        if not 0 < self._context.max_attempts <= self._failed:
             self._ask_next()
         elif not self._pending:
             self._give_up()
 
     def _give_up(self) -> None:
-        self._finish(self._second_best or self._failure())
+        self._finish(self._failover_answer or self._failure())
 
     def _failure(self) -> Answer:
         """SERVFAIL with an extended error about the upstreams (RFC 8914 sections 4.23 and 4.24).
 
         Problems contain addresses, also those of certificates, which would disclose the cluster's network to clients.
         """
-        names = ", ".join(self._problems or [each.name for each in self._plan.pool.candidates])
+        names = ", ".join(self._problems or [each.name for each in self._context.pool.candidates])
         if self._problems is None:
             text, problem = _ALL_DOWN, f"{_ALL_DOWN}: {names}"
         else:
             text = _UNUSABLE if self._reached else _NO_REPLY
             problem = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
         code = EdeCode.NETWORK_ERROR if self._reached else EdeCode.NO_REACHABLE_AUTHORITY
-        ede = Ede(code, problem if self._plan.names_upstreams else text)
+        ede = Ede(code, problem if self._context.names_upstreams else text)
         return Answer(Rcode.SERVFAIL, 0, ede=ede, upstream=names, failed=True, problem=problem)
 
     def _finish(self, answer: Answer) -> None:
-        if not self.over:
-            self._land(answer)
-
-    def _land(self, answer: Answer) -> None:
+        """End the flight, which must not be over."""
         self.over, self._sent = True, ()
-        self._owner.landed(self)
-        self._tell(answer)
-
-    def _tell(self, answer: Answer) -> None:
-        """Give the answer to AT_ONCE waiters, and to the others in later turns of the event loop."""
-        waiters = self.waiters
-        if len(waiters) > AT_ONCE:
-            now = dict.fromkeys(islice(waiters, AT_ONCE))
-            for waiter in now:
-                del waiters[waiter]
-            self._plan.timers.call_later(0.0, partial(self._tell, answer))
-        else:
-            now, self.waiters = waiters, _NO_WAITERS
-        # A flight and its waiters refer to each other, and so do a flight and its queries. Without this release, each
-        # query would leave a reference cycle to the garbage collector.
-        self._owner.answered(now)
-        for waiter in now:
-            waiter.land(answer)
+        self._ended(answer)

@@ -13,7 +13,7 @@ from topodns.query.upstream import Failure, Transport, Upstream
 
 PROBE_TIMEOUT: Final = 1.0  # seconds, as in CoreDNS
 MIN_INTERVAL: Final = 0.1  # seconds between probes: `health_check 0` must not flood the upstream
-LOOK_INTERVAL: Final = 30.0  # seconds between two calls of `UpstreamHealth.look`
+IDLE_CHECK_INTERVAL: Final = 30.0  # seconds between two calls of `UpstreamHealth.check_idle`
 
 
 class UpstreamHealth:
@@ -62,13 +62,13 @@ class UpstreamHealth:
             self._changed()
             self._probe()
 
-    def look(self) -> None:
-        """Probe an upstream without a reply since the previous look; all directives that use it share its looks."""
+    def check_idle(self) -> None:
+        """Probe an upstream without a reply since the previous check; all directives that use it share its checks."""
         now = self._timers.time()
         counts = self._counts
-        if now - counts.looked < LOOK_INTERVAL / 2:
-            return  # another directive with this upstream has looked
-        if not counts.heard_since(now) and self._max_fails:
+        if now - counts.checked < IDLE_CHECK_INTERVAL / 2:
+            return  # another directive with this upstream has checked
+        if not counts.replied_since(now) and self._max_fails:
             self.suspect()
 
     def answered(self) -> None:
@@ -82,7 +82,7 @@ class UpstreamHealth:
     def close(self) -> None:
         """Stop the probes."""
         self._closed = True
-        self._counts.reachable, self._counts.looked = None, -inf
+        self._counts.reachable, self._counts.checked = None, -inf
         if self._timer is not None:
             self._timer.cancel()
 

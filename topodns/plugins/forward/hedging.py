@@ -3,14 +3,27 @@
 from collections import deque
 from typing import Final, Protocol
 
+from topodns.plugins.forward.settings import Forward, UpstreamPolicy
 from topodns.query.deferred import Timers
 
+# Seconds without a reply after which a second upstream is asked as well: longer than nearly every reply takes, and
+# short enough that a client notices nothing when an upstream stops responding.
+HEDGE_AFTER: Final = 0.5
 # Seconds by which a wait may be too long. A timer for each of 20,000 queries a second costs more than the queries.
 SLACK: Final = 0.05
 AT_ONCE: Final = 32  # late waits handled in one turn of the event loop; each takes about 50 us
 
 
-class Hurried(Protocol):
+def hedges(settings: Forward) -> bool:
+    """Whether the directive asks a further upstream when a reply is late.
+
+    Not with `sequential`, whose upstreams are asked in turn because they may give different answers.
+    """
+    alike = settings.policy is not UpstreamPolicy.SEQUENTIAL and len(settings.upstreams) > 1
+    return alike and settings.read_timeout > HEDGE_AFTER
+
+
+class HedgedWait(Protocol):
     """A wait that may be hedged."""
 
     @property
@@ -21,25 +34,25 @@ class Hurried(Protocol):
         """Act on a late reply; whether to call this again after the same time."""
 
 
-class Impatience:
+class HedgeTimer:
     """Calls `hedge` of each watched wait that is not over after `seconds`, or a little later."""
 
     def __init__(self, seconds: float, timers: Timers) -> None:
         self._seconds = seconds
         self._timers = timers
-        self._waiting: deque[tuple[float, Hurried]] = deque()  # with their due times, monotonic
+        self._waiting: deque[tuple[float, HedgedWait]] = deque()  # with their due times, monotonic
         self._armed = False
 
-    def watch(self, waiting: Hurried, now: float) -> None:
+    def watch(self, waiting: HedgedWait, now: float) -> None:
         queue = self._waiting
         while queue and queue[0][1].over:  # as most are, which keeps the queue short
             queue.popleft()
         queue.append((now + self._seconds, waiting))
         if not self._armed:
             self._armed = True
-            self._timers.call_later(self._seconds, self._ring)
+            self._timers.call_later(self._seconds, self._expire)
 
-    def _ring(self) -> None:
+    def _expire(self) -> None:
         now = self._timers.time()
         left = AT_ONCE
         while left and self._waiting and self._waiting[0][0] <= now:
@@ -51,4 +64,4 @@ class Impatience:
                 self._waiting.append((now + self._seconds, waiting))
         self._armed = bool(self._waiting)
         if self._armed:
-            self._timers.call_later(max(self._waiting[0][0] - now, SLACK) if left else 0.0, self._ring)
+            self._timers.call_later(max(self._waiting[0][0] - now, SLACK) if left else 0.0, self._expire)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from topodns.plugins.forward.counts import ForwardCounts, UpstreamCounts
-from topodns.plugins.forward.health import LOOK_INTERVAL, UpstreamHealth
+from topodns.plugins.forward.health import IDLE_CHECK_INTERVAL, UpstreamHealth
 from topodns.plugins.forward.settings import Forward, UpstreamPolicy, UpstreamTransport
 from topodns.query.deferred import Timer, Timers
 from topodns.query.upstream import Transport, Upstream
@@ -51,7 +51,7 @@ class UpstreamPool:
         self._alike = settings.policy is not UpstreamPolicy.SEQUENTIAL
         self.only = self.candidates[0] if len(self.candidates) == 1 else None  # None where there is a choice
         self._timers = timers
-        self._next_look: Timer | None = None
+        self._next_check: Timer | None = None
 
     def _candidate(
         self, settings: Forward, tls: bool, upstream: Upstream, timers: Timers, counts: ForwardCounts
@@ -82,14 +82,14 @@ class UpstreamPool:
         return not self._up
 
     def watch(self) -> None:
-        """Check idle upstreams now and every LOOK_INTERVAL seconds until `close`."""
+        """Check idle upstreams now and every IDLE_CHECK_INTERVAL seconds until `close`."""
         for candidate in self.candidates:
-            candidate.health.look()
-        self._next_look = self._timers.call_later(LOOK_INTERVAL, self.watch)
+            candidate.health.check_idle()
+        self._next_check = self._timers.call_later(IDLE_CHECK_INTERVAL, self.watch)
 
     def close(self) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         for candidate in self.candidates:
             candidate.health.close()
 

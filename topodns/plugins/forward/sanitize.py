@@ -29,7 +29,7 @@ _TARGETS: Final = {
     RRType.SVCB: 2,
     RRType.HTTPS: 2,
 }
-_SAID_OF_TARGETS: Final = frozenset({RRType.A, RRType.AAAA, RRType.SVCB, RRType.HTTPS})
+_TARGET_TYPES: Final = frozenset({RRType.A, RRType.AAAA, RRType.SVCB, RRType.HTTPS})
 
 Records = tuple[RRset, ...]
 
@@ -106,7 +106,7 @@ class _Cleaning:
         return names
 
     def answer(self) -> Records:
-        return _aged(rrset for rrset in self._answer if self._answers(rrset))
+        return _capped(rrset for rrset in self._answer if self._answers(rrset))
 
     def _answers(self, rrset: RRset) -> bool:
         owner, rtype, qtype = self._owner(rrset), rrset.rtype, self._reply.qtype
@@ -127,7 +127,7 @@ class _Cleaning:
         if self._dnssec_ok:
             origins |= {signer for rrset in found if rrset.rtype == RRType.RRSIG for signer in self._signers(rrset)}
         origins = {origin for origin in origins if any(_is_under(name, origin) for name in self._names)}
-        return _aged(rrset for rrset in found if self._delegates(rrset, origins))
+        return _capped(rrset for rrset in found if self._delegates(rrset, origins))
 
     def _signers(self, rrset: RRset) -> Iterator[bytes]:
         """The signers' names, without those of zones that do not contain the owner (RFC 4034 section 3.1.7)."""
@@ -146,12 +146,12 @@ class _Cleaning:
             return ()
         pointing = [(_TARGETS[rrset.rtype], rrset.rdatas) for rrset in kept if rrset.rtype in _TARGETS]
         targets = {_name_in(rdata, at) for at, rdatas in pointing for rdata in rdatas}
-        return _aged(
+        return _capped(
             rrset
             for rrset in self._reply.additional
             if self._in_class(rrset)
             and self._owner(rrset) in targets
-            and (rrset.rtype in _SAID_OF_TARGETS or (self._dnssec_ok and rrset.rtype == RRType.RRSIG))
+            and (rrset.rtype in _TARGET_TYPES or (self._dnssec_ok and rrset.rtype == RRType.RRSIG))
         )
 
     def _owner(self, rrset: RRset) -> bytes:
@@ -186,5 +186,5 @@ def _name_in(rdata: bytes, start: int) -> bytes:
     return rdata[start : at + 1].lower()
 
 
-def _aged(rrsets: Iterable[RRset]) -> Records:
+def _capped(rrsets: Iterable[RRset]) -> Records:
     return tuple(rrset if rrset.ttl <= MAX_TTL else rrset._replace(ttl=sane_ttl(rrset.ttl)) for rrset in rrsets)

@@ -35,7 +35,7 @@ from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.messages import Options
 from topodns.plugins.forward.metrics import readings
 from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
-from topodns.plugins.forward.upstreams import LateUpstream
+from topodns.plugins.forward.upstreams import LazyUpstream
 from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity
 from topodns.query.plugin import ChainPart
@@ -264,7 +264,7 @@ def _part(settings: Forward, block: BlockSetup, followed: bool) -> ChainPart:
     process = block.process
     shared = process.shared.get(ForwardShared)
     upstreams = [
-        LateUpstream(settings, address, shared.connections[address.name], shared.udp_sockets)
+        LazyUpstream(settings, address, shared.connections[address.name], shared.udp_sockets)
         for address in settings.upstreams
     ]
     forwarding = Forwarding(
@@ -278,7 +278,7 @@ def _part(settings: Forward, block: BlockSetup, followed: bool) -> ChainPart:
         options=_options_for(settings, process.identity or NO_IDENTITY),
         deadline=min(DEADLINE, block.block.get(CANCEL) or DEADLINE),
         names_upstreams=block.block.get(DEBUG) is not None,
-        may_ask_twice=shared.udp_sockets.has_spare,
+        may_hedge=shared.udp_sockets.has_spare,
     )
     if process.identity is not None:  # a node-cache publishes the reachability of upstreams, also without queries
         block.on_start(forwarding.watch)

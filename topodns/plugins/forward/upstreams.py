@@ -9,7 +9,7 @@ from typing import Final
 from topodns.files.regular import held_regular
 from topodns.net.upstream.address import UdpSockets, UpstreamLimits
 from topodns.net.upstream.client import Carrier, Connections, DnsUpstream, open_upstream
-from topodns.plugins.forward.handler import asks_another
+from topodns.plugins.forward.hedging import hedges
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
 from topodns.query.upstream import OnReply, Sent, Transport
 
@@ -17,7 +17,7 @@ LINGER: Final = 10.0  # seconds: twice the time for which a query is retried, si
 UPSTREAM_DEFAULTS: Final = UpstreamLimits()
 
 
-class LateUpstream:
+class LazyUpstream:
     """An `Upstream` that is opened at its first query, when the event loop exists."""
 
     def __init__(self, settings: Forward, address: UpstreamAddress, counts: Connections, sockets: UdpSockets) -> None:
@@ -61,7 +61,7 @@ class LateUpstream:
                 expire=settings.expire,
                 max_age=UPSTREAM_DEFAULTS.max_age if settings.max_age is None else settings.max_age,
                 max_idle_conns=settings.max_idle_conns,
-                udp_patience=0.0 if asks_another(settings) else UPSTREAM_DEFAULTS.udp_patience,
+                udp_patience=0.0 if hedges(settings) else UPSTREAM_DEFAULTS.udp_patience,
             ),
             counts=self._counts,
             sockets=self._sockets,

@@ -312,7 +312,7 @@ def test_sequential_goes_on_with_the_first_one_until_it_is_down() -> None:
 
 
 def test_without_a_socket_to_spare_no_second_upstream_is_asked_and_the_slow_one_is_suspected_all_the_same() -> None:
-    scene = ForwardScene(silent, whatever, policy=UpstreamPolicy.ROUND_ROBIN, may_ask_twice=lambda: False)
+    scene = ForwardScene(silent, whatever, policy=UpstreamPolicy.ROUND_ROBIN, may_hedge=lambda: False)
     scene.upstreams[0].probes_fail = True
     scene.ask(ask("one.example.org"))  # round robin begins with the second one
     waiting = scene.ask(ask("two.example.org"))
