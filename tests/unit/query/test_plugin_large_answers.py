@@ -33,10 +33,10 @@ from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.rewrite import rules as amendments
+from topodns.plugins.rewrite import response as amendments
 from topodns.plugins.rewrite.handler import Rewriter
 from topodns.plugins.rewrite.names import Rename
-from topodns.plugins.rewrite.rules import rename_value
+from topodns.plugins.rewrite.response import rename_value
 from topodns.plugins.topology import TopologySettings
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import ANY_SIZE, Client, Resolution

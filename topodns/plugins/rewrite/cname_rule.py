@@ -6,8 +6,9 @@ from topodns.dns.message import Flag, Query, RRset
 from topodns.dns.name import Name, name_text, name_wire, parse_name, wire_labels
 from topodns.dns.rrtype import RRType
 from topodns.plugins.rewrite.names import Rename, renaming
+from topodns.plugins.rewrite.response import RewrittenResponse
+from topodns.plugins.rewrite.rewritten_query import RewrittenQuery
 from topodns.plugins.rewrite.settings import CnameRule
-from topodns.plugins.rewrite.transaction import Passage, Returning
 from topodns.query.cname import Chase, owned
 from topodns.query.plugin import Client, Dropped, Resolution, Scope, settled
 
@@ -19,19 +20,19 @@ class TargetChange:
         self._rename = renaming(rule.match, rule.replacement)
         self._chase = chase
 
-    def __call__(self, passage: Passage) -> bool:
-        query, client = passage.query, passage.client
-        passage.amendments.append(lambda returning: self._amend(returning, query, client))
-        passage.waits = True
+    def __call__(self, rewritten: RewrittenQuery) -> bool:
+        query, client, reverter = rewritten.query, rewritten.client, rewritten.reverter
+        reverter.amendments.append(lambda response: self._amend(response, query, client))
+        reverter.waits = True
         return True
 
-    async def _amend(self, returning: Returning, query: Query, client: Client) -> None:
+    async def _amend(self, rewritten: RewrittenResponse, query: Query, client: Client) -> None:
         """Replace the answer by the CNAMEs up to the first with a new target, followed by that target's answer.
 
         Other records are dropped, since they may belong to the old target. Without an answer of the listener, the
         response is left unchanged. The rcode is never changed (as in CoreDNS).
         """
-        response = returning.resolution.response
+        response = rewritten.resolution.response
         changed = _changed(response.answer, self._rename)
         if changed is None:
             return
@@ -42,7 +43,7 @@ class TargetChange:
         response.answer = (*kept, *owned(looked_up.response.answer, name_wire(target)))
         response.flags = response.flags & ~Flag.TC | looked_up.response.flags & Flag.TC
         # The target's answer may age or depend on the client, and its scope is not known here.
-        returning.resolution.scope = Scope.CLIENT
+        rewritten.resolution.scope = Scope.CLIENT
 
     async def _look_up(self, target: Name, query: Query, client: Client) -> Resolution | None:
         answered = None

@@ -6,14 +6,13 @@ to a query with such options is valid only for queries with the same ones.
 
 from typing import Final, NamedTuple
 
-from topodns.dns.message import Edns, Option, Query, Response
+from topodns.dns.message import Edns, Option, Query
 from topodns.dns.name import name_text, wire_labels
+from topodns.plugins.rewrite.rewritten_query import RewrittenQuery
 from topodns.plugins.rewrite.settings import OptionAction, OptionRule, OptionVariable, Subnet
-from topodns.plugins.rewrite.transaction import Passage
 from topodns.query.plugin import Client
 
 _UDP_PAYLOAD_SIZE: Final = 4096  # CoreDNS's, in the OPT record that it adds for a rule
-_ECS_HEADER: Final = 4  # octets of FAMILY, SOURCE PREFIX-LENGTH and SCOPE PREFIX-LENGTH
 _SAME_FOR_ALL: Final = frozenset({OptionVariable.QNAME, OptionVariable.QTYPE})
 _CHANGES_IF_FOUND: Final = {OptionAction.REPLACE: True, OptionAction.APPEND: False}
 
@@ -39,21 +38,22 @@ class OptionChange:
         self._rule = rule
         self._server_address = server_address
 
-    def __call__(self, passage: Passage) -> bool:
+    def __call__(self, rewritten: RewrittenQuery) -> bool:
         """Apply the rule; whether it matched. `unset` always matches, as in CoreDNS."""
-        action, code = self._rule.action, self._rule.code
-        options = () if passage.query.edns is None else passage.query.edns.options
+        action, code, reverter = self._rule.action, self._rule.code, rewritten.reverter
+        query = rewritten.query
+        options = () if query.edns is None else query.edns.options
         others = tuple(option for option in options if option[0] != code)
         if action is OptionAction.UNSET:
-            _give(passage, others)
+            _set_options(rewritten, others)
         else:
             found = len(others) < len(options)
-            data = self._data(passage.query, passage.client) if _CHANGES_IF_FOUND.get(action, found) is found else None
+            data = self._data(query, rewritten.client) if _CHANGES_IF_FOUND.get(action, found) is found else None
             if data is None:
                 return False
-            _give(passage, (*others, OperatorOption(code, data)))
-            passage.client_dependent |= not isinstance(self._rule.data, bytes) and self._rule.data not in _SAME_FOR_ALL
-        passage.subnet_changed |= code == Option.CLIENT_SUBNET
+            _set_options(rewritten, (*others, OperatorOption(code, data)))
+            reverter.client_dependent |= not isinstance(self._rule.data, bytes) and self._rule.data not in _SAME_FOR_ALL
+        reverter.subnet_changed |= code == Option.CLIENT_SUBNET
         return True
 
     def _data(self, query: Query, client: Client) -> bytes | None:
@@ -68,17 +68,13 @@ class OptionChange:
         return variable_data(data, query, client)
 
 
-def _without(options: tuple[tuple[int, bytes], ...], code: int) -> tuple[tuple[int, bytes], ...]:
-    return tuple(option for option in options if option[0] != code)
-
-
-def _give(passage: Passage, options: tuple[tuple[int, bytes], ...]) -> None:
+def _set_options(rewritten: RewrittenQuery, options: tuple[tuple[int, bytes], ...]) -> None:
     """Set the options of the query, with a new OPT record if it needs one."""
-    edns = passage.query.edns
+    edns = rewritten.query.edns
     if edns is None and options:
         edns = Edns(_UDP_PAYLOAD_SIZE, 0, False)
     if edns is not None:
-        passage.query = passage.query._replace(edns=edns._replace(options=options))
+        rewritten.query = rewritten.query._replace(edns=edns._replace(options=options))
 
 
 def variable_data(variable: OptionVariable, query: Query, client: Client) -> bytes:
@@ -106,18 +102,3 @@ def subnet_data(address: bytes, subnet: Subnet) -> bytes:
     width = 8 * len(address)
     prefix = int.from_bytes(address, "big") >> (width - bits) << (width - bits)
     return bytes((0, family, bits, 0)) + prefix.to_bytes(len(address), "big")[: (bits + 7) // 8]
-
-
-def restore_subnet(response: Response, asked: Edns | None) -> None:
-    """Remove the EDNS Client Subnet from the response unless the client sent one (RFC 7871 section 7.2.2).
-
-    If it did and the plugins below answered with the option, its SCOPE PREFIX-LENGTH becomes the client's SOURCE
-    PREFIX-LENGTH.
-    """
-    others = _without(response.options, Option.CLIENT_SUBNET)
-    answered = len(others) < len(response.options)
-    sent = None if asked is None else asked.option(Option.CLIENT_SUBNET)
-    if answered and sent is not None and len(sent) >= _ECS_HEADER:
-        source = sent[2:3]
-        others = (*others, (Option.CLIENT_SUBNET, sent[:3] + source + sent[_ECS_HEADER:]))
-    response.options = others

@@ -1,20 +1,15 @@
-"""The `rewrite` plugin: applies the rules to a query, and their amendments in reverse order to its response."""
+"""The `rewrite` plugin: applies the rules to a query; `response` adapts the response of the plugins below."""
 
 from collections.abc import Iterable
-from typing import Final
 
-from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
-from topodns.dns.name import BadName, name_text
-from topodns.dns.rrtype import Rcode
-from topodns.plugins.rewrite.edns_rules import restore_subnet
-from topodns.plugins.rewrite.rules import RcodeChange, TtlBounds, ValueRenaming, build_rule
+from topodns.dns.message import Query
+from topodns.dns.name import BadName
+from topodns.plugins.rewrite.response import LONGEST_BY_SHORTEST, invalid_name
+from topodns.plugins.rewrite.rewritten_query import RewrittenQuery
+from topodns.plugins.rewrite.rules import build_rule
 from topodns.plugins.rewrite.settings import RewriteRule
-from topodns.plugins.rewrite.transaction import LONGEST_BY_SHORTEST, Passage, Returning
 from topodns.query.cname import Chase
-from topodns.query.plugin import ANY_SIZE, Answered, Below, Client, Resolution, Scope, settled
-
-_PLUGIN: Final = "rewrite"
-_NEVER_SHORTER: Final = (TtlBounds, RcodeChange)  # amendments that never shorten a response
+from topodns.query.plugin import Answered, Below, Client, Resolution
 
 
 class Rewriter:
@@ -30,93 +25,30 @@ class Rewriter:
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The resolution of the rewritten query. SERVFAIL if a rewritten name in it or in the answer is invalid."""
-        passage = Passage(query, client, name_text(query.qname))
+        rewritten = RewrittenQuery(query, client)
         try:
-            matched = self._apply(passage)
+            matched = self._apply(rewritten)
         except BadName as problem:
-            return _failed(problem)
+            return invalid_name(problem)
         if not matched:
             return below(query, client)
-        if not all(isinstance(each, _NEVER_SHORTER) for each in passage.amendments):
-            # Rewriting may shorten names, so that more records fit than the plugins below reckon with.
+        reverter = rewritten.reverter
+        if reverter.may_shorten:
             client = client._replace(limit=client.limit * LONGEST_BY_SHORTEST)
-        answered = below(passage.query, client)
-        if not passage.leaves_traces:
+        answered = below(rewritten.query, client)
+        if not reverter.needed:
             return answered
-        if passage.waits or not isinstance(answered, Resolution):
-            return _return_later(passage, answered, query)
-        return _return(passage, answered, query)
+        if reverter.waits or not isinstance(answered, Resolution):
+            return reverter.revert_later(answered, rewritten.query)
+        return reverter.revert(answered, rewritten.query)
 
-    def _apply(self, passage: Passage) -> bool:
+    def _apply(self, rewritten: RewrittenQuery) -> bool:
         """Whether any rule matched."""
         matched = False
         for rule, continues in self._rules:
-            if not rule(passage):
+            if not rule(rewritten):
                 continue
             matched = True
             if not continues:
                 break
         return matched
-
-
-def _return(passage: Passage, resolution: Resolution, query: Query) -> Resolution:
-    returning = _begin(passage, resolution)
-    try:
-        for amend in reversed(passage.amendments):
-            amend(returning)
-    except BadName as problem:
-        return _failed(problem)
-    return _end(passage, resolution, query)
-
-
-async def _return_later(passage: Passage, answered: Answered, query: Query) -> Resolution:
-    resolution = await settled(answered)
-    returning = _begin(passage, resolution)
-    try:
-        for amend in reversed(passage.amendments):
-            waiting = amend(returning)
-            if waiting is not None:
-                await waiting
-    except BadName as problem:
-        return _failed(problem)
-    return _end(passage, resolution, query)
-
-
-def _begin(passage: Passage, resolution: Resolution) -> Returning:
-    """The response, with owners of b"" (the rewritten name) spelled out if a name rule matched."""
-    returning = Returning(resolution, _limit(passage))
-    if passage.renamed:
-        asked = passage.query.spelling
-        returning.replace(lambda rrset: rrset if rrset.owner else rrset._replace(owner=asked))
-    return returning
-
-
-def _limit(passage: Passage) -> int:
-    """Size in octets up to which the first value renaming must go, since later ones may shorten the records."""
-    if passage.waits:
-        return ANY_SIZE
-    others = sum([isinstance(each, ValueRenaming) for each in passage.amendments]) - 1
-    factor: int = LONGEST_BY_SHORTEST ** max(0, others)
-    return passage.client.limit * factor
-
-
-def _end(passage: Passage, resolution: Resolution, query: Query) -> Resolution:
-    """The response adapted to the client's own query."""
-    response = resolution.response
-    if passage.renamed:
-        own = query.spelling.lower()  # length octets, at most 63, are no letters
-        Returning(resolution).replace(lambda rrset: _reowned(rrset, own))
-    if passage.subnet_changed:
-        restore_subnet(response, query.edns)
-    if passage.client_dependent:
-        resolution.scope = Scope.CLIENT
-    return resolution
-
-
-def _reowned(rrset: RRset, own: bytes) -> RRset:
-    return rrset._replace(owner=b"") if rrset.owner.lower() == own else rrset
-
-
-def _failed(problem: BadName) -> Resolution:
-    ede = Ede(EdeCode.OTHER, f"rewrite gives no valid name: {problem}")
-    return Resolution(Response(Rcode.SERVFAIL, flags=0, ede=ede), _PLUGIN, Scope.CLIENT)

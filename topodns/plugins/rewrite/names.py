@@ -74,7 +74,7 @@ def pattern_renaming(expression: str, replacement: str) -> Rename:
     return rename
 
 
-def turning_back(inner: str, outer: str) -> Rename:
+def reverting(inner: str, outer: str) -> Rename:
     """Replaces the name `inner`, compared case-insensitively, by `outer`, also as the suffix of names below it."""
     below = "." + inner
 

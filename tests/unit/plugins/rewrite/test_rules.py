@@ -1,14 +1,10 @@
-"""Rules that change the type, the class, TTLs, the rcode and names in record data."""
-
-from struct import pack
+"""Rules that change the type, the class, TTLs and the rcode."""
 
 import pytest
 
 from tests.support.rewrite_directives import World, asked, question, resolve, rrset
 from topodns.dns.message import Edns, Response
-from topodns.dns.name import name_wire
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.rewrite.rules import rename_value
 
 ANY, HINFO, CH, IN = 255, 13, 3, 1
 
@@ -87,25 +83,3 @@ def test_ttls_of_all_sections_are_kept_within_bounds(rule: str, name: str, ttls:
 )  # fmt: skip
 def test_another_rcode_is_written(lines: str, decided: int, edns: Edns | None, seen: int) -> None:
     assert resolve(lines, question("a.com. A", edns), World(Response(decided))).response.rcode == seen
-
-
-@pytest.mark.parametrize(
-    ("rtype", "before"),
-    [
-        pytest.param(2, b"", id="NS"),
-        pytest.param(5, b"", id="CNAME"),
-        pytest.param(12, b"", id="PTR"),
-        pytest.param(39, b"", id="DNAME"),
-        pytest.param(15, pack("!H", 10), id="MX"),
-        pytest.param(33, pack("!HHH", 10, 20, 443), id="SRV"),
-        pytest.param(35, pack("!HH", 1, 2) + b"\x01s" + b"\x03sip" + b"\x00", id="NAPTR"),
-    ],
-)
-def test_the_name_in_rdata_is_found(rtype: int, before: bytes) -> None:
-    renamed = rename_value(rtype, before + name_wire(("a", "com")), lambda name: "longer." + name)
-    assert renamed == before + name_wire(("longer", "a", "com"))
-
-
-def test_of_an_soa_only_the_primary_is_renamed() -> None:
-    primary, rest = name_wire(("ns", "a")), name_wire(("mail", "a")) + bytes(20)
-    assert rename_value(6, primary + rest, lambda name: "b.") == name_wire(("b",)) + rest

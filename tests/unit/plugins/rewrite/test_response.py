@@ -1,13 +1,17 @@
-"""`rewrite type`, `class`, `ttl` and `rcode`; and properties of all rules: the scope of the answer, and waiting."""
+"""The response to a rewritten query: its name, its properties and names in its records, at once or deferred."""
+
+from dataclasses import replace
+from struct import pack
 
 import pytest
 
-from tests.support.query_builders import client
+from tests.support.query_builders import ask, client
 from tests.support.rewrite_directives import line, question, response, rules
-from topodns.dns.message import Query, Response
-from topodns.dns.name import parse_name
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.rewrite.handler import Rewriter
+from topodns.plugins.rewrite.response import ResponseReverter, RewrittenResponse, TtlBounds, rename_value
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Client, Dropped, Resolution, Scope
 
@@ -68,3 +72,43 @@ def test_a_query_that_is_dropped_below_stays_so() -> None:
 
     with pytest.raises(Dropped):
         Rewriter(rules("rewrite name a.com b.org"))(question("a.com. A"), client(), below)
+
+
+def test_a_response_is_reverted_only_where_a_rule_calls_for_it() -> None:
+    assert not reverter().needed
+    assert all(reverter(**{name: True}).needed for name in ("renamed", "client_dependent", "subnet_changed"))
+    assert reverter(amendments=[TtlBounds(5, 7)]).needed
+
+
+def reverter(**properties: object) -> ResponseReverter:
+    return ResponseReverter(ask("a.example"), client(), **properties)  # type: ignore[arg-type]  # its own fields
+
+
+def test_a_change_is_of_the_records_of_all_sections() -> None:
+    one = RRset(b"", 1, 5, (bytes(4),))
+    response = Response(answer=(one,), authority=(one, one), additional=(one,))
+    RewrittenResponse(Resolution(response, "forward")).replace(lambda rrset: rrset._replace(ttl=7))
+    other = one._replace(ttl=7)
+    assert response == replace(response, answer=(other,), authority=(other, other), additional=(other,))
+
+
+@pytest.mark.parametrize(
+    ("rtype", "before"),
+    [
+        pytest.param(2, b"", id="NS"),
+        pytest.param(5, b"", id="CNAME"),
+        pytest.param(12, b"", id="PTR"),
+        pytest.param(39, b"", id="DNAME"),
+        pytest.param(15, pack("!H", 10), id="MX"),
+        pytest.param(33, pack("!HHH", 10, 20, 443), id="SRV"),
+        pytest.param(35, pack("!HH", 1, 2) + b"\x01s" + b"\x03sip" + b"\x00", id="NAPTR"),
+    ],
+)
+def test_the_name_in_rdata_is_found(rtype: int, before: bytes) -> None:
+    renamed = rename_value(rtype, before + name_wire(("a", "com")), lambda name: "longer." + name)
+    assert renamed == before + name_wire(("longer", "a", "com"))
+
+
+def test_of_an_soa_only_the_primary_is_renamed() -> None:
+    primary, rest = name_wire(("ns", "a")), name_wire(("mail", "a")) + bytes(20)
+    assert rename_value(6, primary + rest, lambda name: "b.") == name_wire(("b",)) + rest
