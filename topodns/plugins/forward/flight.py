@@ -222,7 +222,7 @@ class Flight(ABC):
         candidate.health.answered()
         if self.over:
             return
-        if not self._is_mine(reply):
+        if not self._is_of_our_question(reply):
             self._fail(candidate, "reply to another question", False)
         elif reply.flags & Flag.TC and transport is _UDP and self._context.settings.prefer_udp:
             self._ask_again(candidate, _TCP, message)
@@ -259,7 +259,7 @@ class Flight(ABC):
         self._finish(Answer(0, flags & _PASSED_ON, (rrset,), (), (), None, candidate.name, False, True))
         return True
 
-    def _is_mine(self, reply: UpstreamReply) -> bool:
+    def _is_of_our_question(self, reply: UpstreamReply) -> bool:
         """Whether the reply's question is the one sent, in which the name is lower-case."""
         return reply.qname.lower() + pack_question_tail(reply.qtype, reply.qclass) == self._question
 

@@ -78,7 +78,7 @@ class InFlight:
         return True
 
     def leave(self, waiter: Waiter) -> None:
-        """Release the place of a query that waits no more."""
+        """Release the place of a query that no longer waits."""
         self.total -= 1
         address = waiter.address
         mine = self._by_client[address]
