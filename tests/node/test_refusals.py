@@ -16,7 +16,7 @@ ATTEMPT = """
 import asyncio
 from topodns.hostnet.commands import HostNetworkError
 from topodns.hostnet.reconciler import HostNetworkKeeper
-from topodns.hostnet.rules import Firewall
+from topodns.hostnet.firewall import Firewall
 from tests.support.host_network_builder import host_network
 
 async def attempt():

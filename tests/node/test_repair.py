@@ -14,10 +14,11 @@ from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, World
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from topodns.hostnet import reconciler as keeper_module
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.iptables_ruleset import parse_save
 from topodns.hostnet.nftables import read_table
 from topodns.hostnet.reconciler import HostNetworkKeeper
-from topodns.hostnet.rules import SKIP_CONNTRACK, Firewall
+from topodns.hostnet.rules import SKIP_CONNTRACK
 
 XTABLES_LOCK = "/run/xtables.lock"
 

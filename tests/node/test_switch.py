@@ -11,7 +11,8 @@ from tests.support.namespaced_node import CLUSTER_DNS, World, ask
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from tests.support.reconciler_process import SILENT, keeping
 from tests.support.server_process import until
-from topodns.hostnet.rules import SWITCH_SECONDS, Firewall
+from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import SWITCH_SECONDS
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
 MOST = SWITCH_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out

@@ -2,7 +2,8 @@
 
 from ipaddress import ip_address
 
-from topodns.hostnet.rules import Firewall, HostNetwork
+from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import HostNetwork
 
 
 def host_network(addresses: str, firewall: Firewall = Firewall.AUTO) -> HostNetwork:

@@ -10,8 +10,9 @@ import uvloop
 from tests.support.event_loops import PATIENCE
 from tests.support.host_network_builder import host_network
 from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, World, ask
+from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.reconciler import HostNetworkKeeper
-from topodns.hostnet.rules import RENEWAL_INTERVAL, Firewall, HostNetwork
+from topodns.hostnet.rules import RENEWAL_INTERVAL, HostNetwork
 
 ADDRESSES = (*LINK_LOCAL.values(), *CLUSTER_DNS.values())
 

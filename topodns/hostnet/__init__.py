@@ -1,8 +1,9 @@
 """The node's network as a node cache needs it: a link with the listen addresses, firewall rules that keep DNS traffic
 out of conntrack, and a redirect ("switch") that lapses when the node cache stops answering.
 
-Pure: `rules` (the desired state), `nftables_ruleset` and `iptables_ruleset` (that state as input of nft and
-iptables-restore, and the difference from the actual state). With system calls: `link`, `nftables`, `iptables`,
-`monitor`, `instances`, `port_watch`, `node_checks`, `redirect`. `reconciler` combines them and is the entry point;
-`watchdog` is a separate process for iptables, whose rules cannot expire by themselves. No DNS in here.
+Pure: `firewall` (the choice between nftables, iptables and none), `rules` (the desired state), `nftables_ruleset` and
+`iptables_ruleset` (that state as input of nft and iptables-restore, and the difference from the actual state). With
+system calls: `link`, `nftables`, `iptables`, `monitor`, `instances`, `port_watch`, `node_checks`, `redirect`.
+`reconciler` combines them and is the entry point; `watchdog` is a separate process for iptables, whose rules cannot
+expire by themselves. No DNS in here.
 """

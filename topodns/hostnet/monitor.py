@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.iptables_ruleset import chain_of
 from topodns.hostnet.nftables_ruleset import TABLE
-from topodns.hostnet.rules import Firewall, Hook, HostNetwork, IptablesTable
+from topodns.hostnet.rules import Hook, HostNetwork, IptablesTable
 from topodns.netlink.messages import Message, read_messages
 from topodns.netlink.nftables import may_concern, open_rule_events, read_removed
 from topodns.netlink.route import DELETE_ADDRESS, DELETE_LINK, NEW_LINK, open_link_events, read_address, read_link

@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from typing import Final, Never, TypeVar
 
 from topodns.hostnet.commands import HostNetworkError
+from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.instances import InstanceRegistry
 from topodns.hostnet.link import ensure_link, remove_link
 from topodns.hostnet.monitor import watch_link, watch_rules
 from topodns.hostnet.node_checks import look
 from topodns.hostnet.port_watch import PortWatch
-from topodns.hostnet.redirect import NoSwitch, Redirect, choose_firewall, make_switch
-from topodns.hostnet.rules import SWITCH_SECONDS, Firewall, HostNetwork
+from topodns.hostnet.redirect import NoSwitch, Redirect, find_firewall, make_switch
+from topodns.hostnet.rules import SWITCH_SECONDS, HostNetwork
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class HostNetworkKeeper:
     async def set_up_rules(self) -> tuple[str, ...]:
         """Set the rules, with the redirect as found, else off. Returns notices for the log. Raises HostNetworkError."""
         self.has_begun = True
-        self.firewall = await self._counted(lambda: choose_firewall(self._network))
+        self.firewall = await self._counted(lambda: find_firewall(self._network))
         beside = self.instance_registry.successor() is not None
         await self._counted(lambda: self._make_switch(beside))
         await self._counted(self._switch.ensure_rules)

@@ -10,12 +10,14 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from topodns.hostnet import iptables, nftables
-from topodns.hostnet.commands import ErrorKind, HostNetworkError, find_program
+from topodns.hostnet.commands import HostNetworkError, find_program
+from topodns.hostnet.firewall import Firewall, choose_firewall
 from topodns.hostnet.nftables import RuleKeepalive
-from topodns.hostnet.rules import Firewall, HostNetwork
+from topodns.hostnet.rules import HostNetwork
 from topodns.hostnet.watchdog import EXPIRE, LEAVE, RENEW, SILENCE
 
 log = logging.getLogger(__name__)
@@ -55,21 +57,13 @@ class Redirect(Protocol):
         """Remove all rules, the redirect first, until `deadline` (time.monotonic). Returns leftovers, a line each."""
 
 
-def choose_firewall(network: HostNetwork) -> Firewall:
-    """The firewall to use here by `network.firewall`; runs programs. Raises HostNetworkError if it does not work."""
-    match network.firewall:
-        case Firewall.AUTO:
-            if nftables.nftables_works(network):
-                return Firewall.NFTABLES
-            if iptables.iptables_works(network):
-                return Firewall.IPTABLES
-            problem = "neither nft nor iptables can set rules here (-firewall none does without)"
-            raise HostNetworkError(ErrorKind.FIREWALL, problem)
-        case Firewall.NFTABLES if not nftables.nftables_works(network):
-            raise HostNetworkError(ErrorKind.NFTABLES, "-firewall nftables: nft cannot set rules here")
-        case Firewall.IPTABLES if not iptables.iptables_works(network):
-            raise HostNetworkError(ErrorKind.IPTABLES, "-firewall iptables: iptables cannot set rules here")
-    return network.firewall
+def find_firewall(network: HostNetwork) -> Firewall:
+    """The firewall to use on this node, by `choose_firewall`; runs programs. Raises HostNetworkError if none works."""
+    return choose_firewall(
+        network.firewall,
+        nftables_works=partial(nftables.nftables_works, network),
+        iptables_works=partial(iptables.iptables_works, network),
+    )
 
 
 def make_switch(network: HostNetwork, firewall: Firewall, heartbeat: int | None, beside: bool = False) -> Redirect:

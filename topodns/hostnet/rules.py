@@ -9,16 +9,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
+from topodns.hostnet.firewall import Firewall
 from topodns.netlink.route import IPAddress
-
-
-class Firewall(StrEnum):
-    """The program that keeps packets out of conntrack; the values are those of `-firewall`."""
-
-    AUTO = "auto"  # nftables where `nft` works, else iptables
-    NFTABLES = "nftables"
-    IPTABLES = "iptables"
-    NONE = "none"  # also what -setupiptables=false means
 
 
 class NetworkAction(Enum):

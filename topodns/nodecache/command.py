@@ -12,7 +12,8 @@ from topodns.app.banner import plugins_text, print_banner, print_nothing, versio
 from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.errors import ConfigError
 from topodns.hostnet.commands import HostNetworkError
-from topodns.hostnet.rules import Firewall, HostNetwork, NetworkAction
+from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import HostNetwork, NetworkAction
 from topodns.hostnet.watchdog_launch import heartbeat_fd, run_supervised
 from topodns.logs import start_logging
 from topodns.netlink.route import own_addresses

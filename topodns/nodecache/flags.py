@@ -13,7 +13,8 @@ from topodns.corefile.arguments import MAX_PORT, Address, choice, duration, list
 from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.addresses import unmapped
-from topodns.hostnet.rules import Firewall, NetworkAction
+from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import NetworkAction
 from topodns.netlink.route import IPAddress
 from topodns.nodecache.go_flags import SWITCH, Given, GoFlag, WrongUsage, read_flags, usage_text
 from topodns.nodecache.settings import NodeCacheFlags

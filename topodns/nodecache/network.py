@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from topodns.files.watch import watch_files
 from topodns.hostnet.reconciler import HostNetworkKeeper
-from topodns.hostnet.redirect import choose_firewall
+from topodns.hostnet.redirect import find_firewall
 from topodns.hostnet.rules import RENEWAL_INTERVAL, HostNetwork
 from topodns.hostnet.watchdog_launch import heartbeat_fd
 from topodns.metrics.registry import Published
@@ -48,7 +48,7 @@ def host_network(flags: NodeCacheFlags) -> HostNetwork:
         firewall=flags.firewall,
         sync_interval=flags.sync_interval,
     )
-    return replace(network, firewall=choose_firewall(network))
+    return replace(network, firewall=find_firewall(network))
 
 
 class NodeNetwork:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from topodns.corefile.arguments import Address
-from topodns.hostnet.rules import Firewall, NetworkAction
+from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import NetworkAction
 from topodns.netlink.route import IPAddress
 from topodns.query.memory_budget import MemoryLimits
 

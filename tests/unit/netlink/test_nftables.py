@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
+from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.monitor import takes_rule
-from topodns.hostnet.rules import Firewall
 from topodns.netlink.messages import Message, read_messages
 from topodns.netlink.nftables import Removed, may_concern, read_removed
 

@@ -7,7 +7,8 @@ import pytest
 
 from topodns.corefile.arguments import Address
 from topodns.corefile.errors import ConfigError
-from topodns.hostnet.rules import Firewall, NetworkAction
+from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import NetworkAction
 from topodns.nodecache.flags import FLAGS, parse_flags, usage
 from topodns.nodecache.go_flags import WrongUsage
 from topodns.nodecache.settings import NodeCacheFlags

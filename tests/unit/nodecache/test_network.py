@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.node_cache_template import ENVIRONMENT, node_flags
+from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.reconciler import HostNetworkCounts
-from topodns.hostnet.rules import Firewall, HostNetwork
+from topodns.hostnet.rules import HostNetwork
 from topodns.metrics.registry import Reading
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.network import NodeNetwork

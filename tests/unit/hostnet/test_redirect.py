@@ -1,4 +1,4 @@
-"""Which firewall is used, where the machine has none."""
+"""The firewall of a machine with missing or incomplete programs, and the order of a release with a watchdog."""
 
 import os
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from tests.support.host_network_builder import host_network
 from topodns.hostnet import commands as programs
 from topodns.hostnet import iptables
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.nftables import read_table
-from topodns.hostnet.redirect import IptablesSwitch, choose_firewall
-from topodns.hostnet.rules import Firewall
+from topodns.hostnet.redirect import IptablesSwitch, find_firewall
 from topodns.hostnet.watchdog import LEAVE
 
 
@@ -25,7 +25,7 @@ def no_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def choose(firewall: Firewall) -> Firewall:
-    return choose_firewall(host_network("169.254.20.10", firewall=firewall))
+    return find_firewall(host_network("169.254.20.10", firewall=firewall))
 
 
 @pytest.mark.usefixtures("no_programs")
