@@ -7,11 +7,9 @@ redirect expires by itself when self-probes fail. At the end the rules are remov
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Coroutine, Iterator
 from dataclasses import replace
-from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from topodns.files.watch import watch_files
 from topodns.hostnet.reconciler import HostNetworkKeeper
@@ -22,7 +20,7 @@ from topodns.metrics.registry import Published
 from topodns.net.reuseport import Instance
 from topodns.nodecache.config_watch import NodeConfigWatch
 from topodns.nodecache.corefile import NodeCorefile
-from topodns.nodecache.self_probe import TRIES, Heard, SelfProbe
+from topodns.nodecache.self_probe import SelfCheck, SelfProbe
 from topodns.nodecache.settings import NodeCacheFlags
 from topodns.plugins.forward.counts import ForwardShared
 
@@ -30,11 +28,6 @@ if TYPE_CHECKING:
     from topodns.plugins.setup import Shared
 
 log = logging.getLogger(__name__)
-
-
-PATIENCE: Final = 0.4  # seconds until a self-probe times out: less than RENEWAL_INTERVAL
-ROUNDS: Final = 4  # of probes to detect another instance: in 1 of 256 rounds all of them reach this one
-TRIAL_PAUSE: Final = 30.0  # seconds between two trials of the switch
 
 
 def host_network(flags: NodeCacheFlags) -> HostNetwork:
@@ -59,16 +52,15 @@ class NodeNetwork:
         self._flags = flags
         self._paths = corefile.paths
         self._name = (secrets.token_hex(8),)
-        self._probe = SelfProbe(self._name, flags.port)
         self._reload = asyncio.Event()
         self._told_on = False  # the position of the switch that was logged last
-        self._is_reached = False  # a self-probe was answered while the switch was off, at some address
-        self._tried = -inf  # monotonic seconds of the last trial of the switch
         self._keeper: HostNetworkKeeper
+        self._self_check: SelfCheck
 
     def keep(self, network: HostNetwork) -> None:
         """Set the host network; to be called before any other method."""
         self._keeper = HostNetworkKeeper(network, heartbeat_fd())
+        self._self_check = SelfCheck(SelfProbe(self._name, self._flags.port), self._flags.local_ips, self._keeper)
 
     @property
     def instance(self) -> Instance:
@@ -109,11 +101,11 @@ class NodeNetwork:
         await self.after_close()
 
     async def before_drain(self) -> None:
-        succeeded = self._keeper.has_begun and await self._is_succeeded()
+        has_successor = self._keeper.has_begun and await self._self_check.has_successor()
         if self._flags.skip_teardown:
-            self._keeper.leave(succeeded)
+            self._keeper.leave(has_successor)
         else:
-            await self._keeper.release(succeeded)
+            await self._keeper.release(has_successor)
 
     async def after_close(self) -> None:
         if self._flags.skip_teardown:
@@ -134,7 +126,7 @@ class NodeNetwork:
 
     async def renew(self) -> None:
         """Keep traffic redirected here for SWITCH_SECONDS, if self-probes are answered; log a change of the switch."""
-        if await self._answers():
+        if await self._self_check.answered():
             self._keeper.renew()
             self._keeper.instance_registry.announce()
         if self._told_on is not (on := self._keeper.switched_on()):
@@ -143,34 +135,6 @@ class NodeNetwork:
                 log.info("node-cache: answers its own questions: DNS of this node is led here")
             else:
                 log.warning("node-cache: no answers to its own questions: DNS of this node goes to the cluster DNS")
-
-    async def _answers(self) -> bool:
-        tries = TRIES if self._keeper.instance_registry.others() else 1
-        heard = await self._probe.hear(self._flags.local_ips, PATIENCE, tries)
-        if any(Heard.US in each for each in heard) and not self._keeper.switched_on():
-            self._is_reached = True
-        return any(Heard.US in each and Heard.NOTHING not in each for each in heard) or self._tries_anyway()
-
-    def _tries_anyway(self) -> bool:
-        """Whether to switch on for a trial: if all addresses are ClusterIPs, probes arrive only when switched on."""
-        now = time.monotonic()
-        if self._is_reached or now < self._tried + TRIAL_PAUSE:
-            return False
-        self._tried = now
-        return True
-
-    async def _is_succeeded(self) -> bool:
-        """Whether another instance answers probes, too: any process on the node could claim to be one."""
-        if self._keeper.instance_registry.successor() is None:
-            return False
-        addresses = self._flags.local_ips
-        heard: list[frozenset[Heard]] = [frozenset()] * len(addresses)
-        for _ in range(ROUNDS):
-            now = await self._probe.hear(addresses, PATIENCE, TRIES)
-            heard = [before | each for before, each in zip(heard, now, strict=True)]
-            if any({Heard.US, Heard.ANOTHER} <= each for each in heard):
-                return True
-        return False
 
     def _config_changed(self, text: str) -> None:
         self._reload.set()

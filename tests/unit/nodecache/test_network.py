@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,41 +14,45 @@ from topodns.hostnet.rules import HostNetwork
 from topodns.metrics.registry import Reading
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.network import NodeNetwork
-from topodns.nodecache.self_probe import Heard
 from topodns.plugins.setup import Shared
 
 MANUAL = (Path(__file__).parents[3] / "docs/operate/node-cache.md").read_text(encoding="utf-8")
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 
 
-class Probe:
-    """Hears the given words, at each address in turn."""
+class SelfCheck:
+    """A self-check with fixed results."""
 
-    def __init__(self, *heard: set[Heard]) -> None:
-        self.heard = [frozenset(each) for each in heard]
+    def __init__(self, answered: bool = False, successor: bool = False) -> None:
+        self.is_answered, self.successor = answered, successor
 
-    async def hear(self, addresses: Sequence[object], patience: float, tries: int) -> list[frozenset[Heard]]:
-        return self.heard
+    async def answered(self) -> bool:
+        return self.is_answered
+
+    async def has_successor(self) -> bool:
+        return self.successor
 
 
 class Keeper(SimpleNamespace):
-    """A switch that is on for `left` more questions."""
+    """Counts renewals and announcements, and keeps the argument of `release`."""
 
-    def __init__(self, successor: int | None = None) -> None:
-        super().__init__(counts=HostNetworkCounts(), has_begun=True, left=0, turned_on=0, succeeded=None)
-        self.instance_registry = SimpleNamespace(
-            others=lambda: True, successor=lambda: successor, announce=lambda: None
-        )
+    def __init__(self, has_begun: bool = True) -> None:
+        super().__init__(counts=HostNetworkCounts(), has_begun=has_begun, renewals=0, announcements=0, is_on=False)
+        self.has_successor: bool | None = None
+        self.instance_registry = SimpleNamespace(announce=self.announce)
 
     def switched_on(self) -> bool:
-        return bool(self.left > 0)
+        return bool(self.is_on)
 
     def renew(self) -> None:
-        self.turned_on += 1
-        self.left = 1
+        self.renewals += 1
+        self.is_on = True
 
-    async def release(self, succeeded: bool) -> None:
-        self.succeeded = succeeded
+    def announce(self) -> None:
+        self.announcements += 1
+
+    async def release(self, has_successor: bool) -> None:
+        self.has_successor = has_successor
 
 
 def network(directory: Path, monkeypatch: pytest.MonkeyPatch, keeper: SimpleNamespace, *arguments: str) -> NodeNetwork:
@@ -97,53 +100,49 @@ def test_readiness_needs_link_rules_and_an_answer_to_the_probe(
     assert list(waiting) == [f"node-cache: waiting for {what}" for what in waits_for]
 
 
-NOBODY, ANOTHER, US = Heard
-ADDRESSES = ("-localip=169.254.20.10", "-localip=169.254.20.10,10.96.0.10")  # for as many answers
-CASES = {
-    "itself": ([{US}], 5),
-    "itself at an address of its own, the cluster DNS at the other": ([{US}, {ANOTHER}], 5),
-    "another instance beside it": ([{US, ANOTHER}], 5),
-    "another instance that hangs": ([{US, NOBODY}], 0),
-    "the cluster DNS alone, since all addresses are Services'": ([{ANOTHER}, {ANOTHER}], 1),
-    "nobody": ([{NOBODY}], 1),
-}
-
-
-@pytest.mark.parametrize(("heard", "times"), CASES.values(), ids=CASES)
-def test_dns_is_redirected_while_the_probe_is_heard_and_no_other_instance_is_silent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: list[set[Heard]], times: int
+@pytest.mark.parametrize(("answered", "renewals"), [(True, 5), (False, 0)])
+def test_the_redirect_is_renewed_and_the_instance_announced_while_the_self_check_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: bool, renewals: int
 ) -> None:
-    """Five looks, with the switch off before each. Where it can never be heard while it is off, one try is due."""
     keeper = Keeper()
-    monkeypatch.setattr("topodns.nodecache.network.SelfProbe", lambda *_: Probe(*heard))
-    around = network(tmp_path, monkeypatch, keeper, ADDRESSES[len(heard) - 1])
+    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: SelfCheck(answered=answered))
+    node_network = network(tmp_path, monkeypatch, keeper)
 
-    async def look() -> None:
+    async def renew() -> None:
         for _ in range(5):
-            keeper.left = 0
-            await around.renew()
+            await node_network.renew()
 
-    asyncio.run(look())
-    assert keeper.turned_on == times
+    asyncio.run(renew())
+    assert (keeper.renewals, keeper.announcements) == (renewals, renewals)
+
+
+def test_a_redirect_that_goes_on_or_off_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    keeper, check = Keeper(), SelfCheck(answered=True)
+    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: check)
+    node_network = network(tmp_path, monkeypatch, keeper)
+
+    async def renew() -> None:
+        for answers in (True, True, False, False):
+            check.is_answered, keeper.is_on = answers, False
+            await node_network.renew()
+
+    asyncio.run(renew())
+    assert caplog.messages == [
+        "node-cache: answers its own questions: DNS of this node is led here",
+        "node-cache: no answers to its own questions: DNS of this node goes to the cluster DNS",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("successor", "heard", "succeeded"),
-    [
-        (None, [{US, ANOTHER}], False),
-        (1, [{US, ANOTHER}], True),
-        (1, [{US}, {ANOTHER}], False),  # who answers at the other address is the cluster DNS
-        (1, [{US, NOBODY}], False),
-    ],
+    ("has_begun", "successor", "has_successor"), [(True, True, True), (True, False, False), (False, True, False)]
 )
-def test_everything_is_left_to_an_instance_that_answers_beside_it_and_to_no_other(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    successor: int | None,
-    heard: list[set[Heard]],
-    succeeded: bool,
+def test_everything_is_left_to_a_successor_unless_this_instance_has_changed_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_begun: bool, successor: bool, has_successor: bool
 ) -> None:
-    keeper = Keeper(successor)
-    monkeypatch.setattr("topodns.nodecache.network.SelfProbe", lambda *_: Probe(*heard))
-    asyncio.run(network(tmp_path, monkeypatch, keeper, ADDRESSES[len(heard) - 1]).before_drain())
-    assert keeper.succeeded is succeeded
+    keeper = Keeper(has_begun)
+    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: SelfCheck(successor=successor))
+    asyncio.run(network(tmp_path, monkeypatch, keeper).before_drain())
+    assert keeper.has_successor is has_successor
