@@ -9,9 +9,9 @@ from tests.support.chart.helm import ROOT, Values, rendered
 from tests.support.chart.matrix import MATRIX, SERVERS_OF_COREDNS
 from tests.support.documents import yaml_block
 from topodns.app.load import settings_from_text
-from topodns.nodecache.template import ClusterDns, Filling, fill
+from topodns.nodecache.template import ClusterDns, TemplateValues, fill
 
-FILLING = Filling(
+FILLING = TemplateValues(
     (ip_address("169.254.20.10"), ip_address("10.96.0.10")), ClusterDns("10.96.0.99", ""), ("192.0.2.53",), ":9253", ""
 )
 

@@ -13,7 +13,7 @@ PROTOCOLS: tuple[Protocol, ...] = ("udp", "tcp")
 @FIREWALLS
 def test_dns_from_a_pod_is_answered_here_without_an_entry_of_conntrack(scene: World, firewall: Firewall) -> None:
     async def story() -> None:
-        async with kept(network(firewall)) as keeper, renewed(keeper):
+        async with kept(network(firewall)) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             await becomes("node", scene.pod, CLUSTER_DNS[6])
             scene.forget_tracked()
@@ -29,7 +29,7 @@ def test_dns_from_a_pod_is_answered_here_without_an_entry_of_conntrack(scene: Wo
 @FIREWALLS
 def test_dns_of_the_nodes_own_processes_is_not_tracked_either(scene: World, firewall: Firewall) -> None:
     async def story() -> None:
-        async with kept(network(firewall)) as keeper, renewed(keeper):
+        async with kept(network(firewall)) as reconciler, renewed(reconciler):
             await becomes("node", scene.node, CLUSTER_DNS[4])
             await becomes("node", scene.node, CLUSTER_DNS[6])
             scene.forget_tracked()
@@ -49,7 +49,7 @@ def test_dns_of_the_nodes_own_processes_is_not_tracked_either(scene: World, fire
 @FIREWALLS
 def test_probes_of_the_kubelet_are_not_tracked(scene: World, firewall: Firewall) -> None:
     async def story() -> None:
-        async with kept(network(firewall)) as keeper, renewed(keeper):
+        async with kept(network(firewall)) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             scene.forget_tracked()
             for address in LINK_LOCAL.values():
@@ -80,7 +80,7 @@ def test_switched_off_the_cluster_dns_answers_and_conntrack_knows_of_it(scene: W
 @FIREWALLS
 def test_dns_passes_a_node_whose_policy_is_drop(scene: World, firewall: Firewall) -> None:
     async def story() -> None:
-        async with kept(network(firewall)) as keeper, renewed(keeper):
+        async with kept(network(firewall)) as reconciler, renewed(reconciler):
             for address in CLUSTER_DNS.values():
                 await becomes("node", scene.pod, address)
             assert await asked(scene.pod, LINK_LOCAL[4], "tcp") == "node"

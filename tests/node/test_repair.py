@@ -12,12 +12,12 @@ from tests.support.event_loops import eventually
 from tests.support.host_network_builder import host_network
 from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, World
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
-from topodns.hostnet import reconciler as keeper_module
+from topodns.hostnet import reconciler as reconciler_module
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
 from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.iptables_ruleset import parse_save
 from topodns.hostnet.nftables import read_table
-from topodns.hostnet.reconciler import HostNetworkKeeper
+from topodns.hostnet.reconciler import HostNetworkReconciler
 from topodns.hostnet.rules import SKIP_CONNTRACK
 
 XTABLES_LOCK = "/run/xtables.lock"
@@ -36,16 +36,16 @@ XTABLES_LOCK = "/run/xtables.lock"
 def test_n06_the_link_is_repaired_at_the_kernel_s_notification(
     scene: World, breakage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 3600.0)  # only events
+    monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)  # only events
 
     async def story() -> None:
-        async with kept(network()) as keeper, renewed(keeper):
+        async with kept(network()) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             scene.node.run("ip", breakage)
-            await eventually(lambda: keeper.counts.repaired["link"] > 0)
+            await eventually(lambda: reconciler.counts.repaired["link"] > 0)
             for address in ADDRESSES:
                 await becomes("node", scene.pod, address)
-            assert keeper.counts.last_repair["link"] > 0
+            assert reconciler.counts.last_repair["link"] > 0
 
     scene.answer_on_node(*ADDRESSES)
     on_node(scene, story)
@@ -53,16 +53,16 @@ def test_n06_the_link_is_repaired_at_the_kernel_s_notification(
 
 def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: World) -> None:
     async def story() -> None:
-        keeper = HostNetworkKeeper(network(Firewall.NFTABLES))
-        await keeper.set_up_link()
-        await keeper.set_up_rules()
-        assert keeper.renew()
+        reconciler = HostNetworkReconciler(network(Firewall.NFTABLES))
+        await reconciler.set_up_link()
+        await reconciler.set_up_rules()
+        assert reconciler.renew()
         scene.node.run("ip", "link del nodelocaldns")  # and nothing repairs it
         for address in CLUSTER_DNS.values():
             assert await asked(scene.pod, address) == "cluster"
-        assert not keeper.renew()
-        assert await keeper.release(succeeded=True)
-        assert await keeper.remove()
+        assert not reconciler.renew()
+        assert await reconciler.release(has_successor=True)
+        assert await reconciler.remove()
 
     on_node(scene, story)
 
@@ -71,22 +71,22 @@ def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: Worl
 def test_n07_rules_of_nftables_are_back_without_waiting_for_a_tick(
     scene: World, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
+    monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 
     async def story() -> None:
-        async with kept(network(Firewall.NFTABLES)) as keeper, renewed(keeper):
+        async with kept(network(Firewall.NFTABLES)) as reconciler, renewed(reconciler):
             scene.node.run("nft", command)
-            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
-            assert keeper.renew()
+            await eventually(lambda: reconciler.counts.repaired["rules"] > 0)
+            assert reconciler.renew()
             assert await asked(scene.pod, LINK_LOCAL[4]) == "node"
-            assert keeper.counts.errors == {}
+            assert reconciler.counts.errors == {}
 
     scene.answer_on_node(*ADDRESSES)
     on_node(scene, story)
 
 
 def test_n18_three_rules_of_nftables_become_one(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 0.2)
+    monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 0.2)
     counted: list[int] = []
 
     def spoil() -> None:
@@ -98,9 +98,9 @@ def test_n18_three_rules_of_nftables_become_one(scene: World, monkeypatch: pytes
             scene.node.run("nft", ["add", "rule", "inet", "topodns", "prerouting", *rule.split()])
 
     async def story() -> None:
-        async with kept(network(Firewall.NFTABLES)) as keeper:
+        async with kept(network(Firewall.NFTABLES)) as reconciler:
             spoil()
-            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            await eventually(lambda: reconciler.counts.repaired["rules"] > 0)
             found = read_table()
             assert found is not None
             assert [len(found.rules)] == counted
@@ -113,7 +113,7 @@ def raw_rules(scene: World) -> list[str]:
 
 
 def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 0.2)
+    monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 0.2)
     dns = ["-d", CLUSTER_DNS[4], "-p", "udp", "--dport", "53", "-m", "comment", "--comment", SKIP_CONNTRACK]
     before: list[str] = []
 
@@ -125,10 +125,10 @@ def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytes
             scene.node.run("iptables", "-t raw -I OUTPUT -j TOPODNS-OUTPUT")
 
     async def story() -> None:
-        async with kept(network(Firewall.IPTABLES)) as keeper, renewed(keeper):
+        async with kept(network(Firewall.IPTABLES)) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             spoil()
-            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            await eventually(lambda: reconciler.counts.repaired["rules"] > 0)
             assert sorted(raw_rules(scene)) == sorted(before)
 
     scene.answer_on_node(*ADDRESSES)
@@ -139,14 +139,14 @@ def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytes
 def test_n07_a_flush_of_iptables_is_mended_without_waiting_for_a_tick(
     scene: World, monkeypatch: pytest.MonkeyPatch, flushed: str
 ) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
+    monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 
     async def story() -> None:
-        async with kept(network(Firewall.IPTABLES)) as keeper, renewed(keeper):
+        async with kept(network(Firewall.IPTABLES)) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             before = raw_rules(scene)
             scene.node.run("iptables", f"-t raw {flushed}")
-            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            await eventually(lambda: reconciler.counts.repaired["rules"] > 0)
             assert sorted(raw_rules(scene)) == sorted(before)
 
     scene.answer_on_node(*ADDRESSES)
@@ -156,14 +156,14 @@ def test_n07_a_flush_of_iptables_is_mended_without_waiting_for_a_tick(
 def test_n07_a_rule_of_nftables_is_back_without_waiting_for_a_tick(
     scene: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
+    monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 
     async def story() -> None:
-        async with kept(network(Firewall.NFTABLES)) as keeper, renewed(keeper):
+        async with kept(network(Firewall.NFTABLES)) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             handle = re.findall(r"notrack .*# handle (\d+)", scene.node.run("nft", "-a list table inet topodns"))[0]
             scene.node.run("nft", f"delete rule inet topodns prerouting handle {handle}")
-            await eventually(lambda: keeper.counts.repaired["rules"] > 0)
+            await eventually(lambda: reconciler.counts.repaired["rules"] > 0)
             assert "notrack" in scene.node.run("nft", "list chain inet topodns prerouting")
 
     scene.answer_on_node(*ADDRESSES)
@@ -214,15 +214,15 @@ def use_legacy(scene: World) -> None:
 
 def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> None:
     async def story() -> None:
-        async with kept(network(Firewall.IPTABLES), removed=False) as keeper, renewed(keeper):
+        async with kept(network(Firewall.IPTABLES), removed=False) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
             assert "TOPODNS-OUTPUT" in scene.node.run("iptables-legacy-save", "-t raw")
-        keeper = HostNetworkKeeper(network(Firewall.IPTABLES))
-        await keeper.set_up_link()
-        await keeper.set_up_rules()
+        reconciler = HostNetworkReconciler(network(Firewall.IPTABLES))
+        await reconciler.set_up_link()
+        await reconciler.set_up_rules()
         with legacy_locked():
-            assert await keeper.release(succeeded=True)
-            assert await keeper.remove()
+            assert await reconciler.release(has_successor=True)
+            assert await reconciler.remove()
 
     use_legacy(scene)
     scene.answer_on_node(*ADDRESSES)
@@ -233,12 +233,12 @@ def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> 
 
 def test_n08_a_held_lock_is_reported_as_such(scene: World) -> None:
     async def story() -> None:
-        keeper = HostNetworkKeeper(network(Firewall.IPTABLES))
+        reconciler = HostNetworkReconciler(network(Firewall.IPTABLES))
         with legacy_locked(), pytest.raises(HostNetworkError, match="lock of iptables") as refused:
-            await keeper.set_up_rules()
+            await reconciler.set_up_rules()
         assert refused.value.kind is ErrorKind.IPTABLES_LOCK
-        assert keeper.counts.errors == {"iptables_lock": 1}
-        keeper.leave(succeeded=True)
+        assert reconciler.counts.errors == {"iptables_lock": 1}
+        reconciler.leave(has_successor=True)
 
     use_legacy(scene)
     on_node(scene, story)
@@ -246,8 +246,8 @@ def test_n08_a_held_lock_is_reported_as_such(scene: World) -> None:
 
 def test_without_rules_only_the_link_is_made(scene: World) -> None:
     async def story() -> None:
-        async with kept(network(Firewall.NONE)) as keeper:
-            assert keeper.renew()
+        async with kept(network(Firewall.NONE)) as reconciler:
+            assert reconciler.renew()
             assert scene.node.run("nft", "list tables").count("nat") == 2  # kube-proxy's
             assert await asked(scene.pod, LINK_LOCAL[6]) == "node"
 
@@ -257,8 +257,8 @@ def test_without_rules_only_the_link_is_made(scene: World) -> None:
 
 def test_one_family_is_enough(scene: World) -> None:
     async def story() -> None:
-        async with kept(host_network(LINK_LOCAL[6])) as keeper:
-            assert keeper.renew()
+        async with kept(host_network(LINK_LOCAL[6])) as reconciler:
+            assert reconciler.renew()
 
     on_node(scene, story)
 
@@ -266,13 +266,13 @@ def test_one_family_is_enough(scene: World) -> None:
 def test_a_change_without_a_notification_is_repaired_at_the_sync_interval(
     scene: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper_module, "TICK", 3600.0)
+    monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 
     async def story() -> None:
         wished = replace(network(Firewall.NFTABLES), sync_interval=0.2)
-        async with kept(wished) as keeper:
+        async with kept(wished) as reconciler:
             scene.node.run("ip", "link set nodelocaldns name somebodys")
-            await eventually(lambda: keeper.counts.repaired["link"] > 0)
+            await eventually(lambda: reconciler.counts.repaired["link"] > 0)
             assert "nodelocaldns" in scene.node.run("ip", "-br link")
 
     on_node(scene, story)

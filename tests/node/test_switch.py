@@ -12,10 +12,10 @@ from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, ne
 from tests.support.reconciler_process import SILENT, keeping
 from tests.support.server_process import until
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.rules import SWITCH_SECONDS
+from topodns.hostnet.rules import REDIRECT_SECONDS
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
-MOST = SWITCH_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out
+MOST = REDIRECT_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out
 
 
 def answers(scene: World, word: str) -> bool:
@@ -37,8 +37,8 @@ def instances(scene: World) -> int:
 @FIREWALLS
 def test_n09_a_switch_that_is_not_renewed_is_off(scene: World, firewall: Firewall) -> None:
     async def story() -> None:
-        async with kept(network(firewall)) as keeper:
-            async with renewed(keeper):
+        async with kept(network(firewall)) as reconciler:
+            async with renewed(reconciler):
                 await becomes("node", scene.pod, CLUSTER_DNS[4])
             await becomes("cluster", scene.pod, CLUSTER_DNS[4])
             await becomes("cluster", scene.pod, CLUSTER_DNS[6])
@@ -90,13 +90,13 @@ def test_the_exit_status_of_a_supervised_process_contains_the_signal(scene: Worl
 
 def test_it_can_be_switched_off_at_once(scene: World) -> None:
     async def story() -> None:
-        async with kept(network(Firewall.NFTABLES)) as keeper:
-            assert keeper.renew()
-            assert keeper.switched_on()
+        async with kept(network(Firewall.NFTABLES)) as reconciler:
+            assert reconciler.renew()
+            assert reconciler.is_redirecting()
             assert await asked(scene.pod, CLUSTER_DNS[4]) == "node"
-            assert await keeper.release(succeeded=False)
+            assert await reconciler.release(has_successor=False)
             await becomes("cluster", scene.pod, CLUSTER_DNS[4])
-            assert not keeper.switched_on()
+            assert not reconciler.is_redirecting()
 
     scene.answer_on_node(*ADDRESSES)
     on_node(scene, story)
@@ -111,8 +111,8 @@ def test_n09_a_restart_adopts_the_rules_and_the_state_of_the_switch(scene: World
     found = scene.node.run("nft", "-s list table inet topodns")
 
     async def story() -> None:
-        async with kept(network(Firewall.NFTABLES)) as keeper:
-            assert keeper.renew()
+        async with kept(network(Firewall.NFTABLES)) as reconciler:
+            assert reconciler.renew()
             assert scene.node.run("nft", "-s list table inet topodns") == found
             assert await asked(scene.pod, CLUSTER_DNS[4]) == "node"
 

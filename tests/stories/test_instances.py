@@ -21,7 +21,7 @@ presence = InstanceRegistry(sys.argv[1])
 presence.announce()
 print("there", flush=True)
 while True:
-    presence.look()
+    presence.poll()
     time.sleep(0.01)
 """
 
@@ -43,7 +43,7 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Instances]:
     def make(interface: str) -> InstanceRegistry:
         made.append(InstanceRegistry(interface))
         for each in made:
-            each.look()
+            each.poll()
         return made[-1]
 
     yield make
@@ -201,7 +201,7 @@ def test_an_instance_without_a_name_finds_others_and_takes_a_name_when_one_is_fr
     assert old.others()
     for sock in taken:
         sock.close()
-    new.look()
+    new.poll()
     old.end()
     third = begin(interface)
     new.announce()
@@ -215,7 +215,7 @@ def test_a_flood_of_connections_is_taken_in_a_few_at_a_time(interface: str, begi
         for sock in flood:
             sock.connect(names(interface)[0])
             sock.send(b"no words")
-        one.look()
+        one.poll()
         assert sum(is_heard(sock) for sock in flood) == ACCEPTED
         assert not one.others()
     finally:

@@ -11,7 +11,7 @@ from tests.support.event_loops import PATIENCE
 from tests.support.host_network_builder import host_network
 from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, World, ask
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.reconciler import HostNetworkKeeper
+from topodns.hostnet.reconciler import HostNetworkReconciler
 from topodns.hostnet.rules import RENEWAL_INTERVAL, HostNetwork
 
 ADDRESSES = (*LINK_LOCAL.values(), *CLUSTER_DNS.values())
@@ -42,33 +42,36 @@ async def becomes(expected: str, *question: Any) -> None:
 
 @asynccontextmanager
 async def kept(
-    wished: HostNetwork, heartbeat: int | None = None, removed: bool = True
-) -> AsyncIterator[HostNetworkKeeper]:
-    """A keeper that has set up everything and mends it, switched off; at the end it takes all away, if it shall."""
-    keeper = HostNetworkKeeper(wished, heartbeat)
-    await keeper.set_up_link()
-    await keeper.set_up_rules()
-    running = asyncio.create_task(keeper.run())
+    desired: HostNetwork, heartbeat: int | None = None, removed: bool = True
+) -> AsyncIterator[HostNetworkReconciler]:
+    """A reconciler that has set up everything and repairs it, with the redirect off.
+
+    At the end it removes link and rules, or leaves them behind if not `removed`.
+    """
+    reconciler = HostNetworkReconciler(desired, heartbeat)
+    await reconciler.set_up_link()
+    await reconciler.set_up_rules()
+    running = asyncio.create_task(reconciler.run())
     try:
-        yield keeper
+        yield reconciler
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
         if removed:
-            assert await keeper.release(succeeded=True)
-            assert await keeper.remove()
+            assert await reconciler.release(has_successor=True)
+            assert await reconciler.remove()
         else:
-            keeper.leave(succeeded=True)
+            reconciler.leave(has_successor=True)
 
 
 @asynccontextmanager
-async def renewed(keeper: HostNetworkKeeper) -> AsyncIterator[None]:
-    """Switched on meanwhile; afterwards it just is not renewed any more."""
+async def renewed(reconciler: HostNetworkReconciler) -> AsyncIterator[None]:
+    """The redirect is on meanwhile; afterwards it is not renewed any more."""
 
     async def renew() -> None:
         while True:
-            keeper.renew()
+            reconciler.renew()
             await asyncio.sleep(RENEWAL_INTERVAL)
 
     running = asyncio.create_task(renew())

@@ -1,7 +1,7 @@
 """The host network of a node cache as a process: `python -m tests.support.reconciler_process FIREWALL`.
 
-With iptables it runs under a supervisor, as the program would. It is switched on until SIGTERM. With SILENT behind the
-firewall there is a supervisor of something that never says a word.
+With iptables it runs under a watchdog, as the program would. The redirect is on until SIGTERM. With SILENT after the
+firewall, the watchdog's child is a program that sends no keepalive.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from tests.support.namespaced_node import World
 from tests.support.reconciler_on_node import kept, network, renewed
 from tests.support.server_process import ROOT
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.watchdog_launch import heartbeat_fd, run_supervised
+from topodns.hostnet.watchdog_launch import heartbeat_fd, run_under_watchdog
 
 MODULE = "tests.support.reconciler_process"
 SILENT = "silent"
@@ -38,15 +38,15 @@ def keeping(scene: World, firewall: Firewall, *more: str) -> Iterator[subprocess
 async def _keep(firewall: Firewall) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with kept(network(firewall), heartbeat=heartbeat_fd()) as keeper, renewed(keeper):
+    async with kept(network(firewall), heartbeat=heartbeat_fd()) as reconciler, renewed(reconciler):
         await stop.wait()
 
 
 def main(firewall: Firewall, *more: str) -> None:
     if SILENT in more:
-        run_supervised(network(firewall), ("/bin/sleep", "60"))
+        run_under_watchdog(network(firewall), ("/bin/sleep", "60"))
     if firewall is Firewall.IPTABLES and heartbeat_fd() is None:
-        run_supervised(network(firewall), (sys.executable, "-m", MODULE, firewall))
+        run_under_watchdog(network(firewall), (sys.executable, "-m", MODULE, firewall))
     asyncio.run(_keep(firewall))
 
 

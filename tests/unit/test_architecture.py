@@ -26,7 +26,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "hostnet.commands": "runs programs of the host: tests/node/test_repair.py, tests/node/test_refusals.py",
     "hostnet.iptables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.link": "changes a host's links: tests/node/test_repair.py",
-    "hostnet.monitor": "hears of changes from the kernel: tests/node/test_repair.py",
+    "hostnet.monitor": "receives events from the kernel: tests/node/test_repair.py",
     "hostnet.nftables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.reconciler": "changes a host's network: tests/node/test_repair.py, tests/node/test_removal.py",
     "hostnet.watchdog_launch": "starts a process: tests/node/test_switch.py",

@@ -23,7 +23,7 @@ READ_AS = {
     "_HOST": "KUBERNETES_SERVICE_HOST",
     "_PORT": "KUBERNETES_SERVICE_PORT",
     "variable": "NAME_SERVICE_HOST",
-    "supervisor.HEARTBEAT_VARIABLE": "TOPODNS_HEARTBEAT_FD",
+    "watchdog.HEARTBEAT_VARIABLE": "TOPODNS_HEARTBEAT_FD",
     "match['percent'] or match['dollar']": "any",
 }
 READ_BY_OPENSSL = {"SSL_CERT_FILE", "SSL_CERT_DIR"}

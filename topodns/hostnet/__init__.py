@@ -1,5 +1,5 @@
 """The node's network as a node cache needs it: a link with the listen addresses, firewall rules that keep DNS traffic
-out of conntrack, and a redirect ("switch") that lapses when the node cache stops answering.
+out of conntrack, and a redirect that expires when the node cache stops answering.
 
 Pure: `firewall` (the choice between nftables, iptables and none), `rules` (the desired state), `nftables_ruleset` and
 `iptables_ruleset` (that state as input of nft and iptables-restore, and the difference from the actual state). With

@@ -38,12 +38,12 @@ _ENVIRONMENT: Final = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C"}
 _TIMED_OUT: Final = -1
 
 
-class Finished(NamedTuple):
+class ProgramResult(NamedTuple):
     """Result of a program: exit status (-1: timeout or not started), stdout, first line of stderr but for comments."""
 
     status: int
     output: str
-    complaint: str
+    error: str
 
 
 @cache
@@ -55,7 +55,7 @@ def find_program(name: str) -> str | None:
 
 def run(
     arguments: tuple[str, ...], text: str = "", patience: float = PATIENCE, extra: dict[str, str] | None = None
-) -> Finished:
+) -> ProgramResult:
     """Run a program with `text` as stdin, for at most `patience` seconds; `extra` is added to its environment."""
     try:
         done = subprocess.run(
@@ -69,10 +69,10 @@ def run(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Finished(_TIMED_OUT, "", f"no end within {patience:g} s")
+        return ProgramResult(_TIMED_OUT, "", f"no end within {patience:g} s")
     except OSError as problem:
-        return Finished(_TIMED_OUT, "", problem.strerror or str(problem))
-    return Finished(done.returncode, done.stdout, _one_line(done.stderr) or f"exit status {done.returncode}")
+        return ProgramResult(_TIMED_OUT, "", problem.strerror or str(problem))
+    return ProgramResult(done.returncode, done.stdout, _one_line(done.stderr) or f"exit status {done.returncode}")
 
 
 def _one_line(text: str) -> str:

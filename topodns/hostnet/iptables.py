@@ -10,23 +10,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from topodns.hostnet.commands import ErrorKind, Finished, HostNetworkError, find_program, run
+from topodns.hostnet.commands import ErrorKind, HostNetworkError, ProgramResult, find_program, run
 from topodns.hostnet.iptables_ruleset import (
     HOOKS,
     SavedTable,
     chain_of,
     is_open,
     parse_save,
+    redirect_text,
     removal_text,
     repair_text,
-    switch_text,
 )
 from topodns.hostnet.rules import HostNetwork, IptablesTable
 
 LOCK_PATIENCE: Final = 1  # seconds to wait for the xtables lock; an integer, since old versions accept no fraction
 # The xtables lock is an advisory file lock. If it is held for too long at shutdown, a leftover rule of ours would cut
 # this node off from DNS (kubernetes/dns#453), so the raw table is written without it; few other programs write to it.
-PAST_THE_LOCK: Final = {"XTABLES_LOCKFILE": "/dev/null"}
+WITHOUT_LOCK: Final = {"XTABLES_LOCKFILE": "/dev/null"}
 
 _LOCKED: Final = ("xtables lock", "xtables.lock")  # in the error messages of the two variants
 _KUBERNETES_CHAINS: Final = ("KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY")
@@ -76,7 +76,7 @@ def iptables_works(network: HostNetwork) -> bool:
     return True
 
 
-def ensure_switch(network: HostNetwork, all_tools: Sequence[Tools], on: bool) -> bool:
+def ensure_redirect(network: HostNetwork, all_tools: Sequence[Tools], on: bool) -> bool:
     """Bring the raw table to the desired state, in one transaction per IP version. Returns whether it changed.
 
     `on`: with the rules that send queries here. Raises HostNetworkError.
@@ -88,7 +88,7 @@ def switch_off(network: HostNetwork, all_tools: Sequence[Tools]) -> list[str]:
     """Stop redirecting queries here, even if another process holds the xtables lock. Returns failures, a line each."""
     failed: list[str] = []
     for tools in all_tools:
-        text = switch_text(network, tools.version, False)
+        text = redirect_text(network, tools.version, False)
         try:
             _restore_in_any_case(tools, text)
         except HostNetworkError as problem:
@@ -102,7 +102,7 @@ def _restore_in_any_case(tools: Tools, text: str) -> None:
     except HostNetworkError as problem:
         if problem.kind is not ErrorKind.IPTABLES_LOCK:
             raise
-        _restore(tools, text, PAST_THE_LOCK)
+        _restore(tools, text, WITHOUT_LOCK)
 
 
 def ensure_accepted(network: HostNetwork, all_tools: Sequence[Tools]) -> bool:
@@ -123,7 +123,7 @@ def _ensure(network: HostNetwork, tools: Tools, table: IptablesTable, on: bool) 
     return bool(text)
 
 
-def empty_raw(network: HostNetwork, all_tools: Sequence[Tools]) -> None:
+def clear_raw_table(network: HostNetwork, all_tools: Sequence[Tools]) -> None:
     """Remove our chains and the leftovers of a NodeLocal DNSCache from the raw table. Raises HostNetworkError."""
     for tools in all_tools:
         if text := removal_text(network, read_table(tools, IptablesTable.RAW), IptablesTable.RAW):
@@ -167,7 +167,7 @@ def _remove_table(network: HostNetwork, tools: Tools, table: IptablesTable, lock
             return False
     if table is not IptablesTable.RAW:
         raise HostNetworkError(ErrorKind.IPTABLES_LOCK, "somebody else holds the lock of iptables")
-    _restore(tools, text, PAST_THE_LOCK)
+    _restore(tools, text, WITHOUT_LOCK)
     return True
 
 
@@ -211,10 +211,10 @@ def _is_of_kubernetes(tools: Tools) -> bool:
     return any(f":{chain} " in saved for chain in _KUBERNETES_CHAINS)
 
 
-def _error(program: str, finished: Finished) -> HostNetworkError:
+def _error(program: str, result: ProgramResult) -> HostNetworkError:
     name = program.rpartition("/")[2]
-    if any(sign in finished.complaint for sign in _LOCKED):
+    if any(sign in result.error for sign in _LOCKED):
         return HostNetworkError(ErrorKind.IPTABLES_LOCK, f"{name}: somebody else holds the lock of iptables")
-    if "Permission denied" in finished.complaint or "Operation not permitted" in finished.complaint:
+    if "Permission denied" in result.error or "Operation not permitted" in result.error:
         return HostNetworkError(ErrorKind.PERMISSION, f"{name}: CAP_NET_ADMIN is missing")
-    return HostNetworkError(ErrorKind.IPTABLES, f"{name}: {finished.complaint}")
+    return HostNetworkError(ErrorKind.IPTABLES, f"{name}: {result.error}")

@@ -57,7 +57,7 @@ def parse_save(text: str) -> dict[str, SavedTable]:
     return {name: SavedTable(policies[name], tuple(found[name])) for name in policies}
 
 
-def switch_text(network: HostNetwork, version: int, on: bool) -> str:
+def redirect_text(network: HostNetwork, version: int, on: bool) -> str:
     """Input of iptables-restore --noflush that switches the redirect on or off, whatever our chains contain now."""
     return _restore_text(IptablesTable.RAW, _contents(network, version, IptablesTable.RAW, on))
 
@@ -65,8 +65,8 @@ def switch_text(network: HostNetwork, version: int, on: bool) -> str:
 def repair_text(network: HostNetwork, version: int, found: SavedTable | None, table: IptablesTable, on: bool) -> str:
     """Input of iptables-restore --noflush that brings the table to the desired state; "" if it is there already."""
     found = found or SavedTable({}, ())
-    wished = _contents(network, version, table, on)
-    lines = [] if _same_contents(wished, found, table) else wished
+    desired = _contents(network, version, table, on)
+    lines = [] if _same_contents(desired, found, table) else desired
     for hook in HOOKS[table]:
         lines += _repair_jump(found, table, hook)
     lines += [_deletion(rule) for rule in found.rules if _is_left_behind(rule, network)]
@@ -104,10 +104,10 @@ def _repair_jump(found: SavedTable, table: IptablesTable, hook: Hook) -> Iterato
 
 def _contents(network: HostNetwork, version: int, table: IptablesTable, on: bool) -> list[str]:
     """The lines that declare our chains of a table, which flushes them, and then add their rules."""
-    wished = [rule for rule in rules(network) if rule.table is table and rule.address.version == version]
+    desired = [rule for rule in rules(network) if rule.table is table and rule.address.version == version]
     return [
         *(f":{chain_of(hook)} - [0:0]" for hook in HOOKS[table]),
-        *(_rule_line(rule) for rule in wished if on or not rule.to),
+        *(_rule_line(rule) for rule in desired if on or not rule.to),
     ]
 
 
@@ -122,15 +122,15 @@ def _restore_text(table: IptablesTable, lines: Sequence[str]) -> str:
     return "\n".join((f"*{table}", *lines, "COMMIT")) + "\n"
 
 
-def _same_contents(wished: Sequence[str], found: SavedTable, table: IptablesTable) -> bool:
+def _same_contents(desired: Sequence[str], found: SavedTable, table: IptablesTable) -> bool:
     chains = [chain_of(hook) for hook in HOOKS[table]]
     if any(chain not in found.policies for chain in chains):
         return False
-    there = [_meaning(rule) for chain in chains for rule in found.rules_of(chain)]
-    return sorted(there) == sorted(_meaning(line) for line in wished if line.startswith("-A "))
+    actual = [_canonical(rule) for chain in chains for rule in found.rules_of(chain)]
+    return sorted(actual) == sorted(_canonical(line) for line in desired if line.startswith("-A "))
 
 
-def _meaning(rule: str) -> tuple[str, ...]:
+def _canonical(rule: str) -> tuple[str, ...]:
     """A rule in canonical form: without the order and spelling that differ between versions of iptables-save."""
     words = shlex.split(rule)
     if words[-2:] == ["CT", "--notrack"]:

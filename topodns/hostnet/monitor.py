@@ -26,16 +26,21 @@ _TABLES: Final = {Firewall.NFTABLES: (TABLE,), Firewall.IPTABLES: tuple(map(str,
 _CHAINS: Final = {"", *Hook, *map(chain_of, Hook)}
 
 
-class EventWatch:
-    """Calls `changed` when the kernel sends a netlink datagram for which `concerns` is true."""
+class NetlinkMonitor:
+    """Calls `changed` when the kernel sends a netlink datagram for which `is_relevant` is true."""
 
     def __init__(
-        self, what: str, opening: Callable[[], socket.socket], concerns: Callable[[bytes], bool], missed: bool
+        self,
+        what: str,
+        open_socket: Callable[[], socket.socket],
+        is_relevant: Callable[[bytes], bool],
+        report_loss: bool,
     ) -> None:
-        """`what`: the watched objects, for log lines. `opening` opens the netlink socket. `missed`: call `changed` also
-        after the kernel dropped events (ENOBUFS).
+        """`what`: the watched objects, for log lines. `open_socket` opens the netlink socket. `report_loss`: call
+        `changed` also after the kernel dropped events (ENOBUFS).
         """
-        self._what, self._opening, self._concerns, self._missed = what, opening, concerns, missed
+        self._what, self._open_socket = what, open_socket
+        self._is_relevant, self._report_loss = is_relevant, report_loss
         self._sock: socket.socket | None = None
         self._changed: Callable[[], object] = bool
 
@@ -43,7 +48,7 @@ class EventWatch:
         """Start in the running loop. If the kernel refuses the socket, log a warning and never call `changed`."""
         self._changed = changed
         try:
-            self._sock = self._opening()
+            self._sock = self._open_socket()
         except OSError as problem:
             log.warning("cannot watch the %s of this node: %s", self._what, problem)
             return
@@ -56,7 +61,7 @@ class EventWatch:
             self._sock = None
 
     def _drain(self, sock: socket.socket) -> None:
-        concerned = False
+        relevant = False
         while True:
             try:
                 data = sock.recv(_BUFFER)
@@ -66,34 +71,34 @@ class EventWatch:
                 if problem.errno != errno.ENOBUFS:
                     log.warning("watching the %s of this node: %s", self._what, os.strerror(problem.errno or 0))
                     self.stop()
-                concerned = concerned or self._missed
+                relevant = relevant or self._report_loss
                 break
-            concerned = concerned or self._concerns(data)
-        if concerned:
+            relevant = relevant or self._is_relevant(data)
+        if relevant:
             self._changed()
 
 
-def watch_link(network: HostNetwork) -> EventWatch:
+def link_monitor(network: HostNetwork) -> NetlinkMonitor:
     """A monitor of the link: reports that it is removed, goes down, or loses a listen address."""
-    return EventWatch("links", open_link_events, partial(_takes_link, network), missed=True)
+    return NetlinkMonitor("links", open_link_events, partial(_any_affects_link, network), report_loss=True)
 
 
-def watch_rules(firewall: Firewall) -> EventWatch | None:
+def rule_monitor(firewall: Firewall) -> NetlinkMonitor | None:
     """A monitor of the firewall: reports removal of a rule or chain that may be ours; None for Firewall.NONE.
 
     Dropped events (ENOBUFS) are not reported: another process is changing many rules at once, and an extra comparison
-    each time would only add load. The periodic comparison (`reconciler.TICK`) follows soon.
+    each time would only add load. The periodic comparison (`reconciler.MAX_SYNC_INTERVAL`) follows soon.
     """
     if firewall not in _TABLES:
         return None
-    return EventWatch("rules", open_rule_events, partial(takes_rule, firewall), missed=False)
+    return NetlinkMonitor("rules", open_rule_events, partial(removes_rule, firewall), report_loss=False)
 
 
-def _takes_link(network: HostNetwork, data: bytes) -> bool:
-    return any(concerns(network, message) for message in read_messages(data))
+def _any_affects_link(network: HostNetwork, data: bytes) -> bool:
+    return any(affects_link(network, message) for message in read_messages(data))
 
 
-def concerns(network: HostNetwork, message: Message) -> bool:
+def affects_link(network: HostNetwork, message: Message) -> bool:
     """Whether this event removes the link or one of its listen addresses, or sets the link down."""
     if message.kind == DELETE_ADDRESS:
         found = read_address(message.body)
@@ -104,7 +109,7 @@ def concerns(network: HostNetwork, message: Message) -> bool:
     return link.name == network.interface and (message.kind == DELETE_LINK or not link.up)
 
 
-def takes_rule(firewall: Firewall, data: bytes) -> bool:
+def removes_rule(firewall: Firewall, data: bytes) -> bool:
     """Whether an event of this datagram removes a table, chain or rule that may be ours."""
     tables = _TABLES[firewall]
     if not may_concern(data, tables):

@@ -4,13 +4,13 @@ import errno
 import secrets
 import socket
 
-from topodns.hostnet.commands import ErrorKind, Finished, HostNetworkError, find_program, run
+from topodns.hostnet.commands import ErrorKind, HostNetworkError, ProgramResult, find_program, run
 from topodns.hostnet.nftables_ruleset import (
     FAMILY,
     KEY_LENGTH,
     TABLE,
     FoundTable,
-    Order,
+    KeepaliveAction,
     parse_table,
     payload,
     removal_text,
@@ -30,28 +30,28 @@ class RuleKeepalive:
 
     def __init__(self, network: HostNetwork, key: bytes) -> None:
         self._destinations = {address: (str(address), network.port) for address in network.local_addresses}
-        self._payloads = {order: payload(key, order) for order in Order}
+        self._payloads = {action: payload(key, action) for action in KeepaliveAction}
         self._socks: dict[int, socket.socket] = {}
 
     def renew(self) -> bool:
-        """Redirect all listen addresses for SWITCH_SECONDS from now. Returns whether the rules exist for all."""
-        return all([self._order(Order.RENEW, address) for address in self._destinations])
+        """Redirect all listen addresses for REDIRECT_SECONDS from now. Returns whether the rules exist for all."""
+        return all([self._send(KeepaliveAction.RENEW, address) for address in self._destinations])
 
     def expire(self) -> bool:
         """Stop redirecting all listen addresses, within 20 ms. Returns whether the rules exist for all."""
-        return all([self._order(Order.EXPIRE, address) for address in self._destinations])
+        return all([self._send(KeepaliveAction.EXPIRE, address) for address in self._destinations])
 
-    def knock(self) -> bool:
-        """Whether the rules exist, tried with the first address; changes nothing."""
-        return self._order(Order.KNOCK, next(iter(self._destinations)))
+    def rules_exist(self) -> bool:
+        """Whether the rules exist, as shown by a keepalive to the first address that changes nothing."""
+        return self._send(KeepaliveAction.CHECK, next(iter(self._destinations)))
 
     def close(self) -> None:
         while self._socks:
             self._socks.popitem()[1].close()
 
-    def _order(self, order: Order, address: IPAddress) -> bool:
+    def _send(self, action: KeepaliveAction, address: IPAddress) -> bool:
         try:
-            self._sock(address.version).sendto(self._payloads[order], self._destinations[address])
+            self._sock(address.version).sendto(self._payloads[action], self._destinations[address])
         except OSError as refusal:
             return refusal.errno == errno.EPERM
         return False
@@ -75,7 +75,7 @@ def nftables_works(network: HostNetwork) -> bool:
     if program is None:
         return False
     tried = run((program, "-f", "-"), trial_text(network))
-    if _REFUSED in tried.complaint:
+    if _REFUSED in tried.error:
         raise _error("nft -f", tried)
     return tried.status == 0 and run((program, "-j", "list", "tables")).status == 0  # nft may be built without JSON
 
@@ -111,7 +111,7 @@ def read_table() -> FoundTable | None:
             return parse_table(listed.output)
         except (ValueError, KeyError, TypeError) as problem:
             raise HostNetworkError(ErrorKind.NFTABLES, f"nft -j list table: no listing: {problem!r}") from problem
-    if _ABSENT in listed.complaint:
+    if _ABSENT in listed.error:
         return None
     raise _error("nft list table", listed)
 
@@ -129,7 +129,7 @@ def _nft() -> str:
     return program
 
 
-def _error(what: str, finished: Finished) -> HostNetworkError:
-    if _REFUSED in finished.complaint:
+def _error(what: str, result: ProgramResult) -> HostNetworkError:
+    if _REFUSED in result.error:
         return HostNetworkError(ErrorKind.PERMISSION, f"{what}: CAP_NET_ADMIN is missing")
-    return HostNetworkError(ErrorKind.NFTABLES, f"{what}: {finished.complaint}")
+    return HostNetworkError(ErrorKind.NFTABLES, f"{what}: {result.error}")

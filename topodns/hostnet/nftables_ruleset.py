@@ -1,7 +1,7 @@
 """The desired rules in nftables syntax, the parsed output of `nft -j list table`, and the difference. Pure.
 
 One table of the family inet holds both address families, so one transaction sets everything and no other program's
-flush affects it. Its rules match the addresses of two sets, whose elements expire after SWITCH_SECONDS. `nft` never
+flush affects it. Its rules match the addresses of two sets, whose elements expire after REDIRECT_SECONDS. `nft` never
 writes the elements: a keepalive datagram of this process with the table's key matches a rule that renews the set
 element of its destination and drops the datagram. A renewal is thus one system call of some microseconds. A transaction
 would wait for one of kube-proxy and increment the ruleset's generation, which makes every program that is listing or
@@ -18,11 +18,19 @@ from ipaddress import IPv4Address
 from typing import Any, Final
 from zlib import crc32
 
-from topodns.hostnet.rules import SKIP_CONNTRACK, SWITCH_SECONDS, FirewallRule, Hook, HostNetwork, IptablesTable, rules
+from topodns.hostnet.rules import (
+    REDIRECT_SECONDS,
+    SKIP_CONNTRACK,
+    FirewallRule,
+    Hook,
+    HostNetwork,
+    IptablesTable,
+    rules,
+)
 
 FAMILY: Final = "inet"
 TABLE: Final = "topodns"
-KEY_LENGTH: Final = 7  # octets; with one for the order, the 8 octets that nft compares at once
+KEY_LENGTH: Final = 7  # octets; with one for the action, the 8 octets that nft compares at once
 
 _RAW_PRIORITY: Final = -300  # NF_IP_PRI_RAW of linux/netfilter_ipv4.h: before conntrack, at -200
 _SETS: Final = {"listen4": "ipv4_addr", "listen6": "ipv6_addr"}
@@ -30,21 +38,21 @@ _CHAINS: Final = {"prerouting": Hook.PREROUTING, "output": Hook.OUTPUT}
 _KEY_COMMENT: Final = re.compile(rf"^topodns: order \d+ of ([0-9a-f]{{{2 * KEY_LENGTH}}}) ")
 
 
-class Order(IntEnum):
+class KeepaliveAction(IntEnum):
     """The effect of a keepalive datagram: the last octet of its payload."""
 
     RENEW = 1
-    EXPIRE = 2  # lets the element expire in _MOMENT, which is more than 0 ticks at every kernel clock rate (CONFIG_HZ)
-    KNOCK = 3  # no effect: shows the sender that the rule exists
+    EXPIRE = 2  # lets the element expire in _EXPIRY, which is more than 0 ticks at every kernel clock rate (CONFIG_HZ)
+    CHECK = 3  # no effect: shows the sender that the rule exists
 
 
-_MOMENT: Final = "20ms"
-_WHILE: Final = f"{round(1000 * SWITCH_SECONDS)}ms"
+_EXPIRY: Final = "20ms"
+_LIFETIME: Final = f"{round(1000 * REDIRECT_SECONDS)}ms"
 
 
-def payload(key: bytes, order: Order) -> bytes:
+def payload(key: bytes, action: KeepaliveAction) -> bytes:
     """The payload of a keepalive datagram, which the rules of the table with this key match."""
-    return key + bytes((order,))
+    return key + bytes((action,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +71,24 @@ class FoundTable:
     @property
     def usable(self) -> bool:
         """Whether chains and sets are as ours, so that rules can be replaced without emptying the sets."""
-        wished = {(name, "filter", name, _RAW_PRIORITY, "accept") for name in _CHAINS}
-        return self.chains == wished and self.sets >= set(_SETS.items())
+        desired = {(name, "filter", name, _RAW_PRIORITY, "accept") for name in _CHAINS}
+        return self.chains == desired and self.sets >= set(_SETS.items())
 
 
-def wished_rules(network: HostNetwork, key: bytes) -> tuple[tuple[str, str, str], ...]:
+def desired_rules(network: HostNetwork, key: bytes) -> tuple[tuple[str, str, str], ...]:
     """Each rule as (chain, text, comment), in order. The comment ends in a CRC of the text: only comments are compared.
 
     (nft lists rule texts in another form than it reads.)
     """
-    orders = [("output", text, f"topodns: order {order} of {key.hex()}") for order, text in _order_rules(network, key)]
+    keepalives = [
+        ("output", text, f"topodns: order {action} of {key.hex()}") for action, text in _keepalive_rules(network, key)
+    ]
     matches = [
         (rule.hook.lower(), _match(rule), SKIP_CONNTRACK) for rule in rules(network) if rule.table is IptablesTable.RAW
     ]
     return tuple(
         (chain, text, f"{comment} [{crc32(text.encode()):08x}]")
-        for chain, text, comment in dict.fromkeys(orders + matches)
+        for chain, text, comment in dict.fromkeys(keepalives + matches)
     )
 
 
@@ -87,19 +97,19 @@ def table_text(network: HostNetwork, key: bytes, found: FoundTable | None) -> st
 
     Addresses that are switched on stay on, unless the table found has other chains or sets than ours.
     """
-    wished = wished_rules(network, key)
-    if found is not None and found.usable and found.rules == _in_listed_order(wished):
+    desired = desired_rules(network, key)
+    if found is not None and found.usable and found.rules == _in_listed_order(desired):
         return ""
     lines = [] if found is None or found.usable else _removal()
     lines += [f"add table {FAMILY} {TABLE}"]
     for name, kind in _SETS.items():
-        settings = f"type {kind}; size 256; flags dynamic,timeout; timeout {_WHILE};"
+        settings = f"type {kind}; size 256; flags dynamic,timeout; timeout {_LIFETIME};"
         lines.append(f"add set {FAMILY} {TABLE} {name} {{ {settings} }}")
     for name in _CHAINS:
         hook = f"type filter hook {name} priority {_RAW_PRIORITY}; policy accept;"
         lines.append(f"add chain {FAMILY} {TABLE} {name} {{ {hook} }}")
         lines.append(f"flush chain {FAMILY} {TABLE} {name}")
-    lines += [f'add rule {FAMILY} {TABLE} {chain} {text} comment "{comment}"' for chain, text, comment in wished]
+    lines += [f'add rule {FAMILY} {TABLE} {chain} {text} comment "{comment}"' for chain, text, comment in desired]
     return "\n".join(lines) + "\n"
 
 
@@ -155,8 +165,8 @@ def _key_of(found: tuple[tuple[str, str], ...]) -> bytes | None:
     return None
 
 
-def _in_listed_order(wished: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(((chain, comment) for chain, _, comment in wished), key=lambda rule: rule[0]))
+def _in_listed_order(desired: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(((chain, comment) for chain, _, comment in desired), key=lambda rule: rule[0]))
 
 
 def _match(rule: FirewallRule) -> str:
@@ -172,20 +182,20 @@ def _match(rule: FirewallRule) -> str:
     return f"{family} saddr {rule.address} {rule.protocol} sport {rule.port} notrack"
 
 
-def _order_rules(network: HostNetwork, key: bytes) -> list[tuple[int, str]]:
+def _keepalive_rules(network: HostNetwork, key: bytes) -> list[tuple[int, str]]:
     """The rules for our keepalive datagrams, as (order, text). A drop in the output hook is EPERM for the sender, which
-    serves as the acknowledgement.
+    is the acknowledgement.
     """
 
-    def order_match(order: Order) -> str:
-        return f"udp dport {network.port} udp length 16 @th,64,64 0x{payload(key, order).hex()}"
+    def match_action(action: KeepaliveAction) -> str:
+        return f"udp dport {network.port} udp length 16 @th,64,64 0x{payload(key, action).hex()}"
 
-    found = [(int(Order.KNOCK), f"{order_match(Order.KNOCK)} drop")]
+    found = [(int(KeepaliveAction.CHECK), f"{match_action(KeepaliveAction.CHECK)} drop")]
     for family, listen, version in (("ip", "@listen4", 4), ("ip6", "@listen6", 6)):
         addresses = ", ".join(str(address) for address in network.local_addresses if address.version == version)
         if not addresses:
             continue
-        for order, time in ((Order.RENEW, _WHILE), (Order.EXPIRE, _MOMENT)):
-            target = f"{family} daddr {{ {addresses} }} {order_match(order)} fib daddr type local"
-            found.append((int(order), f"{target} update {listen} {{ {family} daddr timeout {time} }} drop"))
+        for action, time in ((KeepaliveAction.RENEW, _LIFETIME), (KeepaliveAction.EXPIRE, _EXPIRY)):
+            target = f"{family} daddr {{ {addresses} }} {match_action(action)} fib daddr type local"
+            found.append((int(action), f"{target} update {listen} {{ {family} daddr timeout {time} }} drop"))
     return found

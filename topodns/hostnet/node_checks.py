@@ -1,4 +1,4 @@
-"""Conditions of a node that limit a node cache (IPVS, Cilium, policy drop), a log line each. Pure but for `look`."""
+"""Conditions of a node that limit a node cache (IPVS, Cilium, policy drop), as log lines. Pure but for `check_node`."""
 
 import json
 import socket
@@ -50,7 +50,7 @@ def _of_iptables(chain: dict[str, Any]) -> bool:
     return chain["family"] in ("ip", "ip6") and chain["table"] == "filter" and chain["name"] in ("INPUT", "OUTPUT")
 
 
-def look() -> tuple[str, ...]:
+def check_node() -> tuple[str, ...]:
     """The log lines for this node. Runs nft, so it blocks."""
     dropping: tuple[str, ...] = ()
     if nft := find_program("nft"):

@@ -1,4 +1,4 @@
-"""Detects sockets beside our own that receive DNS at the listen addresses: those of other instances, or foreign ones.
+"""Detects sockets of other processes that receive DNS at the listen addresses: other instances, or foreign ones.
 
 A process with our user id (root in the chart; a Pod with hostNetwork may have one) can join a port that we share
 (SO_REUSEPORT, socket(7)), and the kernel then gives it a part of the queries. This cannot be prevented, only detected.
@@ -21,33 +21,36 @@ HOLDERS: Final = (INSTANCE, FOREIGN)
 
 
 class PortWatch:
-    """Counts sockets of others: call `look` in a worker thread (some 100 us in the kernel), then `heed` in the loop."""
+    """Counts sockets of others.
+
+    Call `list_sockets` in a worker thread (some 100 us in the kernel), then `update` in the event loop.
+    """
 
     def __init__(self, network: HostNetwork, instance_registry: InstanceRegistry) -> None:
         self._network, self._instance_registry = network, instance_registry
-        self._unknown: frozenset[int] = frozenset()  # inodes found by the previous look
+        self._unknown: frozenset[int] = frozenset()  # inodes found by the previous `update`
         self._foreign: frozenset[int] = frozenset()
-        self._is_blind = False
+        self._is_unsupported = False
         self.counts: dict[str, int] | None = None  # sockets by HOLDERS; None: not known
 
-    def look(self) -> list[BoundSocket] | None:
+    def list_sockets(self) -> list[BoundSocket] | None:
         """The sockets at the listen addresses; None if the kernel has no sock_diag for them, which is logged once."""
         try:
             return sockets_at(self._network.local_addresses, self._network.port)
         except OSError as problem:
-            if not self._is_blind:
+            if not self._is_unsupported:
                 log.warning("cannot find out whether other programs share the port of DNS: %s", problem)
-            self._is_blind = True
+            self._is_unsupported = True
             return None
 
     def is_taken(self, found: Iterable[BoundSocket] | None) -> bool:
-        """Whether `look` found a socket that is not our own; True if unknown (None)."""
+        """Whether `list_sockets` found a socket that is not our own; True if unknown (None)."""
         return found is None or not self._instance_registry.own_sockets().issuperset(each.inode for each in found)
 
-    def heed(self, found: Iterable[BoundSocket] | None) -> None:
-        """Count the result of `look`, and log foreign sockets.
+    def update(self, found: Iterable[BoundSocket] | None) -> None:
+        """Count the result of `list_sockets`, and log foreign sockets.
 
-        A socket counts as foreign at the second look that finds it: an instance opens its sockets a moment before it
+        A socket counts as foreign at the second update that finds it: an instance opens its sockets a moment before it
         announces them.
         """
         if found is None:
@@ -59,9 +62,9 @@ class PortWatch:
         foreign = [each for each in unknown if each.inode in self._unknown]
         self._unknown = frozenset(each.inode for each in unknown)
         self.counts = {INSTANCE: len(others) - len(unknown), FOREIGN: len(foreign)}
-        self._tell(foreign)
+        self._log_changes(foreign)
 
-    def _tell(self, foreign: list[BoundSocket]) -> None:
+    def _log_changes(self, foreign: list[BoundSocket]) -> None:
         before, self._foreign = self._foreign, frozenset(each.inode for each in foreign)
         for each in foreign:
             if each.inode not in before:

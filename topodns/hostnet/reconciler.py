@@ -22,21 +22,21 @@ from topodns.hostnet.commands import HostNetworkError
 from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.instances import InstanceRegistry
 from topodns.hostnet.link import ensure_link, remove_link
-from topodns.hostnet.monitor import watch_link, watch_rules
-from topodns.hostnet.node_checks import look
+from topodns.hostnet.monitor import link_monitor, rule_monitor
+from topodns.hostnet.node_checks import check_node
 from topodns.hostnet.port_watch import PortWatch
-from topodns.hostnet.redirect import NoSwitch, Redirect, find_firewall, make_switch
-from topodns.hostnet.rules import SWITCH_SECONDS, HostNetwork
+from topodns.hostnet.redirect import NoRedirect, Redirect, find_firewall, make_redirect
+from topodns.hostnet.rules import REDIRECT_SECONDS, HostNetwork
 
 log = logging.getLogger(__name__)
 
 
-GLANCE: Final = 0.15  # seconds between two checks that the rules exist; each costs some microseconds
-TICK: Final = 4.5  # seconds at most between two full comparisons with the desired state, so that a repair takes up to 5
-MENDED: Final = ("link", "rules")
+CHECK_INTERVAL: Final = 0.15  # seconds between two checks that the rules exist; each costs some microseconds
+MAX_SYNC_INTERVAL: Final = 4.5  # seconds between two comparisons with the desired state: a repair takes up to 5
+REPAIRABLE: Final = ("link", "rules")
 TEARDOWN_PATIENCE: Final = 4.0  # seconds that removing the rules, or the link, may take
 
-_FIRST_RETRY: Final = 0.1  # seconds, doubled up to TICK
+_FIRST_RETRY: Final = 0.1  # seconds, doubled up to MAX_SYNC_INTERVAL
 _RULES_PATIENCE: Final = 2.0  # seconds after which no further program is started; one program may take another 2
 
 Result = TypeVar("Result")
@@ -48,12 +48,12 @@ class HostNetworkCounts:
 
     link_present: bool = False
     rules_present: bool = False
-    last_repair: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MENDED, 0.0))  # Unix seconds; 0: never
+    last_repair: dict[str, float] = field(default_factory=lambda: dict.fromkeys(REPAIRABLE, 0.0))  # Unix s; 0: never
     repaired: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
 
-class HostNetworkKeeper:
+class HostNetworkReconciler:
     """The reconciler, one per process. Call all methods in the event loop's thread."""
 
     def __init__(self, network: HostNetwork, heartbeat: int | None = None) -> None:
@@ -61,17 +61,17 @@ class HostNetworkKeeper:
         self.counts = HostNetworkCounts()
         self.firewall = network.firewall  # the one in use, once `set_up_rules` has chosen it
         self._network, self._heartbeat = network, heartbeat
-        self._switch: Redirect = NoSwitch()
+        self._redirect: Redirect = NoRedirect()
         self.instance_registry = InstanceRegistry(network.interface)
         self._port = PortWatch(network, self.instance_registry)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="host-network")
         self._wake = asyncio.Event()
-        self._next_glance: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
         self._renewed: float | None = None
-        self._told = ""  # the error that was logged last
+        self._logged_error = ""  # the error that was logged last
         self._ended = self._handed_over = False
         self.has_begun = False  # to change anything; until then link and rules are of an earlier process or of others
-        self._switch_made = False
+        self._redirect_made = False
 
     async def set_up_link(self) -> None:
         """Create or adopt the link, bring it up and add its addresses. Raises HostNetworkError."""
@@ -84,63 +84,66 @@ class HostNetworkKeeper:
         """Set the rules, with the redirect as found, else off. Returns notices for the log. Raises HostNetworkError."""
         self.has_begun = True
         self.firewall = await self._counted(lambda: find_firewall(self._network))
-        beside = self.instance_registry.successor() is not None
-        await self._counted(lambda: self._make_switch(beside))
-        await self._counted(self._switch.ensure_rules)
+        already_on = self.instance_registry.successor() is not None
+        await self._counted(lambda: self._make_redirect(already_on))
+        await self._counted(self._redirect.ensure_rules)
         self.counts.rules_present = True
-        await self._beside(lambda: self._attempt(self._switch.ensure_beside))
-        return await self._beside(look) if self.firewall is not Firewall.NONE else ()
+        await self._in_worker(lambda: self._attempt(self._redirect.ensure_accept_rules))
+        return await self._in_worker(check_node) if self.firewall is not Firewall.NONE else ()
 
     def renew(self) -> bool:
-        """Redirect traffic here for SWITCH_SECONDS. Takes some microseconds and never blocks.
+        """Redirect traffic here for REDIRECT_SECONDS. Takes some microseconds and never blocks.
 
         Returns False if the rules are missing; their repair is started, so call again after the usual interval.
         """
-        there = self._switch.renew()
-        if there:
+        present = self._redirect.renew()
+        if present:
             self._renewed = time.monotonic()
         else:
             self._wake.set()
-        return there
+        return present
 
     def port_sockets(self) -> dict[str, int] | None:
         """The number of other processes' sockets at our port, by `port_watch.HOLDERS`; None if unknown."""
         return self._port.counts
 
-    def switched_on(self) -> bool:
+    def is_redirecting(self) -> bool:
         """Whether traffic is redirected here, by the last successful `renew`."""
-        return self._renewed is not None and time.monotonic() - self._renewed < SWITCH_SECONDS
+        return self._renewed is not None and time.monotonic() - self._renewed < REDIRECT_SECONDS
 
     async def run(self) -> Never:
-        """Compare and repair until cancelled: every TICK, and at once after a netlink event or a failed `renew`."""
-        watches = [watch_link(self._network)]
-        if (rules := watch_rules(self.firewall)) is not None:
-            watches.append(rules)
-        for watch in watches:
-            watch.start(self._wake.set)
-        self._glance()
+        """Compare and repair until cancelled: periodically, and at once after a netlink event or a failed `renew`.
+
+        The period is `HostNetwork.sync_interval`, at most MAX_SYNC_INTERVAL.
+        """
+        monitors = [link_monitor(self._network)]
+        if (rules := rule_monitor(self.firewall)) is not None:
+            monitors.append(rules)
+        for monitor in monitors:
+            monitor.start(self._wake.set)
+        self._check()
         self._wake.set()  # another instance may have removed something before the monitors started
         retry = _FIRST_RETRY
         try:
             while True:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(min(TICK, self._network.sync_interval)):
+                    async with asyncio.timeout(min(MAX_SYNC_INTERVAL, self._network.sync_interval)):
                         await self._wake.wait()
                 self._wake.clear()
-                self._port.heed(await self._beside(self._port.look))
-                if await self._beside(self._mend):
+                self._port.update(await self._in_worker(self._port.list_sockets))
+                if await self._in_worker(self._repair):
                     retry = _FIRST_RETRY
                 else:
                     await asyncio.sleep(retry)
-                    retry = min(2 * retry, TICK)
+                    retry = min(2 * retry, MAX_SYNC_INTERVAL)
         finally:
-            if self._next_glance is not None:
-                self._next_glance.cancel()
-            for watch in watches:
-                watch.stop()
+            if self._next_check is not None:
+                self._next_check.cancel()
+            for monitor in monitors:
+                monitor.stop()
 
-    async def release(self, succeeded: bool) -> bool:
-        """Stop redirecting queries here, unless another instance serves and has `succeeded` this one.
+    async def release(self, has_successor: bool) -> bool:
+        """Stop redirecting queries here, unless another instance serves and `has_successor`: it answers probes.
 
         Returns whether that worked. Queries that arrived before can still be answered; `remove` comes next. Takes
         TEARDOWN_PATIENCE at most and raises nothing. Cancel `run` before. If this process has changed nothing (not
@@ -148,14 +151,17 @@ class HostNetworkKeeper:
         """
         self._ended = True
         self._renewed, self.counts.rules_present = None, False
-        beside = self.instance_registry.end()
-        self._handed_over = (beside and succeeded) if self.has_begun else (beside or await self._port_is_taken())
+        others_serve = self.instance_registry.end()
+        if self.has_begun:
+            self._handed_over = others_serve and has_successor
+        else:
+            self._handed_over = others_serve or await self._port_is_taken()
         if self._handed_over:
             log.info("another process serves the listen addresses: link and rules stay")
-            self._switch.hand_over()
-            self._switch.close()
+            self._redirect.hand_over()
+            self._redirect.close()
             return True
-        return await self._bounded("rules", self._switch.release)
+        return await self._bounded("rules", self._redirect.release)
 
     async def remove(self) -> bool:
         """Remove the rules and the link, or our addresses from a link that is not ours. Call it last, after `release`.
@@ -174,46 +180,46 @@ class HostNetworkKeeper:
         self._thread.shutdown(wait=False)
         return removed
 
-    def leave(self, succeeded: bool) -> None:
-        """Instead of `release` and `remove`: keep link and rules, but switch the redirect off unless another instance
-        serves and has `succeeded` this one.
+    def leave(self, has_successor: bool) -> None:
+        """Instead of `release` and `remove`: keep link and rules, but stop the redirect unless another instance serves
+        and `has_successor`.
         """
         self._ended = True
-        if self.instance_registry.end() and succeeded:
-            self._switch.hand_over()
+        if self.instance_registry.end() and has_successor:
+            self._redirect.hand_over()
         else:
-            self._switch.expire()
-        self._switch.close()
+            self._redirect.expire()
+        self._redirect.close()
         self._thread.shutdown(wait=False)
 
-    def _glance(self) -> None:
-        """Check the other instances and the rules now and every GLANCE seconds until `run` ends.
+    def _check(self) -> None:
+        """Check the other instances and the rules now and every CHECK_INTERVAL seconds until `run` ends.
 
         A timer, since a task that sleeps costs several times as much.
         """
-        self.instance_registry.look()
-        if not self._switch.present():
+        self.instance_registry.poll()
+        if not self._redirect.present():
             self.counts.rules_present = False
             self._wake.set()
-        self._next_glance = asyncio.get_running_loop().call_later(GLANCE, self._glance)
+        self._next_check = asyncio.get_running_loop().call_later(CHECK_INTERVAL, self._check)
 
-    def _mend(self) -> bool:
+    def _repair(self) -> bool:
         """Bring link and rules to the desired state; runs in the worker thread. Returns whether that succeeded."""
         if self._ended:
             return True
         link = self._network.setup_interface
         self.counts.link_present = not link or self._attempt(lambda: ensure_link(self._network), "link")
-        self.counts.rules_present = self._attempt(self._switch.ensure_rules, "rules")
+        self.counts.rules_present = self._attempt(self._redirect.ensure_rules, "rules")
         # Not counted as a repair: the ACCEPT rules depend on the rules of other programs in the filter table.
-        beside = self._attempt(self._switch.ensure_beside)
-        return self.counts.link_present and self.counts.rules_present and beside
+        accepted = self._attempt(self._redirect.ensure_accept_rules)
+        return self.counts.link_present and self.counts.rules_present and accepted
 
     def _attempt(self, ensure: Callable[[], bool], what: str = "") -> bool:
         """Call `ensure`. Returns whether it succeeded; if it changed something, `what` is counted as repaired."""
         try:
             changed = ensure()
         except HostNetworkError as problem:
-            self._note(problem)
+            self._count_error(problem)
             return False
         if changed and what:
             self.counts.repaired[what] += 1
@@ -221,27 +227,27 @@ class HostNetworkKeeper:
             log.warning("added back the %s of the node cache, which somebody had changed", what)
         return True
 
-    def _note(self, problem: HostNetworkError) -> None:
+    def _count_error(self, problem: HostNetworkError) -> None:
         self.counts.errors[problem.kind] += 1
-        if problem.text != self._told:
+        if problem.text != self._logged_error:
             log.error("network of this node: %s", problem.text)
-        self._told = problem.text
+        self._logged_error = problem.text
 
-    def _make_switch(self, beside: bool) -> None:
-        self._switch = make_switch(self._network, self.firewall, self._heartbeat, beside)
-        self._switch_made = True
+    def _make_redirect(self, already_on: bool) -> None:
+        self._redirect = make_redirect(self._network, self.firewall, self._heartbeat, already_on)
+        self._redirect_made = True
 
     def _remove_rules(self, deadline: float) -> list[str]:
         """Remove the rules; runs in the worker thread, after any unfinished work of a start that was cut short."""
-        if not self._switch_made:
+        if not self._redirect_made:
             try:
-                self._make_switch(beside=False)
+                self._make_redirect(already_on=False)
             except HostNetworkError as problem:
                 return [problem.text]
-        return self._switch.remove(deadline)
+        return self._redirect.remove(deadline)
 
     async def _port_is_taken(self) -> bool:
-        return self._port.is_taken(await self._beside(self._port.look))
+        return self._port.is_taken(await self._in_worker(self._port.list_sockets))
 
     def _remove_link(self) -> list[str]:
         try:
@@ -252,7 +258,7 @@ class HostNetworkKeeper:
 
     async def _counted(self, act: Callable[[], Result]) -> Result:
         try:
-            return await self._beside(act)
+            return await self._in_worker(act)
         except HostNetworkError as problem:
             self.counts.errors[problem.kind] += 1
             raise
@@ -260,7 +266,7 @@ class HostNetworkKeeper:
     async def _bounded(self, what: str, remove: Callable[[], list[str]]) -> bool:
         try:
             async with asyncio.timeout(TEARDOWN_PATIENCE):
-                left = await self._beside(remove)
+                left = await self._in_worker(remove)
         except TimeoutError:
             left = [f"not done within {TEARDOWN_PATIENCE:g} s"]
         except Exception:  # a bug must not prevent the rest of the teardown
@@ -270,6 +276,6 @@ class HostNetworkKeeper:
             log.error("left behind of the %s of the node cache: %s", what, problem)
         return not left
 
-    async def _beside(self, act: Callable[[], Result]) -> Result:
+    async def _in_worker(self, act: Callable[[], Result]) -> Result:
         """Run `act` in the worker thread, after everything that is queued there."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, act)

@@ -1,6 +1,6 @@
-"""The redirect of DNS traffic to this process ("switch"), for nftables, iptables or no firewall.
+"""The redirect of DNS traffic to this process, for nftables, iptables or no firewall.
 
-The redirect lapses unless it is renewed within SWITCH_SECONDS; clients then reach the cluster DNS behind the same
+The redirect expires unless it is renewed within REDIRECT_SECONDS; clients then reach the cluster DNS behind the same
 address. `ensure_*`, `release` and `remove` run programs and block; all other methods never block.
 """
 
@@ -18,7 +18,7 @@ from topodns.hostnet.commands import HostNetworkError, find_program
 from topodns.hostnet.firewall import Firewall, choose_firewall
 from topodns.hostnet.nftables import RuleKeepalive
 from topodns.hostnet.rules import HostNetwork
-from topodns.hostnet.watchdog import EXPIRE, LEAVE, RENEW, SILENCE
+from topodns.hostnet.watchdog import EXPIRE, KEEPALIVE_TIMEOUT, LEAVE, RENEW
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +38,10 @@ class Redirect(Protocol):
     def ensure_rules(self) -> bool:
         """Bring the rules to the desired state. Returns whether they had to be repaired. Raises HostNetworkError."""
 
-    def ensure_beside(self) -> bool:
-        """The same for rules beside the redirect: accept DNS in the filter table, remove leftovers of other firewalls.
+    def ensure_accept_rules(self) -> bool:
+        """Make sure that the filter table accepts DNS, and remove leftovers of firewalls that are not in use.
 
-        Raises HostNetworkError.
+        Returns whether rules of the filter table changed. Raises HostNetworkError.
         """
 
     def hand_over(self) -> None:
@@ -66,19 +66,21 @@ def find_firewall(network: HostNetwork) -> Firewall:
     )
 
 
-def make_switch(network: HostNetwork, firewall: Firewall, heartbeat: int | None, beside: bool = False) -> Redirect:
+def make_redirect(
+    network: HostNetwork, firewall: Firewall, heartbeat: int | None, already_on: bool = False
+) -> Redirect:
     """The redirect for a chosen firewall; may run programs. Raises HostNetworkError.
 
-    `heartbeat`: pipe to the watchdog, which only iptables needs. `beside`: another instance keeps the redirect on now.
+    `heartbeat`: pipe to the watchdog, which only iptables needs. `already_on`: another instance keeps the redirect on.
     """
     if firewall is Firewall.NFTABLES:
-        return NftablesSwitch(network)
+        return NftablesRedirect(network)
     if firewall is Firewall.IPTABLES:
-        return IptablesSwitch(network, heartbeat, beside)
-    return NoSwitch()
+        return IptablesRedirect(network, heartbeat, already_on)
+    return NoRedirect()
 
 
-class NftablesSwitch:
+class NftablesRedirect:
     """Redirect by nftables: the kernel lets the set elements expire unless keepalive datagrams renew them."""
 
     def __init__(self, network: HostNetwork) -> None:
@@ -96,7 +98,7 @@ class NftablesSwitch:
         return self._keepalive is not None and self._keepalive.expire()
 
     def present(self) -> bool:
-        return self._keepalive is not None and self._keepalive.knock()
+        return self._keepalive is not None and self._keepalive.rules_exist()
 
     def ensure_rules(self) -> bool:
         key, changed = nftables.ensure_table(self._network)
@@ -105,8 +107,8 @@ class NftablesSwitch:
             self._key, self._keepalive = key, RuleKeepalive(self._network, key)
         return changed
 
-    def ensure_beside(self) -> bool:
-        iptables.empty_raw(self._network, self._tools)
+    def ensure_accept_rules(self) -> bool:
+        iptables.clear_raw_table(self._network, self._tools)
         return iptables.ensure_accepted(self._network, self._tools)
 
     def hand_over(self) -> None:
@@ -136,64 +138,64 @@ class NftablesSwitch:
         return left + iptables.remove_chains(self._network, self._tools, deadline)
 
 
-class IptablesSwitch:
+class IptablesRedirect:
     """Redirect by iptables: the watchdog switches it off when keepalives stop. Without a watchdog it stays on when this
     process dies.
     """
 
-    def __init__(self, network: HostNetwork, heartbeat: int | None, beside: bool) -> None:
+    def __init__(self, network: HostNetwork, heartbeat: int | None, already_on: bool) -> None:
         self._network, self._heartbeat = network, heartbeat
         self._tools = iptables.find_all_tools(network)
         # A redirect that another instance keeps on stays on until our first renewal is due.
-        self._renewed: float | None = time.monotonic() if beside else None
-        self._position = False  # on or off, as set last by this process
+        self._renewed: float | None = time.monotonic() if already_on else None
+        self._on = False  # on or off, as set last by this process
         if heartbeat is not None:
             os.set_blocking(heartbeat, False)
             os.set_inheritable(heartbeat, False)
 
     def renew(self) -> bool:
         self._renewed = time.monotonic()
-        self._say(RENEW)
+        self._send(RENEW)
         return self.present()
 
     def expire(self) -> bool:
         self._renewed = None
-        self._say(EXPIRE)
+        self._send(EXPIRE)
         return self.present()
 
     def present(self) -> bool:
-        return self._heartbeat is not None or self._wished() == self._position
+        return self._heartbeat is not None or self._desired() == self._on
 
     def ensure_rules(self) -> bool:
-        before, self._position = self._position, self._wished()
-        changed = iptables.ensure_switch(self._network, self._tools, self._position)
-        return changed and before == self._position  # switching on or off is no repair
+        before, self._on = self._on, self._desired()
+        changed = iptables.ensure_redirect(self._network, self._tools, self._on)
+        return changed and before == self._on  # switching on or off is no repair
 
-    def ensure_beside(self) -> bool:
+    def ensure_accept_rules(self) -> bool:
         _remove_unused_table()
         return iptables.ensure_accepted(self._network, self._tools)
 
     def hand_over(self) -> None:
-        self._say(LEAVE)
+        self._send(LEAVE)
 
     def close(self) -> None:
         """Do nothing: the watchdog notices the end of this process."""
 
     def release(self) -> list[str]:
         failed = iptables.switch_off(self._network, self._tools)
-        self._say(LEAVE)  # only now: if this process had died before, the watchdog would have had to switch off
+        self._send(LEAVE)  # only now: if this process had died before, the watchdog would have had to switch off
         return failed
 
     def remove(self, deadline: float) -> list[str]:
-        self._say(LEAVE)
+        self._send(LEAVE)
         left = iptables.remove_chains(self._network, self._tools, deadline)
         _remove_unused_table()
         return left
 
-    def _wished(self) -> bool:
-        return self._renewed is not None and time.monotonic() - self._renewed < SILENCE
+    def _desired(self) -> bool:
+        return self._renewed is not None and time.monotonic() - self._renewed < KEEPALIVE_TIMEOUT
 
-    def _say(self, octet: bytes) -> None:
+    def _send(self, octet: bytes) -> None:
         if self._heartbeat is None:
             return
         try:
@@ -214,7 +216,7 @@ def _remove_unused_table() -> None:
                 nftables.remove_table()
 
 
-class NoSwitch:
+class NoRedirect:
     """No redirect (`-firewall none`): the rules, if any, are managed outside this program."""
 
     def renew(self) -> bool:
@@ -229,7 +231,7 @@ class NoSwitch:
     def ensure_rules(self) -> bool:
         return False
 
-    def ensure_beside(self) -> bool:
+    def ensure_accept_rules(self) -> bool:
         return False
 
     def hand_over(self) -> None:

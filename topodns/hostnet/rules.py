@@ -6,23 +6,13 @@ NOTRACK decides between the two: an untracked packet passes no NAT, so it is del
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from topodns.hostnet.firewall import Firewall
 from topodns.netlink.route import IPAddress
 
-
-class NetworkAction(Enum):
-    """The action that the command line selects."""
-
-    SERVE = "serve"
-    HELP = "help"
-    VERSION = "version"
-    PLUGINS = "plugins"
-
-
-SWITCH_SECONDS: Final = 1.8  # lifetime of the redirect without renewal, so that a Pod gets its reply within 2 seconds
+REDIRECT_SECONDS: Final = 1.8  # lifetime of the redirect without renewal, so that a Pod gets its reply within 2 seconds
 RENEWAL_INTERVAL: Final = 0.5  # seconds between renewals, one after each successful self-probe
 
 # The comments of NodeLocal DNSCache, which dashboards and runbooks look for.
@@ -40,7 +30,7 @@ class HostNetwork:
     interface: str = "nodelocaldns"
     setup_interface: bool = True
     firewall: Firewall = Firewall.AUTO
-    sync_interval: float = 60.0  # seconds between two full comparisons; capped at `reconciler.TICK`
+    sync_interval: float = 60.0  # seconds between two full comparisons; capped at `reconciler.MAX_SYNC_INTERVAL`
 
 
 class IptablesTable(StrEnum):

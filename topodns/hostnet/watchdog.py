@@ -1,5 +1,5 @@
 """The watchdog process for iptables, whose rules do not expire: it switches the redirect off when the node cache dies
-or sends no keepalive for SILENCE seconds, and on again at the next keepalive.
+or sends no keepalive for KEEPALIVE_TIMEOUT seconds, and on again at the next keepalive.
 
 `watchdog_launch` runs it as a script in a bare interpreter. It is the parent of the node cache and lives as long, so it
 imports as little as possible to save memory. It forwards signals to the node cache and exits with its exit status.
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-SILENCE = 1.0  # seconds
+KEEPALIVE_TIMEOUT = 1.0  # seconds
 HEARTBEAT_VARIABLE = "TOPODNS_HEARTBEAT_FD"
 
 # Messages of the node cache over the keepalive pipe, an octet each
@@ -20,7 +20,7 @@ EXPIRE = b"-"
 LEAVE = b"!"  # the node cache removes its rules itself or hands them to another instance: the watchdog does no more
 
 _PATIENCE = 2.0  # seconds for one run of a program
-_LAST_TRIES = 5.0  # seconds for switching off after the node cache has ended
+_FINAL_RETRIES = 5.0  # seconds for switching off after the node cache has ended
 _RETRY = 0.2  # seconds
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -28,65 +28,65 @@ _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, sign
 class Supervision:
     """Decides from the keepalives whether the redirect should be on. Pure: time, in seconds, is an argument."""
 
-    def __init__(self, position: bool | None) -> None:
-        """`position`: whether the redirect is on at the start; None: unknown."""
-        self._position = position
-        self._heard: float | None = None  # time of the last RENEW; None: should be off
-        self._left = False
+    def __init__(self, on: bool | None) -> None:
+        """`on`: whether the redirect is on at the start; None: unknown."""
+        self._on = on
+        self._renewed: float | None = None  # time of the last RENEW; None: should be off
+        self._is_finished = False
 
-    def hear(self, said: bytes, now: float) -> None:
-        """Take the node cache's messages, in order; the last RENEW or EXPIRE counts."""
-        self._left = self._left or LEAVE in said
-        if said.rfind(RENEW) > said.rfind(EXPIRE):
-            self._heard = now
-        elif EXPIRE in said:
-            self._heard = None
+    def receive(self, messages: bytes, now: float) -> None:
+        """Process the node cache's messages, in order; the last RENEW or EXPIRE counts."""
+        self._is_finished = self._is_finished or LEAVE in messages
+        if messages.rfind(RENEW) > messages.rfind(EXPIRE):
+            self._renewed = now
+        elif EXPIRE in messages:
+            self._renewed = None
 
     def end(self) -> None:
         """Note that the pipe is closed or the node cache has ended."""
-        self._heard = None
+        self._renewed = None
 
     def due(self, now: float) -> bool | None:
-        """The position to switch the redirect to (True: on); None if nothing has to change."""
-        wished = self._heard is not None and now - self._heard < SILENCE
-        return None if self._left or wished == self._position else wished
+        """Whether the redirect is to be switched on (True) or off (False); None if nothing has to change."""
+        desired = self._renewed is not None and now - self._renewed < KEEPALIVE_TIMEOUT
+        return None if self._is_finished or desired == self._on else desired
 
-    def threw(self, position: bool) -> None:
-        """Note that the redirect was switched to `position`."""
-        self._position = position
+    def switched(self, on: bool) -> None:
+        """Note that the redirect was switched on or off."""
+        self._on = on
 
-    def patience(self, now: float) -> float | None:
+    def timeout(self, now: float) -> float | None:
         """Seconds until `due` may change without a further message; None: never."""
         if self.due(now) is not None:
             return _RETRY
-        return None if self._heard is None or not self._position else max(0.0, self._heard + SILENCE - now)
+        return None if self._renewed is None or not self._on else max(0.0, self._renewed + KEEPALIVE_TIMEOUT - now)
 
 
-class RedirectSwitch:
+class RedirectRules:
     """Switches the redirect with iptables-restore: each program has its own input for on and for off."""
 
     def __init__(self, programs: list[tuple[str, bytes, bytes]]) -> None:
         self._programs = programs  # path, input for on, input for off
 
-    def throw(self, position: bool) -> bool:
+    def switch(self, on: bool) -> bool:
         """Switch on or off. Returns whether all programs succeeded. Off is retried without the xtables lock."""
         locked = False
         succeeded = True
-        for path, on, off in self._programs:
-            done = not locked and _run(path, on if position else off, {})
+        for path, on_input, off_input in self._programs:
+            done = not locked and _run(path, on_input if on else off_input, {})
             locked = not done
-            succeeded &= done or (not position and _run(path, off, {"XTABLES_LOCKFILE": "/dev/null"}))
+            succeeded &= done or (not on and _run(path, off_input, {"XTABLES_LOCKFILE": "/dev/null"}))
         return succeeded
 
 
 def _run(path: str, text: bytes, extra: dict[str, str]) -> bool:
-    given = os.memfd_create("rules")
-    os.write(given, text)
-    os.lseek(given, 0, os.SEEK_SET)
+    stdin = os.memfd_create("rules")
+    os.write(stdin, text)
+    os.lseek(stdin, 0, os.SEEK_SET)
     environment = {"PATH": os.path.dirname(path), "LC_ALL": "C", **extra}
     arguments = (path, "--noflush", "-w", "1")
-    pid = os.posix_spawn(path, arguments, environment, file_actions=[(os.POSIX_SPAWN_DUP2, given, 0)])
-    os.close(given)
+    pid = os.posix_spawn(path, arguments, environment, file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0)])
+    os.close(stdin)
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -102,35 +102,35 @@ class Child:
     """The node cache as a child process: start it, read its keepalives, forward signals, reap it."""
 
     def __init__(self, command: list[str]) -> None:
-        self.heartbeat, given = os.pipe()
+        self.heartbeat, write_end = os.pipe()
         os.set_blocking(self.heartbeat, False)
-        os.set_inheritable(given, True)
-        self._wakes, wakened = os.pipe()
-        for end in (self._wakes, wakened):
+        os.set_inheritable(write_end, True)
+        self._wakeup_read, wakeup_write = os.pipe()
+        for end in (self._wakeup_read, wakeup_write):
             os.set_blocking(end, False)
-        signal.set_wakeup_fd(wakened, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _note)
-        environment = {**os.environ, HEARTBEAT_VARIABLE: str(given)}
+        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _ignore)
+        environment = {**os.environ, HEARTBEAT_VARIABLE: str(write_end)}
         self._pid = os.posix_spawn(command[0], command, environment, setsigdef=_FORWARDED)
-        os.close(given)
+        os.close(write_end)
         self.status: int | None = None
-        self._speaks = True
+        self._is_pipe_open = True
         for number in _FORWARDED:
             signal.signal(number, self._forward)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)  # the child inherited the mask (`app.signals`)
 
-    def listen(self, patience: float | None) -> bytes | None:
-        """Wait for messages, the child's end or `patience` seconds. Returns b"" for no message, None at end of file."""
-        ends = [self._wakes, self.heartbeat] if self._speaks else [self._wakes]
-        ready, _, _ = select.select(ends, (), (), patience)
-        if self._wakes in ready:
-            os.read(self._wakes, 4096)
+    def wait(self, timeout: float | None) -> bytes | None:
+        """Wait for messages, the child's end or `timeout` seconds. Returns b"" for no message, None at end of file."""
+        ends = [self._wakeup_read, self.heartbeat] if self._is_pipe_open else [self._wakeup_read]
+        ready, _, _ = select.select(ends, (), (), timeout)
+        if self._wakeup_read in ready:
+            os.read(self._wakeup_read, 4096)
         self._reap()
         if self.heartbeat not in ready:
-            return b"" if self._speaks else None
-        said = os.read(self.heartbeat, 4096)
-        self._speaks = bool(said)
-        return said or None
+            return b"" if self._is_pipe_open else None
+        messages = os.read(self.heartbeat, 4096)
+        self._is_pipe_open = bool(messages)
+        return messages or None
 
     def _reap(self) -> None:
         """Reap all ended child processes: in a container this is process 1."""
@@ -149,12 +149,12 @@ class Child:
             os.kill(self._pid, number)
 
 
-def _note(number: int, frame: object) -> None:
+def _ignore(number: int, frame: object) -> None:
     """Do nothing: with a Python handler, SIGCHLD writes to the wake-up descriptor."""
 
 
-def supervise(supervision: Supervision, switch: RedirectSwitch, child: Child) -> int:
-    """Run until the child has ended and the redirect is off (or after _LAST_TRIES seconds). Returns the exit status.
+def supervise(supervision: Supervision, rules: RedirectRules, child: Child) -> int:
+    """Run until the child has ended and the redirect is off (or after _FINAL_RETRIES seconds). Returns the exit status.
 
     A child killed by signal N gives 128 + N.
     """
@@ -162,29 +162,29 @@ def supervise(supervision: Supervision, switch: RedirectSwitch, child: Child) ->
     while True:
         now = time.monotonic()
         due = supervision.due(now)
-        if due is not None and switch.throw(due):
-            supervision.threw(due)
+        if due is not None and rules.switch(due):
+            supervision.switched(due)
             continue
         if child.status is not None:
-            deadline = deadline or now + _LAST_TRIES
+            deadline = deadline or now + _FINAL_RETRIES
             if due is None or now > deadline:
                 return child.status if child.status >= 0 else 128 - child.status
-        said = child.listen(supervision.patience(now))
-        if said is None or child.status is not None:
+        messages = child.wait(supervision.timeout(now))
+        if messages is None or child.status is not None:
             supervision.end()
-        if said:
-            supervision.hear(said, time.monotonic())
+        if messages:
+            supervision.receive(messages, time.monotonic())
 
 
 def main(arguments: list[str]) -> int:
-    """Arguments: a descriptor with the output of `watchdog_launch.write_orders`, then the node cache's command."""
-    with open(int(arguments[0]), "rb") as orders:
-        first, *fields = orders.read().split(b"\0")
+    """Arguments: a descriptor with the output of `watchdog_launch.watchdog_input`, then the node cache's command."""
+    with open(int(arguments[0]), "rb") as settings:
+        first, *fields = settings.read().split(b"\0")
     programs = [
         (os.fsdecode(path), on, off) for path, on, off in zip(fields[::3], fields[1::3], fields[2::3], strict=True)
     ]
     supervision = Supervision(None if first == b"unknown" else False)
-    return supervise(supervision, RedirectSwitch(programs), Child(arguments[1:]))
+    return supervise(supervision, RedirectRules(programs), Child(arguments[1:]))
 
 
 if __name__ == "__main__":

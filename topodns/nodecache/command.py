@@ -13,15 +13,15 @@ from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.errors import ConfigError
 from topodns.hostnet.commands import HostNetworkError
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.rules import HostNetwork, NetworkAction
-from topodns.hostnet.watchdog_launch import heartbeat_fd, run_supervised
+from topodns.hostnet.rules import HostNetwork
+from topodns.hostnet.watchdog_launch import heartbeat_fd, run_under_watchdog
 from topodns.logs import start_logging
 from topodns.netlink.route import own_addresses
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.flags import parse_flags, usage
 from topodns.nodecache.go_flags import WrongUsage
 from topodns.nodecache.network import NodeNetwork, host_network
-from topodns.nodecache.settings import NodeCacheFlags
+from topodns.nodecache.settings import NodeCacheAction, NodeCacheFlags
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +39,13 @@ def main(given: Sequence[str]) -> int:
     except ConfigError as problem:
         print(problem, file=sys.stderr)
         return 1
-    said = {NetworkAction.HELP: usage, NetworkAction.VERSION: version_text, NetworkAction.PLUGINS: plugins_text}.get(
-        flags.action
-    )
-    if said is not None:
-        print(said())
+    output = {
+        NodeCacheAction.HELP: usage,
+        NodeCacheAction.VERSION: version_text,
+        NodeCacheAction.PLUGINS: plugins_text,
+    }.get(flags.action)
+    if output is not None:
+        print(output())
         return 0
     return _serve(flags, given)
 
@@ -55,46 +57,46 @@ def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
     # A forwarding loop is refused before its use: the previous configuration stays, and the refusal is counted (N16).
     own = own_addresses()
     corefile = NodeCorefile(flags, os.environ, refuse=lambda settings: refuse_circles(settings, own))
-    around = NodeNetwork(flags, corefile)
-    if problems := around.watch.load().problems:
-        _give_up(flags, around)
+    node_network = NodeNetwork(flags, corefile)
+    if problems := node_network.watch.load().problems:
+        _remove_leftovers(flags, node_network)
         print("\n".join(problems), file=sys.stderr)
         return 1
     try:
         network = host_network(flags)
         if network.firewall is Firewall.IPTABLES and heartbeat_fd() is None:
-            run_supervised(network, (sys.executable, "-P", "-m", "topodns", "node-cache", *arguments))
+            run_under_watchdog(network, (sys.executable, "-P", "-m", "topodns", "node-cache", *arguments))
     except HostNetworkError as problem:
         print(problem, file=sys.stderr)
         return 1
-    return _run(flags, corefile, around, network)
+    return _run(flags, corefile, node_network, network)
 
 
-def _give_up(flags: NodeCacheFlags, around: "NodeNetwork") -> None:
+def _remove_leftovers(flags: NodeCacheFlags, node_network: "NodeNetwork") -> None:
     """Remove the leftovers of an earlier instance that was killed; this one has set up nothing."""
     with suppress(HostNetworkError):  # without a firewall there are no rules
-        around.keep(host_network(flags))
-        asyncio.run(around.give_up())
+        node_network.use_network(host_network(flags))
+        asyncio.run(node_network.tear_down())
 
 
-def _run(flags: NodeCacheFlags, corefile: NodeCorefile, around: "NodeNetwork", network: HostNetwork) -> int:
-    # Imported here: a supervisor needs none of it.
+def _run(flags: NodeCacheFlags, corefile: NodeCorefile, node_network: "NodeNetwork", network: HostNetwork) -> int:
+    # Imported here: the watchdog needs none of it.
     from topodns.app.hooks import Options
     from topodns.app.server import STOP_ERRORS, Announcement, run
     from topodns.plugins.setup import Identity
 
-    around.keep(network)
+    node_network.use_network(network)
     announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pid_file)
     options = Options(
-        around,
+        node_network,
         Identity(flags.node_name, frozenset(filter(None, [corefile.cluster_dns]))),
-        around.readings,
+        node_network.readings,
         flags.metrics_listen,
-        around.instance,
+        node_network.instance,
         flags.memory,
     )
     try:
-        return run(lambda: corefile.settings(around.watch.text), announcement, options)
+        return run(lambda: corefile.settings(node_network.watch.text), announcement, options)
     except (HostNetworkError, *STOP_ERRORS) as problem:
         print(problem, file=sys.stderr)
         return 1

@@ -18,11 +18,11 @@ class NodeConfigWatch:
     """Holds the Corefile in force: `load` once, then `run`. `changed` is called with each new one after the first.
 
     An invalid Corefile leaves it in force, and is logged and counted once for each different set of problems. It is
-    tried again at every look, as an imported file may have been fixed.
+    tried again at every element of `changes`, as an imported file may have been fixed.
     """
 
     text: str = ""  # of the last valid Corefile
-    taken_at: float = 0.0  # the time of its acceptance, in Unix seconds
+    accepted_at: float = 0.0  # the time of its acceptance, in Unix seconds
     setup_errors: int = 0  # coredns_nodecache_setup_errors_total{errortype="configmap"}
 
     def __init__(
@@ -38,8 +38,8 @@ class NodeConfigWatch:
         self._changed = changed
         self._copy = copy
         self._seen: NodeConfigTexts | None = None
-        self._told: tuple[str, ...] = ()  # the problems of the texts seen last, as logged
-        self._not_written = ""  # the error of writing the copy that was logged last
+        self._logged_problems: tuple[str, ...] = ()  # the problems of the texts seen last, as logged
+        self._logged_copy_error = ""  # the error of writing the copy that was logged last
 
     def load(self) -> RenderedCorefile:
         """The Corefile to start with. If it has problems, there is nothing to serve.
@@ -61,41 +61,41 @@ class NodeConfigWatch:
 
     @property
     def in_force(self) -> bool:
-        """Whether `text` is made of the contents of the files at the last look."""
-        return not self._told
+        """Whether `text` is made of the contents of the files as read last."""
+        return not self._logged_problems
 
     async def run(self, changes: AsyncIterable[Collection[str]]) -> None:
         """Read the files again at each element of `changes`, whatever its value, until `changes` ends."""
         async for _ in changes:
-            self._look()
+            self._read_again()
 
-    def _look(self) -> None:
+    def _read_again(self) -> None:
         texts = self._read()
-        if texts == self._seen and not self._told:
+        if texts == self._seen and not self._logged_problems:
             return
         self._seen = texts
         rendered = self._render(texts)
         if rendered.problems:
             self._refuse(rendered.problems, "the configuration before it stays in force")
             return
-        if self._told:
+        if self._logged_problems:
             log.info("node-cache: the configuration can be served again")
-        self._told = ()
+        self._logged_problems = ()
         if rendered.text != self.text:
             self._accept(rendered.text)
             log.info("node-cache: configuration changed, taking it over")
             self._changed(rendered.text)
 
     def _refuse(self, problems: tuple[str, ...], instead: str) -> None:
-        if problems == self._told:
+        if problems == self._logged_problems:
             return
-        self._told = problems
+        self._logged_problems = problems
         self.setup_errors += 1
         for problem in problems:
             log.error("node-cache: %s; %s", problem, instead)
 
     def _accept(self, text: str) -> None:
-        self.text, self.taken_at = text, time.time()
+        self.text, self.accepted_at = text, time.time()
         if self._copy:
             self._write_copy(text)
 
@@ -105,6 +105,6 @@ class NodeConfigWatch:
             write_text(self._copy, text)
         except OSError as problem:
             why = problem.strerror or str(problem)
-            if why != self._not_written:
+            if why != self._logged_copy_error:
                 log.warning("node-cache: cannot write %s: %s; the Corefile is served all the same", self._copy, why)
-            self._not_written = why
+            self._logged_copy_error = why

@@ -15,7 +15,7 @@ from topodns.nodecache.kube_dns import (
     stub_block,
 )
 from topodns.nodecache.settings import FileText, NodeCacheFlags, NodeConfigTexts, RenderedCorefile
-from topodns.nodecache.template import RESOLV_CONF, Filling, fill, find_cluster_dns
+from topodns.nodecache.template import RESOLV_CONF, TemplateValues, fill, find_cluster_dns
 from topodns.plugins.block import Settings
 from topodns.plugins.cache.settings import Cache, ServeStale, Share
 
@@ -78,7 +78,7 @@ class NodeCorefile:
         try:
             text, problems = self._fill(texts)
             if not problems:
-                self._try(text, texts)
+                self._validate(text, texts)
         except ConfigError as problem:
             return RenderedCorefile("", (str(problem),))
         return RenderedCorefile(text, problems)
@@ -98,26 +98,28 @@ class NodeCorefile:
             raise ConfigError(template.path, 0, template.problem or _EMPTY)
         upstreams = parse_upstream_nameservers(texts.upstream_nameservers)
         stubs = parse_stub_domains(texts.stub_domains)
-        filling = Filling(flags.local_ips, self._cluster_dns, upstreams, flags.prometheus_listen, self._resolv_conf)
-        text, problems = fill(template.text, template.path, filling)
+        values = TemplateValues(
+            flags.local_ips, self._cluster_dns, upstreams, flags.prometheus_listen, self._resolv_conf
+        )
+        text, problems = fill(template.text, template.path, values)
         return text + "".join(stub_block(stub, flags.local_ips, flags.port) for stub in stubs), problems
 
-    def _try(self, text: str, texts: NodeConfigTexts) -> None:
+    def _validate(self, text: str, texts: NodeConfigTexts) -> None:
         """Raise the error of an invalid Corefile, with its position in the source file."""
         try:
             self._refuse(self.settings(text))
         except ConfigError as problem:
             if problem.file != self._name:
                 raise
-            raise self._at_its_origin(problem, texts) from None
+            raise self._at_source(problem, texts) from None
 
-    def _at_its_origin(self, problem: ConfigError, texts: NodeConfigTexts) -> ConfigError:
+    def _at_source(self, problem: ConfigError, texts: NodeConfigTexts) -> ConfigError:
         """Map an error to its source: lines of the template keep their numbers, blocks of stub domains follow them."""
         assert texts.template.text is not None
-        said = problem.problem.replace(f"{self._name}:", f"{texts.template.path}:")
+        text = problem.problem.replace(f"{self._name}:", f"{texts.template.path}:")
         if problem.line > texts.template.text.count("\n") + 1:
-            return ConfigError(texts.stub_domains.path, 0, said)
-        return ConfigError(texts.template.path, problem.line, said)
+            return ConfigError(texts.stub_domains.path, 0, text)
+        return ConfigError(texts.template.path, problem.line, text)
 
 
 def _read(path: str) -> FileText:

@@ -14,10 +14,9 @@ from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.addresses import unmapped
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.rules import NetworkAction
 from topodns.netlink.route import IPAddress
-from topodns.nodecache.go_flags import SWITCH, Given, GoFlag, WrongUsage, read_flags, usage_text
-from topodns.nodecache.settings import NodeCacheFlags
+from topodns.nodecache.go_flags import BOOLEAN, GoFlag, ParsedFlags, WrongUsage, read_flags, usage_text
+from topodns.nodecache.settings import NodeCacheAction, NodeCacheFlags
 from topodns.query.memory_budget import MemoryLimits
 
 PROGRAM: Final = "node-cache"
@@ -44,25 +43,25 @@ FLAGS: Final = (
     GoFlag("basecorefile", "FILE", "the template of the Corefile", "/etc/coredns/Corefile.base"),
     GoFlag("kubednscm", "DIRECTORY", "where the kube-dns ConfigMap is mounted", "/etc/kube-dns"),
     GoFlag("upstreamsvc", "SERVICE", "the Service whose address is the cluster DNS, by its environment", "kube-dns"),
-    GoFlag("setupinterface", SWITCH, "make the link with the addresses of -localip", "true"),
+    GoFlag("setupinterface", BOOLEAN, "make the link with the addresses of -localip", "true"),
     GoFlag("interfacename", "NAME", "the name of that link", "nodelocaldns"),
-    GoFlag("setupiptables", SWITCH, "make the rules that keep conntrack away; false is -firewall none", "true"),
+    GoFlag("setupiptables", BOOLEAN, "make the rules that keep conntrack away; false is -firewall none", "true"),
     GoFlag("firewall", "KIND", "what makes them: auto, nftables, iptables or none", "auto"),
     GoFlag("syncinterval", "DURATION", "time between two looks at link and rules; bare numbers are seconds", "60"),
-    GoFlag("skipteardown", SWITCH, "leave link and rules behind at the end", "false"),
+    GoFlag("skipteardown", BOOLEAN, "leave link and rules behind at the end", "false"),
     GoFlag("health-port", "PORT", "port of the Corefile's `health`, for the rules", "8080"),
     GoFlag("metrics-listen-address", "HOST:PORT", "where node-cache's own metrics are", "0.0.0.0:9353"),
     GoFlag("prometheus-listen-address", "HOST:PORT", "what __PROMETHEUS__ENDPOINT__ stands for", ":9253"),
-    GoFlag("reloadwithsignal", SWITCH, "a changed configuration counts at once; it always does", "false"),
+    GoFlag("reloadwithsignal", BOOLEAN, "a changed configuration counts at once; it always does", "false"),
     GoFlag("nodename", "NAME", "the Node it runs on, sent to the cluster DNS", f"${NODE_NAME}"),
     GoFlag("cache-octets", "OCTETS", "memory for all answers that are kept, whatever the Corefile says", "6291456"),
     GoFlag("dns.port", "PORT", "port of the addresses of -localip, and of keys without one", "53"),
     GoFlag("p", "PORT", "the same", "53"),
     GoFlag("pidfile", "FILE", "write the process id here once it serves"),
-    GoFlag("quiet", SWITCH, "print nothing at start", "false"),
-    GoFlag("plugins", SWITCH, "list the directives and exit", "false"),
-    GoFlag("version", SWITCH, "print the version and exit", "false"),
-    GoFlag("help", SWITCH, "print this and exit", "false"),
+    GoFlag("quiet", BOOLEAN, "print nothing at start", "false"),
+    GoFlag("plugins", BOOLEAN, "list the directives and exit", "false"),
+    GoFlag("version", BOOLEAN, "print the version and exit", "false"),
+    GoFlag("help", BOOLEAN, "print this and exit", "false"),
 )
 _BY_NAME: Final = {flag.name: flag for flag in FLAGS}
 _KNOWN: Final = _BY_NAME | {"h": _BY_NAME["help"], "p": _BY_NAME["dns.port"]}  # the last one wins, as in CoreDNS
@@ -81,9 +80,9 @@ def parse_flags(arguments: Sequence[str], environment: Mapping[str, str]) -> Nod
     given = read_flags(arguments, _KNOWN)
     if given.rest:
         rest = shown(" ".join(given.rest))
-        raise _complaint(f"found {rest} behind the flags, expected none; a switch is -NAME or -NAME=false")
+        raise _error(f"found {rest} behind the flags, expected none; a switch is -NAME or -NAME=false")
     action = _action(given)
-    local_ips, remarks = _local_ips(_text(given, "localip"), needed=action is NetworkAction.SERVE)
+    local_ips, remarks = _local_ips(_text(given, "localip"), needed=action is NodeCacheAction.SERVE)
     if "corefile" in given.texts:
         remarks += ("-corefile has no effect, as in NodeLocal DNSCache; -conf has",)
     flags = NodeCacheFlags(
@@ -93,17 +92,17 @@ def parse_flags(arguments: Sequence[str], environment: Mapping[str, str]) -> Nod
         base_corefile=_text(given, "basecorefile"),
         kube_dns_directory=_text(given, "kubednscm") or _default("kubednscm"),
         upstream_service=_service(given),
-        setup_interface=_switch(given, "setupinterface"),
+        setup_interface=_boolean(given, "setupinterface"),
         interface_name=_interface(given),
         firewall=_firewall(given),
         sync_interval=_interval(given),
-        skip_teardown=_switch(given, "skipteardown"),
+        skip_teardown=_boolean(given, "skipteardown"),
         health_port=_port(given, "health-port"),
         metrics_listen=_listen(given, "metrics-listen-address"),
         prometheus_listen=_prometheus(given),
-        reload_with_signal=_switch(given, "reloadwithsignal"),
+        reload_with_signal=_boolean(given, "reloadwithsignal"),
         pid_file=_text(given, "pidfile"),
-        quiet=_switch(given, "quiet"),
+        quiet=_boolean(given, "quiet"),
         node_name=_node_name(given, environment),
         memory=_memory(given),
         action=action,
@@ -113,7 +112,7 @@ def parse_flags(arguments: Sequence[str], environment: Mapping[str, str]) -> Nod
     return flags
 
 
-def _complaint(problem: str) -> ConfigError:
+def _error(problem: str) -> ConfigError:
     return ConfigError(PROGRAM, 0, problem)
 
 
@@ -121,32 +120,32 @@ def _default(name: str) -> str:
     return _BY_NAME[name].default
 
 
-def _text(given: Given, name: str) -> str:
+def _text(given: ParsedFlags, name: str) -> str:
     return given.texts.get(name, _default(name))
 
 
-def _switch(given: Given, name: str) -> bool:
-    return given.switches.get(name, _default(name) == "true")
+def _boolean(given: ParsedFlags, name: str) -> bool:
+    return given.booleans.get(name, _default(name) == "true")
 
 
-def _line(given: Given, name: str) -> Directive:
+def _line(given: ParsedFlags, name: str) -> Directive:
     """The flag as a directive with one argument, for the parsers of directives."""
     return Directive(f"-{name}", (_text(given, name),), (), PROGRAM, 0)
 
 
-def _action(given: Given) -> NetworkAction:
+def _action(given: ParsedFlags) -> NodeCacheAction:
     """The action; -version goes before -plugins, as in CoreDNS."""
-    for action in (NetworkAction.HELP, NetworkAction.VERSION, NetworkAction.PLUGINS):
-        if given.switches.get(action.value):
+    for action in (NodeCacheAction.HELP, NodeCacheAction.VERSION, NodeCacheAction.PLUGINS):
+        if given.booleans.get(action.value):
             return action
-    return NetworkAction.SERVE
+    return NodeCacheAction.SERVE
 
 
 def _local_ips(text: str, needed: bool) -> tuple[tuple[IPAddress, ...], tuple[str, ...]]:
     """The distinct addresses, and a remark for the log about duplicates."""
     if not text:
         if needed:
-            raise _complaint("'-localip' is missing, expected addresses to listen on, such as 169.254.20.10,10.96.0.10")
+            raise _error("'-localip' is missing, expected addresses to listen on, such as 169.254.20.10,10.96.0.10")
         return (), ()
     found = [_local_ip(part) for part in text.split(",")]
     unique = tuple(dict.fromkeys(found))
@@ -170,53 +169,53 @@ def _local_ip(text: str) -> IPAddress:
 
 
 def _no_local_ip(text: str, expected: str) -> ConfigError:
-    return _complaint(f"'-localip' has {shown(text)}, {expected}")
+    return _error(f"'-localip' has {shown(text)}, {expected}")
 
 
-def _port(given: Given, name: str) -> int:
+def _port(given: ParsedFlags, name: str) -> int:
     return whole(_line(given, name), _text(given, name), 1, MAX_PORT)
 
 
-def _listen(given: Given, name: str) -> Address:
+def _listen(given: ParsedFlags, name: str) -> Address:
     return listen_address(_line(given, name), _ANY)
 
 
-def _prometheus(given: Given) -> str:
+def _prometheus(given: ParsedFlags) -> str:
     _listen(given, "prometheus-listen-address")
     return _text(given, "prometheus-listen-address")
 
 
-def _service(given: Given) -> str:
+def _service(given: ParsedFlags) -> str:
     name = _text(given, "upstreamsvc")
     if not _SERVICE.fullmatch(name):
-        raise _complaint(f"'-upstreamsvc' has {shown(name)}, expected the name of a Service in the same namespace")
+        raise _error(f"'-upstreamsvc' has {shown(name)}, expected the name of a Service in the same namespace")
     return name
 
 
-def _interface(given: Given) -> str:
+def _interface(given: ParsedFlags) -> str:
     name = _text(given, "interfacename")
     fits = 0 < len(name.encode()) <= _LONGEST_INTERFACE and name not in (".", "..")
     if not fits or any(char in "/:%" or char.isspace() for char in name) or not name.isprintable():
-        raise _complaint(f"'-interfacename' has {shown(name)}, expected 1 to {_LONGEST_INTERFACE} octets without / : %")
+        raise _error(f"'-interfacename' has {shown(name)}, expected 1 to {_LONGEST_INTERFACE} octets without / : %")
     return name
 
 
-def _memory(given: Given) -> MemoryLimits:
+def _memory(given: ParsedFlags) -> MemoryLimits:
     octets = whole(_line(given, "cache-octets"), _text(given, "cache-octets"), _MIN_CACHE, _MAX_CACHE)
     quarter = octets // 4
     return MemoryLimits(octets - 2 * quarter, quarter, quarter, _UNREAD, _UNREAD_EACH)
 
 
-def _firewall(given: Given) -> Firewall:
+def _firewall(given: ParsedFlags) -> Firewall:
     firewall = choice(_line(given, "firewall"), _text(given, "firewall"), _FIREWALLS)
-    if _switch(given, "setupiptables"):
+    if _boolean(given, "setupiptables"):
         return firewall
     if firewall in (Firewall.NFTABLES, Firewall.IPTABLES):
-        raise _complaint(f"found -setupiptables=false and -firewall {firewall.value}, expected one of them at most")
+        raise _error(f"found -setupiptables=false and -firewall {firewall.value}, expected one of them at most")
     return Firewall.NONE
 
 
-def _interval(given: Given) -> float:
+def _interval(given: ParsedFlags) -> float:
     """The interval in seconds, at least 1. Raises WrongUsage.
 
     NodeLocal DNSCache multiplies its duration by a second, so that only its default works (`60s` never elapses).
@@ -232,17 +231,17 @@ def _interval(given: Given) -> float:
     return seconds
 
 
-def _node_name(given: Given, environment: Mapping[str, str]) -> str:
+def _node_name(given: ParsedFlags, environment: Mapping[str, str]) -> str:
     is_given = "nodename" in given.texts
     name = given.texts["nodename"] if is_given else environment.get(NODE_NAME, "")
     if name and (len(name) > _LONGEST_NODE_NAME or not _NODE_NAME.fullmatch(name)):
         where = "'-nodename'" if is_given else f"the environment variable {NODE_NAME}"
-        raise _complaint(f"{where} has {shown(name)}, expected the name of a Node, such as worker-1.example.org")
+        raise _error(f"{where} has {shown(name)}, expected the name of a Node, such as worker-1.example.org")
     return name
 
 
 def _check_files(flags: NodeCacheFlags) -> None:
     if not flags.base_corefile:
-        raise _complaint("'-basecorefile' is empty, expected the template of the Corefile")
+        raise _error("'-basecorefile' is empty, expected the template of the Corefile")
     if flags.conf and os.path.abspath(flags.conf) == os.path.abspath(flags.base_corefile):
-        raise _complaint(f"found {shown(flags.conf)} as -conf and as -basecorefile, expected two files: one is written")
+        raise _error(f"found {shown(flags.conf)} as -conf and as -basecorefile, expected two files: one is written")

@@ -10,7 +10,7 @@ from typing import Final
 
 from topodns.corefile.errors import hint, listed, shown
 
-SWITCH: Final = ""
+BOOLEAN: Final = ""
 """The `value` of a boolean flag."""
 
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
@@ -33,25 +33,25 @@ class GoFlag:
 
 
 @dataclass(slots=True)
-class Given:
+class ParsedFlags:
     """A parsed command line: texts and switches by the flag's name, and the words after all flags."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    switches: dict[str, bool] = field(default_factory=dict)
+    booleans: dict[str, bool] = field(default_factory=dict)
     rest: tuple[str, ...] = ()
 
 
-def read_flags(arguments: Sequence[str], known: Mapping[str, GoFlag]) -> Given:
+def read_flags(arguments: Sequence[str], known: Mapping[str, GoFlag]) -> ParsedFlags:
     """The flags among the arguments. Raises WrongUsage."""
-    given, at = Given(), 0
+    given, at = ParsedFlags(), 0
     while at < len(arguments) and _is_flag(arguments[at]):
         word = arguments[at]
         at += 1
         if word == "--":
             break
         flag, value = _split(word, known)
-        if flag.value == SWITCH:
-            given.switches[flag.name] = True if value is None else _switch(flag.name, value)
+        if flag.value == BOOLEAN:
+            given.booleans[flag.name] = True if value is None else _boolean(flag.name, value)
             continue
         if value is None:
             if at == len(arguments):
@@ -92,7 +92,7 @@ def _guess(name: str, known: Mapping[str, GoFlag]) -> str:
     return guess if guess.endswith("?") else ", see -help"
 
 
-def _switch(name: str, text: str) -> bool:
+def _boolean(name: str, text: str) -> bool:
     if text in _TRUE:
         return True
     if text in _FALSE:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from topodns.hostnet.reconciler import MENDED, HostNetworkCounts, HostNetworkKeeper
+from topodns.hostnet.reconciler import REPAIRABLE, HostNetworkCounts, HostNetworkReconciler
 from topodns.metrics.registry import Published, Reading
 from topodns.nodecache.config_watch import NodeConfigWatch
 from topodns.plugins.forward.counts import ForwardCounts
@@ -12,9 +12,11 @@ from topodns.plugins.forward.counts import ForwardCounts
 _ERROR_TYPES: Final = ("configmap", "interface_add", "interface_check", "iptables", "iptables_lock")
 
 
-def node_readings(keeper: HostNetworkKeeper, watch: NodeConfigWatch, forward: ForwardCounts) -> Iterator[Published]:
+def node_readings(
+    reconciler: HostNetworkReconciler, watch: NodeConfigWatch, forward: ForwardCounts
+) -> Iterator[Published]:
     """Metrics of the host network, of the configuration, and of the upstreams of all `forward` directives."""
-    counts = keeper.counts
+    counts = reconciler.counts
     yield Reading(
         "coredns_nodecache_setup_errors",
         "Faults of the node's network and of the configuration.",
@@ -24,20 +26,20 @@ def node_readings(keeper: HostNetworkKeeper, watch: NodeConfigWatch, forward: Fo
     )
     yield _gauge("link_present", "The link was there at the last look.", lambda: counts.link_present)
     yield _gauge("rules_present", "The rules were there at the last look.", lambda: counts.rules_present)
-    yield _gauge("switched_on", "Traffic is led here.", keeper.switched_on)
+    yield _gauge("switched_on", "Traffic is led here.", reconciler.is_redirecting)
     yield Reading(
         "topodns_nodecache_port_sockets",
         "Sockets of others that take DNS at the listen addresses.",
         "gauge",
         ("holder",),
-        lambda: [((holder,), float(number)) for holder, number in (keeper.port_sockets() or {}).items()],
+        lambda: [((holder,), float(number)) for holder, number in (reconciler.port_sockets() or {}).items()],
     )
     yield Reading(
         "topodns_nodecache_repairs",
         "Times that something was added back.",
         "counter",
         ("what",),
-        lambda: [((what,), counts.repaired[what]) for what in MENDED],
+        lambda: [((what,), counts.repaired[what]) for what in REPAIRABLE],
     )
     yield Reading(
         "topodns_nodecache_last_repair_timestamp_seconds",
@@ -46,7 +48,7 @@ def node_readings(keeper: HostNetworkKeeper, watch: NodeConfigWatch, forward: Fo
         ("what",),
         lambda: [((what,), when) for what, when in counts.last_repair.items()],
     )
-    yield _gauge("config_timestamp_seconds", "When the configuration in force was read.", lambda: watch.taken_at)
+    yield _gauge("config_timestamp_seconds", "When the configuration in force was read.", lambda: watch.accepted_at)
     yield _gauge("config_in_force", "What the files say is what is served.", lambda: watch.in_force)
     yield Reading(
         "topodns_nodecache_upstream_reachable",

@@ -1,4 +1,4 @@
-"""The node's network of a node-cache: sets up link and firewall rules, and switches the redirect by self-probes.
+"""The node's network of a node-cache: sets up link and firewall rules, and renews the redirect after self-probes.
 
 The order keeps DNS available on the node: first the server answers, then the rules redirect traffic to it, and the
 redirect expires by itself when self-probes fail. At the end the rules are removed first.
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from topodns.files.watch import watch_files
-from topodns.hostnet.reconciler import HostNetworkKeeper
+from topodns.hostnet.reconciler import HostNetworkReconciler
 from topodns.hostnet.redirect import find_firewall
 from topodns.hostnet.rules import RENEWAL_INTERVAL, HostNetwork
 from topodns.hostnet.watchdog_launch import heartbeat_fd
@@ -45,7 +45,7 @@ def host_network(flags: NodeCacheFlags) -> HostNetwork:
 
 
 class NodeNetwork:
-    """The `ServerHooks` of a node-cache: link, rules and switch, and the files of its Corefile."""
+    """The `ServerHooks` of a node-cache: link, rules and redirect, and the files of its Corefile."""
 
     def __init__(self, flags: NodeCacheFlags, corefile: NodeCorefile) -> None:
         self.watch = NodeConfigWatch(corefile.read, corefile.render, self._config_changed, flags.conf)
@@ -53,30 +53,30 @@ class NodeNetwork:
         self._paths = corefile.paths
         self._name = (secrets.token_hex(8),)
         self._reload = asyncio.Event()
-        self._told_on = False  # the position of the switch that was logged last
-        self._keeper: HostNetworkKeeper
+        self._logged_on = False  # whether the redirect was on when it was logged last
+        self._reconciler: HostNetworkReconciler
         self._self_check: SelfCheck
 
-    def keep(self, network: HostNetwork) -> None:
+    def use_network(self, network: HostNetwork) -> None:
         """Set the host network; to be called before any other method."""
-        self._keeper = HostNetworkKeeper(network, heartbeat_fd())
-        self._self_check = SelfCheck(SelfProbe(self._name, self._flags.port), self._flags.local_ips, self._keeper)
+        self._reconciler = HostNetworkReconciler(network, heartbeat_fd())
+        self._self_check = SelfCheck(SelfProbe(self._name, self._flags.port), self._flags.local_ips, self._reconciler)
 
     @property
     def instance(self) -> Instance:
         own = map(str, self._flags.local_ips) if self._flags.setup_interface else ()
-        return Instance(self._name, self._keeper.instance_registry, frozenset(own))
+        return Instance(self._name, self._reconciler.instance_registry, frozenset(own))
 
     async def begin(self) -> None:
         """Set up the link and the rules, which redirect no traffic before a self-probe is answered."""
-        await self._keeper.set_up_link()
-        for notice in await self._keeper.set_up_rules():
+        await self._reconciler.set_up_link()
+        for notice in await self._reconciler.set_up_rules():
             log.warning("node-cache: %s", notice)
-        log.info("node-cache: firewall %s", self._keeper.firewall)
+        log.info("node-cache: firewall %s", self._reconciler.firewall)
         await self.renew()
 
     def work(self) -> Iterator[tuple[Coroutine[Any, Any, None], str]]:
-        yield self._keeper.run(), "host network"
+        yield self._reconciler.run(), "host network"
         yield self._keep_renewing(), "switch"
         yield self.watch.run(watch_files(self._paths)), "node configuration"
 
@@ -87,37 +87,37 @@ class NodeNetwork:
 
     def waits_for(self) -> Iterator[str]:
         """Conditions that are missing until Pods are answered here, a line each."""
-        counts = self._keeper.counts
+        counts = self._reconciler.counts
         if self._flags.setup_interface and not counts.link_present:
             yield "node-cache: waiting for the link"
         if not counts.rules_present:
             yield "node-cache: waiting for the rules"
-        if not self._keeper.switched_on():
+        if not self._reconciler.is_redirecting():
             yield "node-cache: waiting for the answers to its own questions"
 
-    async def give_up(self) -> None:
+    async def tear_down(self) -> None:
         """Tear down without a server: no socket listens, and none will."""
         await self.before_drain()
         await self.after_close()
 
     async def before_drain(self) -> None:
-        has_successor = self._keeper.has_begun and await self._self_check.has_successor()
+        has_successor = self._reconciler.has_begun and await self._self_check.has_successor()
         if self._flags.skip_teardown:
-            self._keeper.leave(has_successor)
+            self._reconciler.leave(has_successor)
         else:
-            await self._keeper.release(has_successor)
+            await self._reconciler.release(has_successor)
 
     async def after_close(self) -> None:
         if self._flags.skip_teardown:
-            self._keeper.instance_registry.close()
+            self._reconciler.instance_registry.close()
         else:
-            await self._keeper.remove()
+            await self._reconciler.remove()
 
     def readings(self, shared: "Shared") -> Iterator[Published]:
         """node-cache's own metrics."""
         from topodns.nodecache.metrics import node_readings
 
-        return node_readings(self._keeper, self.watch, shared.get(ForwardShared).counts)
+        return node_readings(self._reconciler, self.watch, shared.get(ForwardShared).counts)
 
     async def _keep_renewing(self) -> None:
         while True:
@@ -125,12 +125,12 @@ class NodeNetwork:
             await self.renew()
 
     async def renew(self) -> None:
-        """Keep traffic redirected here for SWITCH_SECONDS, if self-probes are answered; log a change of the switch."""
+        """Renew the redirect for REDIRECT_SECONDS if self-probes are answered; log when it goes on or off."""
         if await self._self_check.answered():
-            self._keeper.renew()
-            self._keeper.instance_registry.announce()
-        if self._told_on is not (on := self._keeper.switched_on()):
-            self._told_on = on
+            self._reconciler.renew()
+            self._reconciler.instance_registry.announce()
+        if self._logged_on is not (on := self._reconciler.is_redirecting()):
+            self._logged_on = on
             if on:
                 log.info("node-cache: answers its own questions: DNS of this node is led here")
             else:

@@ -14,7 +14,7 @@ from typing import Final
 
 from topodns.dns.name import Name, name_wire
 from topodns.dnsserver.handler import PROBE_CLASS
-from topodns.hostnet.reconciler import HostNetworkKeeper
+from topodns.hostnet.reconciler import HostNetworkReconciler
 
 Address = IPv4Address | IPv6Address
 
@@ -74,7 +74,7 @@ class SelfProbe:
 class SelfCheck:
     """Decides by self-probes whether the redirect is renewed, and whether another instance has taken over."""
 
-    def __init__(self, probe: SelfProbe, addresses: Sequence[Address], reconciler: HostNetworkKeeper) -> None:
+    def __init__(self, probe: SelfProbe, addresses: Sequence[Address], reconciler: HostNetworkReconciler) -> None:
         """`addresses`: the listen addresses, at least one."""
         self._probe, self._addresses, self._reconciler = probe, addresses, reconciler
         self._reached_while_off = False  # at some address a probe was answered here although the redirect was off
@@ -88,7 +88,7 @@ class SelfCheck:
         """
         tries = TRIES if self._reconciler.instance_registry.others() else 1
         results = await self._probe.send(self._addresses, PATIENCE, tries)
-        if any(ProbeResult.THIS_INSTANCE in each for each in results) and not self._reconciler.switched_on():
+        if any(ProbeResult.THIS_INSTANCE in each for each in results) and not self._reconciler.is_redirecting():
             self._reached_while_off = True
         return (
             any(ProbeResult.THIS_INSTANCE in each and ProbeResult.NO_REPLY not in each for each in results)

@@ -1,12 +1,21 @@
 """node-cache's settings: the values of its command line and the contents of its files. No logic."""
 
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from topodns.corefile.arguments import Address
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.rules import NetworkAction
 from topodns.netlink.route import IPAddress
 from topodns.query.memory_budget import MemoryLimits
+
+
+class NodeCacheAction(Enum):
+    """The action that the command line selects."""
+
+    SERVE = "serve"
+    HELP = "help"
+    VERSION = "version"
+    PLUGINS = "plugins"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +31,7 @@ class NodeCacheFlags:
     setup_interface: bool
     interface_name: str
     firewall: Firewall
-    sync_interval: float  # seconds, at least 1, between two looks at rules and link
+    sync_interval: float  # seconds, at least 1, between two comparisons of rules and link
     skip_teardown: bool
     health_port: int  # 1..65535, for the rules only
     metrics_listen: Address  # of node-cache's own metrics
@@ -32,7 +41,7 @@ class NodeCacheFlags:
     quiet: bool
     node_name: str  # of the Node that it runs on; "" unknown
     memory: MemoryLimits  # of all cached answers
-    action: NetworkAction = NetworkAction.SERVE
+    action: NodeCacheAction = NodeCacheAction.SERVE
     remarks: tuple[str, ...] = ()  # lines for the log
 
 

@@ -40,7 +40,7 @@ class ClusterDns:
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class TemplateValues:
     """The values of the variables."""
 
     local_ips: tuple[IPAddress, ...]  # at least one
@@ -64,38 +64,38 @@ def find_cluster_dns(service: str, environment: Mapping[str, str]) -> ClusterDns
         return ClusterDns(problem=f"the environment variable {variable} has {shown(text)}, {expected}")
 
 
-def fill(template: str, file: str, filling: Filling) -> tuple[str, tuple[str, ...]]:
+def fill(template: str, file: str, values: TemplateValues) -> tuple[str, tuple[str, ...]]:
     """The template with its variables filled in, and its problems, a line each; `file` is its name in them.
 
     With problems the text is no valid Corefile: variables without a value stay in it.
     """
-    text = template.replace(_FORCED_TCP, _LEFT_TO_KERNEL) if filling.upstreams else template
-    text = _LOCAL_AND_PORT.sub(f"{_before_port(filling.local_ips[0])}:", text)
-    values = {
-        LOCAL_DNS: " ".join(map(str, filling.local_ips)),
+    text = template.replace(_FORCED_TCP, _LEFT_TO_KERNEL) if values.upstreams else template
+    text = _LOCAL_AND_PORT.sub(f"{_before_port(values.local_ips[0])}:", text)
+    replacements = {
+        LOCAL_DNS: " ".join(map(str, values.local_ips)),
         DNS_SERVER: "",  # its address is among those of -localip, so LOCAL_DNS has it
-        CLUSTER_DNS: filling.cluster_dns.address or CLUSTER_DNS,
-        UPSTREAM_SERVERS: " ".join(filling.upstreams) or filling.resolv_conf,
-        PROMETHEUS_ENDPOINT: filling.prometheus,
+        CLUSTER_DNS: values.cluster_dns.address or CLUSTER_DNS,
+        UPSTREAM_SERVERS: " ".join(values.upstreams) or values.resolv_conf,
+        PROMETHEUS_ENDPOINT: values.prometheus,
     }
-    text = _VARIABLE.sub(lambda match: values.get(match[0], match[0]), text)
-    return text, tuple(_unfilled(text, file, filling))
+    text = _VARIABLE.sub(lambda match: replacements.get(match[0], match[0]), text)
+    return text, tuple(_unfilled(text, file, values))
 
 
 def _before_port(address: IPAddress) -> str:
     return f"[{address}]" if isinstance(address, IPv6Address) else str(address)
 
 
-def _unfilled(text: str, file: str, filling: Filling) -> Iterator[str]:
+def _unfilled(text: str, file: str, values: TemplateValues) -> Iterator[str]:
     """A line for each place outside of comments where a variable is left."""
     for number, line in enumerate(text.split("\n"), 1):
         for match in _VARIABLE.finditer(_COMMENT.sub("", line)):
-            yield f"{file}:{number}: found {match[0]}{_why(match[0], filling)}"
+            yield f"{file}:{number}: found {match[0]}{_why(match[0], values)}"
 
 
-def _why(variable: str, filling: Filling) -> str:
+def _why(variable: str, values: TemplateValues) -> str:
     if variable == CLUSTER_DNS:
-        return f", but {filling.cluster_dns.problem}"
+        return f", but {values.cluster_dns.problem}"
     if variable == DNS_DOMAIN:
         return ", expected the cluster's domain, such as cluster.local; the installer of the template writes it there"
     return f", which is no variable of the template{hint(variable, VARIABLES)}"

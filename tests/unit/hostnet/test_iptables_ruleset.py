@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.host_network_builder import host_network
-from topodns.hostnet.iptables_ruleset import is_open, parse_save, removal_text, repair_text, switch_text
+from topodns.hostnet.iptables_ruleset import is_open, parse_save, redirect_text, removal_text, repair_text
 from topodns.hostnet.rules import SKIP_CONNTRACK, IptablesTable
 
 BOTH = host_network("169.254.20.10,fd00::10")
@@ -16,7 +16,7 @@ NODELOCAL = f"-A PREROUTING -d 169.254.20.10/32 -p udp -m udp --dport 53 {COMMEN
 
 
 def contents(version: int = 4, on: bool = True) -> list[str]:
-    return [line for line in switch_text(BOTH, version, on).splitlines() if line.startswith("-A")]
+    return [line for line in redirect_text(BOTH, version, on).splitlines() if line.startswith("-A")]
 
 
 def saved(*rules: str, chains: bool = True) -> str:
@@ -32,7 +32,7 @@ def repair(text: str, on: bool = True) -> list[str]:
 def test_the_switch_is_thrown_in_one_transaction_that_needs_nothing_to_be_there() -> None:
     for on in (True, False):
         chains = ["*raw", ":TOPODNS-PREROUTING - [0:0]", ":TOPODNS-OUTPUT - [0:0]"]
-        assert switch_text(BOTH, 6, on).splitlines() == [*chains, *contents(6, on), "COMMIT"]
+        assert redirect_text(BOTH, 6, on).splitlines() == [*chains, *contents(6, on), "COMMIT"]
     assert len(contents(6)) == 8
     assert contents(6)[0] == (f"-A TOPODNS-PREROUTING -d fd00::10/128 -p tcp -m tcp --dport 53 {COMMENT} -j NOTRACK")
 
@@ -70,7 +70,7 @@ def test_other_versions_of_iptables_spell_the_same_rules(spelled: object) -> Non
 
 def test_a_fresh_table_gets_chains_contents_and_one_jump_each_in_one_transaction() -> None:
     assert repair("") == [
-        *switch_text(BOTH, 4, on=True).splitlines()[:-1],
+        *redirect_text(BOTH, 4, on=True).splitlines()[:-1],
         "-I PREROUTING -m comment --comment topodns -j TOPODNS-PREROUTING",
         "-I OUTPUT -m comment --comment topodns -j TOPODNS-OUTPUT",
         "COMMIT",
@@ -88,7 +88,7 @@ def test_n18_three_jumps_become_one() -> None:
 
 def test_n18_three_rules_become_one() -> None:
     lines = repair(saved(*JUMPS, *contents(), contents()[0], contents()[0]))
-    assert lines == switch_text(BOTH, 4, on=True).splitlines()
+    assert lines == redirect_text(BOTH, 4, on=True).splitlines()
 
 
 def test_n07_after_a_flush_only_the_jumps_come_back() -> None:

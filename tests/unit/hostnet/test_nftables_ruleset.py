@@ -7,13 +7,13 @@ import pytest
 
 from tests.support.host_network_builder import host_network
 from topodns.hostnet.nftables_ruleset import (
-    Order,
+    KeepaliveAction,
+    desired_rules,
     parse_table,
     payload,
     removal_text,
     table_text,
     trial_text,
-    wished_rules,
 )
 from topodns.hostnet.rules import HostNetwork
 
@@ -34,7 +34,7 @@ def listing(network: HostNetwork, key: bytes = KEY) -> list[dict[str, Any]]:
         for name, kind in (("listen4", "ipv4_addr"), ("listen6", "ipv6_addr"))
     ]
     rules = [
-        {"rule": {"chain": chain, "comment": comment, "expr": []}} for chain, _, comment in wished_rules(network, key)
+        {"rule": {"chain": chain, "comment": comment, "expr": []}} for chain, _, comment in desired_rules(network, key)
     ]
     return [{"metainfo": {}}, {"table": {"name": "topodns"}}, *sets, *chains, *rules]
 
@@ -44,7 +44,7 @@ def repair(parts: list[dict[str, Any]], network: HostNetwork = BOTH, key: bytes 
 
 
 def rule_texts(network: HostNetwork, chain: str) -> list[str]:
-    return [text for where, text, _ in wished_rules(network, KEY) if where == chain]
+    return [text for where, text, _ in desired_rules(network, KEY) if where == chain]
 
 
 def test_packets_to_a_switched_on_local_address_are_not_tracked() -> None:
@@ -78,7 +78,7 @@ def test_our_orders_are_met_before_anything_else_and_dropped() -> None:
 
 
 def test_an_order_is_eight_octets_long() -> None:
-    assert payload(KEY, Order.RENEW) == bytes.fromhex("0011223344556601")
+    assert payload(KEY, KeepaliveAction.RENEW) == bytes.fromhex("0011223344556601")
 
 
 def test_nothing_is_done_where_all_is_as_wished() -> None:
@@ -108,7 +108,7 @@ def test_other_rules_are_replaced_in_one_transaction_and_the_switch_stays_on(fou
     text = repair(found)
     assert "delete table" not in text
     assert text.index("flush chain inet topodns output") < text.index("add rule")
-    assert text.count("add rule") == len(wished_rules(BOTH, KEY))
+    assert text.count("add rule") == len(desired_rules(BOTH, KEY))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_key_is_found_in_the_table() -> None:
 
 
 def test_a_comment_is_not_longer_than_nftables_takes() -> None:
-    assert max(len(comment) for _, _, comment in wished_rules(BOTH, KEY)) < 128
+    assert max(len(comment) for _, _, comment in desired_rules(BOTH, KEY)) < 128
 
 
 def test_a_removal_succeeds_whether_the_table_is_there_or_not() -> None:

@@ -27,17 +27,17 @@ def test_before_the_first_look_nothing_is_known(watch: PortWatch) -> None:
 
 def test_sockets_are_ours_another_instance_s_or_foreign(watch: PortWatch) -> None:
     for _ in range(2):
-        watch.heed([OWN, INSTANCE, FOREIGN])
+        watch.update([OWN, INSTANCE, FOREIGN])
     assert watch.counts == {"instance": 1, "foreign": 1}
 
 
 def test_a_socket_is_foreign_at_the_second_look_that_finds_it(
     watch: PortWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch.heed([OWN, FOREIGN])
+    watch.update([OWN, FOREIGN])
     assert watch.counts == {"instance": 0, "foreign": 0}
-    watch.heed([OWN])
-    watch.heed([OWN, FOREIGN])
+    watch.update([OWN])
+    watch.update([OWN, FOREIGN])
     assert watch.counts == {"instance": 0, "foreign": 0}
     assert caplog.text == ""
 
@@ -45,9 +45,9 @@ def test_a_socket_is_foreign_at_the_second_look_that_finds_it(
 def test_a_foreign_socket_is_named_once_and_its_end_said(watch: PortWatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     for _ in range(4):
-        watch.heed([OWN, FOREIGN])
-    watch.heed([OWN])
-    watch.heed([OWN])
+        watch.update([OWN, FOREIGN])
+    watch.update([OWN])
+    watch.update([OWN])
     assert [record.getMessage() for record in caplog.records] == [
         f"another program takes a part of the questions to {ADDRESS} port 53: a udp socket of user 0, inode 3",
         "no other program takes questions to the listen addresses any more",
@@ -62,7 +62,7 @@ def test_where_the_kernel_has_no_counts_nothing_is_counted_and_it_is_logged_once
 
     monkeypatch.setattr(port_watch, "sockets_at", refuse)
     for _ in range(2):
-        watch.heed(watch.look())
+        watch.update(watch.list_sockets())
     assert watch.counts is None
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 

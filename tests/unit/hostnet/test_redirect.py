@@ -12,7 +12,7 @@ from topodns.hostnet import iptables
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
 from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.nftables import read_table
-from topodns.hostnet.redirect import IptablesSwitch, find_firewall
+from topodns.hostnet.redirect import IptablesRedirect, find_firewall
 from topodns.hostnet.watchdog import LEAVE
 
 
@@ -75,21 +75,21 @@ def test_an_nft_that_was_built_without_json_does_not_work(nft: Path) -> None:
         choose(Firewall.AUTO)
 
 
-def test_a_supervisor_waits_until_the_rules_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever ends this process before."""
-    said, heartbeat = os.pipe()
-    os.set_blocking(said, False)
-    heard_before: list[bytes] = []
+def test_the_watchdog_gets_leave_only_after_the_rules_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this process ended before, the watchdog would have to switch off."""
+    received, heartbeat = os.pipe()
+    os.set_blocking(received, False)
+    received_before: list[bytes] = []
 
     def switch_off(*_: object) -> list[str]:
         with pytest.raises(BlockingIOError):
-            heard_before.append(os.read(said, 1))
+            received_before.append(os.read(received, 1))
         return []
 
     monkeypatch.setattr(iptables, "find_all_tools", lambda network: ())
     monkeypatch.setattr(iptables, "switch_off", switch_off)
-    switch = IptablesSwitch(host_network("169.254.20.10"), heartbeat, beside=False)
-    assert switch.release() == []
-    assert (heard_before, os.read(said, 1)) == ([], LEAVE)
-    for end in (said, heartbeat):
+    redirect = IptablesRedirect(host_network("169.254.20.10"), heartbeat, already_on=False)
+    assert redirect.release() == []
+    assert (received_before, os.read(received, 1)) == ([], LEAVE)
+    for end in (received, heartbeat):
         os.close(end)

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.monitor import takes_rule
+from topodns.hostnet.monitor import removes_rule
 from topodns.netlink.messages import Message, read_messages
 from topodns.netlink.nftables import Removed, may_concern, read_removed
 
@@ -70,4 +70,4 @@ CONCERNS = {
 
 @pytest.mark.parametrize(("firewall", "data", "concerned"), CONCERNS.values(), ids=CONCERNS)
 def test_events_that_may_concern_our_rules_are_read(firewall: Firewall, data: bytes, concerned: bool) -> None:
-    assert takes_rule(firewall, data) is concerned
+    assert removes_rule(firewall, data) is concerned

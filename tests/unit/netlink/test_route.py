@@ -5,7 +5,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.hostnet.monitor import concerns
+from topodns.hostnet.monitor import affects_link
 from topodns.hostnet.rules import HostNetwork
 from topodns.netlink.messages import Message, write_attribute
 from topodns.netlink.route import (
@@ -71,4 +71,4 @@ def test_the_address_is_that_of_this_end(attributes: list[tuple[int, str]], addr
     ],
 )
 def test_events_that_take_something_away_concern_us(kind: int, body: bytes, expected: bool) -> None:
-    assert concerns(OURS, Message(kind, body)) is expected
+    assert affects_link(OURS, Message(kind, body)) is expected

@@ -8,10 +8,9 @@ import pytest
 from topodns.corefile.arguments import Address
 from topodns.corefile.errors import ConfigError
 from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.rules import NetworkAction
 from topodns.nodecache.flags import FLAGS, parse_flags, usage
 from topodns.nodecache.go_flags import WrongUsage
-from topodns.nodecache.settings import NodeCacheFlags
+from topodns.nodecache.settings import NodeCacheAction, NodeCacheFlags
 from topodns.query.memory_budget import MemoryLimits
 
 LOCAL = "-localip=169.254.20.10"
@@ -86,10 +85,10 @@ def test_the_arguments_of_the_manifest_of_nodelocal_dnscache_are_taken() -> None
         ("-pidfile /run/pid", "pid_file", "/run/pid"),
         ("-quiet", "quiet", True),
         ("-nodename worker-1.example.org", "node_name", "worker-1.example.org"),
-        ("-h", "action", NetworkAction.HELP),
-        ("-version", "action", NetworkAction.VERSION),
-        ("-plugins", "action", NetworkAction.PLUGINS),
-        ("-plugins=false", "action", NetworkAction.SERVE),
+        ("-h", "action", NodeCacheAction.HELP),
+        ("-version", "action", NodeCacheAction.VERSION),
+        ("-plugins", "action", NodeCacheAction.PLUGINS),
+        ("-plugins=false", "action", NodeCacheAction.SERVE),
     ],
 )
 def test_each_flag_has_its_meaning(line: str, field: str, expected: object) -> None:
@@ -137,7 +136,7 @@ def test_a_corefile_flag_is_said_to_be_without_effect() -> None:
 
 @pytest.mark.parametrize("option", ["-version", "-plugins", "-h", "-help"])
 def test_an_option_that_only_prints_needs_no_address(option: str) -> None:
-    assert parse_flags([option], {}).action is not NetworkAction.SERVE
+    assert parse_flags([option], {}).action is not NodeCacheAction.SERVE
 
 
 def test_the_node_s_name_is_in_the_environment_unless_it_is_given() -> None:

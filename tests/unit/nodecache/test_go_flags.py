@@ -2,45 +2,45 @@
 
 import pytest
 
-from topodns.nodecache.go_flags import SWITCH, Given, GoFlag, WrongUsage, read_flags, usage_text
+from topodns.nodecache.go_flags import BOOLEAN, GoFlag, ParsedFlags, WrongUsage, read_flags, usage_text
 
 KNOWN = {
     flag.name: flag
-    for flag in (GoFlag("conf", "FILE", "a file", "/etc/x"), GoFlag("quiet", SWITCH, "say less", "false"))
+    for flag in (GoFlag("conf", "FILE", "a file", "/etc/x"), GoFlag("quiet", BOOLEAN, "say less", "false"))
 }
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("", Given()),
-        ("-conf a", Given({"conf": "a"})),
-        ("--conf a", Given({"conf": "a"})),
-        ("-conf=a", Given({"conf": "a"})),
-        ("--conf=a=b", Given({"conf": "a=b"})),
-        ("-conf=", Given({"conf": ""})),
-        ("-conf -quiet", Given({"conf": "-quiet"})),
-        ("-conf a -conf b", Given({"conf": "b"})),
-        ("-quiet", Given(switches={"quiet": True})),
-        ("-quiet=F -conf a", Given({"conf": "a"}, {"quiet": False})),
-        ("-quiet -quiet=false", Given(switches={"quiet": False})),
-        ("-quiet true -conf a", Given(switches={"quiet": True}, rest=("true", "-conf", "a"))),
-        ("-quiet -- -conf a", Given(switches={"quiet": True}, rest=("-conf", "a"))),
-        ("- -quiet", Given(rest=("-", "-quiet"))),
+        ("", ParsedFlags()),
+        ("-conf a", ParsedFlags({"conf": "a"})),
+        ("--conf a", ParsedFlags({"conf": "a"})),
+        ("-conf=a", ParsedFlags({"conf": "a"})),
+        ("--conf=a=b", ParsedFlags({"conf": "a=b"})),
+        ("-conf=", ParsedFlags({"conf": ""})),
+        ("-conf -quiet", ParsedFlags({"conf": "-quiet"})),
+        ("-conf a -conf b", ParsedFlags({"conf": "b"})),
+        ("-quiet", ParsedFlags(booleans={"quiet": True})),
+        ("-quiet=F -conf a", ParsedFlags({"conf": "a"}, {"quiet": False})),
+        ("-quiet -quiet=false", ParsedFlags(booleans={"quiet": False})),
+        ("-quiet true -conf a", ParsedFlags(booleans={"quiet": True}, rest=("true", "-conf", "a"))),
+        ("-quiet -- -conf a", ParsedFlags(booleans={"quiet": True}, rest=("-conf", "a"))),
+        ("- -quiet", ParsedFlags(rest=("-", "-quiet"))),
     ],
 )
-def test_a_command_line_is_read_as_go_reads_it(line: str, expected: Given) -> None:
+def test_a_command_line_is_read_as_go_reads_it(line: str, expected: ParsedFlags) -> None:
     assert read_flags(line.split(), KNOWN) == expected
 
 
 @pytest.mark.parametrize("text", ["1", "t", "T", "true", "True", "TRUE"])
 def test_all_of_go_s_ways_to_write_true(text: str) -> None:
-    assert read_flags([f"-quiet={text}"], KNOWN).switches == {"quiet": True}
+    assert read_flags([f"-quiet={text}"], KNOWN).booleans == {"quiet": True}
 
 
 @pytest.mark.parametrize("text", ["0", "f", "F", "false", "False", "FALSE"])
 def test_all_of_go_s_ways_to_write_false(text: str) -> None:
-    assert read_flags([f"-quiet={text}"], KNOWN).switches == {"quiet": False}
+    assert read_flags([f"-quiet={text}"], KNOWN).booleans == {"quiet": False}
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from topodns.plugins.forward.counts import ForwardCounts
 
 
 def samples(counts: HostNetworkCounts, forward: ForwardCounts, setup_errors: int = 0) -> dict[str, float]:
-    keeper: Any = SimpleNamespace(counts=counts, switched_on=lambda: True, port_sockets=lambda: {"dnsmasq": 2})
-    watch: Any = SimpleNamespace(setup_errors=setup_errors, taken_at=7.0, in_force=False)
-    return scraped(readings=node_readings(keeper, watch, forward))
+    reconciler: Any = SimpleNamespace(counts=counts, is_redirecting=lambda: True, port_sockets=lambda: {"dnsmasq": 2})
+    watch: Any = SimpleNamespace(setup_errors=setup_errors, accepted_at=7.0, in_force=False)
+    return scraped(readings=node_readings(reconciler, watch, forward))
 
 
 def test_errors_have_the_types_of_nodelocal_dnscache_from_the_start() -> None:

@@ -1,4 +1,4 @@
-"""The surroundings of a node cache's server, with a fake of the host's network."""
+"""The node's network around a node cache's server, with fakes of the reconciler and the self-check."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ MANUAL = (Path(__file__).parents[3] / "docs/operate/node-cache.md").read_text(en
 METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns)_nodecache_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 
 
-class SelfCheck:
+class FakeSelfCheck:
     """A self-check with fixed results."""
 
     def __init__(self, answered: bool = False, successor: bool = False) -> None:
@@ -33,7 +33,7 @@ class SelfCheck:
         return self.successor
 
 
-class Keeper(SimpleNamespace):
+class FakeReconciler(SimpleNamespace):
     """Counts renewals and announcements, and keeps the argument of `release`."""
 
     def __init__(self, has_begun: bool = True) -> None:
@@ -41,7 +41,7 @@ class Keeper(SimpleNamespace):
         self.has_successor: bool | None = None
         self.instance_registry = SimpleNamespace(announce=self.announce)
 
-    def switched_on(self) -> bool:
+    def is_redirecting(self) -> bool:
         return bool(self.is_on)
 
     def renew(self) -> None:
@@ -55,20 +55,22 @@ class Keeper(SimpleNamespace):
         self.has_successor = has_successor
 
 
-def network(directory: Path, monkeypatch: pytest.MonkeyPatch, keeper: SimpleNamespace, *arguments: str) -> NodeNetwork:
-    monkeypatch.setattr("topodns.nodecache.network.HostNetworkKeeper", lambda *_: keeper)
+def network(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, reconciler: SimpleNamespace, *arguments: str
+) -> NodeNetwork:
+    monkeypatch.setattr("topodns.nodecache.network.HostNetworkReconciler", lambda *_: reconciler)
     flags = node_flags(directory, *arguments)
     made = NodeNetwork(flags, NodeCorefile(flags, ENVIRONMENT))
-    made.keep(HostNetwork(flags.local_ips, 53, 8080, "nodelocaldns", True, Firewall.NONE))
+    made.use_network(HostNetwork(flags.local_ips, 53, 8080, "nodelocaldns", True, Firewall.NONE))
     return made
 
 
 def test_every_metric_of_a_node_is_in_the_manual_with_its_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = SimpleNamespace(counts=HostNetworkCounts(), switched_on=lambda: False)
+    reconciler = SimpleNamespace(counts=HostNetworkCounts(), is_redirecting=lambda: False)
     published = {}
-    for reading in network(tmp_path, monkeypatch, keeper).readings(Shared()):
+    for reading in network(tmp_path, monkeypatch, reconciler).readings(Shared()):
         assert isinstance(reading, Reading)
         name = f"{reading.name}_total" if reading.kind == "counter" else reading.name
         published[name] = (reading.kind, list(reading.labels))
@@ -95,8 +97,8 @@ def test_readiness_needs_link_rules_and_an_answer_to_the_probe(
     on: bool,
     waits_for: list[str],
 ) -> None:
-    keeper = SimpleNamespace(counts=HostNetworkCounts(link, rules), switched_on=lambda: on)
-    waiting = network(tmp_path, monkeypatch, keeper, *arguments).waits_for()
+    reconciler = SimpleNamespace(counts=HostNetworkCounts(link, rules), is_redirecting=lambda: on)
+    waiting = network(tmp_path, monkeypatch, reconciler, *arguments).waits_for()
     assert list(waiting) == [f"node-cache: waiting for {what}" for what in waits_for]
 
 
@@ -104,29 +106,29 @@ def test_readiness_needs_link_rules_and_an_answer_to_the_probe(
 def test_the_redirect_is_renewed_and_the_instance_announced_while_the_self_check_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: bool, renewals: int
 ) -> None:
-    keeper = Keeper()
-    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: SelfCheck(answered=answered))
-    node_network = network(tmp_path, monkeypatch, keeper)
+    reconciler = FakeReconciler()
+    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: FakeSelfCheck(answered=answered))
+    node_network = network(tmp_path, monkeypatch, reconciler)
 
     async def renew() -> None:
         for _ in range(5):
             await node_network.renew()
 
     asyncio.run(renew())
-    assert (keeper.renewals, keeper.announcements) == (renewals, renewals)
+    assert (reconciler.renewals, reconciler.announcements) == (renewals, renewals)
 
 
 def test_a_redirect_that_goes_on_or_off_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    keeper, check = Keeper(), SelfCheck(answered=True)
+    reconciler, check = FakeReconciler(), FakeSelfCheck(answered=True)
     monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: check)
-    node_network = network(tmp_path, monkeypatch, keeper)
+    node_network = network(tmp_path, monkeypatch, reconciler)
 
     async def renew() -> None:
         for answers in (True, True, False, False):
-            check.is_answered, keeper.is_on = answers, False
+            check.is_answered, reconciler.is_on = answers, False
             await node_network.renew()
 
     asyncio.run(renew())
@@ -142,7 +144,7 @@ def test_a_redirect_that_goes_on_or_off_is_logged_once(
 def test_everything_is_left_to_a_successor_unless_this_instance_has_changed_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_begun: bool, successor: bool, has_successor: bool
 ) -> None:
-    keeper = Keeper(has_begun)
-    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: SelfCheck(successor=successor))
-    asyncio.run(network(tmp_path, monkeypatch, keeper).before_drain())
-    assert keeper.has_successor is has_successor
+    reconciler = FakeReconciler(has_begun)
+    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: FakeSelfCheck(successor=successor))
+    asyncio.run(network(tmp_path, monkeypatch, reconciler).before_drain())
+    assert reconciler.has_successor is has_successor

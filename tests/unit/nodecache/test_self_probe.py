@@ -30,7 +30,7 @@ class Probe:
 
 def self_check(probe: Any, is_on: bool = False, others: bool = True, successor: int | None = None) -> SelfCheck:
     registry = SimpleNamespace(others=lambda: others, successor=lambda: successor)
-    network: Any = SimpleNamespace(instance_registry=registry, switched_on=lambda: is_on)
+    network: Any = SimpleNamespace(instance_registry=registry, is_redirecting=lambda: is_on)
     return SelfCheck(probe, ADDRESSES[: len(probe.results)], network)
 
 

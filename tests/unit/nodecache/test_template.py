@@ -5,23 +5,23 @@ from ipaddress import ip_address
 import pytest
 
 from tests.support.node_cache_template import node_template
-from topodns.nodecache.template import ClusterDns, Filling, fill, find_cluster_dns
+from topodns.nodecache.template import ClusterDns, TemplateValues, fill, find_cluster_dns
 
 
 def filling(
     local_ips: str = "169.254.20.10 10.96.0.10", cluster_dns: str = "10.96.0.99", upstreams: tuple[str, ...] = ()
-) -> Filling:
+) -> TemplateValues:
     addresses = tuple(map(ip_address, local_ips.split()))
-    return Filling(addresses, ClusterDns(cluster_dns, "it is not known"), upstreams, ":9253", "/etc/resolv.conf")
+    return TemplateValues(addresses, ClusterDns(cluster_dns, "it is not known"), upstreams, ":9253", "/etc/resolv.conf")
 
 
-def filled(template: str, values: Filling | None = None) -> str:
+def filled(template: str, values: TemplateValues | None = None) -> str:
     text, problems = fill(template, "base", values or filling())
     assert problems == ()
     return text
 
 
-def unfilled(template: str, values: Filling | None = None) -> tuple[str, ...]:
+def unfilled(template: str, values: TemplateValues | None = None) -> tuple[str, ...]:
     return fill(template, "base", values or filling())[1]
 
 
