@@ -1,8 +1,7 @@
 """The packet cache table: a dictionary from the octets of a query to those of its reply, both without the id.
 
-Two levels: answers that are the same for all clients, and answers for the clients on one node. A key is a query in its
-plain form (see `variants`) with flags, type, class and the OPT record's size and DO, so a hit cannot be wrong about
-those. `lookup` finds the entries. Changes of cluster state take effect at once: each entry is indexed by its
+Two levels: answers that are the same for all clients, and answers for the clients on one node. `key` makes the key of
+an entry, `lookup` finds the entries. Changes of cluster state take effect at once: each entry is indexed by its
 dependencies (facts), and `forget` removes the entries of those that changed.
 """
 
@@ -14,16 +13,9 @@ from weakref import WeakSet
 from topodns.dependency import EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.dnsserver.packet_cache.countdown import Ageing
+from topodns.dnsserver.packet_cache.key import NAME_AT, key_of, name_in
 from topodns.dnsserver.packet_cache.rotation import order_matters, rotation_of
-from topodns.dnsserver.packet_cache.variants import (
-    BESIDE_NAME,
-    BESIDE_NAME_WITH_OPT,
-    NAME_AT,
-    name_in,
-    plain_form,
-    respelled,
-    variants_of,
-)
+from topodns.dnsserver.packet_cache.variants import respelled, variants_of
 from topodns.query.counters import Cell
 from topodns.query.memory_budget import SERVER, Budget
 from topodns.query.packet import Entry, Variants, View
@@ -120,7 +112,7 @@ class PacketCache:
         and is replaced by the next offer. `most`: the query variants that the plugins allow an answer.
         """
         message = data[2:]
-        key = None if resolution.scope == _CLIENT else _key(message, query, most is not None)
+        key = None if resolution.scope == _CLIENT else key_of(message, query, most is not None)
         if key is None or not self._room.knocked_before(key):
             return
         variants = None if most is None else variants_of(reply, resolution, most)
@@ -212,17 +204,3 @@ class PacketCache:
                 self.views = {}
             view = self.views[address] = self._by_key.setdefault(self._view_key(address), {})
         return view
-
-
-def _key(message: bytes, query: Query, has_variants: bool) -> bytes | None:
-    """The plain form of a parsed message; None if it has none, or is a variant and variants are not allowed.
-
-    A label with a zero octet would end the name too early in `plain_form`: other names would have the same form.
-    """
-    _, _, _, spelling, _, _, edns, size = query
-    if size - len(spelling) == (BESIDE_NAME if edns is None else BESIDE_NAME_WITH_OPT) and spelling.islower():
-        return message  # only the question, and an OPT record without options, if any
-    if spelling.find(0) != len(spelling) - 1:
-        return None
-    key = plain_form(message)
-    return key if has_variants or key == message else None

@@ -1,6 +1,5 @@
 """The packets that one entry of the packet cache answers, and those that look like them."""
 
-import struct
 from hashlib import blake2b
 from random import Random
 
@@ -13,28 +12,22 @@ from tests.support.corefile_settings import only_block
 from tests.support.deferred_results import at_once
 from tests.support.dns_messages import DO, ECS, KEEPALIVE, NODE_IDENTITY, Opt, Reply
 from tests.support.in_memory_server import CLIENT, PORT, Addresses, block, dig, handler, ready_made
-from topodns.dns.message import Option, Query, Response, RRset
-from topodns.dns.rrtype import Rcode, RRType, members
+from tests.support.query_variants import COOKIE, NSID, PADDING, UNKNOWN, messages, with_options
+from topodns.dns.message import Query, Response, RRset
+from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
-from topodns.dns.wire_reader import WireError, read_query
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import (
     OF_OPTIONS,
     OF_SPELLINGS,
     block_variants,
-    plain_form,
 )
 from topodns.query.packet import Variants
 from topodns.query.plugin import Client, Resolution
 
-COOKIE, PADDING, CHAIN, UNKNOWN = 10, 12, 13, 4711
-NSID = 3
+CHAIN = 13
 PLAIN, PLAIN_OPT = dig("web.example. A"), dig("web.example. A", Opt())
-
-
-def with_options(*options: tuple[int, bytes], name: str = "web.example. A") -> bytes:
-    return dig(name, Opt(options=options))
 
 
 def warm(variants: Variants | None = OF_SPELLINGS, transport: str = "udp", *asked: bytes) -> Handler:
@@ -153,11 +146,6 @@ def test_the_fields_that_a_block_reads_decide_its_variants(lines: str, variants:
     assert block_variants(only_block(lines)) == variants
 
 
-@pytest.mark.parametrize("option", set(members(Option).values()) - {Option.COOKIE})
-def test_an_option_that_has_a_name_here_is_read_here(option: int) -> None:
-    assert plain_form(with_options((option, b""))[2:]) is None
-
-
 def test_without_variants_only_the_plain_question_is_ready() -> None:
     table = warm(None).table
     assert ready(table, PLAIN) is not None
@@ -222,32 +210,6 @@ def zone(query: Query, client: Client) -> Resolution:
     return Resolution(Response(Rcode.NXDOMAIN, authority=(soa_rrset(origin, 7, 5),)), "kubernetes")
 
 
-FAKE_OPT = b"\0\0\1\0\1" + Opt(size=1232).wire()
-LABELS = st.sampled_from([b"a", b"A", b"web", b"wEb", b"x\0y", b"\0", FAKE_OPT, FAKE_OPT[:-2] + b"\0\4", b"Zz9-"])
-OPTIONS = st.lists(
-    st.tuples(
-        st.sampled_from([COOKIE, PADDING, UNKNOWN, NSID, ECS, NODE_IDENTITY]),
-        st.sampled_from([b"", b"\0\0", b"8 octets", FAKE_OPT, Opt().wire(), bytes(11)]),
-    ),
-    max_size=3,
-)
-
-
-@st.composite
-def messages(draw: st.DrawFn) -> bytes:
-    """A query, with anything in its labels and options; now and then a few octets of it are others."""
-    labels = draw(st.lists(LABELS, max_size=3))
-    name = b"".join(bytes((len(label),)) + label for label in labels) + b"\0"
-    qtype = draw(st.sampled_from([RRType.A, RRType.AAAA, 65, 97]))
-    opt = draw(st.none() | st.builds(Opt, options=OPTIONS))
-    counts = (1, 0, 0, int(opt is not None))
-    data = bytearray(struct.pack("!HHHHHH", 7, 0x0100, *counts) + name + struct.pack("!HH", qtype, 1))
-    data += opt.wire() if opt is not None else b""
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
-        data[draw(st.integers(4, len(data) - 1))] = draw(st.sampled_from([0, 1, 2, 4, 11, 0x29, 65, 97, 255]))
-    return bytes(data[: draw(st.sampled_from([len(data), len(data), len(data), len(data) - 1]))])
-
-
 @hypothesis_settings(max_examples=150, deadline=None)
 @given(st.lists(messages(), min_size=1, max_size=6), st.sampled_from(["udp", "tcp"]))
 def test_a_message_never_gets_an_answer_that_differs_from_its_own(asked: list[bytes], transport: str) -> None:
@@ -258,18 +220,3 @@ def test_a_message_never_gets_an_answer_that_differs_from_its_own(asked: list[by
         told = ready(hot.table, data) or at_once(hot.answer(data, CLIENT, PORT))
         assert told == expected
         assert len(hot.table) <= len(asked)
-
-
-@hypothesis_settings(max_examples=300, deadline=None)
-@given(messages(), messages())
-def test_messages_with_the_same_plain_form_ask_the_same(data: bytes, other: bytes) -> None:
-    try:
-        query = read_query(other)
-    except WireError:
-        return
-    key = plain_form(other[2:])
-    if key is None or b"\0" in query.spelling[:-1] or plain_form(data[2:]) != key:
-        return
-    same = read_query(data)
-    assert (same.flags, same.qname, same.qtype, same.qclass) == (query.flags, query.qname, query.qtype, query.qclass)
-    assert (same.edns is None) == (query.edns is None)
