@@ -105,7 +105,7 @@ class TcpListener:
         now = loop.time()
         for connection in tuple(self._connections):
             connection.measure_unread()
-            if connection.deadline <= now:
+            if connection.deadline.at <= now:
                 self.counts.timed_out += 1
                 connection.drop()
         self.bound_unread()

@@ -6,6 +6,7 @@ Only decides; the listener closes. No socket, no clock.
 from collections.abc import Iterable, Iterator
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from topodns.net.tcp_deadlines import ConnectionDeadline
 from topodns.net.tcp_limits import TcpLimits
 
 _PREFIX_OCTETS: Final = {4: 3, 16: 8}  # by the length of the address: a /24, a /64
@@ -17,8 +18,8 @@ class AdmissibleConnection(Protocol):
         """The client's address, 4 or 16 octets."""
 
     @property
-    def deadline(self) -> float:
-        """Time at which the connection is closed if nothing arrives on it."""
+    def deadline(self) -> ConnectionDeadline:
+        """The time at which the connection is closed if nothing arrives on it."""
 
     def yields(self) -> bool:
         """Whether closing it loses no reply: it is idle, or has only an incomplete message."""
@@ -122,7 +123,7 @@ def _first_that_yields(groups: Iterable[Group[M]]) -> M | None:
 
 
 def _soonest_first(group: Group[M]) -> list[M]:
-    return sorted(group, key=lambda member: member.deadline)
+    return sorted(group, key=lambda member: member.deadline.at)
 
 
 def _closing(member: M | None) -> AdmissionVerdict[M]:

@@ -12,6 +12,7 @@ from typing import Final, Protocol, cast
 from topodns.dns.addresses import packed_address
 from topodns.dns.tcp_framing import MessageReader, frame
 from topodns.net.socket_memory import Socket, kernel_memory, octets_to_read, reset_on_close
+from topodns.net.tcp_deadlines import ConnectionDeadline
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
 from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.query.deferred import Outcome
@@ -53,7 +54,7 @@ class TcpConnection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         self.address = b""
-        self.deadline = 0.0  # on the loop's clock
+        self.deadline = ConnectionDeadline(listener.limits, loop)
         self._port = 0
         self._listener = listener
         self._limits = listener.limits
@@ -79,7 +80,6 @@ class TcpConnection(asyncio.BufferedProtocol):
             self.abort()
             return
         self.address, self._port = packed_address(peer[0]), peer[1]
-        self._extend(self._limits.idle)
         self._transport.set_write_buffer_limits(high=self._limits.write_buffer)
         if not self._listener.admit(self):
             self.abort()
@@ -96,7 +96,7 @@ class TcpConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         unbroken = self._reader.pending > 0
         messages = self._reader.receive_data(bytes(self._listener.read_buffer[:nbytes]))
-        self._set_deadline(continued=unbroken and not messages)
+        self.deadline.data_read(self._reader.pending, unbroken and not messages)
         if not self._account(max(0, self._reader.pending - self._limits.begun)):
             self._listener.counts.over_memory += 1
             self.abort()
@@ -110,7 +110,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         if self._limits.queries:
             messages = messages[: self._limits.queries - self._taken]
             self._taken += len(messages)
-            self._finishing = self._finishing or self._taken == self._limits.queries
+            if self._taken == self._limits.queries:
+                self._stop_accepting()
         self._waiting += messages
 
     def eof_received(self) -> bool:
@@ -119,7 +120,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         Our half stays open until all queries are answered and the client has read the replies: data that the kernel
         still sends after a close would not be counted in `unread`.
         """
-        self._finishing = True
+        self._stop_accepting()
         self._reader = MessageReader()
         if self._waiting or self._awaited or self._late:
             return True
@@ -127,12 +128,12 @@ class TcpConnection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._client_reads = False
-        self._extend(self._limits.write)
+        self.deadline.buffer_full()
         self._read_on(False)
 
     def resume_writing(self) -> None:
         self._client_reads = True
-        self._extend(self._limits.idle)
+        self.deadline.replies_written()
         self._go_on()
 
     def measure_unread(self) -> None:
@@ -158,7 +159,7 @@ class TcpConnection(asyncio.BufferedProtocol):
     def make_room(self) -> None:
         """Close in favour of a newer connection: with a FIN if it yields, else at once."""
         if self.yields():
-            self._finishing = True
+            self._stop_accepting()
             self._transport.close()
         else:
             self.drop()
@@ -174,11 +175,15 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def finish(self) -> None:
-        """Close when begun messages are answered; at the latest after `limits.message`, or `limits.awaited` seconds."""
-        longest = self._limits.awaited if self._awaited else self._limits.message
-        self._extend(min(longest, self.deadline - self._loop.time()))
-        self._finishing = True
+        """Close when begun messages are answered, or at the deadline."""
+        self.deadline.listener_closes(awaited=self._awaited > 0)
+        self._stop_accepting()
         self._close_if_done()
+
+    def _stop_accepting(self) -> None:
+        """Accept no more queries; those already read are answered up to the deadline, which no longer changes."""
+        self._finishing = True
+        self.deadline.fixed = True
 
     def _close_if_done(self) -> None:
         """Close if finishing and nothing is left to answer; only our half, until the client has read everything."""
@@ -207,17 +212,6 @@ class TcpConnection(asyncio.BufferedProtocol):
     @property
     def _socket(self) -> Socket:
         return cast(Socket, self._transport.get_extra_info("socket"))
-
-    def _set_deadline(self, continued: bool) -> None:
-        """Set the deadline: `limits.message` from a message's first octet (a slow drip gains nothing), else `idle`."""
-        if self._reader.pending == 0:
-            self._extend(self._limits.idle)
-        elif not continued:
-            self._extend(self._limits.message)
-
-    def _extend(self, seconds: float) -> None:
-        if not self._finishing:
-            self.deadline = self._loop.time() + seconds
 
     def _account(self, unfinished: int) -> bool:
         """Set this connection's `unfinished` octets. Returns whether the listener's limit allows them."""
@@ -289,7 +283,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             return
         self._write(late)
         if self._client_reads:
-            self._extend(self._limits.idle)
+            self.deadline.replies_written()
         self._go_on()
         self._close_if_done()
 
@@ -303,7 +297,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             if not message:  # no DNS message is empty: ignore the rest of the stream
                 self._waiting.clear()
                 self._reader = MessageReader()
-                self._finishing = True
+                self._stop_accepting()
                 break
             reply = answer(message, address, port)
             if isinstance(reply, Outcome):

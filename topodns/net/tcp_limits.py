@@ -8,6 +8,7 @@ class TcpLimits:
     """Limits for the clients of one listener (RFC 7766 section 6.2).
 
     Above `connections`, `per_prefix` or `per_address` a new connection may evict an open one; see `net.tcp_admission`.
+    `idle`, `message`, `write` and `awaited` set the deadline of a connection; see `net.tcp_deadlines`.
     """
 
     connections: int = 1000

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.virtual_timers import VirtualTimers
 from topodns.net.tcp_admission import Admission, AdmissionVerdict, prefix_of
+from topodns.net.tcp_deadlines import ConnectionDeadline
 from topodns.net.tcp_limits import TcpLimits
 
 LIMITS = TcpLimits(connections=6, per_prefix=4, per_address=3)
@@ -13,7 +15,7 @@ LIMITS = TcpLimits(connections=6, per_prefix=4, per_address=3)
 @dataclass(eq=False)
 class Connection:
     address: bytes
-    deadline: float = 0.0
+    deadline: ConnectionDeadline
     busy: bool = False
 
     def yields(self) -> bool:
@@ -24,10 +26,17 @@ def at(host: str) -> bytes:
     return bytes(map(int, host.split(".")))
 
 
+def due(seconds: int) -> ConnectionDeadline:
+    """A deadline so many seconds after a fixed time."""
+    timers = VirtualTimers()
+    timers.advance(seconds)
+    return ConnectionDeadline(LIMITS, timers)
+
+
 def opened(*hosts: str, busy: bool = False) -> tuple[Admission[Connection], list[Connection]]:
     """Connections from these addresses, the first with the least time left."""
     admission: Admission[Connection] = Admission()
-    connections = [Connection(at(host), float(number), busy) for number, host in enumerate(hosts)]
+    connections = [Connection(at(host), due(number), busy) for number, host in enumerate(hosts)]
     for connection in connections:
         admission.add(connection)
     return admission, connections
@@ -45,7 +54,7 @@ def test_where_there_is_room_nothing_makes_any() -> None:
 def test_above_an_address_s_share_its_own_connection_with_the_least_time_left_makes_room() -> None:
     admission, (other, first, second, _) = opened("10.0.0.2", *["10.0.0.1"] * 3)
     assert judged(admission, "10.0.0.1") == (True, first)
-    first.deadline = 9.0
+    first.deadline = due(9)
     assert judged(admission, "10.0.0.1") == (True, second)
     assert other in list(admission)
 
@@ -98,7 +107,7 @@ def test_a_removed_connection_is_forgotten_once() -> None:
     assert [admission.remove(each) for each in connections] == [True] * 3
     assert [admission.remove(each) for each in connections] == [False] * 3
     assert (len(admission), list(admission)) == (0, [])
-    assert not admission.remove(Connection(b""))  # one whose address was never known
+    assert not admission.remove(Connection(b"", due(0)))  # one whose address was never known
 
 
 def test_with_fewer_connections_the_shares_are_as_many_times_fewer() -> None:

@@ -1,0 +1,54 @@
+"""Deadlines of a client's TCP connection (RFC 7766 section 6.2.3). The listener's sweep closes connections past theirs.
+
+| event | deadline, in seconds of `net.tcp_limits.TcpLimits` from the event |
+|---|---|
+| accepted; a read that leaves no incomplete message; deferred replies written | `idle` |
+| a read that leaves an incomplete message | `message`; unchanged if this message had begun earlier |
+| the write buffer is full | `write` |
+| the write buffer has drained | `idle` |
+| the listener closes | `awaited` if replies of upstreams are awaited, else `message`; never later than before |
+
+Once a connection accepts no more queries, its deadline is fixed.
+"""
+
+from topodns.net.tcp_limits import TcpLimits
+from topodns.query.deferred import Timers
+
+
+class ConnectionDeadline:
+    """The deadline of one connection. `at`: the time on the clock of `timers`."""
+
+    __slots__ = ("_limits", "_timers", "at", "fixed")
+
+    def __init__(self, limits: TcpLimits, timers: Timers) -> None:
+        self._limits, self._timers = limits, timers
+        self.at = timers.time() + limits.idle
+        self.fixed = False  # the connection accepts no more queries: no event changes the deadline
+
+    def data_read(self, pending: int, continued: bool) -> None:
+        """Octets were read. `pending`: octets of an incomplete message; `continued`: it had begun before this read.
+
+        The deadline of a message counts from its first octet, so that a client gains nothing by sending slowly.
+        """
+        if self.fixed:
+            return
+        if pending == 0:
+            self.at = self._timers.time() + self._limits.idle
+        elif not continued:
+            self.at = self._timers.time() + self._limits.message
+
+    def buffer_full(self) -> None:
+        """The write buffer is full."""
+        if not self.fixed:
+            self.at = self._timers.time() + self._limits.write
+
+    def replies_written(self) -> None:
+        """The write buffer has drained, or deferred replies were written to a client that reads."""
+        if not self.fixed:
+            self.at = self._timers.time() + self._limits.idle
+
+    def listener_closes(self, awaited: bool) -> None:
+        """The listener closes. `awaited`: replies of upstreams are awaited."""
+        if not self.fixed:
+            longest = self._limits.awaited if awaited else self._limits.message
+            self.at = min(self.at, self._timers.time() + longest)
