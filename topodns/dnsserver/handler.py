@@ -127,10 +127,17 @@ class Handler:
         return reply
 
     async def _conclude_later(self, asked: Asked, deferred: Deferred[Resolution]) -> bytes | None:
+        """The reply with a deferred answer; not kept if dependencies of any answer changed while it waited.
+
+        Plugins may have read them before the wait, when the change found no entry to remove.
+        """
+        changes = self.table.changes
         try:
             resolution: Resolution | Dropped = await deferred
         except Exception as problem:
             resolution = self._instead(asked, problem)
+        if self.table.changes != changes and isinstance(resolution, Resolution):
+            resolution.scope = Scope.CLIENT
         try:
             return self._conclude(asked, resolution)
         except Exception:

@@ -77,6 +77,7 @@ class PacketCache:
         self.common: View = {}
         self.views: dict[bytes, View] = {}  # by packed client address: the view of the node it is on
         self.started_over = 0
+        self.changes = 0  # calls of `forget`
         self._view_key = view_key  # packed address to the key of its view; called once per address
         self._rng = rng
         self._clock = clock  # of the `valid_until` of resolutions
@@ -135,6 +136,7 @@ class PacketCache:
 
     def forget(self, facts: Iterable[Fact]) -> None:
         """Remove every entry that depends on one of these facts, and the views of clients whose location may change."""
+        self.changes += 1
         for fact in facts:
             if fact == EVERYTHING:
                 self.start_over()
