@@ -6,15 +6,15 @@ message id are in place for sending without being copied.
 """
 
 import ctypes
-import errno
 import mmap
 import socket
 import sys
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from topodns.net.udp_drops import DatagramCounts, drop_oversize, drop_port_zero, drop_replies
 
 SLOTS: Final = 64  # datagrams per wake-up: more would delay TCP and the watch streams
 DATAGRAM: Final = 4096  # octets of a slot, for a datagram or a reply; larger ones are dropped
@@ -29,18 +29,6 @@ _PORT: Final = 2  # in sockaddr_in and sockaddr_in6 alike
 _IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
 _INTERFACE_V4: Final = 16  # offset of ipi_ifindex (struct in_pktinfo) in the control message
 _INTERFACE_V6: Final = 32  # offset of ipi6_ifindex (struct in6_pktinfo)
-_FULL: Final = frozenset({errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM})
-
-
-@dataclass(slots=True)
-class DatagramCounts:
-    """Counters of one socket since it was opened, in datagrams."""
-
-    received: int = 0  # all, dropped ones included
-    dropped_oversize: int = 0  # more than DATAGRAM octets
-    dropped_port_zero: int = 0  # from source port 0, to which no reply can be sent (CVE-2024-2169)
-    dropped_full: int = 0  # replies lost because the send buffer was full
-    failed_sends: int = 0  # replies that the kernel refused for another reason: no route, a firewall
 
 
 class _Slots(ABC):
@@ -101,16 +89,20 @@ class PlainBatch(_Slots):
 
     def receive(self) -> list[int]:
         """Receive into the first slots. Returns the datagrams' sizes, 0 for a dropped one; empty if there are none."""
-        sizes: list[int] = []
-        while len(sizes) < SLOTS:
+        received: list[tuple[int, int, int]] = []
+        while len(received) < SLOTS:
             try:
-                sizes.append(self._receive_one(len(sizes)))
+                received.append(self._receive_one(len(received)))
             except OSError:
                 break  # nothing left, or an ICMP error for an earlier reply, which is ignored
-        self.counts.received += len(sizes)
+        self.counts.received += len(received)
+        sizes = [size for size, _, _ in received]
+        drop_oversize(self.counts, sizes, [flags for _, flags, _ in received])
+        drop_port_zero(self.counts, sizes, [port for _, _, port in received])
         return sizes
 
-    def _receive_one(self, slot: int) -> int:
+    def _receive_one(self, slot: int) -> tuple[int, int, int]:
+        """Receive into this slot. Returns the datagram's size, flags and source port. Raises OSError."""
         start = self.starts[slot]
         room = self._view[start : start + DATAGRAM]
         size, controls, flags, peer = self.sock.recvmsg_into([room], self._control_room, socket.MSG_DONTWAIT)
@@ -120,13 +112,7 @@ class PlainBatch(_Slots):
         self.memory[start + first : start + last] = peer[1].to_bytes(2, "big")
         self._peers[slot] = peer
         self._controls[slot] = [(level, kind, _any_interface(level, data)) for level, kind, data in controls]
-        if flags & socket.MSG_TRUNC:
-            self.counts.dropped_oversize += 1
-            return 0
-        if peer[1] == 0:
-            self.counts.dropped_port_zero += 1
-            return 0
-        return size
+        return size, flags, peer[1]
 
     def peer(self, slot: int) -> tuple[Any, Any]:
         return self._peers[slot], self._controls[slot]
@@ -145,7 +131,7 @@ class PlainBatch(_Slots):
         try:
             self.sock.sendmsg([reply], self._controls[slot], socket.MSG_DONTWAIT, self._peers[slot])
         except OSError as refused:
-            _count_refusal(self.counts, refused.errno, 1)
+            drop_replies(self.counts, refused.errno, 1)
 
 
 class _Iovec(ctypes.Structure):
@@ -216,28 +202,17 @@ class MmsgBatch(_Slots):
             return []  # no datagram, or an ICMP error for an earlier reply, which is ignored
         self.counts.received += count
         sizes = self._sizes[:count].tolist()
-        if any(self._flags[:count].tolist()):
-            self._drop_oversize(sizes)
-        if 0 in self._ports[:count].tolist():
-            self._drop_port_zero(sizes)
+        flags, ports = self._flags[:count].tolist(), self._ports[:count].tolist()
+        if any(flags):
+            drop_oversize(self.counts, sizes, flags)
+        if 0 in ports:
+            drop_port_zero(self.counts, sizes, ports)
         if self._asked:
             # The reply leaves from the query's destination address; index 0 lets routing choose the interface.
             self._interfaces[:count] = self._any_interface[:count]
         used = count * ctypes.sizeof(_Mmsghdr)
         self._headers[:used] = self._pristine[:used]
         return sizes
-
-    def _drop_oversize(self, sizes: list[int]) -> None:
-        for slot, flags in enumerate(self._flags[: len(sizes)].tolist()):
-            if flags & socket.MSG_TRUNC:
-                sizes[slot] = 0
-                self.counts.dropped_oversize += 1
-
-    def _drop_port_zero(self, sizes: list[int]) -> None:
-        for slot, port in enumerate(self._ports[: len(sizes)].tolist()):
-            if port == 0:
-                sizes[slot] = 0
-                self.counts.dropped_port_zero += 1
 
     def peer(self, slot: int) -> bytes:
         start = self.starts[slot]
@@ -257,7 +232,7 @@ class MmsgBatch(_Slots):
             at = self._outbound.address + first * ctypes.sizeof(_Mmsghdr)
             sent = _sendmmsg(self._fd, at, count, socket.MSG_DONTWAIT)
             if sent <= 0:
-                sent = _count_refusal(self.counts, ctypes.get_errno(), count)
+                sent = drop_replies(self.counts, ctypes.get_errno(), count)
             first += sent
             count -= sent
 
@@ -281,15 +256,6 @@ def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
             if slot > first:
                 yield first, slot - first
             first = slot + 1
-
-
-def _count_refusal(counts: DatagramCounts, error: int | None, waiting: int) -> int:
-    """Count a failed send. Returns how many replies to skip: all `waiting` if the send buffer is full, else one."""
-    if error in _FULL:
-        counts.dropped_full += waiting
-        return waiting
-    counts.failed_sends += 1
-    return 1
 
 
 def _tells_address_asked(sock: socket.socket) -> bool:
