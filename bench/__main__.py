@@ -25,7 +25,7 @@ from bench.questions import Load, Question, all_loads, hot_questions, write_dnsp
 ROUNDS: Final = 5
 ECHO_SECONDS: Final = 0.4
 SETTLING: Final = 2.0  # seconds after its first answer that a server has for its idle work: indexes, checks of slices
-WARM_UP_PASSES: Final = 3  # the second asking lets a name in, and now and then one loses its place at the door
+WARM_UP_PASSES: Final = 3  # the second query of a name admits it, and at times another name took its slot
 
 QUESTION: Final = Question(client_on(0), "web0.ns0.svc.cluster.local")
 DEMO: Final = Path(__file__).parents[1] / "config" / "demo"

@@ -144,7 +144,7 @@ class ClusterServer:
 
     def ask_anew(self, data: bytes, address: bytes, transport: str = "udp") -> bytes | None:
         answering = self._handlers[transport]
-        answering.table.start_over()
+        answering.table.clear()
         return at_once(answering.answer(data, address, PORT))
 
     @property

@@ -55,8 +55,8 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
     """
     opt = b""
     if query.edns is not None:
-        room = limit - HEADER_SIZE - len(query.spelling) - QUESTION_TAIL_SIZE
-        opt = _opt_record(query.edns, response, payload_size, room)
+        available = limit - HEADER_SIZE - len(query.spelling) - QUESTION_TAIL_SIZE
+        opt = _opt_record(query.edns, response, payload_size, available)
     writer = _Writer(query, limit - len(opt))
     # Most responses have only one section; the checks save calls for every query that misses the packet cache.
     ancount = writer.write_section(response.answer) if response.answer else 0
@@ -75,11 +75,11 @@ def write_response(query: Query, response: Response, limit: int, payload_size: i
     return b"".join(writer.parts)
 
 
-def _opt_record(edns: Edns, response: Response, payload_size: int, room: int) -> bytes:
+def _opt_record(edns: Edns, response: Response, payload_size: int, available: int) -> bytes:
     options = b""
     written = response.options if response.ede is None else (*response.options, _extended_error(response.ede))
     for code, data in written:
-        if ROOT_RECORD_HEAD_SIZE + len(options) + OPTION_HEAD_SIZE + len(data) <= room:
+        if ROOT_RECORD_HEAD_SIZE + len(options) + OPTION_HEAD_SIZE + len(data) <= available:
             options += pack_option_head(code, len(data)) + data
     ttl = (response.rcode >> 4) << 24 | (DNSSEC_OK if edns.dnssec_ok else 0)  # version 0
     return pack_root_record_head(0, RRType.OPT, payload_size, ttl, len(options)) + options
@@ -154,10 +154,10 @@ class _Writer:
             return 0
         head = pack_pointer_record_head(QNAME_POINTER, rtype, rclass, ttl, len(rdatas[0]))
         width = len(head) + len(rdatas[0])
-        room = (self.limit - self.size) // width
-        if room < len(rdatas):
+        fitting = (self.limit - self.size) // width
+        if fitting < len(rdatas):
             self.full = True
-            rdatas = rdatas[: max(room, 0)]
+            rdatas = rdatas[: max(fitting, 0)]
         if rdatas:
             self.parts.append(head + head.join(rdatas))
             self.size += width * len(rdatas)

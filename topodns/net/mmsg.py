@@ -40,12 +40,12 @@ class _Slots(ABC):
         self.counts = DatagramCounts()
         self.memory = mmap.mmap(-1, SLOTS * _STRIDE)  # unlike a bytearray, its slices are bytes: no second copy
         self.starts = tuple(range(_DATA, SLOTS * _STRIDE, _STRIDE))  # of the datagrams
-        self.room = DATAGRAM
+        self.max_reply = DATAGRAM  # octets
         self._v6 = sock.family == socket.AF_INET6
         peer, width = (8, 16) if self._v6 else (4, 4)
         self.address_span = (peer - _DATA, peer - _DATA + width)  # of the peer's address, from a datagram's start
         self.port_span = (_PORT - _DATA, _PORT - _DATA + 2)
-        self._asked = _tells_address_asked(sock)
+        self._has_pktinfo = _reports_destination(sock)
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -83,7 +83,7 @@ class PlainBatch(_Slots):
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self._view = memoryview(self.memory)
-        self._control_room = socket.CMSG_SPACE(20) if self._asked else 0  # struct in6_pktinfo is the larger one
+        self._control_size = socket.CMSG_SPACE(20) if self._has_pktinfo else 0  # struct in6_pktinfo is the larger one
         self._peers: list[Any] = [None] * SLOTS
         self._controls: list[Any] = [()] * SLOTS
 
@@ -104,8 +104,8 @@ class PlainBatch(_Slots):
     def _receive_one(self, slot: int) -> tuple[int, int, int]:
         """Receive into this slot. Returns the datagram's size, flags and source port. Raises OSError."""
         start = self.starts[slot]
-        room = self._view[start : start + DATAGRAM]
-        size, controls, flags, peer = self.sock.recvmsg_into([room], self._control_room, socket.MSG_DONTWAIT)
+        buffer = self._view[start : start + DATAGRAM]
+        size, controls, flags, peer = self.sock.recvmsg_into([buffer], self._control_size, socket.MSG_DONTWAIT)
         first, last = self.address_span
         self.memory[start + first : start + last] = socket.inet_pton(self.sock.family, peer[0].partition("%")[0])
         first, last = self.port_span
@@ -159,7 +159,7 @@ class _Mmsghdr(ctypes.Structure):
 class _Vector:
     """An array of struct mmsghdr, one for each slot, and their iovecs."""
 
-    def __init__(self, slots: _Slots, v6: bool, asked: bool) -> None:
+    def __init__(self, slots: _Slots, v6: bool, has_pktinfo: bool) -> None:
         self._iovecs = (_Iovec * SLOTS)()
         self.headers = bytearray(SLOTS * ctypes.sizeof(_Mmsghdr))
         self._structs = (_Mmsghdr * SLOTS).from_buffer(self.headers)
@@ -171,7 +171,7 @@ class _Vector:
             self._iovecs[slot] = _Iovec(base + _DATA, DATAGRAM)
             header.name, header.name_length = base, 28 if v6 else 16
             header.iov, header.iov_count = ctypes.addressof(self._iovecs[slot]), 1
-            if asked:
+            if has_pktinfo:
                 header.control, header.control_length = base + _CONTROL, socket.CMSG_SPACE(20 if v6 else 12)
         self.lengths = memoryview(self._iovecs).cast("B").cast("Q")[1::2]  # iov_len of each iovec
 
@@ -182,8 +182,8 @@ class MmsgBatch(_Slots):
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self._fd = sock.fileno()
-        self._inbound = _Vector(self, self._v6, self._asked)
-        self._outbound = _Vector(self, self._v6, self._asked)
+        self._inbound = _Vector(self, self._v6, self._has_pktinfo)
+        self._outbound = _Vector(self, self._v6, self._has_pktinfo)
         self._pristine = bytes(self._inbound.headers)
         self._headers = memoryview(self._inbound.headers)
         words, width = self._headers.cast("I"), ctypes.sizeof(_Mmsghdr) // 4
@@ -207,7 +207,7 @@ class MmsgBatch(_Slots):
             drop_oversize(self.counts, sizes, flags)
         if 0 in ports:
             drop_port_zero(self.counts, sizes, ports)
-        if self._asked:
+        if self._has_pktinfo:
             # The reply leaves from the query's destination address; index 0 lets routing choose the interface.
             self._interfaces[:count] = self._any_interface[:count]
         used = count * ctypes.sizeof(_Mmsghdr)
@@ -258,7 +258,7 @@ def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
             first = slot + 1
 
 
-def _tells_address_asked(sock: socket.socket) -> bool:
+def _reports_destination(sock: socket.socket) -> bool:
     if sock.family == socket.AF_INET6:
         return sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO) != 0
     return sock.getsockopt(socket.IPPROTO_IP, _IP_PKTINFO) != 0

@@ -84,7 +84,7 @@ class TcpListener:
         if verdict.evicted is not None:
             self.counts.evicted += 1
             self._connections.remove(verdict.evicted)
-            verdict.evicted.make_room()
+            verdict.evicted.evict()
         self.counts.accepted += 1
         self._connections.add(connection)
         return True

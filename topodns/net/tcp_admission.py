@@ -21,7 +21,7 @@ class AdmissibleConnection(Protocol):
     def deadline(self) -> ConnectionDeadline:
         """The time at which the connection is closed if nothing arrives on it."""
 
-    def yields(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether closing it loses no reply: it is idle, or has only an incomplete message."""
 
 
@@ -60,20 +60,20 @@ class Admission(Generic[M]):
     def judge(self, address: bytes, limits: TcpLimits) -> AdmissionVerdict[M]:
         """Whether a new connection from this address is admitted, and which one to evict for it. Changes nothing.
 
-        Above the limit of an address, evict among its own connections the yielding one with the nearest deadline
-        (`AdmissibleConnection.yields`); if none yields, refuse. Above the limit of a network (or all), evict
-        a connection of the address (or network) with the most connections, never of one with fewer than the newcomer's:
-        a yielding one, else any of the heaviest if that has at least two more than the newcomer's.
+        Above the limit of an address, evict the idle one of its own connections with the nearest deadline
+        (`AdmissibleConnection.is_idle`); if none is idle, refuse. Above the limit of a network (or all), evict
+        a connection of the address (or network) with the most connections, never of one with fewer than the new one's:
+        an idle one, else any of the heaviest if that has at least two more than the new one's.
         """
         prefix = prefix_of(address)
         network = self._networks.get(prefix, {})
         group: Group[M] = network.get(address, {})
         if len(group) >= limits.per_address:
-            return _closing(_first_that_yields([group]))
+            return _closing(_first_idle([group]))
         size = self._sizes.get(prefix, 0)
         if size >= limits.per_prefix:
             groups = _heaviest_first(network)
-            least_used = _first_that_yields(each for each in groups if len(each) >= len(group))
+            least_used = _first_idle(each for each in groups if len(each) >= len(group))
             return _closing(least_used or (_soonest_first(groups[0])[0] if len(groups[0]) > len(group) + 1 else None))
         if self._count >= limits.connections:
             return _closing(self._of_heaviest_network(size))
@@ -107,7 +107,7 @@ class Admission(Generic[M]):
         for prefix in (heaviest, *others):
             if self._sizes[prefix] < size:
                 break
-            if (found := _first_that_yields(_heaviest_first(self._networks[prefix]))) is not None:
+            if (found := _first_idle(_heaviest_first(self._networks[prefix]))) is not None:
                 return found
         if self._sizes[heaviest] <= size + 1:
             return None
@@ -118,8 +118,8 @@ def _heaviest_first(network: dict[bytes, Group[M]]) -> list[Group[M]]:
     return sorted(network.values(), key=len, reverse=True)
 
 
-def _first_that_yields(groups: Iterable[Group[M]]) -> M | None:
-    return next((member for group in groups for member in _soonest_first(group) if member.yields()), None)
+def _first_idle(groups: Iterable[Group[M]]) -> M | None:
+    return next((member for group in groups for member in _soonest_first(group) if member.is_idle()), None)
 
 
 def _soonest_first(group: Group[M]) -> list[M]:
@@ -127,5 +127,5 @@ def _soonest_first(group: Group[M]) -> list[M]:
 
 
 def _closing(member: M | None) -> AdmissionVerdict[M]:
-    """Admit the newcomer in place of `member`; refuse it if `member` is None."""
+    """Admit the new connection in place of `member`; refuse it if `member` is None."""
     return AdmissionVerdict(member is not None, member)

@@ -63,7 +63,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._waiting: list[bytes] = []
         self._taken = 0  # messages so far
         self._awaited = 0
-        self._late: list[bytes] = []  # framed replies to write in the loop's next turn
+        self._deferred: list[bytes] = []  # framed replies to write in the loop's next turn
         self._unfinished = 0  # this connection's share of `Listener.unfinished`
         self.unread = 0  # likewise of `Listener.unread`, kernel buffers included
         self._client_reads = True
@@ -86,7 +86,7 @@ class TcpConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting = []
-        self._account(0)
+        self._set_unfinished(0)
         self._set_unread(0)
         self._listener.leave(self)
 
@@ -97,15 +97,15 @@ class TcpConnection(asyncio.BufferedProtocol):
         unbroken = self._reader.pending > 0
         messages = self._reader.receive_data(bytes(self._listener.read_buffer[:nbytes]))
         self.deadline.data_read(self._reader.pending, unbroken and not messages)
-        if not self._account(max(0, self._reader.pending - self._limits.begun)):
+        if not self._set_unfinished(max(0, self._reader.pending - self._limits.begun)):
             self._listener.counts.over_memory += 1
             self.abort()
             return
         if messages:
-            self._take(messages)
-            self._go_on()
+            self._accept(messages)
+            self._schedule_or_read()
 
-    def _take(self, messages: list[bytes]) -> None:
+    def _accept(self, messages: list[bytes]) -> None:
         """Accept messages up to the limit per connection; a client with more reconnects, and is load-balanced anew."""
         if self._limits.queries:
             messages = messages[: self._limits.queries - self._taken]
@@ -122,19 +122,19 @@ class TcpConnection(asyncio.BufferedProtocol):
         """
         self._stop_accepting()
         self._reader = MessageReader()
-        if self._waiting or self._awaited or self._late:
+        if self._waiting or self._awaited or self._deferred:
             return True
         return not self._end()
 
     def pause_writing(self) -> None:
         self._client_reads = False
         self.deadline.buffer_full()
-        self._read_on(False)
+        self._set_reading(False)
 
     def resume_writing(self) -> None:
         self._client_reads = True
         self.deadline.replies_written()
-        self._go_on()
+        self._schedule_or_read()
 
     def measure_unread(self) -> None:
         """Measure the octets of replies that the client has not read, in the process and in the kernel.
@@ -150,15 +150,15 @@ class TcpConnection(asyncio.BufferedProtocol):
         if self._ended and self.unread <= _LEFT_TO_THE_KERNEL:
             self._transport.close()
 
-    def yields(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether closing it now loses nothing: all replies are sent and read, and no query has arrived."""
-        if self._waiting or self._awaited or self._late or self._transport.is_closing():
+        if self._waiting or self._awaited or self._deferred or self._transport.is_closing():
             return False
         return self._all_read() and not octets_to_read(self._socket)
 
-    def make_room(self) -> None:
-        """Close in favour of a newer connection: with a FIN if it yields, else at once."""
-        if self.yields():
+    def evict(self) -> None:
+        """Close in favour of a newer connection: with a FIN if it is idle, else at once."""
+        if self.is_idle():
             self._stop_accepting()
             self._transport.close()
         else:
@@ -187,7 +187,7 @@ class TcpConnection(asyncio.BufferedProtocol):
 
     def _close_if_done(self) -> None:
         """Close if finishing and nothing is left to answer; only our half, until the client has read everything."""
-        unfinished = self._waiting or self._awaited or self._late or self._reader.pending
+        unfinished = self._waiting or self._awaited or self._deferred or self._reader.pending
         if not self._finishing or unfinished or self._ended or self._transport.is_closing():
             return
         if self._end():
@@ -199,7 +199,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             return True
         if not self._ended:
             self._ended = True
-            self._read_on(False)
+            self._set_reading(False)
             self._transport.write_eof()
         return False
 
@@ -213,10 +213,10 @@ class TcpConnection(asyncio.BufferedProtocol):
     def _socket(self) -> Socket:
         return cast(Socket, self._transport.get_extra_info("socket"))
 
-    def _account(self, unfinished: int) -> bool:
+    def _set_unfinished(self, octets: int) -> bool:
         """Set this connection's `unfinished` octets. Returns whether the listener's limit allows them."""
-        self._listener.unfinished += unfinished - self._unfinished
-        self._unfinished = unfinished
+        self._listener.unfinished += octets - self._unfinished
+        self._unfinished = octets
         return self._listener.unfinished <= self._limits.unfinished
 
     def _set_unread(self, octets: int) -> None:
@@ -236,7 +236,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         if listener.unread > self._limits.unread:
             listener.bound_unread()
 
-    def _go_on(self) -> None:
+    def _schedule_or_read(self) -> None:
         """Schedule waiting queries for this client's turn; resume reading if there are none."""
         if self._scheduled:
             return
@@ -244,54 +244,54 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._scheduled = True
             self._listener.schedule.serve(self)
         if self._reading is not self._may_read:
-            self._read_on(not self._reading)
+            self._set_reading(not self._reading)
 
     @property
     def _may_read(self) -> bool:
         return not self._waiting and self._client_reads and self._awaited < self._limits.in_flight
 
     def answer_some(self, messages: int, until: float) -> bool:
-        """Implements `tcp_scheduler.Served`; all replies leave with one write."""
+        """Implements `tcp_scheduler.ScheduledConnection`; all replies leave with one write."""
         if self._transport.is_closing():
             self._scheduled = False
             return False
         if self._client_reads:
-            self._write(self._take_answers(messages, until))
+            self._write(self._answers(messages, until))
         if self._waiting and self._client_reads and self._awaited < self._limits.in_flight:
             return True
         self._scheduled = False
         if not self._reading:
-            self._read_on(self._may_read)
+            self._set_reading(self._may_read)
         if self._finishing:
             self._close_if_done()
         return False
 
     def _await(self, outcome: Outcome[bytes | None]) -> None:
         self._awaited += 1
-        outcome.then(self._take_late)
+        outcome.then(self._add_deferred)
 
-    def _take_late(self, reply: bytes | None) -> None:
-        """Take a deferred reply. Those of one turn of the loop are written together in the next."""
-        if not self._late:
-            self._loop.call_soon(self._write_late)
+    def _add_deferred(self, reply: bytes | None) -> None:
+        """Queue a deferred reply. Those of one turn of the loop are written together in the next."""
+        if not self._deferred:
+            self._loop.call_soon(self._write_deferred)
         self._awaited -= 1
-        self._late.append(b"" if reply is None else frame(reply))
+        self._deferred.append(b"" if reply is None else frame(reply))
 
-    def _write_late(self) -> None:
-        late, self._late = self._late, []
+    def _write_deferred(self) -> None:
+        deferred, self._deferred = self._deferred, []
         if self._transport.is_closing():
             return
-        self._write(late)
+        self._write(deferred)
         if self._client_reads:
             self.deadline.replies_written()
-        self._go_on()
+        self._schedule_or_read()
         self._close_if_done()
 
-    def _take_answers(self, most: int, until: float) -> list[bytes]:
+    def _answers(self, most: int, until: float) -> list[bytes]:
         """Answer up to `most` waiting queries until the clock shows `until`. Returns the framed replies."""
         answer, address, port, clock = self._listener.answer, self.address, self._port, self._listener.schedule.clock
         replies: list[bytes] = []
-        taken, room = 0, self._limits.write_buffer
+        taken, left = 0, self._limits.write_buffer
         for message in islice(self._waiting, min(most, self._limits.in_flight - self._awaited)):
             taken += 1
             if not message:  # no DNS message is empty: ignore the rest of the stream
@@ -305,8 +305,8 @@ class TcpConnection(asyncio.BufferedProtocol):
             elif reply is not None:
                 replies.append(frame(reply))
                 size = len(reply)
-                room -= size
-                if room <= 0:
+                left -= size
+                if left <= 0:
                     break
                 if taken & 7 and size < _LONG:  # reading the clock costs as much as a reply from the packet cache
                     continue
@@ -315,7 +315,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         del self._waiting[:taken]
         return replies
 
-    def _read_on(self, wanted: bool) -> None:
+    def _set_reading(self, wanted: bool) -> None:
         if wanted == self._reading or self._transport.is_closing():
             return
         self._reading = wanted

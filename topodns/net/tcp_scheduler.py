@@ -15,8 +15,8 @@ _ALL: Final = 1 << 16  # messages: more than a connection reads before they are 
 _AT_ONCE: Final = 32  # messages of one connection if others wait; each such batch costs a system call
 
 
-class Served(Protocol):
-    """Something with messages to answer."""
+class ScheduledConnection(Protocol):
+    """A connection with messages to answer."""
 
     @property
     def address(self) -> bytes: ...
@@ -34,12 +34,12 @@ class TcpSchedule:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
         self._addresses: deque[bytes] = deque()  # with waiting connections
-        self._waiting: dict[bytes, deque[Served]] = {}
+        self._waiting: dict[bytes, deque[ScheduledConnection]] = {}
         self._window = 0.0  # start of the current window
         self._left = 0.0  # seconds of BUDGET left in it
 
-    def serve(self, served: Served) -> None:
-        """Answer waiting messages of `served`: now if no other waits and the window has time left, else in its turn.
+    def serve(self, connection: ScheduledConnection) -> None:
+        """Answer waiting messages of a connection: now if no other waits and time of the window is left, else in turn.
 
         It must not be in the schedule already.
         """
@@ -48,19 +48,19 @@ class TcpSchedule:
             if now - self._window >= _WINDOW:
                 self._window, self._left = now, BUDGET
             if self._left > 0:
-                more = served.answer_some(_ALL, now + self._left)
+                more = connection.answer_some(_ALL, now + self._left)
                 self._left -= self.clock() - now
                 if not more:
                     return
-        self._wait(served)
+        self._wait(connection)
 
-    def _wait(self, served: Served) -> None:
+    def _wait(self, connection: ScheduledConnection) -> None:
         if not self._addresses:
             asyncio.get_running_loop().call_soon(self._take_turn)
-        if served.address not in self._waiting:
-            self._waiting[served.address] = deque()
-            self._addresses.append(served.address)
-        self._waiting[served.address].append(served)
+        if connection.address not in self._waiting:
+            self._waiting[connection.address] = deque()
+            self._addresses.append(connection.address)
+        self._waiting[connection.address].append(connection)
 
     def _take_turn(self) -> None:
         """Answer for `BUDGET` seconds, and continue in the loop's next turn if more waits."""
@@ -77,11 +77,11 @@ class TcpSchedule:
     def _serve_next(self, until: float) -> None:
         address = self._addresses.popleft()
         waiting = self._waiting.pop(address)
-        served = waiting.popleft()
+        connection = waiting.popleft()
         alone = not waiting and not self._addresses
         try:
-            if served.answer_some(_ALL if alone else _AT_ONCE, until):
-                waiting.append(served)
+            if connection.answer_some(_ALL if alone else _AT_ONCE, until):
+                waiting.append(connection)
         finally:
             if waiting:
                 self._waiting[address] = waiting

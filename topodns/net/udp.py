@@ -19,7 +19,7 @@ from topodns.query.packet import Slice2Bytes
 DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a load that never stops
 
 
-LATE_LIMIT: Final = 5.0  # seconds that closing waits for replies of upstreams
+DEFERRED_LIMIT: Final = 5.0  # seconds that closing waits for replies of upstreams
 
 Miss = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
 """(datagram, packed client address, port) -> the reply, None for no reply, or a deferred one (`Outcome`). Must not
@@ -33,7 +33,7 @@ sizes of the replies with 0 for a miss)."""
 
 Lookup = Callable[[Slice2Bytes, Sequence[int], Sequence[int], tuple[int, int]], tuple[list[int], Cell | None]]
 """(memory, starts, sizes, address span) of a batch -> the octets of each reply, with which a query in `memory` was
-overwritten, 0 for a miss; and the counter cell of the last hit. No reply may be longer than the batch's room: the
+overwritten, 0 for a miss; and the counter cell of the last hit. No reply may be longer than `Batch.max_reply`: the
 settings limit UDP payloads to 4,096 octets.
 """
 
@@ -49,7 +49,7 @@ class Batch(Protocol):
         """Offset of each slot's datagram in `memory`."""
 
     @property
-    def room(self) -> int:
+    def max_reply(self) -> int:
         """Most octets of a reply."""
 
     @property
@@ -92,7 +92,7 @@ class UdpListener:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awaited = 0  # deferred replies
-        self._late: list[tuple[object, bytes]] = []  # replies to send in the loop's next turn
+        self._deferred: list[tuple[object, bytes]] = []  # replies to send in the loop's next turn
         self._none_awaited = asyncio.Event()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -113,7 +113,7 @@ class UdpListener:
         if self._loop is None:
             self._batch.close()
             return
-        deadline = self._clock() + LATE_LIMIT
+        deadline = self._clock() + DEFERRED_LIMIT
         await self._drain()
         while self._awaited and (left := deadline - self._clock()) > 0:
             self._none_awaited.clear()
@@ -122,7 +122,7 @@ class UdpListener:
             await self._drain()
         self._loop.remove_reader(self._batch.fileno())
         self._loop = None
-        self._send_late()
+        self._send_deferred()
         self._batch.close()
 
     async def _drain(self) -> None:
@@ -150,12 +150,15 @@ class UdpListener:
             self._batch.send(self._answer_misses(sizes, lengths))
         return True
 
-    def _answer_misses(self, sizes: list[int], hot: list[int]) -> list[int]:
-        """Answer the misses. Returns the lengths of the replies, 0 for none, a deferred one, or a hit (see `hot`)."""
-        memory, room, miss = self._batch.memory, self._batch.room, self._miss
+    def _answer_misses(self, sizes: list[int], hit_lengths: list[int]) -> list[int]:
+        """Answer the misses. Returns the lengths of the replies, 0 for none, a deferred one, or a hit.
+
+        `hit_lengths`: the lengths of the replies to the hits, 0 for a miss.
+        """
+        memory, max_reply, miss = self._batch.memory, self._batch.max_reply, self._miss
         (first, last), (port_first, port_last) = self._batch.address_span, self._batch.port_span
         lengths = [0] * len(sizes)
-        for slot, (start, size, answered) in enumerate(zip(self._batch.starts, sizes, hot, strict=False)):
+        for slot, (start, size, answered) in enumerate(zip(self._batch.starts, sizes, hit_lengths, strict=False)):
             if answered or not size:
                 continue
             # As `dns.addresses.unmapped`, written out because each query that misses the packet cache comes here.
@@ -164,26 +167,26 @@ class UdpListener:
             reply = miss(memory[start : start + size], address, port)
             if isinstance(reply, Outcome):
                 self._awaited += 1
-                reply.then(partial(self._take_late, self._batch.peer(slot)))
+                reply.then(partial(self._add_deferred, self._batch.peer(slot)))
                 continue
-            if reply is None or len(reply) > room:
+            if reply is None or len(reply) > max_reply:
                 continue
             length = lengths[slot] = len(reply)
             memory[start : start + length] = reply
         return lengths
 
-    def _take_late(self, peer: object, reply: bytes | None) -> None:
-        """Take a deferred reply. One turn of the loop often brings many from one upstream: they leave together."""
+    def _add_deferred(self, peer: object, reply: bytes | None) -> None:
+        """Queue a deferred reply. One turn of the loop often brings many from one upstream, which are sent together."""
         self._awaited -= 1
         if not self._awaited:
             self._none_awaited.set()
-        if reply is None or self._loop is None or len(reply) > self._batch.room:
+        if reply is None or self._loop is None or len(reply) > self._batch.max_reply:
             return
-        if not self._late:
-            self._loop.call_soon(self._send_late)
-        self._late.append((peer, reply))
+        if not self._deferred:
+            self._loop.call_soon(self._send_deferred)
+        self._deferred.append((peer, reply))
 
-    def _send_late(self) -> None:
-        late, self._late = self._late, []
-        if late:
-            self._batch.send_to(late)
+    def _send_deferred(self) -> None:
+        deferred, self._deferred = self._deferred, []
+        if deferred:
+            self._batch.send_to(deferred)

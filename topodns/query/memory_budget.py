@@ -33,38 +33,39 @@ class Budget:
         self._holders: WeakSet[Holder] = WeakSet()
 
     def __repr__(self) -> str:
-        return f"<Budget {self.given} of {self.octets} octets, {len(self._holders)} tables>"
+        return f"<Budget {self.granted} of {self.octets} octets, {len(self._holders)} tables>"
 
     @property
-    def given(self) -> int:
+    def granted(self) -> int:
         """The sum of the limits of all tables."""
         return sum(holder.limit for holder in self._holders)
 
-    def enrol(self, holder: Holder) -> None:
+    def add(self, holder: Holder) -> None:
         """Add a table, whose limit is 0."""
         self._holders.add(holder)
 
-    def grant(self, asker: Holder) -> bool:
-        """Raise the asker's limit by a portion, taken from a table with unused octets or the largest limit if need be.
+    def grant(self, table: Holder) -> bool:
+        """Raise the limit of `table` by a portion, taken if necessary from one with unused octets or the largest limit.
 
-        False if the asker has the largest limit itself: it must evict.
+        False if `table` has the largest limit itself: it must evict.
         """
         portion = max(1, self.octets // max(_PORTIONS, 4 * len(self._holders)))
-        if self.given + portion > self.octets:
-            giver = self._giver(asker, portion)
-            if giver is None:
+        if self.granted + portion > self.octets:
+            donor = self._donor(table, portion)
+            if donor is None:
                 return False
-            giver.lower(portion)
-        asker.limit += portion
+            donor.lower(portion)
+        table.limit += portion
         return True
 
-    def _giver(self, asker: Holder, portion: int) -> Holder | None:
-        idlest = max(self._holders, key=_unused)
-        if idlest is not asker and _unused(idlest) >= 2 * portion:  # keep one portion for its own next insertions
-            return idlest
-        richest = max(self._holders, key=attrgetter("limit"))
+    def _donor(self, table: Holder, portion: int) -> Holder | None:
+        most_unused = max(self._holders, key=_unused)
+        # It keeps one portion for its own next insertions.
+        if most_unused is not table and _unused(most_unused) >= 2 * portion:
+            return most_unused
+        largest = max(self._holders, key=attrgetter("limit"))
         # A smaller difference would let two tables take the portion from each other for ever.
-        return richest if richest.limit >= asker.limit + 2 * portion else None
+        return largest if largest.limit >= table.limit + 2 * portion else None
 
 
 def _unused(holder: Holder) -> int:

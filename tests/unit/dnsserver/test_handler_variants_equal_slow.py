@@ -121,7 +121,7 @@ class Listener:
         return ready or at_once(self.handler.answer(data, address, PORT))
 
     def ask_anew(self, data: bytes, address: bytes) -> bytes | None:
-        self.handler.table.start_over()
+        self.handler.table.clear()
         return at_once(self.handler.answer(data, address, PORT))
 
 

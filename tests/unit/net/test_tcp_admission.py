@@ -18,7 +18,7 @@ class Connection:
     deadline: ConnectionDeadline
     busy: bool = False
 
-    def yields(self) -> bool:
+    def is_idle(self) -> bool:
         return not self.busy
 
 

@@ -28,7 +28,7 @@ def test_however_many_there_are_they_keep_to_it_together() -> None:
     tables = [SegmentedLru(1 << 20, budget) for _ in range(30)]
     for _ in range(400):
         fill(rng.choice(tables), rng.randrange(200), rng.randrange(1000))
-        assert budget.given <= budget.octets
+        assert budget.granted <= budget.octets
         assert sum(table.octets for table in tables) <= budget.octets
 
 
@@ -65,7 +65,7 @@ def test_the_room_of_a_removed_table_is_free_again() -> None:
     table = SegmentedLru(1 << 20, budget)
     fill(table, 10_000)
     del table
-    assert budget.given == 0
+    assert budget.granted == 0
 
 
 def test_room_that_a_table_no_longer_uses_goes_to_another() -> None:

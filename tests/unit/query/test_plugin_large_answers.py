@@ -270,7 +270,7 @@ def test_an_answer_is_all_of_it_cut_where_the_reply_is_full(
             assert reply == write_response(asked, expected, limit, payload_size)
         else:
             assert reply[6:8] == b"\0\0"
-        answering.table.start_over()
+        answering.table.clear()
     assert state.synced
 
 

@@ -19,20 +19,20 @@ class Ageing:
 
     TTLs decrease by one whenever the seconds left until `valid_until` are a whole number, which should hold at their
     creation, too. `clock`: monotonic seconds, the clock of `valid_until`. The octets are rebuilt once a second at most.
-    `filed`: the entry is also indexed by its dependencies.
+    `indexed`: the entry is also indexed by its dependencies.
     """
 
-    __slots__ = ("_clock", "_first_left", "_left", "_reply", "_rotation", "_tail", "_ttls", "_valid_until", "filed")
+    __slots__ = ("_clock", "_first_left", "_left", "_reply", "_rotation", "_tail", "_ttls", "_valid_until", "indexed")
 
     def __init__(
-        self, reply: bytes, valid_until: float, clock: Callable[[], float], rotation: Rotation | None, filed: bool
+        self, reply: bytes, valid_until: float, clock: Callable[[], float], rotation: Rotation | None, indexed: bool
     ) -> None:
         self._reply, self._tail = reply, reply[2:]
         # The TTL field of OPT is no TTL (RFC 6891 section 6.1.3).
         self._ttls = [(place.ttl_at, place.ttl) for place in record_places(reply) if place.rtype != RRType.OPT]
         self._valid_until, self._clock = valid_until, clock
         self._rotation = rotation
-        self.filed = filed
+        self.indexed = indexed
         self._first_left = ceil(valid_until - clock())
         self._left = max(1, self._first_left)  # a reply offered too late is expired from the start
 
@@ -58,5 +58,5 @@ class Ageing:
             _ttl.pack_into(aged, at, ttl - elapsed)
         self._left, self._tail = left, bytes(aged[2:])
         if self._rotation is not None:
-            self._rotation.dress(bytes(aged))
+            self._rotation.set_reply(bytes(aged))
         return True

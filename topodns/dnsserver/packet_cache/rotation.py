@@ -101,7 +101,7 @@ class Rotation:
         self._next = 0  # index of the first RDATA of the next part
         self._part: list[bytes] = []
         self._turn = self._part_size  # the first hit takes the first part: most replies are never asked for again
-        self.dress(reply)
+        self.set_reply(reply)
 
     @property
     def octets(self) -> int:
@@ -109,31 +109,31 @@ class Rotation:
         own = _SLOT if self._shared else _OBJECT + self._width
         return len(self._head) + len(self._foot) + self._part_size * 2 * self._width + len(self._rdatas) * own
 
-    def dress(self, reply: bytes) -> None:
+    def set_reply(self, reply: bytes) -> None:
         """Take all but the addresses from `reply`, which has them at the offsets of the first one. The turn goes on."""
         first, end = self._span
         self._head, self._foot = reply[2:first], reply[end:]
         after = first + self._width - self._gap
         self._between = reply[after : after + self._gap]
-        self._line_up()
+        self._join_part()
 
     def __call__(self) -> bytes:
         """The reply without its id, with the next order."""
         if self._turn == self._part_size:
-            self._take_part()
-            self._line_up()
+            self._next_part()
+            self._join_part()
             self._turn = 0
         at = self._turn * self._width
         self._turn += 1
         return self._head + self._doubled[at + self._gap : at + self._fitting] + self._foot
 
-    def _take_part(self) -> None:
+    def _next_part(self) -> None:
         start, end, number = self._next, self._next + self._part_size, len(self._rdatas)
         self._part = [*self._rdatas[start:end], *self._rdatas[: max(0, end - number)]]
         self._next = end % number
         self._rng.shuffle(self._part)
 
-    def _line_up(self) -> None:
+    def _join_part(self) -> None:
         self._doubled = self._between.join((b"", *self._part)) * 2
 
 

@@ -24,23 +24,23 @@ from topodns.query.plugin import Resolution, Scope
 MAX_STORED: Final = 32_768  # entries since the table was last cleared
 MAX_CLIENTS: Final = 65_536
 
-_DOORS: Final = 1 << 16
+_SEEN_SLOTS: Final = 1 << 16  # of the filter of keys seen once, an octet each
 _OBJECTS: Final = 202  # octets of an entry beside its content, and its slot in a dictionary: see bench/cache_memory.py
-_FILED: Final = 100  # and of its index entry under each fact
+_INDEXED: Final = 100  # and of its index entry under each fact
 _CLIENT, _EVERYONE = Scope.CLIENT, Scope.EVERYONE  # reading an Enum's member costs 0.1 us
 
 
 class PacketCaches:
-    """The packet caches of all sockets: their memory budget, and a filter of the keys seen once."""
+    """The packet caches of all sockets: their memory budget, and the filter of keys seen once."""
 
     def __init__(self, octets: int) -> None:
         self.budget = Budget(octets)
         self.tables: WeakSet[PacketCache] = WeakSet()
-        self._doors = bytearray(_DOORS)
+        self._seen = bytearray(_SEEN_SLOTS)
 
-    def enrol(self, table: "PacketCache") -> None:
+    def add(self, table: "PacketCache") -> None:
         """Add the packet cache of one socket; it leaves when it is garbage-collected."""
-        self.budget.enrol(table)
+        self.budget.add(table)
         self.tables.add(table)
 
     def forget(self, facts: frozenset[Fact]) -> None:
@@ -48,16 +48,17 @@ class PacketCaches:
         for table in self.tables:
             table.forget(facts)
 
-    def knocked_before(self, key: bytes) -> bool:
-        """Whether this key was the last one in its slot; records it. Each of the 65,536 slots has 8 bits of a hash.
+    def seen_before(self, key: bytes) -> bool:
+        """Whether this key was the last one in its slot of the filter; records it (the doorkeeper of TinyLFU).
 
-        So another key with the same hash bits gives True, and one that takes the slot in between gives False.
+        Each of the 65,536 slots has 8 bits of a hash. So another key with the same hash bits gives True, and one that
+        is recorded in the same slot in between makes the next call for this key False.
         """
-        mark = hash(key)
-        door, sign = mark & _DOORS - 1, mark >> 16 & 0xFF or 1  # 0: empty slot
-        known = self._doors[door] == sign
-        self._doors[door] = sign
-        return known
+        hashed = hash(key)
+        slot, mark = hashed & _SEEN_SLOTS - 1, hashed >> 16 & 0xFF or 1  # 0: empty slot
+        seen = self._seen[slot] == mark
+        self._seen[slot] = mark
+        return seen
 
 
 class PacketCache:
@@ -72,19 +73,19 @@ class PacketCache:
         view_key: Callable[[bytes], Hashable],
         rng: Random,
         clock: Callable[[], float],
-        room: PacketCaches | None = None,
+        caches: PacketCaches | None = None,
     ) -> None:
         self.common: View = {}
         self.views: dict[bytes, View] = {}  # by packed client address: the view of the node it is on
-        self.started_over = 0
+        self.clears = 0  # calls of `clear`
         self.changes = 0  # calls of `forget`
         self._view_key = view_key  # packed address to the key of its view; called once per address
         self._rng = rng
         self._clock = clock  # of the `valid_until` of resolutions
         self._by_key: dict[Hashable, View] = {}
-        self._filed: dict[Fact, list[tuple[View, bytes]]] = {}
-        self._room = room or PacketCaches(SERVER.ready_made)
-        self._room.enrol(self)
+        self._by_fact: dict[Fact, list[tuple[View, bytes]]] = {}
+        self._caches = caches or PacketCaches(SERVER.ready_made)
+        self._caches.add(self)
         self.limit = 0  # octets
         self._stored = 0
         self.octets = 0  # memory of keys and answers, Python objects included, since the table was last cleared
@@ -104,34 +105,34 @@ class PacketCache:
         resolution: Resolution,
         cell: Cell,
         rotate: bool,
-        most: Variants | None = None,
+        allowed: Variants | None = None,
     ) -> None:
         """Keep `reply` for the same query from the clients in the resolution's scope.
 
         Not kept: replies with Scope.CLIENT, replies to queries not seen before, and queries without a plain form. With
         `rotate`, an answer with several addresses rotates their order at each hit. A reply with a `valid_until` expires
-        and is replaced by the next offer. `most`: the query variants that the plugins allow an answer.
+        and is replaced by the next offer. `allowed`: query variants that the block's plugins allow.
         """
         message = data[2:]
-        key = None if resolution.scope == _CLIENT else key_of(message, query, most is not None)
-        if key is None or not self._room.knocked_before(key):
+        key = None if resolution.scope == _CLIENT else key_of(message, query, allowed is not None)
+        if key is None or not self._caches.seen_before(key):
             return
-        variants = None if most is None else variants_of(reply, resolution, most)
+        variants = None if allowed is None else variants_of(reply, resolution, allowed)
         if variants is not None and not message.startswith(name := name_in(key, key), NAME_AT):
             if not variants.spellings:
                 return
             reply = reply[:2] + respelled(reply[2:], name, variants)
-        if self._stored >= MAX_STORED or (self.octets >= self.limit and not self._room.budget.grant(self)):
-            self.start_over()
+        if self._stored >= MAX_STORED or (self.octets >= self.limit and not self._caches.budget.grant(self)):
+            self.clear()
         view = self.common if resolution.scope == _EVERYONE else self._view_of(address)
         kept = view.get(key)
-        if kept is not None and not self._outlived(kept):
+        if kept is not None and not self._is_expired(kept):
             return  # the entry exists; only this client's view was missing
         made = self._entry(reply, resolution, cell, rotate, variants)
         if made is None:
             return
         if kept is not None:
-            self._take_out(view, key, kept)
+            self._remove_expired(view, key, kept)
         self._store(view, key, *made, resolution.facts)
 
     def forget(self, facts: Iterable[Fact]) -> None:
@@ -139,9 +140,9 @@ class PacketCache:
         self.changes += 1
         for fact in facts:
             if fact == EVERYTHING:
-                self.start_over()
+                self.clear()
                 return
-            for view, key in self._filed.pop(fact, ()):
+            for view, key in self._by_fact.pop(fact, ()):
                 view.pop(key, None)
             if fact.kind == "address" and isinstance(fact.name, bytes):
                 self.views.pop(fact.name, None)
@@ -150,14 +151,14 @@ class PacketCache:
         """Give up so many octets of the limit to another table."""
         self.limit -= octets
         if self.octets > self.limit:
-            self.start_over()
+            self.clear()
 
-    def start_over(self) -> None:
+    def clear(self) -> None:
         """Clear the table."""
         self.common, self.views = {}, {}
-        self._by_key, self._filed = {}, {}
+        self._by_key, self._by_fact = {}, {}
         self._stored = self.octets = 0
-        self.started_over += 1
+        self.clears += 1
 
     def _entry(
         self, reply: bytes, resolution: Resolution, cell: Cell, rotate: bool, variants: Variants | None
@@ -180,23 +181,23 @@ class PacketCache:
     def _store(self, view: View, key: bytes, entry: Entry, size: int, facts: tuple[Fact, ...]) -> None:
         view[key] = entry
         for fact in facts:
-            self._filed.setdefault(fact, []).append((view, key))
+            self._by_fact.setdefault(fact, []).append((view, key))
         # Not decremented by `forget`: the lists above keep entries forgotten under another fact until the next clear.
         self._stored += 1
-        self.octets += len(key) + size + len(facts) * _FILED
+        self.octets += len(key) + size + len(facts) * _INDEXED
 
     @staticmethod
-    def _outlived(kept: Entry) -> bool:
+    def _is_expired(kept: Entry) -> bool:
         made_by = kept[2]
         return isinstance(made_by, Ageing) and made_by() is None
 
-    def _take_out(self, view: View, key: bytes, kept: Entry) -> None:
+    def _remove_expired(self, view: View, key: bytes, kept: Entry) -> None:
         """Remove an expired entry and its octets, so that an answer with a short TTL does not fill the table alone."""
         made_by = kept[2]
         assert isinstance(made_by, Ageing)
         del view[key]
         self.octets -= len(key) + made_by.octets
-        if not made_by.filed:
+        if not made_by.indexed:
             self._stored -= 1
 
     def _view_of(self, address: bytes) -> View:

@@ -40,13 +40,13 @@ def _spelled_types(plugin: str) -> frozenset[int]:
     return load(plugin).spells if plugin in ORDER else frozenset()
 
 
-def variants_of(reply: bytes, resolution: Resolution, most: Variants) -> Variants:
-    """The variants of `most` that hold for this reply: spellings, if another spelling changes only its question.
+def variants_of(reply: bytes, resolution: Resolution, allowed: Variants) -> Variants:
+    """The variants of `allowed` that hold for this reply: spellings, if another spelling changes only its question.
 
     That is so if all records are addresses of the query's name, or the only record is the SOA of a cluster's origin,
     which repeats the origin in the query's spelling, as in CoreDNS. The owners are pointers into the question.
     """
-    spelled = _spelled_types(resolution.plugin) if most.spellings else None
+    spelled = _spelled_types(resolution.plugin) if allowed.spellings else None
     if not spelled:
         return OF_OPTIONS
     response = resolution.response

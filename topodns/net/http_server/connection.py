@@ -26,8 +26,8 @@ _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 _FIRST_OF_METHOD: Final = 0x21  # RFC 9110 section 5.6.2: no token starts below it
 
 
-class Home(Protocol):
-    """The listener of a connection: limits, scheduler, routes and the set of its open connections."""
+class ListenerState(Protocol):
+    """State that the connections of a listener share: limits, scheduler, routes, and the open connections."""
 
     limits: AdminLimits
     turns: RoundRobin
@@ -38,7 +38,7 @@ class Home(Protocol):
 class HttpConnection:
     """One connection. h11 parses one request head at a time and writes replies; this class does I/O and deadlines."""
 
-    def __init__(self, listener: Home, sock: socket.socket, peer: str) -> None:
+    def __init__(self, listener: ListenerState, sock: socket.socket, peer: str) -> None:
         self.peer = peer
         self._listener = listener
         self._limits = listener.limits
@@ -62,18 +62,18 @@ class HttpConnection:
         self._turns.join(self)
 
     @property
-    def owed(self) -> bool:
+    def awaits_first_reply(self) -> bool:
         """Whether the first request may have arrived and is unanswered only because of the server's own delay."""
         return not self._answered and (self._awaiting or self._turns.has(self))
 
     def step(self) -> None:
         try:
-            self._go_on()
+            self._continue()
         except Exception:  # a bug, for the loop to log
             self.drop()
             raise
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if self._lingering:
             self._discard()
         elif self._unsent:
@@ -82,7 +82,7 @@ class HttpConnection:
             reply, self._reply = self._reply, None
             self._respond(reply)
         else:
-            self._take_request()
+            self._read_request()
 
     def drop(self) -> None:
         """Close at once with a reset; the kernel discards unsent data."""
@@ -97,7 +97,7 @@ class HttpConnection:
         if self._idle and not self._turns.has(self):
             self._close()
 
-    def _take_request(self) -> None:
+    def _read_request(self) -> None:
         """Read, and answer the next request if its head is complete."""
         head = self._next_head()
         if head is None and not self._ended:

@@ -31,17 +31,17 @@ class _Listener:
     limits: AdminLimits
     turns: RoundRobin
     routes: dict[str, Route]
-    doors: list["_Door"] = field(default_factory=list)
+    acceptors: list["_Acceptor"] = field(default_factory=list)
     connections: dict[HttpConnection, None] = field(default_factory=dict)  # open ones, the oldest first
 
     @property
     def full(self) -> bool:
         return len(self.connections) >= self.limits.connections
 
-    def next_to_go(self) -> HttpConnection | None:
+    def to_evict(self) -> HttpConnection | None:
         """The connection to evict for a new one; None if all wait for the reply to their first request."""
         held = Counter(connection.peer for connection in self.connections)
-        others = (connection for connection in self.connections if not connection.owed)
+        others = (connection for connection in self.connections if not connection.awaits_first_reply)
         return max(others, key=lambda connection: held[connection.peer], default=None)
 
 
@@ -62,11 +62,11 @@ class AdminServer:
     def listen(self, at: tuple[str, int], sockets: Iterable[socket.socket], routes: Mapping[str, Route]) -> None:
         """Serve routes on bound, non-blocking sockets, which together form the listener with the key `at`."""
         listener = self._listeners[at] = _Listener(self.limits, self._turns, dict(routes))
-        listener.doors = [_Door(listener, sock) for sock in sockets]
+        listener.acceptors = [_Acceptor(listener, sock) for sock in sockets]
 
     def sockets(self) -> Iterator[socket.socket]:
         """The listening sockets."""
-        return (door.sock for listener in self._listeners.values() for door in listener.doors)
+        return (acceptor.sock for listener in self._listeners.values() for acceptor in listener.acceptors)
 
     def replace_routes(self, at: tuple[str, int], routes: Mapping[str, Route]) -> None:
         """Replace the routes of an existing listener."""
@@ -81,14 +81,14 @@ class AdminServer:
         self._stopped = [listener for listener in self._stopped if listener.connections]
         for at in [at for at in self._listeners if at not in keep]:
             listener = self._listeners.pop(at)
-            for door in listener.doors:
-                door.close()
+            for acceptor in listener.acceptors:
+                acceptor.close()
             for connection in list(listener.connections):
                 connection.finish()
             self._stopped.append(listener)
 
 
-class _Door:
+class _Acceptor:
     """One listening socket: accepts a few connections in each of its steps."""
 
     def __init__(self, listener: _Listener, sock: socket.socket) -> None:
@@ -109,8 +109,8 @@ class _Door:
         if self._closed:
             return
         for _ in range(_ACCEPTS):
-            leaving = self._listener.next_to_go() if self._listener.full else None
-            if self._listener.full and leaving is None:
+            evicted = self._listener.to_evict() if self._listener.full else None
+            if self._listener.full and evicted is None:
                 break  # until a first request has been answered
             try:
                 sock, address = self.sock.accept()
@@ -123,8 +123,8 @@ class _Door:
                     return
                 continue  # this connection was reset before it was accepted (accept(2))
             self._short = False
-            if leaving is not None:
-                leaving.drop()
+            if evicted is not None:
+                evicted.drop()
             sock.setblocking(False)
             HttpConnection(self._listener, sock, address[0])
         self._turns.join(self)
@@ -134,8 +134,8 @@ class _Door:
         if not self._short:
             log.warning("no HTTP connection can be accepted: %s", failed.strerror)
         self._short = True
-        if (leaving := self._listener.next_to_go()) is not None:
-            leaving.drop()
+        if (evicted := self._listener.to_evict()) is not None:
+            evicted.drop()
         self._loop.call_later(_DESCRIPTOR_PAUSE, self._watch)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from topodns.query.deferred import Timer, Timers
 
-AT_ONCE: Final = 32  # `ring` calls in one turn of the loop; each takes about 50 us
+AT_ONCE: Final = 32  # `on_due` calls in one turn of the loop; each takes about 50 us
 
 
 class Expiring(Protocol):
@@ -14,7 +14,7 @@ class Expiring(Protocol):
 
     due: float  # on the timers' clock
 
-    def ring(self, now: float) -> None:
+    def on_due(self, now: float) -> None:
         """Handle the deadline: set a later `due`, or `discard` it from the deadlines. Must not raise."""
 
 
@@ -27,7 +27,7 @@ class Deadlines:
         self._timers = timers
         self._period = period
         self._waiting: set[Expiring] = set()
-        self._due: deque[Expiring] = deque()  # due at the last check, not rung yet
+        self._due: deque[Expiring] = deque()  # due at the last check, not handled yet
         self._timer: Timer | None = None
         # The set's own method: a wrapper in Python would take four times as long.
         self.discard: Callable[[Expiring], None] = self._waiting.discard
@@ -50,8 +50,8 @@ class Deadlines:
                 self._due.extend(each for each in self._waiting if each.due <= now)
             for _ in range(min(AT_ONCE, len(self._due))):
                 each = self._due.popleft()
-                if each in self._waiting:  # the ring of another one may have settled it
-                    each.ring(now)
+                if each in self._waiting:  # handling another one may have settled it
+                    each.on_due(now)
         finally:
             if not self._waiting:
                 self._due.clear()

@@ -56,7 +56,7 @@ class PendingQuery:
         self.sends = 0
         self.twin: PendingQuery | None = None
 
-    def ring(self, now: float) -> None:
+    def on_due(self, now: float) -> None:
         self.due = self.deadline
         if now < self.deadline:
             self.owner.slow(self, now)

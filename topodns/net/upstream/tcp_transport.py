@@ -17,7 +17,7 @@ from topodns.net.upstream.tcp_connection import PendingQuery, UpstreamConnection
 from topodns.query.upstream import Failure, OnReply, Sent
 
 _SENDS: Final = 3  # of one query at most: over one connection, the other one, and a new one
-_GOODBYE: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
+_TLS_SHUTDOWN: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
 
 
 class TcpCarrier:
@@ -72,7 +72,7 @@ class TcpCarrier:
             connection.leave()
 
     def answered(self, query: PendingQuery) -> None:
-        twin = self._untie(query)
+        twin = self._separate(query)
         self.settled(twin)
         connection = twin.connection
         if connection.silent:  # while the other one got a reply
@@ -101,7 +101,7 @@ class TcpCarrier:
         self.settled(query)
         self.counts.timed_out += 1
         if query.twin is not None:
-            twin = self._untie(query)
+            twin = self._separate(query)
             twin.connection.give_up(twin)
         query.connection.give_up(query)
         query.on_reply(TIMED_OUT)
@@ -109,7 +109,7 @@ class TcpCarrier:
     def cancelled(self, query: PendingQuery) -> None:
         self.settled(query)
         if query.twin is not None:
-            twin = self._untie(query)
+            twin = self._separate(query)
             twin.connection.forget(twin)
         query.connection.forget(query)
 
@@ -132,7 +132,7 @@ class TcpCarrier:
             self._connections.remove(connection)
         for query in queries:
             if query.twin is not None:
-                self._go_on_with_twin(query)
+                self._continue_with_twin(query)
                 continue
             other = self._another(query, connection)
             if other is None:
@@ -150,7 +150,7 @@ class TcpCarrier:
         self.counts.resent += 1
         connection.send(twin)
 
-    def _untie(self, query: PendingQuery) -> PendingQuery:
+    def _separate(self, query: PendingQuery) -> PendingQuery:
         """Separate a query from its twin. Returns the former twin."""
         twin = query.twin
         assert twin is not None
@@ -158,9 +158,9 @@ class TcpCarrier:
         self._twins -= 1
         return twin
 
-    def _go_on_with_twin(self, query: PendingQuery) -> None:
+    def _continue_with_twin(self, query: PendingQuery) -> None:
         """Continue with the other one of a hedged pair: the connection of `query` is lost."""
-        twin = self._untie(query)
+        twin = self._separate(query)
         if query not in self._deadlines:
             return
         # `query` is the original, which deadlines and callers know: it takes the place of its twin.
@@ -218,11 +218,11 @@ class TcpCarrier:
         return best
 
     def _least_loaded(self, besides: UpstreamConnection | None = None) -> UpstreamConnection | None:
-        best, room = None, self._limits.in_flight
+        best, limit = None, self._limits.in_flight
         for connection in self._connections:
             if connection is besides:
                 continue
-            if (best is None or connection.load < best.load) and len(connection.queries) < room:
+            if (best is None or connection.load < best.load) and len(connection.queries) < limit:
                 best = connection
         return best
 
@@ -253,7 +253,7 @@ class TcpCarrier:
             with_tls = {
                 "ssl": endpoint.tls,
                 "server_hostname": endpoint.server_name,
-                "ssl_shutdown_timeout": _GOODBYE,
+                "ssl_shutdown_timeout": _TLS_SHUTDOWN,
             }
         try:
             async with asyncio.timeout(seconds):

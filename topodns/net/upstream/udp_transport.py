@@ -53,7 +53,7 @@ class _Query:
         self.on_reply = on_reply
         self.twin: _Query | None = None
 
-    def ring(self, now: float) -> None:
+    def on_due(self, now: float) -> None:
         self.due = self.deadline
         if now < self.deadline:
             self.carrier.send_again(self)
@@ -63,7 +63,7 @@ class _Query:
 
     def cancel(self) -> None:
         """As `Sent.cancel`."""
-        self.carrier.let_go(self)
+        self.carrier.release(self)
 
 
 class UdpCarrier:
@@ -138,10 +138,10 @@ class UdpCarrier:
 
     def finish(self, query: _Query, result: bytes | Failure) -> None:
         """Settle a query: close its sockets, then deliver the result."""
-        self.let_go(query)
+        self.release(query)
         query.on_reply(result)
 
-    def let_go(self, query: _Query) -> None:
+    def release(self, query: _Query) -> None:
         """Close the socket of a query and that of its twin. Idempotent."""
         if self._queries.get(query.descriptor) is not query:
             return

@@ -35,7 +35,7 @@ class SegmentedLru:
         self.limit = 0  # octets
         self._capacity = capacity
         self._budget = budget
-        budget.enrol(self)
+        budget.add(self)
         self._probation: Segment = {}  # both ordered from the least recently used
         self._protected: Segment = {}
         self._max_protected = int(capacity * _PROTECTED_SHARE)

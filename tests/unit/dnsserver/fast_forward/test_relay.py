@@ -164,7 +164,7 @@ def test_a_variant_gets_the_octets_of_the_long_way(answer: str, udp: bool) -> No
         name = "".join(rng.choice((char, char.upper())) for char in "www.example.") if number % 2 else "www.example."
         options = [(10, rng.randbytes(8)), (4711, b"")][: rng.randrange(3)]
         data = query(f"{name} A", rng.choice((None, Opt(options=options), Opt(options=options, flags=DO))))
-        long.handler.table.start_over()
+        long.handler.table.clear()
         assert ready.ask_ready(data) == long.ask(data)
     kept = answer not in ("a TTL of 0", "a long TTL", "nothing", "no such name", "a failure", "no answer", "cut short")
     assert (ready.variants > 0) == kept

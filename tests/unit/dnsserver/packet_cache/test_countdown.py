@@ -167,12 +167,12 @@ def test_replacing_does_not_fill_the_table() -> None:
     for _ in range(MAX_STORED + 1):
         story.timers.advance(5)
         story.offer(Response(answer=(addresses(1, 5),)), 5)
-    assert (len(story.table), story.table.started_over) == (1, 0)
+    assert (len(story.table), story.table.clears) == (1, 0)
 
 
 def test_the_octets_of_ageing_answers_are_bounded() -> None:
     story, most = Ageing(), 0
-    while not story.table.started_over:
+    while not story.table.clears:
         most = len(story.table)
         data = dig(f"{most}.example. A")
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""None"""
+"""Storing and forgetting of replies in the packet cache."""
 
 import struct
 from collections.abc import Hashable, Mapping
@@ -249,15 +249,15 @@ def test_a_table_that_is_full_of_answers_starts_over() -> None:
     table = Table()
     for number in range(MAX_STORED):
         table.asked(dig(f"{number}.example. A"), times=2)
-    assert (len(table), table.started_over) == (MAX_STORED, 0)
+    assert (len(table), table.clears) == (MAX_STORED, 0)
     table.asked(dig("one.more.example. A"), times=2)
-    assert (len(table), table.started_over) == (1, 1)
+    assert (len(table), table.clears) == (1, 1)
 
 
 def test_so_does_one_that_is_full_of_octets() -> None:
     table = Table()
     most = 0
-    while not table.started_over:
+    while not table.clears:
         most = len(table)
         table.asked(dig(f"{most}.example. A"), response=addresses(4000), rotate=True, limit=65535, times=2)
     assert SERVER.ready_made // most > 3 * 4000 * 16  # a rotation has each record more than once
@@ -270,4 +270,4 @@ def test_of_clients_no_more_are_remembered_than_allowed() -> None:
     for number in range(MAX_CLIENTS + 1):
         table.asked(question, struct.pack("!I", number), scope=Scope.NODE, times=1 if number else 2)
     assert len(table.views) == 1
-    assert (len(table), table.started_over) == (1, 0)
+    assert (len(table), table.clears) == (1, 0)

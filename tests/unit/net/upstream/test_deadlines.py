@@ -16,7 +16,7 @@ class Wait:
     then: Callable[[], None] = field(default=lambda: None)
     put_off: float = 0.0  # seconds
 
-    def ring(self, now: float) -> None:
+    def on_due(self, now: float) -> None:
         assert now == self.clock()
         self.expired.append(now)
         if self.put_off:

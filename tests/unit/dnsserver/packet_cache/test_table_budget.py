@@ -16,8 +16,8 @@ CLIENT = bytes((10, 244, 1, 1))
 OCTETS = 256 << 10
 
 
-def tables(room: PacketCaches, number: int) -> list[PacketCache]:
-    return [PacketCache(lambda address: "", Random(1), lambda: 0.0, room) for _ in range(number)]
+def tables(caches: PacketCaches, number: int) -> list[PacketCache]:
+    return [PacketCache(lambda address: "", Random(1), lambda: 0.0, caches) for _ in range(number)]
 
 
 def offer(table: PacketCache, name: str, times: int = 2) -> None:
@@ -30,18 +30,18 @@ def offer(table: PacketCache, name: str, times: int = 2) -> None:
 
 
 def test_however_many_sockets_there_are_they_keep_to_it_together() -> None:
-    room = PacketCaches(OCTETS)
-    eight = tables(room, 8)
+    caches = PacketCaches(OCTETS)
+    eight = tables(caches, 8)
     for number in range(5000):
         offer(eight[number * number % 8], f"n{number}.example")
         assert sum(table.octets for table in eight) <= OCTETS + 8 * 512  # and the one that comes in
-    assert room.budget.given <= OCTETS
+    assert caches.budget.granted <= OCTETS
     assert sum(map(len, eight)) > 100
 
 
 def test_one_socket_may_have_all_of_it_until_another_wants_some() -> None:
     busy, late = tables(PacketCaches(OCTETS), 2)
-    while not busy.started_over:
+    while not busy.clears:
         most = busy.octets
         offer(busy, f"n{len(busy)}.example")
     assert most > 0.9 * OCTETS
