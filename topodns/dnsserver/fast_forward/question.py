@@ -41,7 +41,7 @@ class Tail:
 
     __slots__ = (
         *("cache", "cells", "dnssec_ok", "edns", "headers", "key_ends", "opt", "qtype", "question_end", "reply_opt"),
-        *("fast_route", "room", "single_flight"),
+        *("fast_route", "available", "single_flight"),
     )
 
     def __init__(self, fast_route: FastRoute, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]) -> None:
@@ -61,7 +61,7 @@ class Tail:
         self.opt = outgoing.opt(bool(opt), self.dnssec_ok)  # likewise
         # The end of the keys that `plugins.cache.entry.key_of` makes.
         self.key_ends = {checking: (checking | bits).to_bytes(2, "big") for checking in (0, Flag.CD)}
-        self.room = limit - HEADER_SIZE - len(opt)  # octets for question and answer
+        self.available = limit - HEADER_SIZE - len(opt)  # octets for question and answer
         self.reply_opt = pack_root_record_head(0, RRType.OPT, fast_route.payload_size, bits, 0) if opt else b""
         self.cells = cells  # counter cells of the replies, by the size buckets of question and reply
 

@@ -145,7 +145,7 @@ class Relay:
         _, rtype, ttl, rdatas, rclass = rrset
         count, length = len(rdatas), len(rdatas[0])
         octets = len(question) + count * (POINTER_RECORD_HEAD_SIZE + length)
-        if octets > tail.room or (count > 1 and tail.fast_route.balancer is not None):
+        if octets > tail.available or (count > 1 and tail.fast_route.balancer is not None):
             return None
         cache = tail.cache
         if cache is not None:
