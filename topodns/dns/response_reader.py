@@ -72,27 +72,29 @@ def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
 
 _RCODE: Final = 0x0F
 
-# (octets before the names in RDATA, number of names, octets after them) for the types whose names may be compressed
-# (RFC 3597 section 4), and SRV, which some servers compress nevertheless. RDATA of other types is copied.
-_NAMES_IN_RDATA: Final[dict[int, tuple[int, int, int]]] = {
-    RRType.NS: (0, 1, 0),
-    RRType.MD: (0, 1, 0),
-    RRType.MF: (0, 1, 0),
-    RRType.CNAME: (0, 1, 0),
-    RRType.SOA: (0, 2, 20),
-    RRType.MB: (0, 1, 0),
-    RRType.MG: (0, 1, 0),
-    RRType.MR: (0, 1, 0),
-    RRType.PTR: (0, 1, 0),
-    RRType.MINFO: (0, 2, 0),
-    RRType.MX: (2, 1, 0),
-    RRType.RP: (0, 2, 0),
-    RRType.AFSDB: (2, 1, 0),
-    RRType.RT: (2, 1, 0),
-    RRType.PX: (2, 2, 0),
-    RRType.SRV: (6, 1, 0),
-    RRType.KX: (2, 1, 0),
-    RRType.DNAME: (0, 1, 0),
+# RDATA of the types whose names may be compressed (RFC 3597 section 4), and of SRV and NAPTR, which some servers
+# compress nevertheless: octets before the names, character strings after those, names, octets after the names.
+# RDATA of other types is copied.
+_NAMES_IN_RDATA: Final[dict[int, tuple[int, int, int, int]]] = {
+    RRType.NS: (0, 0, 1, 0),
+    RRType.MD: (0, 0, 1, 0),
+    RRType.MF: (0, 0, 1, 0),
+    RRType.CNAME: (0, 0, 1, 0),
+    RRType.SOA: (0, 0, 2, 20),
+    RRType.MB: (0, 0, 1, 0),
+    RRType.MG: (0, 0, 1, 0),
+    RRType.MR: (0, 0, 1, 0),
+    RRType.PTR: (0, 0, 1, 0),
+    RRType.MINFO: (0, 0, 2, 0),
+    RRType.MX: (2, 0, 1, 0),
+    RRType.RP: (0, 0, 2, 0),
+    RRType.AFSDB: (2, 0, 1, 0),
+    RRType.RT: (2, 0, 1, 0),
+    RRType.PX: (2, 0, 2, 0),
+    RRType.SRV: (6, 0, 1, 0),
+    RRType.NAPTR: (4, 3, 1, 0),
+    RRType.KX: (2, 0, 1, 0),
+    RRType.DNAME: (0, 0, 1, 0),
 }
 _ADDRESS_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}
 
@@ -192,9 +194,12 @@ class _Reader:
                 raise WireError("address of a wrong length")
             self._at = end
             return rdata
-        before, names, after = layout
-        rdata = self._data[self._at : self._at + before]
+        before, strings, names, after = layout
+        start = self._at
         self._at += before
+        for _ in range(strings):
+            self._at += 1 + self._data[self._at]
+        rdata = self._data[start : self._at]
         for _ in range(names):
             rdata += self._name()
         rdata += self._data[self._at : self._at + after]

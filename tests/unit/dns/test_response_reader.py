@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.dnslib_records import NAMES, dnslib_record, records, rrsets
 from topodns.dns.message import Edns, RRset
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.response_reader import UpstreamReply, read_reply
@@ -57,6 +58,11 @@ def test_a_chain_of_cnames_comes_uncompressed_and_the_qname_is_nameless() -> Non
             wire("ns.example.com") + wire("root.example.com") + struct.pack("!5I", 1, 2, 3, 4, 5),
         ),
         ("example.com 5 TXT abc", 16, b"\3abc"),
+        (
+            'example.com 5 NAPTR 1 2 "u" "" "!a!b!" ns.example.com',
+            35,
+            b"\0\1\0\2\1u\0\5!a!b!" + wire("ns.example.com"),
+        ),
     ],
 )
 def test_names_in_rdata_are_uncompressed(text: str, rtype: int, rdata: bytes) -> None:
@@ -101,6 +107,8 @@ A_RECORD = b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4\1\2\3\4"
         (message(b"\x80\x0c" + A_RECORD[2:]), "backwards"),
         (message(b"\xc0\x0c\0\5\0\1\0\0\0\5\0\3\xc0\x0c\0"), "longer or shorter"),
         (message(b"\xc0\x0c\0\5\0\1\0\0\0\5\0\1\xc0\x0c"), "longer or shorter"),
+        (message(b"\xc0\x0c\0\x23\0\1\0\0\0\5\0\7\0\1\0\2\0\0\0\0"), "longer or shorter"),
+        (message(b"\xc0\x0c\0\x23\0\1\0\0\0\5\0\5\0\1\0\2\x09"), "ends too early"),
         (message((b"\x3f" + b"a" * 63) * 4 + A_RECORD), "255 octets"),
         (message((b"\x3f" + b"a" * 63) * 3 + b"\x30" + b"a" * 48 + A_RECORD), "255 octets"),
         (message(b"\0\0\x29\4\xd0\0\0\0\0\0\0", 1), "OPT"),
@@ -124,6 +132,20 @@ def test_pointers_to_pointers_are_followed_only_so_far() -> None:
     last = struct.pack("!H", 0xC000 | (start + 2 * 199)) + A_RECORD[2:]
     with pytest.raises(WireError, match="too many compression pointers"):
         read_reply(message(txt + last, 2))
+
+
+sections = st.lists(rrsets(NAMES, 3), max_size=3).map(tuple)
+
+
+@given(st.tuples(sections, sections, sections))
+def test_the_records_that_dnslib_writes_compressed_are_read_back(written: tuple[tuple[RRset, ...], ...]) -> None:
+    """Messages of more than 16,383 octets have pointers that dnslib writes wrongly: these are far shorter."""
+    message = dnslib.DNSRecord.question("www.example.com", "A").reply()
+    for section, add in zip(written, (message.add_answer, message.add_auth, message.add_ar), strict=True):
+        add(*map(dnslib_record, records(section, b"")))
+    reply = read_reply(bytes(message.pack()))
+    read = [records(section, reply.qname) for section in (reply.answer, reply.authority, reply.additional)]
+    assert read == [records(section, b"") for section in written]
 
 
 @given(st.binary(max_size=200), st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
