@@ -1,15 +1,22 @@
 """Presentation format of records by dnslib: output of `explain`, input of the rarer types (the others: `record_text`).
 
-The only importer of dnslib; not used to answer queries.
+The only importer of dnslib; not used to answer queries. Text of dnslib is printed only where it reads back to the same
+octets. tests/unit/dns/test_dnslib_text_forms.py lists the forms in which dnslib is known to be wrong.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final
 
-from dnslib import QTYPE, RD, RDMAP, DNSBuffer, DNSError, DNSLabel
+from dnslib import HTTPS, QTYPE, RD, RDMAP, DNSBuffer, DNSError, DNSLabel
 
 from topodns.dns.message import RRset
 from topodns.dns.name import Name, name_text, wire_labels
+from topodns.dns.record_text import BadRecord, parse_record
 from topodns.dns.rrtype import RRType, type_text
+
+# Words of RDATA that are names, and that dnslib does not complete with the origin (of HTTPS it drops the last label).
+_RELATIVE: Final[Mapping[int, int]] = {RRType.RRSIG: 7, RRType.NSEC: 0, RRType.SVCB: 1, RRType.HTTPS: 1}
 
 
 def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
@@ -22,28 +29,82 @@ def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
 
 
 def _rdata_text(rtype: int, rdata: bytes) -> str:
-    """RDATA in the type's presentation format; if dnslib has none, in that of unknown types (RFC 3597 section 5)."""
+    """RDATA in the type's presentation format, if exact, else in that of unknown types (RFC 3597 section 5)."""
+    text = _strings_text(rdata) if rtype == RRType.TXT else _dnslib_text(rtype, rdata)
+    if text.isascii() and text.isprintable() and _reads_back(rtype, text, rdata):
+        return text
+    return f"\\# {len(rdata)} {rdata.hex()}".rstrip()
+
+
+def _strings_text(rdata: bytes) -> str:
+    """Character strings in quotes, with a blank between them (RFC 1035 section 5.1)."""
+    texts, at = [], 0
+    while at < len(rdata):
+        end = at + 1 + rdata[at]
+        texts.append("".join(map(_octet_text, rdata[at + 1 : end])))
+        at = end
+    return " ".join(f'"{text}"' for text in texts)
+
+
+def _octet_text(octet: int) -> str:
+    char = chr(octet)
+    if char in '"\\':
+        return "\\" + char
+    return char if " " <= char <= "~" else f"\\{octet:03d}"
+
+
+def _dnslib_text(rtype: int, rdata: bytes) -> str:
+    """dnslib's text for this RDATA; "" if it has none."""
+    known = _class_of(rtype)
+    if known is None:
+        return ""
     try:
-        known = RDMAP[QTYPE.forward[rtype]] if rtype in QTYPE.forward else None
-        if known is not None and known is not RD:
-            return " ".join(str(known.parse(DNSBuffer(rdata), len(rdata))).split())
-    except (DNSError, KeyError, ValueError):  # ValueError: names with invalid UTF-8
-        pass
-    return f"\\# {len(rdata)} {rdata.hex()}"
+        return str(known.parse(DNSBuffer(rdata), len(rdata)).toZone()).rstrip()
+    except (DNSError, KeyError, ValueError):  # ValueError: strings with invalid UTF-8
+        return ""
+
+
+def _class_of(rtype: int) -> Any:
+    """dnslib's class for RDATA of this type; None if it has none."""
+    if rtype == RRType.SVCB:  # the same presentation format and wire format (RFC 9460 section 2)
+        return HTTPS
+    known = RDMAP.get(QTYPE.forward.get(rtype, ""))
+    return None if known is RD else known
+
+
+def _reads_back(rtype: int, text: str, rdata: bytes) -> bool:
+    try:
+        return parse_record(f". {type_text(rtype)} {text}").rdatas == (rdata,)
+    except BadRecord:
+        return False
 
 
 def parse_rdata(rtype: int, words: Sequence[str], origin: Name) -> bytes | None:
     """RDATA that dnslib parses from these words, names uncompressed; None if it cannot."""
-    # SVCB and HTTPS have the same presentation format (RFC 9460 section 2.1).
-    known = RDMAP.get(QTYPE.forward.get(rtype, "")) or (RDMAP["HTTPS"] if rtype == RRType.SVCB else None)
+    known = _class_of(rtype)
     if known is None:
         return None
     buffer = _Uncompressed()
     try:
-        known.fromZone(list(words), DNSLabel(name_text(origin))).pack(buffer)
+        parsed = known.fromZone(_completed(rtype, words, name_text(origin)), DNSLabel(name_text(origin)))
+        if known is HTTPS:
+            parsed.params.sort(key=itemgetter(0))  # written in any order, sent in ascending order (RFC 9460 2.1, 2.2)
+        parsed.pack(buffer)
     except Exception:  # dnslib does not catch its internal errors: IndexError, struct.error, UnicodeError ...
         return None
     return bytes(buffer.data)
+
+
+def _completed(rtype: int, words: Sequence[str], origin: str) -> list[str]:
+    """The words, changed where dnslib would read them wrongly: relative names, and LOC's metres without the unit."""
+    completed = list(words)
+    at = _RELATIVE.get(rtype)
+    if at is not None and not completed[at].endswith("."):
+        completed[at] = origin if completed[at] == "@" else f"{completed[at]}.{origin.removeprefix('.')}"
+    if rtype == RRType.LOC:  # dnslib cuts the last character off, which may be missing (RFC 1876 section 3)
+        east_west = next(at for at, word in enumerate(completed) if word in ("E", "W"))
+        completed[east_west + 1 :] = [f"{word.removesuffix('m')}m" for word in completed[east_west + 1 :]]
+    return completed
 
 
 class _Uncompressed(DNSBuffer):  # type: ignore[misc]  # dnslib has no types

@@ -1,9 +1,13 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.support.dnslib_records import RDATA
 from tests.support.model_builders import packed
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import RRset
 from topodns.dns.name import name_wire, parse_name
+from topodns.dns.record_text import parse_record
 from topodns.dns.rrtype import RRType
 
 EXAMPLE = name_wire(parse_name("example."))
@@ -50,3 +54,12 @@ def test_records_are_in_order_each_under_its_own_owner() -> None:
 def test_a_name_of_any_octets_is_written_escaped() -> None:
     rrsets = [RRset(b"", RRType.A, 5, (packed("10.0.0.1"),))]
     assert list(record_lines(rrsets, b"\3a.\xfc\0")) == ["a\\.\\252. 5 IN A 10.0.0.1"]
+
+
+@given(st.one_of(*(st.tuples(st.just(rtype), rdata | st.binary(max_size=30)) for rtype, rdata in RDATA.items())))
+def test_every_line_is_printable_and_reads_back_to_the_same_octets(record: tuple[int, bytes]) -> None:
+    rtype, rdata = record
+    (line,) = record_lines([RRset(b"", rtype, 5, (rdata,))], EXAMPLE)
+    assert line.isascii()
+    assert line.isprintable()
+    assert parse_record(line) == RRset(EXAMPLE, rtype, 5, (rdata,))

@@ -24,8 +24,8 @@ FIVE = "1 7200 1800 86400 5"
         ("_sip._tcp.x. SRV 1 2 5060 sip.x.", "_sip._tcp.x. 3600 IN SRV 1 2 5060 sip.x."),
         (f"x. SOA ns.x. host.x. ({FIVE})", f"x. 3600 IN SOA ns.x. host.x. {FIVE}"),
         ("x. SOA ns.x. host.x. ( 1 2h\n 30m 1d ; why\n 5 )", f"x. 3600 IN SOA ns.x. host.x. {FIVE}"),
-        ('x. TXT "a b" c', 'x. 3600 IN TXT "a b","c"'),
-        (r'x. TXT "a\"\;\098"', 'x. 3600 IN TXT "a";b"'),
+        ('x. TXT "a b" c', 'x. 3600 IN TXT "a b" "c"'),
+        (r'x. TXT "a\"\;\098"', r'x. 3600 IN TXT "a\";b"'),
         ('x. TXT ""', 'x. 3600 IN TXT ""'),
         (r"a\.b.x. PTR c\032d.x.", r"a\.b.x. 3600 IN PTR c\032d.x."),
         ('x. NAPTR 10 20 "u" "" "!a!b!" .', 'x. 3600 IN NAPTR 10 20 "u" "" "!a!b!" .'),
@@ -49,6 +49,8 @@ def test_a_record(text: str, line: str) -> None:
         ("x. TLSA 3 1 1 AB cd", b"\3\1\1\xab\xcd"),
         ("x. TXT é", b"\2\xc3\xa9"),
         ('x. URI 1 2 "a://b"', b"\0\1\0\2a://b"),
+        ("x. HTTPS 1 . port=53 alpn=h2", b"\0\1\0\0\1\0\3\2h2\0\3\0\2\0\x35"),
+        ("x. LOC 0 N 0 E 1 2m", b"\0\x22\x16\x13\x80\0\0\0\x80\0\0\0\0\x98\x96\xe4"),
     ],
 )
 def test_data_in_wire_form(text: str, rdata: bytes) -> None:
@@ -59,6 +61,24 @@ def test_names_without_a_final_dot_are_under_the_origin() -> None:
     record = parse_record("www 60 IN MX 10 @", ("example", "org"))
     example = name_wire(parse_name("example.org"))
     assert record == RRset(b"\x03www" + example, 15, 60, (b"\0\n" + example,))
+
+
+@pytest.mark.parametrize(
+    ("text", "rdata"),
+    [
+        ("x. SVCB 1 svc", b"\0\1\3svc\7example\0"),
+        ("x. HTTPS 0 svc", b"\0\0\3svc\7example\0"),
+        ("x. HTTPS 0 @", b"\0\0\7example\0"),
+        ("x. HTTPS 0 svc.", b"\0\0\3svc\0"),
+        ("x. NSEC y A", b"\1y\7example\0\0\1\x40"),
+        (
+            "x. RRSIG A 13 1 5 19700101000001 19700101000000 7 y AAAA",
+            b"\0\1\x0d\1\0\0\0\5\0\0\0\1\0\0\0\0\0\7\1y\7example\0\0\0\0",
+        ),
+    ],
+)
+def test_so_are_names_in_rare_types(text: str, rdata: bytes) -> None:
+    assert parse_record(text, ("example",)).rdatas == (rdata,)
 
 
 def test_a_class_of_its_own() -> None:

@@ -81,7 +81,7 @@ READ = {
     "quotes hide what else would mean something": (
         'a 5 TXT "one; (two" three;four\r\nb 5 TXT \\;',
         """
-        a.example.org. 5 IN TXT "one; (two","three"
+        a.example.org. 5 IN TXT "one; (two" "three"
         b.example.org. 5 IN TXT ";"
         """,
     ),
