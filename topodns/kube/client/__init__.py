@@ -1,8 +1,8 @@
 """API server client: credentials from a service account, TLS files or a kubeconfig; HTTP by aiohttp.
 
 Responses are bytes: the models of the kubernetes package are not used. Large imports are deferred to save memory:
-`connect` loads aiohttp (10 MiB resident), a kubeconfig loads kubernetes (19 MiB more). A server on manifests loads
-neither, one in a Pod only the former.
+`connect` loads aiohttp (11 MiB resident), a kubeconfig loads kubernetes (20 MiB more). A server on manifests loads
+neither, one in a Pod only the former: the image for Pods does not have the latter.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
 from topodns.kube.client.counters import RequestCounters
-from topodns.kube.client.credentials import OURS, Login, ServiceAccount, checked, source_of
+from topodns.kube.client.credentials import OURS, Login, ServiceAccount, checked, kubeconfig_of, source_of
 
 
 async def connect(
@@ -25,18 +25,16 @@ async def connect(
     """
     from topodns.kube.client.http import ApiConnection
 
-    login = Login(source_of(settings, account, deadlines), deadlines.login_age)
     with _placed(settings):
+        login = Login(source_of(settings, account, deadlines), deadlines.login_age)
         await login.access()
     return ApiConnection(login, deadlines, socket_counters or RequestCounters())
 
 
 async def check_kubeconfig(settings: ApiSettings) -> None:
     """Validate the kubeconfig of these settings like `connect`, but run no `exec` plugin. Raises ApiError."""
-    from topodns.kube.client.kubeconfig import Kubeconfig
-
     with _placed(settings):
-        checked(await Kubeconfig(settings.kubeconfig, settings.context, DEADLINES.login).check())
+        checked(await kubeconfig_of(settings, DEADLINES).check())
 
 
 @contextmanager

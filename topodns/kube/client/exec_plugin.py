@@ -1,7 +1,7 @@
 """Runs the credential plugin of a kubeconfig (client.authentication.k8s.io, `exec`).
 
-Replaces the runner of the kubernetes package, which has no deadline, leaves a hanging program running, and whose caller
-turns every failure into a request without credentials.
+By hand, since the kubernetes package's provider has no deadline, waits for ever once a plugin has written some 200 KiB
+to stderr (it reads stdout to its end first), and its caller turns every failure into a request without credentials.
 """
 
 import asyncio

@@ -1,7 +1,12 @@
-"""Access from a kubeconfig, assembled by the kubernetes package, which only this module imports.
+"""Access from a kubeconfig by the configuration loader of the kubernetes package, which only this module imports.
 
-The package gets a dictionary in which the parts that need more care are resolved: the `exec` plugin has run, and the
-token file has been read.
+The loader gets a dictionary in which these parts are resolved, each by hand for a reason:
+
+- the file's YAML: the package's reader has no limit on size and aliases, waits for a pipe, and names no line;
+- context, cluster and user: the package takes a user that does not exist for an anonymous one;
+- `tokenFile`: the package prefers `token` to it, unlike client-go, and keeps the line break;
+- `exec`: see `exec_plugin`;
+- empty values: the package prefers an empty `-data` to the file.
 """
 
 import base64
@@ -141,7 +146,7 @@ def _refuse_in_the_clear(server: str, user: Entry) -> None:
 
 
 def _filled(entry: Entry | None) -> Entry:
-    """The entry without empty values: the package prefers an empty `-data` to the file."""
+    """The entry without empty values."""
     return {name: value for name, value in (entry or {}).items() if value not in (None, "")}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent, indent
@@ -260,6 +261,27 @@ def test_an_unusable_kubeconfig_is_reported_with_the_line_of_the_corefile(
     file.write_text(text)
     told = checked_by_connect(ApiSettings(kubeconfig=str(file), context=context, place="Corefile:4"))
     assert told.startswith(f"Corefile:4: {file}: {problem}" if problem else "Corefile:4: the API server is 'nowhere'")
+
+
+def test_without_the_kubernetes_package_a_kubeconfig_is_refused_and_the_way_out_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(text_of())
+    for loaded in [name for name in sys.modules if name.partition(".")[0] == "kubernetes"]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, "kubernetes", None)
+    monkeypatch.delitem(sys.modules, "topodns.kube.client.kubeconfig")
+    assert checked_by_connect(ApiSettings(kubeconfig=str(file), place="Corefile:4")) == (
+        "Corefile:4: 'kubeconfig' needs the Python package kubernetes, which is not installed here: in a Pod leave "
+        "'kubeconfig' out, since the service account is used; elsewhere use the image topodns-tools, or topodns from "
+        "its package"
+    )
+
+
+def test_another_missing_module_is_no_matter_of_the_kubeconfig(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "topodns.kube.client.kubeconfig", None)
+    with pytest.raises(ModuleNotFoundError):
+        asyncio.run(check_kubeconfig(ApiSettings(kubeconfig=str(file))))
 
 
 def test_a_check_runs_no_plugin(file: Path) -> None:
