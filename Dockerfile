@@ -1,5 +1,6 @@
 # The image, for docker and buildah: `make image`. release/image.py makes the same without a registry, and
 # tests/release/test_dockerfile.py holds the two equal. Other bases: --build-arg BASE=debian:bookworm-slim
+# `make image-tools`, with the package kubernetes, which reads kubeconfigs: --build-arg LOCK=requirements.lock
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS made
@@ -7,17 +8,15 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends libcap2-bin \
  && { command -v python3 >/dev/null || apt-get install --yes --no-install-recommends python3 python3-venv; }
 RUN python3 -m venv --copies /opt/topodns
-COPY requirements.lock /src/
+ARG LOCK=requirements-image.lock
+COPY ${LOCK} /src/
 RUN /opt/topodns/bin/python3 -m pip install --no-cache-dir --no-compile --require-hashes --only-binary :all: \
-      -r /src/requirements.lock
+      -r /src/${LOCK}
 COPY pyproject.toml README.md LICENSE /src/
 COPY topodns /src/topodns
-# Generated classes of the API, which nobody here loads, are 120 MB of the libraries' 180.
 RUN /opt/topodns/bin/python3 -m pip install --no-cache-dir --no-compile --no-deps --no-build-isolation /src \
  && /opt/topodns/bin/python3 -m pip uninstall --yes setuptools pip \
  && cd /opt/topodns/lib/python3.11/site-packages \
- && find kubernetes/client/models kubernetes/client/api kubernetes/aio/client/models kubernetes/aio/client/api \
-      -type f ! -name __init__.py -delete \
  && PYTHONHASHSEED=0 /opt/topodns/bin/python3 -m compileall -qq --invalidation-mode unchecked-hash . \
  && cd /opt/topodns/bin && find . -type f ! -name python3 ! -name topodns ! -name node-cache -delete \
  && find . -type l -delete \

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site kubelab manifests dist sbom image site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,11 +107,14 @@ manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README and its d
 dist: install ## write wheel and sdist into dist/, the same octets for the same commit
 	@$(BIN)/python -m release dist
 
-sbom: install ## write the bill of materials (CycloneDX) of requirements.lock into dist/
+sbom: install ## write the bills of materials (CycloneDX) of requirements.lock and requirements-image.lock into dist/
 	@$(BIN)/python -m release sbom
 
 image: install ## build the image by docker or buildah; where they or a registry are missing, assemble it into dist/
 	@$(BIN)/python -m release image $(ARGS)
+
+image-tools: install ## the same with the package kubernetes, for commands outside of a Pod, which read a kubeconfig
+	@$(BIN)/python -m release image --tools $(ARGS)
 
 site: $(VENV)/.site ## write the documents as a site into dist/site
 	@$(BIN)/python -m release site
@@ -125,6 +128,8 @@ audit: install ## ask PyPI for known vulnerabilities of what is pinned; ARGS=--s
 lock: ## pin the newest allowed dependencies with their hashes (needs uv)
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \
 	  --group build -o requirements.lock pyproject.toml
+	echo kubernetes | uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header \
+	  --upgrade --group build --excludes - -c requirements.lock -o requirements-image.lock pyproject.toml
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \
 	  --group build --group dev -c requirements.lock -o requirements-dev.lock pyproject.toml
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --upgrade \

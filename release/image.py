@@ -1,5 +1,6 @@
-"""The container image: what is in it, and how it comes about where no registry can be reached.
+"""The container images: what is in them, and how they are made where no registry can be reached.
 
+topodns is for Pods. topodns-tools has the package kubernetes too, which reads kubeconfigs, for use outside of a Pod.
 Dockerfile says the same for docker and buildah; tests/release holds the two equal.
 """
 
@@ -16,6 +17,7 @@ from typing import Final
 
 from release.distributions import build_wheel
 from release.lock import read_lock
+from release.sbom import IMAGE_LOCK, LOCK
 from release.source import DIST, ROOT, VERSION, created, revision
 from tests.kubelab import debian, images, layers
 from tests.kubelab.cache import CACHE, key_of, say
@@ -24,6 +26,7 @@ from tests.kubelab.images import Image, install_requirements, write_image
 from tests.kubelab.layers import LAYERS, Layer, write_layer
 
 NAME: Final = f"topodns:{VERSION}"
+TOOLS: Final = f"topodns-tools:{VERSION}"
 USER: Final = "65532:65532"
 HOME: Final = "/opt/topodns"  # an environment of its own, whose interpreter alone may have port 53
 PYTHON: Final = f"{HOME}/bin/python3"
@@ -47,10 +50,6 @@ PACKAGES: Final[Mapping[str, str]] = {
 BASE: Final = ("python3", "ca-certificates")  # what a base image with Python has already
 # What a package would have update-alternatives do.
 ALTERNATIVES: Final = ("iptables", "iptables-restore", "iptables-save")
-# Generated classes of the API, which nobody here loads: 120 MB of the libraries' 180.
-UNLOADED: Final = tuple(
-    f"{package}/client/{part}" for package in ("kubernetes", "kubernetes/aio") for part in ("models", "api")
-)
 # Modules of Python's own for which nobody needs the libraries.
 LEFT_OUT: Final = ("_curses", "_curses_panel", "_dbm", "nis", "readline")
 
@@ -68,12 +67,12 @@ def labels() -> dict[str, str]:
     return LABELS | made_of
 
 
-def assemble(out: Path, name: str = NAME) -> None:
+def assemble(out: Path, name: str = NAME, lock: Path = IMAGE_LOCK) -> None:
     """Write the archive, the same octets for the same files, lock, packages of Debian, and time."""
     out.parent.mkdir(parents=True, exist_ok=True)
     CACHE.mkdir(parents=True, exist_ok=True)
     with _umask(0o022), TemporaryDirectory(dir=CACHE, prefix="own-") as folder:
-        lasting = [_debian_layer(BASE), _debian_layer(("iptables", "nftables")), _libraries_layer()]
+        lasting = [_debian_layer(BASE), _debian_layer(("iptables", "nftables")), _libraries_layer(lock)]
         image = Image(
             name=name,
             layers=[*lasting, _own_layer(Path(folder))],
@@ -96,14 +95,19 @@ def _umask(mask: int) -> Iterator[None]:
         os.umask(before)
 
 
-def make_image(name: str, without_builder: bool) -> str:
-    """Build by the Dockerfile where that can be; else assemble. What was made, in words. Raises CalledProcessError."""
+def make_image(name: str | None, without_builder: bool, tools: bool) -> str:
+    """Build by the Dockerfile where that can be; else assemble. What was made, in words. Raises CalledProcessError.
+
+    `name` is by default NAME, or TOOLS for the image with the package kubernetes.
+    """
+    default, lock = (TOOLS, LOCK) if tools else (NAME, IMAGE_LOCK)
+    name = name or default
     builder = None if without_builder else _builder()
     if builder is None:
-        out = DIST / f"topodns-{VERSION}.image.tar"
-        assemble(out, name)
+        out = DIST / f"{default.replace(':', '-')}.image.tar"
+        assemble(out, name, lock)
         return str(out)
-    arguments = {"VERSION": VERSION, "REVISION": revision(), "CREATED": created()}
+    arguments = {"LOCK": lock.name, "VERSION": VERSION, "REVISION": revision(), "CREATED": created()}
     words = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
     subprocess.run([builder, "build", "--tag", name, *words, str(ROOT)], check=True)
     return f"{name}, built by {builder}"
@@ -193,30 +197,23 @@ def _link_alternatives(root: Path) -> None:
             link.symlink_to(command.replace("tables", "tables-nft", 1))
 
 
-def _libraries_layer() -> Layer:
-    """What the lock pins, without what only builds; see UNLOADED."""
-    text = "\n".join(each.text for each in read_lock(ROOT / "requirements.lock") if each.installed)
+def _libraries_layer(lock: Path) -> Layer:
+    """What the lock pins, without what only builds: every file of every wheel but the commands."""
+    text = "\n".join(each.text for each in read_lock(lock) if each.installed)
     layer = Layer(LAYERS / f"image-libraries-{key_of(_recipe(), text)}.tar")
     if layer.made:
         return layer
-    say("making the layer of what requirements.lock pins")
+    say(f"making the layer of what {lock.name} pins")
     with TemporaryDirectory(dir=CACHE, prefix="pip-") as folder:
-        root, lock = Path(folder, "root"), Path(folder, "lock")
+        root, requirements = Path(folder, "root"), Path(folder, "requirements")
         target = Path(f"{root}{LIBRARIES}")
         target.mkdir(parents=True)
-        lock.write_text(text)
-        install_requirements(lock, target)
-        _prune(target)
+        requirements.write_text(text)
+        install_requirements(requirements, target)
         _forget_commands(target)
         compile_python(root, target)
         write_layer(layer, [(root, "/")])
     return layer
-
-
-def _prune(libraries: Path) -> None:
-    for path in (path for each in UNLOADED for path in (libraries / each).iterdir()):
-        if path.name != "__init__.py":
-            path.unlink()
 
 
 def _forget_commands(libraries: Path) -> None:

@@ -1,4 +1,4 @@
-"""requirements.lock, read: what is pinned, by which hashes, and who wants it."""
+"""A lock, read: what is pinned, by which hashes, and which libraries require it."""
 
 import re
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Final
 _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; .*?)?(?: \\)?$")
 _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _OURS: Final = "topodns (pyproject.toml)"
+_NO_LIBRARIES: Final = ("-c ", "topodns (pyproject.toml:")  # another lock, and a group of pyproject.toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +44,6 @@ def _pinned(lines: list[str]) -> Pinned:
     assert found is not None
     text = "\n".join(lines)
     comments = (line.partition("#")[2].strip().removeprefix("via").strip() for line in lines if "#" in line)
-    wanted_by = ["topodns" if name == _OURS else name for name in comments if name and "pyproject.toml:" not in name]
+    names = [name for name in comments if name and not name.startswith(_NO_LIBRARIES)]
+    wanted_by = ["topodns" if name == _OURS else name for name in names]
     return Pinned(found[1], found[2], _HASH.findall(text), wanted_by, text)

@@ -1,4 +1,4 @@
-"""The bill of materials of what requirements.lock installs, as CycloneDX 1.5 in JSON."""
+"""The bill of materials of what a lock installs, as CycloneDX 1.5 in JSON."""
 
 import json
 from collections.abc import Sequence
@@ -11,25 +11,26 @@ from release.lock import Pinned, read_lock
 from release.source import ROOT, VERSION, created
 
 LOCK: Final = ROOT / "requirements.lock"
+IMAGE_LOCK: Final = ROOT / "requirements-image.lock"  # without the package kubernetes and what only that requires
 
 _SELF: Final = f"pkg:pypi/topodns@{VERSION}"
 _INDEX: Final = "https://pypi.org/project"
 
 
-def write_sbom(out: Path) -> None:
+def write_sbom(out: Path, lock: Path) -> None:
     """The same text for the same lock and time."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(bill_of_materials(), indent=2) + "\n", encoding="utf-8")
+    out.write_text(json.dumps(bill_of_materials(lock), indent=2) + "\n", encoding="utf-8")
 
 
-def bill_of_materials() -> dict[str, Any]:
+def bill_of_materials(lock: Path) -> dict[str, Any]:
     """topodns and each library that is installed with it: what is needed only to build is not in it."""
-    libraries = [each for each in read_lock(LOCK) if each.installed]
+    libraries = [each for each in read_lock(lock) if each.installed]
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
-        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, _SELF + LOCK.read_text(encoding='utf-8'))}",
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, _SELF + lock.read_text(encoding='utf-8'))}",
         "version": 1,
         "metadata": {"timestamp": created(), "component": _own()},
         "components": [_component(each) for each in libraries],

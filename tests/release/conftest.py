@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from release.image import assemble
+from release.image import TOOLS, assemble
+from release.sbom import LOCK
 from release.source import ROOT
 from tests.support.image_root import Archive
 
@@ -22,6 +23,7 @@ def why_no_image() -> str:
 
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    """The image for Pods."""
     if reason := why_no_image():
         pytest.skip(f"NO IMAGE CAN BE ASSEMBLED HERE: {reason}")
     path = tmp_path_factory.mktemp("image") / "topodns.tar"
@@ -31,14 +33,25 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 @pytest.fixture(scope="session")
 def root(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The image unpacked."""
+    """The image for Pods, unpacked."""
+    return unpacked(archive, tmp_path_factory.mktemp("unpacked"))
+
+
+@pytest.fixture(scope="session")
+def tools_root(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image with the package kubernetes, unpacked."""
+    folder = tmp_path_factory.mktemp("tools")
+    assemble(folder / "tools.tar", TOOLS, LOCK)
+    return unpacked(Archive(folder / "tools.tar"), folder)
+
+
+def unpacked(archive: Archive, folder: Path) -> Path:
     command = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
     trial = subprocess.run(command, capture_output=True, text=True, check=False)
     if trial.returncode:
         pytest.skip(f"NO NAMESPACES HERE, nothing of the image is run: {trial.stderr.strip()}")
-    path = tmp_path_factory.mktemp("unpacked") / "root"
-    archive.unpack(path)
-    return path
+    archive.unpack(folder / "root")
+    return folder / "root"
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from release.image import BASE, ENVIRONMENT, HOME, LABELS, LINKS, PACKAGES, PYTHON, UNLOADED, USER, labels
+from release.image import BASE, ENVIRONMENT, HOME, LABELS, LINKS, PACKAGES, PYTHON, USER, labels
+from release.sbom import IMAGE_LOCK, LOCK
 from release.source import ROOT
 
 Instruction = tuple[str, str]
@@ -48,9 +49,16 @@ def test_the_same_packages() -> None:
     assert set(BASE) < installed
 
 
-def test_libraries_come_from_the_lock_by_hash_as_wheels() -> None:
-    (install,) = [line for line in said(MADE, "RUN") if "requirements.lock" in line]
-    assert "--require-hashes --only-binary :all: -r /src/requirements.lock" in install
+def test_libraries_come_from_the_lock_by_hash_as_wheels_and_nothing_of_them_is_deleted() -> None:
+    install, finish = said(MADE, "RUN")[2:]
+    assert install.endswith("--require-hashes --only-binary :all: -r /src/${LOCK}")
+    assert "site-packages && PYTHONHASHSEED=0" in finish
+    assert re.findall(r"cd (\S+) && find", finish) == [f"{HOME}/bin"]
+
+
+def test_the_lock_is_that_of_the_image_for_pods_unless_another_is_chosen() -> None:
+    assert said(MADE, "ARG") == [f"LOCK={IMAGE_LOCK.name}"]
+    assert f"--build-arg LOCK={LOCK.name}" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
 def test_the_user_is_the_same_as_in_the_assembled_image_and_numeric() -> None:
@@ -82,11 +90,6 @@ def test_the_same_interpreter_may_have_port_53() -> None:
     assert f"setcap cap_net_bind_service=+ep {PYTHON}" in all_said(MADE, "RUN")
 
 
-def test_the_same_is_left_out_of_the_libraries() -> None:
-    found = re.findall(r"find ((?:kubernetes\S* )+)", all_said(MADE, "RUN"))
-    assert [set(each.split()) for each in found] == [set(UNLOADED)]
-
-
 @pytest.mark.parametrize("stage", [MADE, FINAL], ids=["made", "final"])
 def test_nothing_is_fetched_but_by_apt_and_pip(stage: Sequence[Instruction]) -> None:
     assert said(stage, "ADD") == []
@@ -96,5 +99,6 @@ def test_nothing_is_fetched_but_by_apt_and_pip(stage: Sequence[Instruction]) -> 
 def test_docker_gets_the_copied_files_of_the_dockerfile_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     copied = {name for rest in said(MADE, "COPY") for name in rest.split()[:-1]}
+    copied = copied - {"${LOCK}"} | {LOCK.name, IMAGE_LOCK.name}
     assert lines[0] == "*"
     assert {line[1:] for line in lines if line.startswith("!")} == copied

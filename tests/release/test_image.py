@@ -1,5 +1,6 @@
 """The content of the image, and that it runs as a container runtime would run it: by its user, the root read-only."""
 
+import csv
 import os
 import re
 import signal
@@ -10,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from release.image import ENVIRONMENT, LABELS, LINKS, NET_BIND_SERVICE, PACKAGES, PYTHON, USER, labels
+from release.image import ENVIRONMENT, LABELS, LIBRARIES, LINKS, NET_BIND_SERVICE, PACKAGES, PYTHON, USER, labels
 from release.source import ROOT, VERSION, created, revision
 from tests.kubelab.cache import CACHE
 from tests.support.image_root import WITHOUT_ITS_CAPABILITY, WITHOUT_NEW_PRIVILEGES, Archive, confined
 from tests.support.server_process import until
 
-MAX_BEYOND_PYTHON = 90_000_000  # octets, not compressed
+MAX_BEYOND_PYTHON = 65_000_000  # octets, not compressed
 SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash", "/usr/bin/sh", "/bin/busybox", "/usr/bin/env")
 QUESTION = """
 import socket, sys, time
@@ -141,7 +142,9 @@ def test_a_corefile_is_checked(root: Path, demo: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "/run/Corefile: good: 1 server block\n"), done.stderr
 
 
-def test_a_kubeconfig_is_read_without_the_classes_that_are_left_out(root: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    """A folder with a Corefile that names a kubeconfig."""
     (tmp_path / "config").write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
         "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
@@ -152,8 +155,36 @@ def test_a_kubeconfig_is_read_without_the_classes_that_are_left_out(root: Path, 
         ".:1053 {\n    kubernetes cluster.local {\n        kubeconfig config\n    }\n}\n"
     )
     tmp_path.chmod(0o755)
-    done = run(root, tmp_path, "/topodns", "check", "-conf", "/run/Corefile")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", [["check", "-conf", "/run/Corefile"], ["-conf", "/run/Corefile"]])
+def test_a_kubeconfig_is_refused_and_the_way_out_is_named(root: Path, kubeconfig: Path, command: list[str]) -> None:
+    done = run(root, kubeconfig, "/topodns", *command)
+    assert done.returncode == 1
+    assert "/run/Corefile:3: 'kubeconfig' needs the Python package kubernetes" in done.stdout + done.stderr
+    assert "use the image topodns-tools" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_the_image_with_the_kubernetes_package_reads_a_kubeconfig(tools_root: Path, kubeconfig: Path) -> None:
+    done = run(tools_root, kubeconfig, "/topodns", "check", "-conf", "/run/Corefile")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_image_with_the_kubernetes_package_has_its_client(tools_root: Path, demo: Path) -> None:
+    code = "from kubernetes.aio import client, watch; from kubernetes.aio.leaderelection import leaderelection; "
+    done = run(tools_root, demo, "python3", "-c", code + "print(client.CoreV1Api.__name__)")
+    assert done.stdout == "CoreV1Api\n", done.stderr
+
+
+@pytest.mark.parametrize("image", ["root", "tools_root"])
+def test_nothing_is_deleted_from_an_installed_wheel(image: str, request: pytest.FixtureRequest) -> None:
+    libraries = Path(f"{request.getfixturevalue(image)}{LIBRARIES}")
+    records = sorted(libraries.glob("*.dist-info/RECORD"))
+    assert len(records) > 10
+    listed = {row[0] for record in records for row in csv.reader(record.read_text().splitlines())}
+    assert [name for name in sorted(listed) if not (libraries / name).exists()] == []
 
 
 @pytest.mark.parametrize("program", ["nft", "iptables-nft-save", "ip6tables-nft-restore", "iptables", "ip6tables"])

@@ -1,10 +1,11 @@
-"""The four locks: no two pin one library otherwise, everything has its hashes, and no index is named."""
+"""The five locks: no two pin one library otherwise, everything has its hashes, and no index is named."""
 
 from pathlib import Path
 
 import pytest
 
-from release.lock import read_lock
+from release.lock import Pinned, read_lock
+from release.sbom import IMAGE_LOCK, LOCK
 from release.source import ROOT
 
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
@@ -25,5 +26,17 @@ def test_a_library_has_the_same_version_in_every_lock() -> None:
         pinned = read_lock(lock)
         for name in {each.name for each in pinned}:
             found.setdefault(name, set()).add(tuple(each.version for each in pinned if each.name == name))
-    assert len(LOCKS) == 4
+    assert len(LOCKS) == 5
     assert [name for name, versions in found.items() if len(versions) > 1] == []
+
+
+def test_the_image_has_what_topodns_requires_but_kubernetes_and_what_only_that_requires() -> None:
+    pinned = [each for each in read_lock(LOCK) if each.name != "kubernetes"]
+    kept = {each.name for each in pinned if not each.installed}  # of the group `build`
+    while more := {each.name for each in pinned if kept & {*each.wanted_by} or "topodns" in each.wanted_by} - kept:
+        kept |= more
+    assert [hashes(each) for each in read_lock(IMAGE_LOCK)] == [hashes(each) for each in pinned if each.name in kept]
+
+
+def hashes(pin: Pinned) -> tuple[str, str, list[str]]:
+    return pin.name, pin.version, list(pin.hashes)

@@ -69,7 +69,7 @@ def test_the_workflow_runs_targets_of_the_makefile() -> None:
 
 
 def test_the_workflow_runs_all_that_test_all_runs() -> None:
-    assert set(targets()["test-all"]) | {"lint", "audit", "dist", "sbom", "image"} <= called_targets()
+    assert set(targets()["test-all"]) | {"lint", "audit", "dist", "sbom", "image", "image-tools"} <= called_targets()
 
 
 def test_the_workflow_uses_nothing_that_can_change_under_it() -> None:

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from release.lock import read_lock
-from release.sbom import LOCK, bill_of_materials, write_sbom
+from release.sbom import IMAGE_LOCK, LOCK, bill_of_materials, write_sbom
 from release.source import VERSION
 
 PINS = dict(re.findall(r"^([\w.-]+)==(\S+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE))
-BILL = bill_of_materials()
+BILL = bill_of_materials(LOCK)
 
 
 def test_it_has_the_fields_that_cyclonedx_requires() -> None:
@@ -34,6 +34,14 @@ def test_the_bill_of_materials_has_installed_libraries_and_no_build_tools() -> N
     assert {each["name"]: each["version"] for each in BILL["components"]} == {
         name: version for name, version in PINS.items() if name != "setuptools"
     }
+
+
+def test_the_image_for_pods_has_a_bill_of_its_own() -> None:
+    bill = bill_of_materials(IMAGE_LOCK)
+    names = {each["name"] for each in bill["components"]}
+    assert names == {each.name for each in read_lock(IMAGE_LOCK)} - {"setuptools"}
+    assert "kubernetes" not in names
+    assert bill["serialNumber"] != BILL["serialNumber"]
 
 
 def test_each_library_has_the_hashes_of_the_lock() -> None:
@@ -70,6 +78,6 @@ def test_the_requirements_of_topodns_are_those_of_pyproject() -> None:
 def test_the_same_lock_and_time_make_the_same_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
     for name in ("first", "second"):
-        write_sbom(tmp_path / name)
+        write_sbom(tmp_path / name, LOCK)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
     assert json.loads((tmp_path / "first").read_text())["metadata"]["timestamp"] == "2001-09-09T01:46:40Z"
