@@ -113,11 +113,13 @@ def test_the_rooms_of_the_architecture_are_those_that_are_checked() -> None:
     assert rooms == set(checked)
 
 
-def test_the_architecture_has_the_door_and_the_reason_of_every_library() -> None:
+def test_both_lists_of_libraries_have_the_door_and_the_reason_of_every_library() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     declared = re.findall(r'^  "([\w-]+)>=\S+", +# topodns\.(\S+)$', pyproject, re.MULTILINE)
-    section = DOCUMENTS["docs/develop/architecture.md"].partition("## Libraries")[2].partition("\n## ")[0]
-    assert sorted(re.findall(r"^\| ([\w-]+) \| `([\w.]+)` \| .+ \|$", section, re.MULTILINE)) == sorted(declared)
+    architecture = DOCUMENTS["docs/develop/architecture.md"].partition("## Libraries")[2].partition("\n## ")[0]
+    libraries = DOCUMENTS["docs/develop/libraries.md"].partition("\n## ")[0]
+    for section in (architecture, libraries):
+        assert sorted(re.findall(r"^\| ([\w-]+) \| `([\w.]+)` \| .+ \|$", section, re.MULTILINE)) == sorted(declared)
 
 
 @pytest.fixture(scope="module")
