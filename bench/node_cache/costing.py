@@ -39,10 +39,10 @@ _METRICS: Final = 9253
 def memory(scene: Scene, figures: Figures, core: int) -> None:
     """With the default template: after the start, and when every block's cache had as much as it is to hold."""
     with _serving(scene, core) as (life, world):
-        figures.note(Line(_MEMORY, "empty"), resident_megabytes(life.pid))
+        figures.note(Line(_MEMORY, "empty", "<= 36"), resident_megabytes(life.pid))
         for questions in _fill(scene.folder):
             _ask(world, questions)
-        figures.note(Line(_MEMORY, "full", "<= 40"), resident_megabytes(life.pid))
+        figures.note(Line(_MEMORY, "full", "<= 43"), resident_megabytes(life.pid))
         figures.note(Line(_MEMORY, "full: entries"), _entries(scene))
         if life.supervisor is not None:
             figures.note(Line(_MEMORY, "its supervisor"), resident_megabytes(life.supervisor))

@@ -145,6 +145,22 @@ def test_requests_that_are_costly_to_read_do_not_delay_dns(server: Server, costl
     assert fate.cpu(99) <= HTTP_P99, fate
 
 
+@pytest.mark.parametrize(
+    "accept",
+    [
+        pytest.param(b"application/openmetrics-text;version=1.0.0", id="OpenMetrics"),
+        pytest.param(b"a/b;q=0.1," * 790, id="790 media ranges"),
+    ],
+)
+def test_scrapes_of_every_form_do_not_delay_dns(server: Server, accept: bytes) -> None:
+    costly = request("/metrics", b"Accept: " + accept + b"\r\n")
+    with flooded(server, (METRICS, costly, 10), (METRICS, request("/metrics"), 10)) as flood:
+        fate = bystander(server)
+    assert flood.answered > 100
+    assert (fate.lost, fate.wrong) == (0, []), fate
+    assert fate.cpu(99) <= HTTP_P99, fate
+
+
 def test_7000_requests_on_one_connection_are_all_answered_and_do_not_delay_dns(server: Server) -> None:
     with victim(server, QUESTION, RIGHT, per_second=150) as fate:
         with socket.create_connection((server.address, HEALTH), PROBE_TIMEOUT) as sock:
@@ -227,6 +243,24 @@ def test_metrics_are_made_once_a_second_at_most(server: Server) -> None:
         _, text = server.get("/metrics", METRICS)
         begun.add(next(line for line in text.splitlines() if line.startswith("topodns_exposition_timestamp_seconds")))
     assert len(begun) <= 2 + (time.monotonic() - start)
+
+
+def test_versions_and_escapings_that_a_client_makes_up_do_not_make_more_of_them(server: Server) -> None:
+    begun = set()
+    start = time.monotonic()
+    for number in range(200):
+        connection = http.client.HTTPConnection(server.address, METRICS, timeout=PROBE_TIMEOUT)
+        try:
+            media_type = ("text/plain", "application/openmetrics-text")[number % 2]
+            accept = f"{media_type};version=1.{number};escaping={('dots', 'values', 'underscores')[number % 3]}"
+            connection.request("GET", "/metrics", headers={"Accept": accept})
+            response = connection.getresponse()
+            assert (response.status, response.getheader("Content-Type", "").partition(";")[0]) == (200, media_type)
+            lines = response.read().decode().splitlines()
+        finally:
+            connection.close()
+        begun.add(next(line for line in lines if line.startswith("topodns_exposition_timestamp_seconds")))
+    assert len(begun) <= 2 * (2 + (time.monotonic() - start))
 
 
 @pytest.mark.parametrize(

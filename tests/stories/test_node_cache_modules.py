@@ -1,5 +1,6 @@
 """The modules in a node cache's memory: the rest of the program is never loaded there."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ from tests.support.shipped_template import shipped_template
 
 LIBRARIES: Final = (
     *("kubernetes", "aiohttp", "msgspec", "yaml", "dnslib", "re2"),
-    *("prometheus_client", "email", "http", "argparse", "difflib"),
+    *("argparse", "difflib"),
 )
+OF_METRICS: Final = ("prometheus_client", "email", "http", "topodns.metrics.exposition")
 OF_CLUSTERS: Final = (
     *("app.clusters", "app.cluster_metrics", "cli.check", "cli.serve"),
     *("app.explain.explainer", "app.explain.explanation", "app.explain.question", "app.explain.reasons"),
@@ -55,14 +57,24 @@ print(*sys.modules)
 """
 
 
+def loaded_modules(directory: Path, template: str) -> set[str]:
+    """The names of the modules of a node cache with this template."""
+    (directory / "Corefile.base").write_text(template)
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(directory)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return set(run.stdout.split())
+
+
 def test_a_node_cache_loads_no_kubernetes_library_and_nothing_that_its_template_does_not_ask_for(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "Corefile.base").write_text(shipped_template())
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
-    )
-    loaded = set(run.stdout.split())
+    loaded = loaded_modules(tmp_path, shipped_template())
     assert {"topodns.nodecache.network", "topodns.app.server", "topodns.plugins.forward.handler", "uvloop"} <= loaded
     unwanted = (*LIBRARIES, *(f"topodns.{name}" for name in (*OF_CLUSTERS, *OF_FEW_COREFILES)))
     assert loaded.intersection(unwanted) == set()
@@ -75,3 +87,13 @@ def test_before_a_node_cache_blocks_signals_it_loads_neither_asyncio_nor_logging
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout == "set()\n"
+
+
+def test_the_library_of_metrics_is_loaded_before_the_first_query_and_only_where_metrics_are_served(
+    tmp_path: Path,
+) -> None:
+    template = shipped_template()
+    assert loaded_modules(tmp_path, template).issuperset(OF_METRICS)
+    without = re.sub(r"(?m)^ +prometheus .*\n", "", template)
+    assert without != template
+    assert loaded_modules(tmp_path, without).intersection(OF_METRICS) == set()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from prometheus_client.parser import text_string_to_metric_families
 
 from topodns.app.exposition import Metrics
+from topodns.metrics.exposition import TEXT, Exposition, Form
 from topodns.metrics.registry import Published
 from topodns.query.counters import QueryCounters, ReplyKind
 
@@ -23,14 +24,19 @@ def counted(
     return counts
 
 
+def exposition_text(metrics: Metrics, form: Form = TEXT) -> str:
+    """All of /metrics in this form."""
+    return b"".join(Exposition(metrics.published).pieces(form.encode)).decode()
+
+
 def scraped(*all_counters: QueryCounters, readings: Iterable[Published] = ()) -> dict[str, float]:
-    """Every sample but those of the process, as `name{label="value",...}` with sorted labels."""
-    text = Metrics(lambda: all_counters, list(readings)).exposition().decode()
+    """Every sample but those of process and interpreter, as `name{label="value",...}` with sorted labels."""
+    text = exposition_text(Metrics(lambda: all_counters, list(readings)))
     return {
         _line(sample.name, sample.labels): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if not sample.name.startswith(("process_", "topodns_exposition_"))
+        if not sample.name.startswith(("process_", "python_", "topodns_exposition_"))
     }
 
 

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.demo import PORT, Demo
 from tests.support.documented_sessions import Command, commands, parse_dig
 from tests.support.documents import DOCUMENTS, ROOT
+from tests.support.exposition_samples import exposition_text
 from topodns.app.cluster_metrics import cluster_readings
 from topodns.app.exposition import Metrics
 from topodns.app.listeners import Listeners
@@ -42,7 +43,7 @@ NAMED_TEST = re.compile(r"`((?:\w+/)*test_\w+\.py)::(test_\w+)`")
 HELD = ("tests", "a test that holds it")
 NUMBERED_TEST = re.compile(r"test_((?:[kn]\d+_)+)", re.IGNORECASE)
 FAULT_OF_A_TEST = re.compile(r"([kn])(\d\d)_")
-METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns|process)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
+METRIC_ROW = re.compile(r"^\| `((?:coredns|topodns|process|python)_\w+)` \| (\w+) \| ([\w, ]*)\|", re.MULTILINE)
 
 
 def titled(case: tuple[str, Command]) -> str:
@@ -128,7 +129,7 @@ def exposition(demo: Demo) -> str:
     demo.ask("cache.shop.svc.cluster.local A", "127.10.1.100")
     events = Events()
     events.generation = demo.generation
-    return Metrics(lambda: [demo.socket_counters], all_readings(demo, events)).exposition().decode()
+    return exposition_text(Metrics(lambda: [demo.socket_counters], all_readings(demo, events)))
 
 
 def all_readings(demo: Demo, events: Events) -> list[Published]:

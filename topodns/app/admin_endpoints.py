@@ -1,6 +1,5 @@
 """The addresses of the HTTP endpoints: which of /health, /ready, /explain and /metrics is served where."""
 
-import asyncio
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -9,8 +8,6 @@ from topodns.app.explain.endpoint import explain_route
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Generation, ListenAt
 from topodns.corefile.arguments import Address
-from topodns.metrics.exposition import CONTENT_TYPE
-from topodns.metrics.scrapes import Scrapes
 from topodns.net.descriptors import Descriptors
 from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
 from topodns.net.http_server.server import AdminServer
@@ -39,7 +36,7 @@ class Admin:
         RLIMIT_NOFILE.
         """
         self._instance = instance
-        self._scrapes = Scrapes(metrics.lines, lambda text: HttpReply(200, text, CONTENT_TYPE))
+        self._metrics = metrics
         self._metrics_listen = metrics_listen
         self._server = AdminServer(_limits(descriptors))
         self._readiness = Readiness(waits_for)
@@ -76,13 +73,10 @@ class Admin:
                 routes["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
                 routes["/explain"] = explain_route(generation.clusters)
             if (prometheus := block.get(PROMETHEUS)) is not None:
-                _at(wanted, prometheus.listen)["/metrics"] = self._exposition
+                _at(wanted, prometheus.listen)["/metrics"] = self._metrics.route()
         if self._metrics_listen is not None:
-            _at(wanted, self._metrics_listen)["/metrics"] = self._exposition
+            _at(wanted, self._metrics_listen)["/metrics"] = self._metrics.route()
         return wanted
-
-    def _exposition(self, request: HttpRequest) -> "asyncio.Future[HttpReply]":
-        return self._scrapes.latest()
 
 
 def _limits(descriptors: Descriptors | None) -> AdminLimits:

@@ -1,12 +1,13 @@
 """The content of /metrics: the query counters, and the readings (metrics) of the rest of the process."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from topodns.dnsserver.metrics import exposition_of_counters
-from topodns.metrics.exposition import gauge
-from topodns.metrics.process import process_lines
-from topodns.metrics.registry import Published, reading_lines
+from topodns.dnsserver.metrics import readings_of_counters
+from topodns.metrics.registry import Published, Reading
+from topodns.metrics.scrapes import Scrapes
+from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
 from topodns.query.counters import QueryCounters
 
 
@@ -25,24 +26,51 @@ class Metrics:
         self._all_counters = all_counters
         self._readings = list(readings)
         self._now = now
+        self._route: Route | None = None
 
     def publish(self, readings: Iterable[Published]) -> None:
         """Add these metrics from now on."""
         self._readings += readings
 
-    def lines(self) -> Iterator[str]:
-        """The lines of the exposition, in the format of `exposition.CONTENT_TYPE`, each with its line end.
-
-        Each family is read when its first line is requested, so a caller may spread them over several turns of the
-        event loop. An empty string is no line: it marks a piece of work, after which the caller may pause.
-        """
+    def published(self) -> Iterator[Published]:
+        """All metrics but those of the interpreter and of /proc; the figures are of this moment."""
         began = [((), self._now())]
-        yield from gauge("topodns_exposition_timestamp_seconds", "When this was begun to be made.", (), began)
-        yield from process_lines()
-        yield from exposition_of_counters(list(self._all_counters()))
-        for reading in list(self._readings):
-            yield from reading_lines(reading)
+        yield Reading(
+            "topodns_exposition_timestamp_seconds", "When this was begun to be made.", "gauge", (), lambda: began
+        )
+        yield from readings_of_counters(list(self._all_counters()))
+        yield from list(self._readings)
 
-    def exposition(self) -> bytes:
-        """All lines in one text."""
-        return "".join(self.lines()).encode()
+    def route(self) -> Route:
+        """The handler of /metrics. The first call imports prometheus_client, which blocks for 25 ms."""
+        if self._route is None:
+            self._route = _metrics_route(self.published)
+        return self._route
+
+
+def _metrics_route(published: Callable[[], Iterable[Published]]) -> Route:
+    from topodns.metrics.exposition import Exposition, form_for  # the module says why here
+
+    scrapes = Scrapes(Exposition(published).pieces)
+
+    def metrics(request: HttpRequest) -> asyncio.Future[HttpReply]:
+        form = form_for(request.headers.get("accept", ""))
+        return _reply(scrapes.latest(form.encode), form.content_type)
+
+    return metrics
+
+
+def _reply(exposition: asyncio.Future[bytes], content_type: str) -> asyncio.Future[HttpReply]:
+    """The reply once the exposition is made, which several content types may share."""
+    reply: asyncio.Future[HttpReply] = asyncio.get_running_loop().create_future()
+
+    def made(done: asyncio.Future[bytes]) -> None:
+        if done.cancelled():
+            reply.cancel()
+        elif (failure := done.exception()) is not None:
+            reply.set_exception(failure)
+        else:
+            reply.set_result(HttpReply(200, done.result(), content_type))
+
+    exposition.add_done_callback(made)
+    return reply

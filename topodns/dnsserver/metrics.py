@@ -1,33 +1,38 @@
-"""The metrics of CoreDNS's server and of topology, in Prometheus's text format, from the query counters."""
+"""The metrics of CoreDNS's server and of topology, from the query counters."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from functools import partial
+from typing import Final, Literal
 
-from topodns.metrics.exposition import counter, histogram
-from topodns.metrics.registry import PACE
+from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.query.answer_detail import LocalhostAnswer, TemplateMatch
 from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind
 from topodns.query.histogram import Histogram
 
+PACE: Final = 64  # cells between two parts without samples, at which the consumer may pause
 
-def exposition_of_counters(all_counters: Sequence[QueryCounters]) -> Iterator[str]:
+
+def readings_of_counters(all_counters: Sequence[QueryCounters]) -> Iterator[Published]:
+    """The metrics of these counters; the samples of each are fixed when it is yielded. Cells are summed up in steps."""
     counted = [
         (socket_counters, kind, times) for socket_counters in all_counters for kind, times in socket_counters.kinds()
     ]
     yield from _counters(counted)
     yield from _sizes("request", counted, all_counters)
     yield from _sizes("response", counted, all_counters)
-    yield from _durations(all_counters)
+    yield _durations(all_counters)
     panics = sum(socket_counters.panics for socket_counters in all_counters)
-    yield from counter("coredns_panics", "Bugs met while answering.", (), [((), panics)])
+    yield _family("coredns_panics", "Bugs met while answering.", (), Counter({(): panics}))
 
 
 Counted = Sequence[tuple[QueryCounters, ReplyKind, int]]
 _OURS: tuple[str, ...] = ("server", "zone", "view")
+_REQUESTS: Final = ("coredns_dns_requests", "Queries.", (*_OURS, "proto", "family", "type"))
+_SIZE_LABELS: Final = (*_OURS, "proto")
 
 
-def _counters(counted: Counted) -> Iterator[str]:
+def _counters(counted: Counted) -> Iterator[Published]:
     requests: Counter[tuple[str, ...]] = Counter()
     responses: Counter[tuple[str, ...]] = Counter()
     secure: Counter[tuple[str, ...]] = Counter()
@@ -37,7 +42,7 @@ def _counters(counted: Counted) -> Iterator[str]:
     sources: Counter[tuple[str, ...]] = Counter()
     for number, (socket_counters, kind, times) in enumerate(counted):
         if not number % PACE:
-            yield ""
+            yield _family(*_REQUESTS, Counter())
         place = (socket_counters.server, kind.origin, kind.view)
         requests[(*place, socket_counters.transport, socket_counters.family, kind.qtype)] += times
         if kind.rcode:
@@ -52,29 +57,27 @@ def _counters(counted: Counted) -> Iterator[str]:
             misses[(kind.missed, kind.outcome)] += times
         if kind.prefix:
             sources[(kind.prefix,)] += times
-    yield from _family("coredns_dns_requests", "Queries.", (*_OURS, "proto", "family", "type"), requests)
-    yield from _family("coredns_dns_responses", "Responses.", (*_OURS, "rcode", "plugin"), responses)
-    yield from _family("coredns_dns_do_requests", "Queries with the DO bit.", _OURS, secure)
-    yield from _family(
-        "topodns_selections", "Topology decisions, by why they came out so.", ("outcome", "key"), selections
-    )
+    yield _family(*_REQUESTS, requests)
+    yield _family("coredns_dns_responses", "Responses.", (*_OURS, "rcode", "plugin"), responses)
+    yield _family("coredns_dns_do_requests", "Queries with the DO bit.", _OURS, secure)
+    yield _family("topodns_selections", "Topology decisions, by why they came out so.", ("outcome", "key"), selections)
     unlocated: Counter[tuple[str, ...]] = Counter()
     unlocated[()] = sum(times for (outcome, _), times in selections.items() if outcome.startswith("unknown_client"))
-    yield from _family(
+    yield _family(
         "topodns_unlocated_queries", "Queries under a policy from clients without a known node.", (), unlocated
     )
-    yield from _family("topodns_misses", "Answers that topology left empty, by Service.", ("name", "outcome"), misses)
-    yield from _family("topodns_unlocated_sources", "Unlocated queries by where they are from.", ("prefix",), sources)
+    yield _family("topodns_misses", "Answers that topology left empty, by Service.", ("name", "outcome"), misses)
+    yield _family("topodns_unlocated_sources", "Unlocated queries by where they are from.", ("prefix",), sources)
     localhost: Counter[tuple[str, ...]] = Counter()
     localhost[()] = sum(times for _, kind, times in counted if isinstance(kind.detail, LocalhostAnswer))
-    yield from _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)
-    yield from _template_matches(counted)
+    yield _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)
+    yield _template_matches(counted)
     for rcode, verdict in (("REFUSED", "blocked"), ("NOERROR", "filtered"), ("", "dropped")):
         verdicts = Counter({place[1:]: times for place, times in refused.items() if place[0] == rcode})
-        yield from _family(f"coredns_acl_{verdict}_requests", f"Queries {verdict} by acl.", _OURS, verdicts)
+        yield _family(f"coredns_acl_{verdict}_requests", f"Queries {verdict} by acl.", _OURS, verdicts)
 
 
-def _template_matches(counted: Counted) -> Iterator[str]:
+def _template_matches(counted: Counted) -> Reading:
     matches: Counter[tuple[str, ...]] = Counter()
     for socket_counters, kind, times in counted:
         if isinstance(kind.detail, TemplateMatch):
@@ -84,19 +87,20 @@ def _template_matches(counted: Counted) -> Iterator[str]:
     return _family("coredns_template_matches", "Queries that a template was for.", labels, matches)
 
 
-def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Counter[tuple[str, ...]]) -> Iterator[str]:
-    return counter(name, documentation, labels, counts.items())
+def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Counter[tuple[str, ...]]) -> Reading:
+    return Reading(name, documentation, "counter", labels, counts.items)
 
 
 def _sizes(
     which: Literal["request", "response"], counted: Counted, all_counters: Sequence[QueryCounters]
-) -> Iterator[str]:
+) -> Iterator[Published]:
     """Size histograms: the counts per bucket are in the cells, the sums in the counters."""
     answers = which == "response"
     sizes: dict[tuple[str, ...], Histogram] = {}
+    family = partial(Distribution, f"coredns_dns_{which}_size_bytes", f"Size of the {which} in octets.", _SIZE_LABELS)
     for number, (socket_counters, kind, times) in enumerate(counted):
         if not number % PACE:
-            yield ""
+            yield family(tuple)
         bucket = kind.response_bucket if answers else kind.query_bucket
         if not bucket:
             continue  # no reply was sent
@@ -109,15 +113,14 @@ def _sizes(
             place = (socket_counters.server, origin, view, socket_counters.transport)
             if place in sizes:
                 sizes[place].sum += octets[answers]
-    documentation = f"Size of the {which} in octets."
-    yield from histogram(f"coredns_dns_{which}_size_bytes", documentation, (*_OURS, "proto"), sizes.items())
+    yield family(sizes.items)
 
 
-def _durations(all_counters: Iterable[QueryCounters]) -> Iterator[str]:
+def _durations(all_counters: Iterable[QueryCounters]) -> Distribution:
     totals: dict[tuple[str, ...], Histogram] = {}
     for socket_counters in all_counters:
         for labels, durations in socket_counters.durations.items():
             total = totals.setdefault((socket_counters.server, *labels), Histogram(DURATION_BUCKETS))
             total.add(durations)
     documentation = "Time from query read to response written."
-    return histogram("coredns_dns_request_duration_seconds", documentation, _OURS, totals.items())
+    return Distribution("coredns_dns_request_duration_seconds", documentation, _OURS, totals.items)

@@ -1,1 +1,1 @@
-"""Metrics in Prometheus's text format."""
+"""Metrics of the process as values, and their exposition by prometheus_client."""

@@ -1,10 +1,9 @@
-"""Metric families whose samples are collected at scrape time, and their lines in Prometheus's text format."""
+"""Metric families as values whose samples are read at scrape time. No metric library: `metrics.exposition` has it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
-from topodns.metrics.exposition import counter, gauge, histogram
 from topodns.query.histogram import Histogram
 
 
@@ -30,13 +29,7 @@ class Distribution:
 
 
 Published = Reading | Distribution
+"""A metric family, or a part of one: neighbours with the same name are one family in the exposition.
 
-
-def reading_lines(reading: Published) -> Iterator[str]:
-    if isinstance(reading, Distribution):
-        return histogram(reading.name, reading.documentation, reading.labels, list(reading.read()))
-    family = gauge if reading.kind == "gauge" else counter
-    return family(reading.name, reading.documentation, reading.labels, list(reading.read()))
-
-
-PACE: Final = 64  # cells between two empty lines, at which the consumer of the lines (`scrapes`) may pause
+A part may have no samples: it marks a piece of work, after which the consumer may pause.
+"""

@@ -1,9 +1,10 @@
-"""Makes at most one exposition per second, in slices between queries, however often it is scraped."""
+"""Makes at most one exposition of each form per second, in slices between queries, however often it is scraped."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from topodns.files.time_slices import in_slices
@@ -13,42 +14,43 @@ log = logging.getLogger(__name__)
 
 EVERY: Final = 1.0  # seconds for which an exposition is reused
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(slots=True)
+class _Made:
+    exposition: asyncio.Task[bytes]
+    at: float = 0.0  # when it was done
 
 
 class Scrapes(Generic[T]):
-    """Makes expositions from `lines`; `wrap` converts their octets to the result. `clock`: monotonic, in seconds."""
+    """Makes expositions of the pieces that `pieces` gives for a form. `clock`: monotonic, in seconds.
 
-    def __init__(
-        self,
-        lines: Callable[[], Iterable[str]],
-        wrap: Callable[[bytes], T],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._lines = lines
-        self._wrap = wrap
+    The last exposition of each form is kept, so forms should be few.
+    """
+
+    def __init__(self, pieces: Callable[[T], Iterable[bytes]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._pieces = pieces
         self._clock = clock
-        self._last: asyncio.Future[T] | None = None
-        self._made_at = 0.0
+        self._last: dict[T, _Made] = {}
 
-    def latest(self) -> asyncio.Future[T]:
+    def latest(self, form: T) -> asyncio.Future[bytes]:
         """The exposition in progress, the last one if it is younger than EVERY, or a new one.
 
-        Callers share the future, so it must not be cancelled. It raises any exception of `lines`.
+        Callers share the future, so it must not be cancelled. It raises any exception of `pieces`.
         """
-        last = self._last
-        if last is not None and (not last.done() or self._clock() - self._made_at < EVERY):
-            return last
-        self._last = asyncio.create_task(self._make(), name="exposition")
-        return self._last
+        last = self._last.get(form)
+        if last is None or (last.exposition.done() and self._clock() - last.at >= EVERY):
+            last = self._last[form] = _Made(asyncio.create_task(self._make(form), name="exposition"))
+        return last.exposition
 
-    async def _make(self) -> T:
-        text: list[str] = []
+    async def _make(self, form: T) -> bytes:
+        text: list[bytes] = []
         try:
-            await in_slices(map(text.append, self._lines()), self._clock)
-            return self._wrap("".join(text).encode())
+            await in_slices(map(text.append, self._pieces(form)), self._clock)
+            return b"".join(text)
         except Exception:
             log.exception("bug: the metrics cannot be made")
             raise
         finally:
-            self._made_at = self._clock()
+            self._last[form].at = self._clock()
