@@ -49,7 +49,8 @@ class Metrics:
 
 
 def _metrics_route(published: Callable[[], Iterable[Published]]) -> Route:
-    from topodns.metrics.exposition import Exposition, form_for  # the module says why here
+    # Imported here: prometheus_client takes 25 ms and 4 MB, which a process without /metrics does not need.
+    from topodns.metrics.exposition import Exposition, form_for
 
     scrapes = Scrapes(Exposition(published).pieces)
 

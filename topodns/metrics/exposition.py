@@ -1,7 +1,7 @@
 """The metrics of the process in the formats of prometheus_client, of which this is the only importer.
 
-Importing it takes 25 ms and 3 MB (http.server, wsgiref and email come with it), so importers do it where a Corefile
-wants /metrics, before the process serves.
+prometheus_client takes 25 ms and 4 MB to import, as http.server, wsgiref and email come with it. So this module is
+imported when a route for /metrics is made, before the process serves.
 """
 
 import re
@@ -70,8 +70,8 @@ _ANY_TEXT: Final = ("text/plain", "text/*", "*/*")
 def form_for(accept: str) -> Form:
     """The form for an Accept header (RFC 9110 section 12.5.1): one of three, by default TEXT.
 
-    `choose_encoder` judges each media range. The order is ours, as it heeds neither the weights nor that a range may
-    want version 0.0.4; and so are the content types, as its own repeat a version that the client made up.
+    `choose_encoder` decides on each media range. It ignores weights, and passes over a range for version 0.0.4, so
+    ranges are ordered here. Its content types repeat whatever version the client sends, so they are replaced.
     """
     for accepted in _by_weight(accept.lower()):
         try:
@@ -143,8 +143,8 @@ def _buckets(counted: Histogram) -> list[tuple[str, float]]:
 
 
 @cache
-def _edges(bounds: tuple[float, ...]) -> list[str]:
-    return [*(f"{bound:g}" for bound in bounds), "+Inf"]
+def _edges(bounds: tuple[float, ...]) -> tuple[str, ...]:
+    return (*(f"{bound:g}" for bound in bounds), "+Inf")
 
 
 class Exposition:
