@@ -45,7 +45,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "net.upstream.client": "opens sockets: tests/stories/test_udp_transport.py, tests/stories/test_tcp_transport.py",
     "nodecache.command": "is the whole program on a node: tests/node/test_life.py",
     "plugins.cache.counts": "values without code",
-    "plugins.forward.upstreams": "opens sockets: tests/stories/test_forward_privacy.py",
+    "plugins.forward.lazy_upstream": "opens sockets: tests/stories/test_forward_privacy.py",
     "query.answer_detail": "values without code",
     "plugins.k8s_external.nameservers": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "plugins.k8s_external.services": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Node
-from topodns.topology.evidence import node_of_endpoints, node_of_pods
+from topodns.topology.node_of_address import node_of_endpoints, node_of_pods
 from topodns.topology.select import Location
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The EndpointSlices that other objects contradict: a record for the log and a metric. No location depends on it.
 
-Whether an endpoint is contradicted is decided in `topology.evidence`; here two slices of different namespaces that
-contradict each other are recorded too.
+Whether an endpoint is contradicted is decided in `topology.node_of_address`; here two slices of different namespaces
+that contradict each other are recorded too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Final
 
 from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey
 from topodns.cluster.state import ClusterState
-from topodns.topology.evidence import contradiction, is_evidence
+from topodns.topology.node_of_address import contradiction, is_evidence
 
 MAX_FOUND: Final = 1000  # contradicted slices that are recorded
 CHECKED_AT_ONCE: Final = 50  # endpoints per step

@@ -19,7 +19,7 @@ from topodns.dns.wire_reader import WireError
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.hedging import HedgeTimer
 from topodns.plugins.forward.messages import without_edns
-from topodns.plugins.forward.pool import Candidate, UpstreamPool
+from topodns.plugins.forward.policy import Candidate, UpstreamPool
 from topodns.plugins.forward.sanitize import MAX_TTL, clean, extended_error, sane_ttl
 from topodns.plugins.forward.settings import Forward
 from topodns.query.deferred import Timers

@@ -13,7 +13,7 @@ from topodns.plugins.forward.flight import DEADLINE, Answer, FlightContext
 from topodns.plugins.forward.hedging import HEDGE_AFTER, HedgeTimer, hedges
 from topodns.plugins.forward.limits import InFlight
 from topodns.plugins.forward.messages import Options, Outgoing
-from topodns.plugins.forward.pool import UpstreamPool
+from topodns.plugins.forward.policy import UpstreamPool
 from topodns.plugins.forward.settings import Forward
 from topodns.plugins.forward.single_flight import SharedFlight, SingleFlight
 from topodns.query.deferred import Deferred, Outcome, Timers

@@ -32,10 +32,10 @@ from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.forward.destinations import EXPECTED, check_server_name, upstreams_of
 from topodns.plugins.forward.flight import DEADLINE
 from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.lazy_upstream import LazyUpstream
 from topodns.plugins.forward.messages import Options
 from topodns.plugins.forward.metrics import readings
 from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
-from topodns.plugins.forward.upstreams import LazyUpstream
 from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity
 from topodns.query.plugin import ChainPart

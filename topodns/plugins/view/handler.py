@@ -1,7 +1,7 @@
 """The filter of a server block with `view`: which queries the block takes."""
 
 from topodns.dns.message import Query
-from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.functions import ViewQuery
 from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client

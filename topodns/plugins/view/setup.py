@@ -11,7 +11,7 @@ from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin, Reads
 from topodns.plugins.setup import BlockSetup
-from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.parser import BadExpression
 from topodns.plugins.view.settings import View

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.support.in_memory_server import CLIENT, PORT, dig
 from topodns.dns.wire_reader import read_query
-from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.functions import ViewQuery
 from topodns.plugins.view.parser import BadExpression
 from topodns.query.plugin import Client

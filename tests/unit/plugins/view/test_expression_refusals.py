@@ -2,7 +2,7 @@
 
 import pytest
 
-from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.parser import BadExpression
 
 

@@ -6,7 +6,7 @@ from tests.support.dns_messages import DO, Opt
 from tests.support.in_memory_server import dig
 from tests.support.model_builders import packed
 from topodns.dns.wire_reader import read_query
-from topodns.plugins.view.compiler import compile_expression
+from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.functions import ViewQuery
 from topodns.query.plugin import Client
 
