@@ -17,9 +17,9 @@ _GOVERNING: Final = (
 class Finding:
     """One problem of one Service's policy. `kind` is one of
 
-    invalid: the key list breaks a rule. mended: parts of the list are ignored. governing: the Service is a
-    StatefulSet's governing one, so its members may not find each other. misplaced: the Service is not headless.
-    overridden: two annotations are set, one of them wins.
+    invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
+    governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
+    Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
     """
 
     service: ObjectKey

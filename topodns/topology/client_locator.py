@@ -37,7 +37,7 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The client's location by the EDNS options of a query. `Locator` decides which sources are believed."""
+    """The client's location by the EDNS options of a query. `Locator` decides which claims count."""
 
     node_name: str | None = None  # EDNS option 65518, decoded
     subnet: tuple[bytes, int] | None = None  # EDNS Client Subnet: packed address (4 or 16 octets), source prefix length
@@ -46,8 +46,9 @@ class Claim:
 class Locator:
     """Maps clients to Nodes by one cluster's state, with `methods` in the given order.
 
-    `trust`: sources (packed) whose claims are believed. An ECS that no method can map is ignored: the source address
-    decides, as if there were no ECS. `own_node` and `own_addresses` (packed) are this server's.
+    `trust`: sources (packed) of which every claim counts; of other sources, only the claim of a node identity from an
+    address of that Node. An ECS that no method can map is ignored: the source address decides, as if there were no ECS.
+    `own_node` and `own_addresses` (packed) are this server's.
     """
 
     def __init__(
@@ -83,14 +84,14 @@ class Locator:
         return self._known.get(source) or self._find(source)
 
     def trusts(self, source: bytes) -> bool:
-        """Whether ECS from this source is believed. For other sources ECS is not enabled: neither read nor echoed.
+        """Whether ECS from this source counts. For other sources ECS is not enabled: neither read nor echoed.
 
         (RFC 7871 section 7.2.1: a server that has not enabled ECS ignores the option and sends none.)
         """
         return source in self._trust
 
     def _located_by_claim(self, source: bytes, claim: Claim) -> Location | None:
-        """The location by the parts of the claim that this source may make; None: no usable claim."""
+        """The location by the node identity, else by the ECS, if this source may make that claim; None: by neither."""
         if claim.node_name is None and claim.subnet is None:
             return None
         trusted = self.trusts(source)
@@ -117,7 +118,7 @@ class Locator:
         return self._own_location(source)
 
     def _is_known(self, node_name: str) -> bool:
-        """Whether a Node has this name, or Pods or endpoints are on it still after its deletion. Others are ignored."""
+        """Whether a Node has this name, or a Pod or an endpoint names it as its Node, which may be deleted by now."""
         return self._state.node(node_name) is not None or self._state.nodes.has_pods_on(node_name)
 
     def _may_name(self, source: bytes, node_name: str) -> bool:
@@ -133,9 +134,10 @@ class Locator:
         return owner is not None and owner.name == node_name
 
     def _node_name_of_subnet(self, address: bytes, prefix_length: int) -> str:
-        """The Node of an ECS subnet: a full address goes through the methods, a shorter prefix needs a pod CIDR around.
+        """The Node name for an ECS subnet, "" if none is found.
 
-        "" if none is found. Pod CIDRs count only if proven, or with `podcidr-unverified`.
+        A full address goes through the methods. A shorter prefix must lie in the pod CIDR of one Node: pod CIDRs count
+        with the method `podcidr` if they are proven, with `podcidr-unverified` always, and else not at all.
         """
         if prefix_length == len(address) * 8:
             names = (node_name_of(address) for _, node_name_of in self._methods)
@@ -155,7 +157,7 @@ class Locator:
         return UNKNOWN
 
     def _finder(self, method: Method) -> Callable[[bytes], str]:
-        """The function that maps an address to a Node name by one method; "" if the method has no result."""
+        """The function that maps a packed address to a Node name by one method; it returns "" if that has no result."""
         match method:
             case Method.NODES:
                 return lambda address: _name(self._state.nodes.with_address(address))
@@ -169,7 +171,7 @@ class Locator:
                 return lambda address: _name(self._state.nodes.with_pod_cidr(address))
 
     def _by_verified_pod_cidr(self, address: bytes) -> str:
-        """The Node whose pod CIDR holds the address, if pod CIDRs are proven; "" if all Pods with it are elsewhere.
+        """The Node whose pod CIDR holds the address, if pod CIDRs are proven; "" if only Pods on other Nodes have it.
 
         Unproven: only for a gateway address of a pod CIDR in which Pods of that Node are known to be, where the state
         has all Pods and none of them has the address.

@@ -24,7 +24,10 @@ class Contradictions:
         self._found: dict[ObjectKey, str] = {}
 
     def check(self) -> Iterator[None]:
-        """Check the slices that the state has marked as unchecked, at most 50 endpoints per step."""
+        """Check the slices in the state's `unchecked_slices`, which is empty at the end, and update `found`.
+
+        One step (a yield) checks at most 50 endpoints of one slice.
+        """
         unchecked = self._state.unchecked_slices
         while unchecked:
             key = unchecked.pop()
@@ -56,14 +59,14 @@ class Contradictions:
         return bool(self._state.unchecked_slices)
 
     def found(self) -> Mapping[ObjectKey, str]:
-        """The contradicted slices, at most 1,000, each with its problem. A live view."""
+        """The contradicted slices, at most 1,000, each with the predicate of a sentence about it. A live view."""
         return MappingProxyType(self._found)
 
 
 def _conflict(state: ClusterState, namespace: str, endpoint: Endpoint) -> str:
     """The conflict with a slice of another namespace that has this address on another Node, as a clause; "" if none.
 
-    Only where neither Pods nor Nodes decide which of the two is right.
+    "" also where the state's Pods or Nodes decide which of the two is right.
     """
     if state.knows_all_pods or state.pods_with_address(endpoint.address):
         return ""

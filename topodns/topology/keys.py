@@ -62,9 +62,9 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
 
 
 def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
-    """A warning if topodns' own annotation has keys on a Service that is not headless; else None.
+    """A warning if topodns' own annotation is in `sources` and has keys on a Service that is not headless; else None.
 
-    The other sources are normal on such Services: kube-proxy, YurtHub or lite-apiserver act on them.
+    Invalid keys count too. The other sources are normal there: kube-proxy, YurtHub or lite-apiserver act on them.
     """
     if service.headless or KeySource.ANNOTATION not in sources:
         return None
@@ -75,9 +75,9 @@ def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
 
 
 def overridden(service: Service, sources: Sequence[KeySource]) -> str | None:
-    """A notice if topodns' own annotation and OpenYurt's are both set on a headless Service; else None.
+    """A notice if topodns' own annotation and OpenYurt's, both in `sources`, are set on a headless Service; else None.
 
-    It names the effective source: the first of `sources` that has a value.
+    It names the effective source: the first of `sources` that has a value. OpenYurt's counts only with a known value.
     """
     inputs = service.topology
     if not service.headless or inputs.annotation is None or inputs.openyurt is None:
@@ -115,7 +115,10 @@ def _from_field(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
 
 
 def _from_openyurt(inputs: TopologyInputs) -> Policy | None:
-    """One value, not a list; with any other value YurtHub does not filter. `kubernetes.io/zone` means the node pool."""
+    """The policy for the three values that YurtHub knows, none of which is a list; None for all others.
+
+    `kubernetes.io/zone` means the node pool.
+    """
     match inputs.openyurt:
         case "kubernetes.io/hostname":
             return Policy((HOSTNAME_LABEL,), KeySource.OPENYURT)
@@ -187,14 +190,16 @@ def _validated(source: KeySource, keys: tuple[str, ...]) -> Policy | InvalidPoli
 
 
 def _problem(keys: tuple[str, ...]) -> str | None:
-    """The first rule of ValidateService that makes the list, as written, invalid; None: valid."""
+    """A message about the first rule of ValidateService that the list, as written, breaks; None: valid."""
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
     return next((f"expected a label key or *, found {_shown(key)}" for key in keys if not _is_key(key)), None)
 
 
 def _is_key(key: str) -> bool:
-    """A qualified label name: an optional DNS subdomain and "/", then at most 63 of alphanumerics and `-_.`."""
+    """Whether this is `*` or a qualified label name, which is an optional DNS subdomain and "/", then 1 to 63 of
+    alphanumerics and `-_.`, the first and the last one alphanumeric.
+    """
     if key == ANY_KEY:
         return True
     prefix, slash, name = key.rpartition("/")
@@ -220,7 +225,10 @@ def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:
 
 
 def _with_ttl(policy: Policy, text: str | None) -> Policy:
-    """The policy with the seconds of topodns.io/ttl, clamped to 1..300; without a ttl if the text is not a number."""
+    """The policy with the seconds of topodns.io/ttl, clamped to 1..300; without a ttl if the text is not a number.
+
+    Either correction adds a warning. `text` None: the policy as it is.
+    """
     if text is None:
         return policy
     expected = f"topodns.io/ttl: expected {MIN_TTL} to {MAX_TTL} seconds, found {_shown(text)}"

@@ -15,7 +15,10 @@ from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, InvalidPo
 
 
 class UnknownClient(Enum):
-    """The option `unknown_client`: the answer to a client without a location, if the policy does not end in `*`."""
+    """The option `unknown_client`: the answer to a client without a location, or whose Node has no labels.
+
+    Without effect on policies that end in `*` or follow the hints: such a client gets all endpoints.
+    """
 
     STRICT = "strict"  # no endpoint: NODATA, as kube-proxy's empty label map
     ALL = "all"  # all endpoints
@@ -108,8 +111,8 @@ def select_while_denied(
 
     All endpoints go to a client that cannot be located without them, and, while Nodes are denied, to a client for which
     the keys before the first that needs Node labels have no match: the missing permission is the operator's mistake and
-    must not cost clients their answers. All other clients get the same as with the permission. kubernetes.io/hostname
-    needs no labels: the Node's name is its value.
+    must not cost clients their answers. All other clients get the same as with the permission, except that hints for
+    zones have no effect while Nodes are denied. kubernetes.io/hostname needs no labels: the Node's name is its value.
     """
     if not isinstance(policy, Policy) or policy.asks_nothing:
         return select(pool, policy, location, unknown_client, on_invalid)
