@@ -154,7 +154,10 @@ class Backends:
         sources: Sequence[object],
         make: Callable[[], T],
     ) -> T:
-        """The value that `make` derives from these pools and groups, cached by their identities (at most 1,000)."""
+        """The value that `make` derives from these pools and groups, cached in `derived` by their identities.
+
+        `derived` is cleared when it has 1,000 values.
+        """
         key = tuple(map(id, sources))
         known = derived.get(key)
         if known is None:
@@ -233,7 +236,10 @@ def _kept_members(
     kept: Mapping[str, SliceMembers],
     shares_address: Callable[[EndpointSlice], bool],
 ) -> tuple[SliceMembers, ...] | None:
-    """As `_members`, where the slices in `kept` are known to share no address; None if another slice may do."""
+    """As `_members`, but only slices that are not in `kept`, or no longer the same, are checked for shared addresses.
+
+    None if one of those may share an address, or if there are too many slices.
+    """
     if len(slices) > _MAX_SLICES:
         return None
     members: list[SliceMembers] = []
@@ -282,7 +288,7 @@ def _all_ready(endpoints: Sequence[Endpoint], terminating_fallback: bool) -> tup
 
 
 def _split(endpoints: tuple[Endpoint, ...]) -> tuple[Segment | None, Segment | None]:
-    """The endpoints of each family, IPv4 first; None if there are none."""
+    """The endpoints of each family, IPv4 first; None for a family without any."""
     lengths = set(map(len, map(_address, endpoints)))
     if len(lengths) < 2:
         segment = Segment(endpoints)

@@ -15,10 +15,11 @@ IMPORTED: Final[_Part] = (True, "")
 
 
 class BackendsTable:
-    """Built from `slices`; the arguments are those of Backends. The caller reports each change, then `get` is right.
+    """The Backends of Services and ServiceImports, built from `slices`; the other arguments are those of Backends.
 
-    After a change of a slice the members of the Service's other slices are kept for the next `get`: it costs what the
-    changed slice takes, and little for each other one. Their indexes have read the labels of Nodes.
+    The caller reports each change to `invalidate`, `invalidate_slice` or `discard_kept`. After a change of a slice the
+    members of the Service's other slices are kept for the next `get`: it costs what the changed slice takes, and little
+    for each other one. Their indexes have read the labels of Nodes, so a change of labels discards them too.
     """
 
     def __init__(self, slices: SliceTable, node: NodeOf, terminating_fallback: bool, pod_names: bool) -> None:
@@ -31,7 +32,10 @@ class BackendsTable:
         self._none = self._build(())
 
     def get(self, owner: SliceOwner, cluster_id: str = "") -> Backends:
-        """The Backends of a Service. Nothing is cached without slices: names that do not exist must take no memory."""
+        """The Backends of a Service; with `cluster_id`, only those of this cluster of an imported one (KEP-1645).
+
+        Nothing is cached without slices: names that do not exist must take no memory.
+        """
         part = (owner.imported, cluster_id)
         built = self.built.get(owner.key, {}).get(part)
         if built is not None:
@@ -46,12 +50,12 @@ class BackendsTable:
         return built
 
     def invalidate(self, key: ObjectKey) -> None:
-        """The Service, its policy, or the labels of Nodes changed: discard all of it."""
+        """The Service, its policy, or the labels of its endpoints' Nodes changed: discard its Backends and members."""
         self.built.pop(key, None)
         self._kept.pop(key, None)
 
     def invalidate_slice(self, key: ObjectKey, slice_name: str) -> None:
-        """A slice of the Service was added, changed or removed: discard what depends on it."""
+        """A slice of the Service was added, changed or removed: discard all but the members of its other slices."""
         parts = self.built.pop(key, None)
         if parts is not None and WHOLE in parts:
             self._kept[key] = {one.slice.name: one for one in parts[WHOLE].members}
@@ -62,7 +66,7 @@ class BackendsTable:
                 del self._kept[key]
 
     def discard_kept(self) -> None:
-        """The labels of a Node changed: discard what is kept of Services that are not built."""
+        """The labels of a Node changed: discard the kept members of all Services; built Backends stay."""
         self._kept.clear()
 
     def _build(self, slices: Sequence[EndpointSlice], kept: dict[str, SliceMembers] | None = None) -> Backends:

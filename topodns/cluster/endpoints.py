@@ -50,7 +50,7 @@ EMPTY_GROUP: Final = Group(())
 class Segment:
     """Ready endpoints of one family: of one slice, or of all slices of a Service where those share an address.
 
-    Its indexes are built on first use and stay valid as long as the labels of its endpoints' Nodes.
+    Its indexes are built on first use and valid until a label of its endpoints' Nodes changes.
     """
 
     __slots__ = ("_indexes", "_labels", "endpoints")
@@ -61,7 +61,10 @@ class Segment:
         self._labels: LabelIndex | None = None
 
     def index(self, name: Hashable, pairs_of: Callable[[Sequence[Endpoint]], _Pairs]) -> Mapping[str | None, _Members]:
-        """The endpoints by each of their values, in order. The first call for `name` builds the index by `pairs_of`."""
+        """The endpoints by value, in order; those without one are under None if `pairs_of` yields them so.
+
+        The first call for `name` builds the index by `pairs_of`; later ones ignore that argument.
+        """
         if self._indexes is None:
             self._indexes = {}
         members = self._indexes.get(name)
@@ -81,14 +84,17 @@ class Segment:
         return kept
 
     def labels(self, pod_names: bool) -> LabelIndex:
-        """The endpoints by the label of their names; `pod_names` is the same in each call."""
+        """The endpoints by the label of their names; `pod_names` must be the same in each call."""
         if self._labels is None:
             self._labels = LabelIndex(self.endpoints, pod_names)
         return self._labels
 
 
 class _Index:
-    """Groups by value (of a label, zone or Node name). Each is built on first use: most are never used."""
+    """The endpoints by the value of one label or hint, by zone or by Node name.
+
+    A value's Group is built on its first lookup: most never have one.
+    """
 
     __slots__ = ("_everyone", "_groups", "_segments")
 
@@ -99,7 +105,7 @@ class _Index:
 
     @property
     def complete(self) -> bool:
-        """Whether every endpoint has a value."""
+        """Whether every endpoint has a value. Only for hints: other indexes leave out endpoints without one."""
         return not any(None in members for members in self._segments)
 
     def group(self, value: str) -> Group | None:
@@ -183,11 +189,14 @@ class Pool:
         return (zones.group(topology_zone) if zones is not None and topology_zone else None) or self.everyone
 
     def by_topology_zone(self, value: str) -> Group:
-        """The endpoints with this `zone` in their slice, in any case, as in names of CoreDNS's `zonal`; no Node."""
+        """The endpoints with this `zone` in their slice, compared case-insensitively; labels of Nodes do not count.
+
+        For names of CoreDNS's option `zonal`.
+        """
         return self._by_slice_zone.group(value.lower()) or EMPTY_GROUP
 
     def index(self, keys: Iterable[str]) -> None:
-        """Build the indexes of these topology keys now instead of on first use; the groups in them stay lazy."""
+        """Build the indexes of these topology keys now instead of on first use; groups are still built on first use."""
         for key in keys:
             if key == HOSTNAME_LABEL:
                 _ = self._by_node

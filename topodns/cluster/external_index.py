@@ -25,9 +25,10 @@ class ExternalIndex:
         return self._by_address.keys(address)
 
     def take(self, old: ClusterObject | None, new: ClusterObject | None, wall_seconds: int) -> Collection[Fact]:
-        """Apply a change of an object (None: absent) at this Unix time. Returns the external addresses that it touches.
+        """Apply a change of an object (None: absent) at this Unix time.
 
-        An object of another kind than Service changes nothing.
+        Returns the dependencies touched: those of its old and new external addresses; none if no external address,
+        external hostname or port of a Service changes.
         """
         before, after = external_part(old), external_part(new)
         if before == after:

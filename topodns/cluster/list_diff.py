@@ -44,9 +44,9 @@ def differs(held: ClusterObject | None, listed: ClusterObject) -> bool:
 
 
 class ListDiff:
-    """The differences between a list and the held objects, in `groups` that are applied together.
+    """The differences between a list and the held objects, in `groups`. All differences of a group are applied at once.
 
-    A group has all slices of a Service, or one other object. `groups` is complete when `steps` has ended.
+    A group has all differing slices of a Service, or one other object. `groups` is complete when `steps` has ended.
 
     Objects under the keys of `newer` are not compared: the held ones are newer than the list.
     """
@@ -66,7 +66,10 @@ class ListDiff:
         self._by_owner: dict[ObjectKey, list[Difference]] = {}
 
     def steps(self) -> Iterator[None]:
-        """Compare all objects, with a yield after every 64."""
+        """Compare all objects and fill `groups`, with a yield after every 64.
+
+        Of listed objects with the same key the last counts.
+        """
         wanted: dict[ObjectKey, ClusterObject] = {}
         for some in _batches(reversed(self._listed)):  # reversed, because popitem below removes the last first
             for listed in some:

@@ -147,7 +147,10 @@ KeyReader = Callable[[Service], ServiceKeys]
 
 
 class EndpointPort(NamedTuple):
-    """A named tuple because a slice may have 20,000: made, hashed and compared in a third of a dataclass's time."""
+    """A port of a slice.
+
+    A named tuple, because a slice may have 20,000: made, hashed and compared in a third of a dataclass's time.
+    """
 
     name: str  # "" when unnamed
     protocol: str

@@ -1,7 +1,7 @@
 """Index of Nodes by their own addresses, their tunnel addresses and their pod CIDRs.
 
 `ClusterState` maintains it, `topology.client_locator` reads it. An address that several Nodes have equally well is
-of none: a wrong Node is worse than none. `pod_cidr_proof` decides whether pod CIDRs are believed at all.
+of none: a wrong Node is worse than none. `pod_cidr_proof` decides whether pod CIDRs may locate clients at all.
 """
 
 from collections.abc import Iterator, Set
@@ -44,10 +44,10 @@ class NodeIndex:
         self._move_cidrs(node.name, _cidrs(old), _cidrs(new))
 
     def with_address(self, address: bytes) -> Node | None:
-        """The Node that has this address (or tunnel address); of several, the ready one created last.
+        """The Node that has this address (or tunnel address); of several, a ready one, then the one created last.
 
         A replacement machine often gets the address of the previous one, whose Node object still exists. None if there
-        is no such Node, or if several are equally ready and equally old.
+        is no such Node, or if the first two in that order are equally ready and equally old.
         """
         names = self._names.get(address)
         if names is None:
@@ -57,12 +57,15 @@ class NodeIndex:
         return _newest_ready([self._nodes[name] for name in names])
 
     def with_pod_cidr(self, address: bytes) -> Node | None:
-        """The Node with the longest pod CIDR around this address (.0 included); None if there is none, or several."""
+        """The Node with the longest pod CIDR around this address (.0 included), proven or not.
+
+        None if there is none, or several Nodes have it.
+        """
         name = self._cidrs.owner(address)
         return self._nodes[name] if name else None
 
     def with_pod_subnet(self, network: bytes, prefix_length: int) -> Node | None:
-        """The Node whose pod CIDR holds all of this network; None if a part of it is another Node's."""
+        """The Node whose pod CIDR holds all of this network; None if there is none, or if a part is another Node's."""
         name = self._cidrs.subnet_owner(network, prefix_length)
         return self._nodes[name] if name else None
 
@@ -75,15 +78,16 @@ class NodeIndex:
         return self._nodes[name] if name else None
 
     def move_endpoints(self, old: Set[Placement], new: Set[Placement], namespace: str) -> None:
-        """The Pods in a slice of this namespace were at `old` and are at `new`."""
+        """Update the proof of pod CIDRs: the Pods in a slice of this namespace were at `old` and are at `new`."""
         if old != new:
             self._verified = None
             self._by_slices.move(old, new, namespace)
 
     def move_pod(self, old: Pod | None, new: Pod | None) -> Iterator[bytes]:
-        """A Pod was added (old None), changed, or removed (new None).
+        """Update the proof of pod CIDRs: a Pod was added (old None), changed, or removed (new None).
 
-        Yields the gateway addresses of its Node: `with_pods_around` may have another result for them now.
+        Yields the gateway addresses of its old and new Node: `with_pods_around` may have another result for them now.
+        A generator: nothing happens before its first step.
         """
         one = new or old
         if one is None:
@@ -96,7 +100,10 @@ class NodeIndex:
                 yield from _gateways(node)
 
     def has_pods_on(self, node_name: str) -> bool:
-        """Whether a Pod, or a slice's endpoint of a Pod, has this Node name, with or without a Node object."""
+        """Whether a Pod (not of the host network), or a Pod's endpoint in a slice, is on a Node of this name.
+
+        With or without a Node object.
+        """
         return bool(self._by_slices.on_node(node_name) or self._by_pods.on_node(node_name))
 
     @property
@@ -126,8 +133,8 @@ class NodeIndex:
     def _verdict(self, address: bytes, node_name: str) -> bool | None:
         """Whether this address agrees with the pod CIDRs of its Node; None: it is no evidence.
 
-        No evidence are addresses of the Node itself (hostNetwork Pods), those without a Node object, and those of a
-        family in which the Node has no pod CIDR though it has one in the other.
+        No evidence are addresses of the Node itself (hostNetwork Pods), all addresses where there is no Node object,
+        and those of a family in which the Node has no pod CIDR though it has one in the other.
         """
         node = self._nodes.get(node_name)
         if node is None or address in node.addresses or address in node.tunnel_addresses:
@@ -137,7 +144,10 @@ class NodeIndex:
         return self._cidrs.owner(address) == node_name
 
     def _retract(self, name: str, moving: frozenset[tuple[bytes, int]]) -> None:
-        """Retract the proofs' counts before a Node changes; `moving`: the CIDRs that it gains or loses."""
+        """Before this Node changes, subtract from the proofs' counts the observations whose verdict may change.
+
+        `moving`: the CIDRs that it gains or loses. The proofs count again when they are next queried.
+        """
         for proof in (self._by_slices, self._by_pods):
             # Verdicts on another Node's Pods change only if a CIDR lies in (or equals) one of that Node.
             if any(self._cidrs.covers(network, prefix_length, name) for network, prefix_length in moving):
@@ -179,7 +189,7 @@ def facts_of_change(old: Node | None, new: Node | None) -> set[Fact]:
 
 
 def _placements(pod: Pod | None) -> frozenset[Placement]:
-    """The addresses of a Pod with its Node; none for a hostNetwork Pod, whose addresses are the Node's."""
+    """(address, Node name) of each address of a Pod; none for a hostNetwork Pod, whose addresses are the Node's."""
     if pod is None or not pod.node_name or pod.host_network:
         return frozenset()
     return frozenset((address, pod.node_name) for address in pod.ips)

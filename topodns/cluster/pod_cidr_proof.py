@@ -64,11 +64,12 @@ class PodCidrProof:
     def holds(self, nodes: int) -> bool | None:
         """Whether pod CIDRs are proven in a cluster in which `nodes` Nodes have one; None without any observation.
 
-        By namespace: each with observations agrees or contradicts as a whole. Contradicting ones are outvoted if they
-        are a single one, or one in 100, and at least two others agree. By number: the others have 200 agreeing
-        observations, or are on so many Nodes that accident is excluded: an address from the same range but assigned
-        regardless of the CIDRs lies in the CIDR of its Node with a probability of one in `nodes`. A Node counts once,
-        since its Pods may all have addresses of one block. With `nodes` 1 a single agreeing observation is proof.
+        By namespace: each contradicts if more than one in 1,000 of its observations does, else it agrees. Contradicting
+        ones are outvoted if they are a single one, or at most one in 100, and at least two others agree. By number: the
+        others have 200 agreeing observations, or at least one, and agreeing ones of any namespace are on so many Nodes
+        that accident is excluded: an address from the same range but assigned regardless of the CIDRs lies in the CIDR
+        of its Node with a probability of one in `nodes`. A Node counts once, since its Pods may all have addresses of
+        one block. With `nodes` 1 a single agreeing observation is proof.
         """
         if not self._observed:
             return None

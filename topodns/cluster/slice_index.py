@@ -60,7 +60,7 @@ class SliceTable:
         self._places: dict[ObjectKey, dict[bytes, Endpoint] | EndpointSlice] = {}
 
     def of_owner(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
-        """The slices that count for a Service, ordered by name: the mirrored ones only if there are no others."""
+        """The slices that count for a Service or ServiceImport, ordered by name: mirrored ones only without others."""
         slices = self._of_owner.get(owner, ())
         return tuple(one for one in slices if not one.mirrored) or slices
 
@@ -68,7 +68,7 @@ class SliceTable:
         """Whether an address of a held slice may be twice in it, or also in another slice of the same Service.
 
         Never False wrongly. True without looking further for an imported slice, which is not indexed by address, and
-        for an address that more than 100 slices of the namespace have.
+        for an address in more than 100 slices of which at least 100 are of its namespace.
         """
         addresses = {endpoint.address for endpoint in one.endpoints}
         if one.imported or len(addresses) < len(one.endpoints):
@@ -85,7 +85,10 @@ class SliceTable:
         return any(other.service_name == one.service_name and not other.imported for other in others)
 
     def keys_with_address(self, address: bytes, most: int = MOST, besides: str = "") -> Iterator[ObjectKey]:
-        """The slices with this address: at most `most` per namespace, none of the namespace `besides`."""
+        """The keys of the slices with this address, by namespace and name: of each namespace the first `most`.
+
+        None of the namespace `besides`, unless that is "". Imported slices, and those of no Service, are not indexed.
+        """
         keys = self._addresses.keys(address)
         if len(keys) == 1 and not besides:
             yield keys[0]
@@ -95,7 +98,7 @@ class SliceTable:
                 yield from islice(of_namespace, most)
 
     def some_with(self, addresses: Iterable[bytes]) -> Iterator[ObjectKey]:
-        """The slices with one of these addresses, at most 10 per namespace and address.
+        """The keys of slices with one of these addresses, at most 10 per namespace and address; some more than once.
 
         For checks after a change of an address: one change must not cost a check of thousands.
         """
@@ -103,7 +106,7 @@ class SliceTable:
             yield from self.keys_with_address(address, SOME)
 
     def with_address(self, address: bytes, besides: str = "") -> tuple[tuple[ObjectKey, Endpoint], ...]:
-        """One endpoint with this address per Service, without those of the namespace `besides`.
+        """(Service, endpoint) with this address, one per Service, ready or not, without the namespace `besides`.
 
         Of copies in several slices a ready one counts first, then one not terminating, then the highest generation.
         Only the first 100 slices of each namespace are searched: a namespace that lists all addresses of the cluster in
@@ -117,7 +120,7 @@ class SliceTable:
         return tuple((service, endpoint) for service, (_, endpoint) in best.items())
 
     def replace(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> SliceChange:
-        """A slice was added (old None), changed, or removed (new None)."""
+        """Update the index: a slice was added (old None), changed, or removed (new None)."""
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
         whole = self._any_mirrored(owners) or (new is not None and new.mirrored)
         before = self._entries(owners) if whole else _entries(old)
@@ -188,7 +191,7 @@ def owner_of(one: EndpointSlice) -> SliceOwner:
 
 
 def _is_local(one: EndpointSlice | None) -> TypeGuard[EndpointSlice]:
-    """Whether a slice has addresses of this cluster's network: those of an imported one may be another network's."""
+    """Whether a slice belongs to a Service of this cluster: the addresses of imported ones may be another network's."""
     return one is not None and not one.imported and bool(one.service_name)
 
 

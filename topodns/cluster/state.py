@@ -170,7 +170,10 @@ class ClusterState:
             yield DiffStep(_ALL, 0)
 
     def do_without(self, kind: Kind) -> frozenset[Fact]:
-        """Count a kind as synced and empty: it was never listed, and RBAC denies it. A later list of it ends that."""
+        """Count a kind as synced and empty, because RBAC denies it; returns the dependencies touched (EVERYTHING).
+
+        Without effect, and with no dependencies, unless the kind is needed and not yet listed. A later list ends this.
+        """
         if kind not in self._awaited:
             return frozenset()
         self._awaited.discard(kind)
@@ -264,7 +267,10 @@ class ClusterState:
         )
 
     def _take_all(self, kind: Kind, changes: Iterable[_Keyed], wall_seconds: int) -> frozenset[Fact]:
-        """Apply changes of objects of one kind, each with its key, which all indexes share: there may be 150,000."""
+        """Apply changes of objects of one kind and return the dependencies touched.
+
+        Each change comes with its key, an object that all indexes share: there may be 150,000.
+        """
         self.revision += 1
         store, take = self._stores[kind], self._takers[kind]
         facts: set[Fact] = set()
@@ -289,7 +295,8 @@ class ClusterState:
         return facts
 
     def _moved_services(self, node_name: str) -> Iterator[Fact]:
-        """The Services with a policy and endpoints on this Node; drops their Backends, which have read its labels.
+        """The dependencies on Services with a policy and endpoints on this Node; drops their Backends, which have read
+        its labels.
 
         Backends not built since the last change are in no answer yet; without a policy, labels are in no answer.
         """

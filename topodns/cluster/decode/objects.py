@@ -85,7 +85,7 @@ def decode_object(kind: str, source: Source, selector: Selector | None = None) -
     """The values of one API object: one, except that a v1 Endpoints gives a slice per subset and family.
 
     `source` is JSON as the API server sends it, or a parsed YAML or JSON document (timestamps left as text). The result
-    is empty for an unsupported kind or API group, an object whose labels `selector` does not match, and a Pod that has
+    is empty for an unsupported kind or apiVersion, an object whose labels `selector` does not match, and a Pod that has
     ended (Succeeded, Failed, Unknown) or has no address yet. Raises DecodeError.
     """
     decoded = decode_whole(kind, source, selector)
@@ -93,7 +93,10 @@ def decode_object(kind: str, source: Source, selector: Selector | None = None) -
 
 
 def decode_whole(kind: str, source: Source, selector: Selector | None = None) -> Decoded | None:
-    """As `decode_object`, with the metadata; None for an unsupported kind or API group. Raises DecodeError."""
+    """As `decode_object`, with the metadata; None for an unsupported kind or apiVersion. Raises DecodeError.
+
+    A missing apiVersion is accepted: items of lists have none.
+    """
     rule = _RULES.get(kind)
     if rule is None:
         return None

@@ -40,8 +40,9 @@ _NO_CONDITIONS: Final = ApiConditions()
 def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
     """One slice. With the label of a ServiceImport (KEP-1645) it belongs to that, whatever other label it has.
 
-    Raises ValueError above 2,000 addresses: the API accepts 1,000 endpoints of 100 addresses each, though only the
-    first of each has a meaning, and decoding so many would delay queries for seconds.
+    A slice of type FQDN has no endpoints. Raises ValueError for an invalid field, and above 2,000 addresses: the API
+    accepts 1,000 endpoints of 100 addresses each, though only the first of each has a meaning, and decoding so many
+    would delay queries for seconds.
     """
     labels = source.metadata.labels or {}
     imported = _IMPORT_NAME_LABEL in labels
@@ -67,7 +68,7 @@ def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
 
 
 def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[Endpoint, ...]:
-    """One value per address, since CoreDNS serves all of them. Unset conditions as discovery.k8s.io/v1 defines them."""
+    """One value per address of an endpoint, since CoreDNS serves all of them; unset conditions as in v1 of the API."""
     addresses = parse_each(parse_addresses, [source.addresses for source in sources], "endpoints[{}].addresses")
     hostnames = parse_each(parse_label, [source.hostname for source in sources], "endpoints[{}].hostname: ")
     endpoints = []

@@ -50,7 +50,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """All events up to this resourceVersion were sent; with `initial_events_end` also all objects (KEP-3157)."""
+    """All events up to and including this resourceVersion were sent; `version` is "" if the bookmark has none.
+
+    `initial_events_end`: also all objects of the initial list (KEP-3157).
+    """
 
     version: str
     initial_events_end: bool = False
@@ -129,7 +132,7 @@ def read_page(kind: Kind, body: bytes) -> Page:
 
 
 def read_listed(kind: Kind, item: Json) -> ClusterObject | Undecodable | None:
-    """Decode one object of a page; None if it has no value (as in `read_watch_line`)."""
+    """Decode one object of a page; None if it has no value (as in `read_watch_line`) or an unsupported apiVersion."""
     try:
         decoded = decode_whole(kind, item)
     except DecodeError as error:

@@ -275,9 +275,10 @@ _VERSION: Final = StructReader(ApiVersionOnly)
 
 
 def read_identity(source: Source) -> tuple[str, str]:
-    """(apiVersion, `namespace/name`) of an object that may be invalid; "" for unreadable parts.
+    """(apiVersion, `namespace/name`) of an object that may be invalid; `name` alone if it has no namespace.
 
-    No other field is decoded, so that an annotation with invalid UTF-8 does not hide the name.
+    "" for what is unreadable. No other field is decoded, so that an annotation with invalid UTF-8 does not hide the
+    name.
     """
     return _read_api_version(source), _read_name(source)
 
