@@ -44,7 +44,7 @@ def backends_of(kubernetes: KubernetesZone, service: Service) -> Backends:
 def named(
     kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion, facts: Facts
 ) -> Resolution:
-    """Records of an endpoint's name, under a Service of any type.
+    """Records of an endpoint's name, under a Service of any type; NXDOMAIN if no ready endpoint has the name.
 
     With `filter_hostnames` the topology policy of a headless Service filters its endpoint names as well.
     """
@@ -97,9 +97,9 @@ def zonal(
 
 
 def lots(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> Iterator[tuple[Backends, bytes]]:
-    """The Service's endpoints in lots, each with the wire-form suffix of its endpoints' names.
+    """(endpoints, wire-form suffix of their names) pairs, which together have all endpoints of the Service.
 
-    One lot, except for imported Services, where the exporting cluster is part of an endpoint's name (KEP-1645).
+    One pair; of an imported Service one for each exporting cluster, which is part of an endpoint's name (KEP-1645).
     """
     if not service.imported:
         yield backends_of(kubernetes, service), service_wire(service, question)
@@ -110,7 +110,7 @@ def lots(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -
 def offers_of(
     lot: tuple[Backends, bytes], ports: Iterable[EndpointPort], pick: Callable[[Pool], Group]
 ) -> Iterator[GroupOffer]:
-    """The offers for SRV records: for each port and family, the endpoints that `pick` selects."""
+    """The offers for SRV records: for each port and family, the endpoints that `pick` selects, which may be none."""
     backends, suffix = lot
     for port in ports:
         for family in FAMILIES:
@@ -118,7 +118,10 @@ def offers_of(
 
 
 def srv_answer(kubernetes: KubernetesZone, offers: Iterable[GroupOffer], ttl: int, question: ZoneQuestion) -> Sections:
-    """The SRV records of these offers, cut at the limit of the reply, and the addresses of their targets."""
+    """The SRV records of these offers and the addresses of their targets.
+
+    A long answer is cut just beyond the client's limit, so that it is truncated with TC, and then has no addresses.
+    """
     return endpoint_srv_records(offers, kubernetes.labels, ttl, question.client.limit)
 
 

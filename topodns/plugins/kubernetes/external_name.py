@@ -16,7 +16,8 @@ from topodns.query.plugin import Resolution
 def respond(kubernetes: KubernetesZone, external_name: str, question: ZoneQuestion, facts: Facts) -> Resolution:
     """The CNAME to `external_name`; for A and AAAA with the target in `chase`; NODATA for other types.
 
-    A value that is an address or not a name makes the Service nonexistent.
+    NODATA also for A and AAAA if the target is at or below the queried name. NXDOMAIN if `external_name` is an address
+    or not a name.
     """
     target = target_of(external_name)
     if target is None:

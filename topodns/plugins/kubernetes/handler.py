@@ -52,7 +52,10 @@ class ClusterZone:
         self._kubernetes = kubernetes
 
     def __call__(self, query: Query, client: Client) -> Stepped | Deferred[Stepped]:
-        """The resolution of a query under one of the origins, deferred with `pod_wait`; None for any other query."""
+        """The resolution of a query under one of the origins, or its fallthrough; None for any other query.
+
+        Deferred if it waits for the client's Pod (`pod_wait`) or for the target of a CNAME.
+        """
         kubernetes, qname = self._kubernetes, query.qname
         origins, labels = kubernetes.origins.by_name, len(qname)
         for size in kubernetes.origins.sizes:  # as `Origins.match`: each query that misses the packet cache comes here
@@ -77,7 +80,10 @@ async def _respond_after(kubernetes: KubernetesZone, arrival: Outcome[None], que
 
 
 def _completed(kubernetes: KubernetesZone, question: ZoneQuestion, resolution: Resolution) -> Answered | FellThrough:
-    """The resolution with its SOA and EDNS options, and with the records of its CNAME's target."""
+    """The resolution with its SOA and EDNS options, and with the records of its CNAME's target outside the origin.
+
+    For NXDOMAIN under `fallthrough`, FellThrough instead.
+    """
     query, response = question.query, resolution.response
     if not response.answer:
         if response.rcode == Rcode.NXDOMAIN and kubernetes.settings.fallthrough and _falls_through(kubernetes, query):
@@ -107,7 +113,10 @@ def _echo_subnet(kubernetes: KubernetesZone, edns: Edns, client: Client, resolut
 
 
 def _respond(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
-    """The answer without SOA; SERVFAIL instead of NXDOMAIN while the state is incomplete."""
+    """The answer without SOA, with the records of a CNAME's target under the same origin.
+
+    SERVFAIL instead of NXDOMAIN while the state is incomplete.
+    """
     resolution = _look_up(kubernetes, question)
     if resolution.response.rcode == Rcode.NXDOMAIN and not kubernetes.state.synced:
         return not_ready(resolution.facts)
@@ -156,7 +165,8 @@ def _namespace(kubernetes: KubernetesZone, node: NamespaceNode) -> Resolution:
 def _follow_inside(kubernetes: KubernetesZone, question: ZoneQuestion, target: Name, alias: Resolution) -> Resolution:
     """`alias`, a CNAME, with the records of its target under the same origin.
 
-    NODATA if those do not exist (CoreDNS), SERVFAIL if unsure.
+    NODATA if those do not exist (CoreDNS), and for the whole of a loop or of a chain of more than 11 CNAMEs; SERVFAIL
+    if the target's answer is.
     """
     query = question.query
     seen = (*question.seen, query.qname)

@@ -74,7 +74,7 @@ class KeptLabels:
 
 
 class _GroupLabels:
-    """The labels of one group that were needed so far; the group is an argument each time, not referenced."""
+    """The labels of one group that were needed so far; references the group only weakly, so each method gets it."""
 
     __slots__ = ("_addresses", "_looked_at", "_made", "_pod_names", "counted", "group", "key")
 
@@ -99,7 +99,7 @@ class _GroupLabels:
         return list(islice(made, start, stop))
 
     def _make(self, group: Group, stop: int) -> None:
-        """Make labels of further endpoints until there are `stop` of them."""
+        """Make labels of further endpoints until there are `stop` in all, or no more endpoints."""
         made, before = self._made, ""
         for endpoint in islice(group.endpoints, self._looked_at, None):
             self._looked_at += 1

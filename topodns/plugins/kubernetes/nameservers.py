@@ -30,7 +30,10 @@ def server_addresses(kubernetes: KubernetesZone, question: ZoneQuestion) -> Reso
 
 
 def services_behind(kubernetes: KubernetesZone) -> tuple[list[Service], Facts]:
-    """The Services that have one of this server's own addresses as a ready endpoint; none with `noendpoints`."""
+    """The Services that have one of this server's own addresses as a ready endpoint, and the dependencies of that.
+
+    None with `noendpoints`.
+    """
     own = kubernetes.own_addresses
     keys = dict.fromkeys(key for address in own for key, _ in endpoints_at(kubernetes, address))
     facts = (*map(address_fact, own), *(service_fact(key.namespace, key.name) for key in keys))
@@ -45,7 +48,11 @@ def apex_soa(soa: RRset) -> Resolution:
 
 
 def _servers(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[list[Server], Facts]:
-    """The Services with this server as a ready endpoint, as in CoreDNS; without any, this server itself."""
+    """Name and address of each name server, and their dependencies.
+
+    The name servers are the Services with this server as a ready endpoint (of headless ones, all ready endpoints), as
+    in CoreDNS; without any, `ns.dns` at this server's own addresses.
+    """
     services, facts = services_behind(kubernetes)
     servers = [server for service in services for server in _servers_of(kubernetes, service, question)]
     return servers or [(PRIMARY + question.origin_wire, address) for address in kubernetes.own_addresses], facts

@@ -15,5 +15,8 @@ def exposes(settings: KubernetesSettings, state: ClusterState, namespace: str) -
 
 
 def exposes_reverse(settings: KubernetesSettings, state: ClusterState, namespace: str) -> bool:
-    """The same for PTR records, where CoreDNS checks only `namespaces` and ignores `namespace_labels`."""
+    """Whether PTR records may point into this namespace: as `exposes`, but True without the option `namespaces`.
+
+    CoreDNS ignores `namespace_labels` here.
+    """
     return not settings.namespaces or exposes(settings, state, namespace)

@@ -40,7 +40,11 @@ class PodWait:
         self.counts = {"arrived": 0, "expired": 0, "refused": 0}  # queries by outcome
 
     def wait(self, address: bytes) -> Outcome[None] | None:
-        """An outcome, settled at the next change that concerns this address or after 200 ms; None: it may not wait."""
+        """An outcome that is settled after the next change that concerns this address, at the latest after 200 ms.
+
+        None if the query must not wait: the watches would report no Pod, the address waited in vain in the last 30 s,
+        or too many queries wait.
+        """
         if not self._enabled():
             return None
         arrival = self._waiting.get(address)
@@ -77,7 +81,7 @@ class PodWait:
         arrival.outcome.settle(None)
 
     def _waited_in_vain(self, address: bytes) -> bool:
-        """True also for every address while the table of these is full."""
+        """Whether the address waited in vain in the last 30 s; True also for every address while the table is full."""
         now = self._timers.time()
         while self._in_vain and next(iter(self._in_vain.values())) <= now:
             del self._in_vain[next(iter(self._in_vain))]

@@ -35,9 +35,10 @@ def serves(kubernetes: KubernetesZone, node: NamespaceNode) -> bool:
 
 
 def respond(kubernetes: KubernetesZone, name: PodName, question: ZoneQuestion) -> Resolution:
-    """The address spelled in the name; in mode `verified` only if a Pod of the namespace has it.
+    """The record of the address spelled in the name; NXDOMAIN if it spells none, or the namespace is not exposed.
 
-    SRV gives that address at port 0, as CoreDNS.
+    In mode `verified` also if no Pod of the namespace has the address, but SERVFAIL while RBAC denies Pods. SRV has
+    port 0 and the name itself as target, as CoreDNS.
     """
     settings, state = kubernetes.settings, kubernetes.state
     facts: Facts = (namespace_fact(name.namespace),)

@@ -58,8 +58,8 @@ def srv_records(offers: Sequence[Offer], ttl: int) -> Sections:
 
 
 def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int, limit: int) -> Sections:
-    """The same for groups of endpoints. An answer that does not fit into `limit` octets is cut, and the rest of the
-    offers is not taken.
+    """As `srv_records`, for groups of endpoints. An answer to more than 20 endpoints in all that does not fit into
+    `limit` octets is cut, and the rest of the offers is not taken.
 
     The cut answer still exceeds `limit`, so that the writer truncates it and sets TC as for the whole; it has no
     addresses of targets, for which no octets are left.
@@ -136,7 +136,7 @@ def address_type(address: bytes) -> int:
 
 
 def _each_endpoint(offers: Iterable[GroupOffer], number: int, pod_names: bool, ttl: int) -> Sections:
-    """The records of `number` offers in all, made one by one, which is faster for a few."""
+    """As `srv_records`, for groups with `number` endpoints in all, made one by one, which is faster for a few."""
     rdatas: dict[bytes, None] = {}
     targets: list[tuple[bytes, bytes]] = []
     for group, port, suffix in offers:
@@ -187,7 +187,7 @@ Facts = tuple[Fact, ...]
 
 
 def found(facts: Facts, answer: tuple[RRset, ...], additional: tuple[RRset, ...] = ()) -> Resolution:
-    """The answer: the name's records of the type queried."""
+    """The answer: the name's records of the type queried. NODATA if `answer` is empty."""
     return Resolution(Response(Rcode.NOERROR, answer, (), additional), PLUGIN, facts=facts)
 
 
@@ -202,6 +202,6 @@ def name_error(facts: Facts = ()) -> Resolution:
 
 
 def not_ready(facts: Facts = ()) -> Resolution:
-    """SERVFAIL: the watches are incomplete, so that the name may exist."""
+    """SERVFAIL: the watches are incomplete or denied, so that the name may exist."""
     ede = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
     return Resolution(Response(Rcode.SERVFAIL, ede=ede), PLUGIN, facts=facts)

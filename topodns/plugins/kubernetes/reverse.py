@@ -25,7 +25,7 @@ _SVC: Final = label_wire("svc")
 def respond(kubernetes: KubernetesZone, address: bytes, qtype: int) -> Resolution:
     """PTR: the Service with this packed ClusterIP; else the ready endpoints with this address, one per Service.
 
-    NODATA for any other type where there is such a Service or endpoint.
+    NODATA for any other type, NXDOMAIN if there is no such Service or endpoint in a namespace that is exposed.
     """
     targets, facts = _targets(kubernetes, address)
     return pointers(targets, facts, qtype, kubernetes.settings.ttl)

@@ -68,7 +68,10 @@ def source_readers(context: Context) -> dict[str, Reader]:
 
 
 def with_source(directive: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    """The settings with exactly one source. Raises ConfigError where there are two, of which CoreDNS would drop one."""
+    """The settings with exactly one source: manifests or an API server, by default the one of the service account.
+
+    Raises ConfigError where there are two, of which CoreDNS would drop one, and for `tls` without `endpoint`.
+    """
     api = _api(settings)
     given = {"manifests": settings.manifests, "kubeconfig": api.kubeconfig, "endpoint": api.endpoint}
     sources = [name for name, value in given.items() if value]
@@ -111,7 +114,7 @@ def _tls_files(option: Directive) -> tuple[str, ...]:
 
 
 def _file_and_context(option: Directive) -> tuple[str, str]:
-    """The file and the context; "" is the file's current context."""
+    """The file and the name of the context, "" for the file's current context."""
     no_body(option)
     match option.args:
         case (file,):

@@ -47,7 +47,7 @@ class Decision(NamedTuple):
     final: bool = False
 
     def of(self, pool: Pool) -> Group:
-        """The endpoints of another pool of the same Service for this client."""
+        """The endpoints of any pool of the same Service for this client."""
         if not self.filtered:
             return pool.everyone
         if not pool.everyone.endpoints:
@@ -63,7 +63,7 @@ def decide(
     pools: Iterable[Pool],
     all_pools: Callable[[], Iterable[Pool]],
 ) -> Decision:
-    """The decision for the headless Service with this key; None where no policy filters the answer.
+    """The decision for the headless Service with this key. `key` None: no policy filters the answer.
 
     `pools` are those that an answer of the type queried is made of; none are taken after the first one with endpoints
     for this client. `all_pools`: those of all types. The decision is final if SERVFAIL, while incomplete watches leave
@@ -150,9 +150,10 @@ def _objection(
     facts: Facts,
     all_pools: Callable[[], Iterable[Pool]],
 ) -> tuple[Resolution | None, Location | None, bool]:
-    """The final answer in place of records, if there is one; the client's location, and whether it makes a claim.
+    """(SERVFAIL or REFUSED in place of records, else None; the client's location; whether the client makes a claim).
 
-    Endpoints of any type make the location count, so that no client shares the answer of another one that is refused.
+    The location is None if it was not needed: there is no endpoint of any type, or the answer is SERVFAIL. Endpoints of
+    any type make the location count, so that no client shares the answer of another one that is refused.
     """
     if not kubernetes.state.synced:
         return not_ready(facts), None, False
@@ -185,7 +186,9 @@ def _explain(
     question: ZoneQuestion,
     resolution: Resolution,
 ) -> None:
-    """Add the metric labels of a miss or of a client without a location, and the extended DNS error of a miss."""
+    """Add to the resolution the metric labels of a miss or of a client without a location, and the extended DNS error
+    of a miss.
+    """
     selection, location = resolution.selection, resolution.location
     if selection is None:
         return

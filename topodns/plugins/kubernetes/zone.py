@@ -49,7 +49,7 @@ class Origins:
         self.primary: Final = next(forward, self.by_name[names[0]])
 
     def match(self, qname: Name) -> Origin | None:
-        """The longest origin that this lower-case name is at or below."""
+        """The longest origin that this lower-case name is at or below; None if there is none."""
         labels = len(qname)
         for size in self.sizes:
             if size <= labels and (origin := self.by_name.get(qname[labels - size :])) is not None:
