@@ -56,7 +56,10 @@ class ExternalZone:
         self._origins = Origins(settings.origins)
 
     def __call__(self, query: Query, client: Client) -> Answered | FellThrough | None:
-        """The resolution of a query under one of the origins; None for any other."""
+        """The resolution of a query under one of the origins, or its fallthrough; None for any other query.
+
+        Deferred if it waits for the target of a CNAME.
+        """
         origin = self._origins.match(query.qname)
         if origin is None:
             return None
@@ -104,7 +107,10 @@ def _respond(external: K8sExternalZone, labels: Name, question: ZoneQuestion) ->
 
 
 def _pointers(external: K8sExternalZone, address: bytes, qtype: int) -> Resolution:
-    """PTR: the Services with this packed external address, under the first origin."""
+    """PTR: the Services with this packed external address, under the first origin; NODATA for any other type.
+
+    NXDOMAIN without such a Service.
+    """
     settings, kubernetes = external.settings, external.kubernetes
     facts: list[Fact] = [address_fact(address)]
     targets = []

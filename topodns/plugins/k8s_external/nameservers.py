@@ -24,7 +24,7 @@ def soa(external: K8sExternalZone, origin_wire: bytes) -> RRset:
 
 
 def at_apex(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
-    """SOA, NS with the server's addresses, or NODATA."""
+    """The answer at the origin itself: SOA, NS with the server's addresses, or NODATA for other types."""
     qtype, origin_wire = question.query.qtype, question.origin_wire
     if qtype == RRType.SOA:
         return apex_soa(soa(external, origin_wire))
@@ -36,7 +36,10 @@ def at_apex(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
 
 
 def below_apex(external: K8sExternalZone, labels: Name, qtype: int) -> Resolution:
-    """The answer to a name at or below `<apex>.<origin>`; `labels` are those before the origin."""
+    """The answer to a name at or below `<apex>.<origin>`; `labels` are those before the origin.
+
+    `ns1.<apex>` has the server's addresses, `<apex>` no records; other names do not exist.
+    """
     if len(labels) == 1:
         return no_data()
     if len(labels) > 2 or labels[0] != _SERVER:
@@ -47,7 +50,10 @@ def below_apex(external: K8sExternalZone, labels: Name, qtype: int) -> Resolutio
 
 
 def _server_addresses(external: K8sExternalZone) -> tuple[tuple[bytes, ...], Facts]:
-    """The external addresses of the Services with this server as a ready endpoint; without such, its own."""
+    """The packed addresses of `ns1.<apex>`, and their dependencies.
+
+    They are those of `addresses_of` for each Service with this server as a ready endpoint; without such, its own.
+    """
     behind, facts = services_behind(external.kubernetes)
     if not behind:
         return external.kubernetes.own_addresses, facts

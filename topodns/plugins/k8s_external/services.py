@@ -62,7 +62,9 @@ def addresses_of(external: K8sExternalZone, service: Service) -> tuple[bytes, ..
 
 
 def _is_headless(external: K8sExternalZone, service: Service, part: _Part) -> bool:
-    """Whether the answer is made of endpoints, as it may be with `headless`."""
+    """Whether the answer is made of endpoints: with the option `headless`, of a Service without external addresses and
+    hostnames, if the Service is headless or the name selects an endpoint.
+    """
     if not external.settings.headless or service.external_ips or service.external_hostnames:
         return False
     return service.headless or bool(part.endpoint)
@@ -89,7 +91,7 @@ def _of_service(
 
 
 def _is_above_endpoints(external: K8sExternalZone, service: Service, part: _Part) -> bool:
-    """Whether this is a Service without external addresses, whose endpoints' names are below it (RFC 8020)."""
+    """Whether this is the name of a Service itself, without records, but with endpoints' names below it (RFC 8020)."""
     if part != _Part() or not _is_headless(external, service, _Part(endpoint="*")):
         return False
     return _any_offer(backends_of(external.kubernetes, service), part)
