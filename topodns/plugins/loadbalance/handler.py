@@ -37,7 +37,10 @@ class LoadBalancer:
         self._weights = weights
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """Orders a NOERROR response; an order by weight or preference is for this query only (Scope.CLIENT)."""
+        """Order the response of `resolution`, if it is NOERROR, and return `resolution`.
+
+        An order by weight or preference of more than one address is for this query only (Scope.CLIENT).
+        """
         response = resolution.response
         if response.rcode != Rcode.NOERROR:
             return resolution
@@ -70,7 +73,10 @@ class LoadBalancer:
 
 
 def shuffle(rrsets: RRsets, rng: Random) -> RRsets:
-    """The same records with addresses and MX in random order: the RRsets, and the records in each."""
+    """The same records with addresses and MX in random order: the RRsets of either kind, and the records in each.
+
+    Of an RRset of more than 64 records only the start and the first 64 are random. Other types keep their order.
+    """
     if len(rrsets) == 1:
         rrset = rrsets[0]
         return (_mixed(rrset, rng),) if rrset.rtype in _SHUFFLED and len(rrset.rdatas) > 1 else rrsets
@@ -80,8 +86,9 @@ def shuffle(rrsets: RRsets, rng: Random) -> RRsets:
 
 
 def put_weighted_first(rrsets: RRsets, qname: bytes, weights: Weights, rng: Random) -> RRsets:
-    """The same records with one address, drawn by weight, at the front; the others about keep their places.
+    """The same records with one address, drawn by weight, as the first address.
 
+    In its RRset it changes places with the first record, and that RRset moves before the others with addresses.
     `qname` (wire form) is the owner of RRsets with an empty one.
     """
     leading, addresses, exchanges = _by_kind(rrsets)
@@ -97,7 +104,10 @@ def put_weighted_first(rrsets: RRsets, qname: bytes, weights: Weights, rng: Rand
 
 
 def put_preferred_first(rrsets: RRsets, preferred: NetworkList) -> RRsets:
-    """Addresses ordered by the first network that contains each, the others last; a stable sort."""
+    """The same records with addresses ordered by the first network that contains each, the others last.
+
+    A stable sort of the records in each RRset, then of the RRsets by their first address.
+    """
     leading, addresses, exchanges = _by_kind(rrsets)
     ordered = [rrset._replace(rdatas=tuple(sorted(rrset.rdatas, key=_rank_in(preferred)))) for rrset in addresses]
     rank = _rank_in(preferred)

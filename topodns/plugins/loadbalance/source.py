@@ -18,7 +18,7 @@ class WeightSource:
     """Holds the weights of one file. While the file is unreadable or malformed, the last good weights stay."""
 
     def __init__(self, path: str, interval: float) -> None:
-        """`interval`: seconds between looks at the file; 0: none."""
+        """`interval`: seconds between checks of the file for changes; 0: never."""
         self.poller = FilePoller(path, interval, self._read, bool, self._warn)
         self._weights: Weights = {}
 

@@ -42,7 +42,7 @@ def parse_weights(content: bytes) -> Generator[None, None, Weights]:
 
 
 def _fields(line: bytes | None) -> list[str]:
-    """The words of a line; none of a comment. Raises BadWeights."""
+    """The words of a line; none of a comment. Raises BadWeights for None, a line that is too long."""
     if line is None:
         raise BadWeights(f"more than {MAX_LINE} octets")
     text = line.strip()
