@@ -50,7 +50,7 @@ class ArgumentReader:
         return self._words[self._at - 1][0]
 
     def take_if(self, word: str) -> bool:
-        """Take the next word if it equals `word`; whether it did."""
+        """Take the next word if it equals `word`, and return whether it does."""
         there = self.peek() == word
         self._at += there
         return there
@@ -67,10 +67,10 @@ class ArgumentReader:
 
 
 def take_match(words: ArgumentReader, after: int, final_dot: bool = True) -> NameMatch:
-    """`[exact|prefix|suffix|substring|regex] FROM`, which `after` more words follow.
+    """Take `[exact|prefix|suffix|substring|regex] FROM`. `after`: the number of words that the rule has after it.
 
-    Without a comparison word it is exact, and then no more words may follow. With `final_dot`, fragments get a final
-    dot, as names have one.
+    Without a comparison word it is exact, and then not more than `after` words may follow. With `final_dot`, fragments
+    get a final dot, as names have one. Raises ConfigError.
     """
     comparison = _take_comparison(words, after)
     match comparison:
@@ -112,7 +112,9 @@ def take_pattern(words: ArgumentReader) -> str:
 
 
 def take_replacement(words: ArgumentReader, match: NameMatch, final_dot: bool = True) -> str:
-    """Take the replacement for what `match` matched."""
+    """Take the replacement for what `match` matched: a whole name if the match is exact, a text as `take_filled_in`
+    takes it for a regular expression, else a part of a name, with `final_dot` ending in a dot.
+    """
     match match.comparison:
         case Comparison.EXACT:
             return take_name(words)
@@ -123,7 +125,10 @@ def take_replacement(words: ArgumentReader, match: NameMatch, final_dot: bool = 
 
 
 def take_filled_in(words: ArgumentReader, expression: str, final_dot: bool = True) -> str:
-    """Take a replacement in which {N} refers to group N of the expression."""
+    """Take a replacement in which {N} refers to group N of the expression. Raises ConfigError if there is no group N.
+
+    With `final_dot` it gets a final dot.
+    """
     text = words.take("the replacement")
     groups = compile_pattern(expression).groups
     for number in range(groups + 1, _MAX_GROUPS + 1):
@@ -133,7 +138,7 @@ def take_filled_in(words: ArgumentReader, expression: str, final_dot: bool = Tru
 
 
 def _fragment(words: ArgumentReader, text: str, final_dot: bool) -> str:
-    """Part of a name, in lower case."""
+    """The text in lower case, with `final_dot` ending in a dot. Raises ConfigError if it is not ASCII."""
     if not text.isascii():
         raise words.error(f"found {shown(text)}, expected ASCII; write IDNs in their A-label (xn--) form")
     lower = text.lower()
@@ -169,12 +174,18 @@ def _parse_local(words: ArgumentReader, action: OptionAction) -> OptionRule:
 
 
 def _parse_nsid(words: ArgumentReader, action: OptionAction) -> OptionRule:
-    """Request the NSID of the plugins below (RFC 5001), an option without data. Clients get it from `nsid` only."""
+    """The rule that requests the NSID of the plugins below (RFC 5001), an option without data.
+
+    Clients get an NSID only from the directive `nsid`.
+    """
     return _hidden(words, OptionRule(action, Option.NSID))
 
 
 def _parse_subnet(words: ArgumentReader, action: OptionAction) -> OptionRule:
-    """Clients never get this option, as they must not unless they sent one (RFC 7871 section 7.2.2)."""
+    """The rule for the EDNS Client Subnet, with its prefix lengths except for `unset`.
+
+    Clients never get this option, as they must not unless they sent one (RFC 7871 section 7.2.2).
+    """
     if action is OptionAction.UNSET:
         return OptionRule(action, Option.CLIENT_SUBNET)
     subnet = Subnet(_take_bits(words, "IPv4", 32), _take_bits(words, "IPv6", 128))
@@ -182,7 +193,7 @@ def _parse_subnet(words: ArgumentReader, action: OptionAction) -> OptionRule:
 
 
 def _hidden(words: ArgumentReader, rule: OptionRule) -> OptionRule:
-    """Accept `revert`, which is always in effect."""
+    """The rule, unchanged. Takes the word `revert`, if it is next, except for `unset`: it is always in effect."""
     if rule.action is not OptionAction.UNSET:
         words.take_if(_REVERT)
     return rule

@@ -14,7 +14,10 @@ from topodns.query.plugin import Client, Dropped, Resolution, Scope, settled
 
 
 class TargetChange:
-    """Matches every query, as the answer is not known yet. `chase` sends a query to the listener, as in CoreDNS."""
+    """A `cname` rule. It matches every query, as the answer is not known yet.
+
+    `chase` sends a query for the new target to the listener, as in CoreDNS; None leaves CNAMEs alone.
+    """
 
     def __init__(self, rule: CnameRule, chase: Chase | None) -> None:
         self._rename = renaming(rule.match, rule.replacement)
@@ -55,7 +58,10 @@ class TargetChange:
 
 
 def _changed(answer: Iterable[RRset], rename: Rename) -> tuple[list[RRset], Name] | None:
-    """The CNAMEs up to the one with a new target, and that target; None if no target changes. May raise BadName."""
+    """The CNAMEs up to and including the first whose target changes, with its new target, and that target.
+
+    None if no target changes. May raise BadName.
+    """
     kept: list[RRset] = []
     for rrset in answer:
         if rrset.rtype != RRType.CNAME:

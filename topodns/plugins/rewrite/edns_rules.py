@@ -39,7 +39,7 @@ class OptionChange:
         self._server_address = server_address
 
     def __call__(self, rewritten: RewrittenQuery) -> bool:
-        """Apply the rule; whether it matched. `unset` always matches, as in CoreDNS."""
+        """Apply the rule, and return whether it matched. `unset` always matches, as in CoreDNS."""
         action, code, reverter = self._rule.action, self._rule.code, rewritten.reverter
         query = rewritten.query
         options = () if query.edns is None else query.edns.options
@@ -78,7 +78,10 @@ def _set_options(rewritten: RewrittenQuery, options: tuple[tuple[int, bytes], ..
 
 
 def variable_data(variable: OptionVariable, query: Query, client: Client) -> bytes:
-    """The value of any variable but SERVER_IP: names as spelled, numbers in two octets, addresses packed."""
+    """The value of any variable but SERVER_IP: name and protocol as text, numbers in two octets, addresses packed.
+
+    Raises ValueError for SERVER_IP.
+    """
     match variable:
         case OptionVariable.QNAME:
             return name_text(wire_labels(query.spelling)).encode("ascii")

@@ -24,7 +24,11 @@ class Rewriter:
         self._rules = [(build_rule(rule.change, chase, server_address), rule.continues) for rule in rules]
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The resolution of the rewritten query. SERVFAIL if a rewritten name in it or in the answer is invalid."""
+        """The resolution of the rewritten query, made one of the client's own query.
+
+        If no rule matches, that of the plugins below. SERVFAIL if a rule gives an invalid name, in the query or in the
+        response.
+        """
         rewritten = RewrittenQuery(query, client)
         try:
             matched = self._apply(rewritten)
@@ -43,7 +47,7 @@ class Rewriter:
         return reverter.revert(answered, rewritten.query)
 
     def _apply(self, rewritten: RewrittenQuery) -> bool:
-        """Whether any rule matched."""
+        """Apply the rules up to the first match without `continues`; returns whether any matched."""
         matched = False
         for rule, continues in self._rules:
             if not rule(rewritten):

@@ -48,7 +48,7 @@ def renaming(match: NameMatch, replacement: str) -> Rename:
 
 
 def suffix_renaming(suffix: str, replacement: str) -> Rename:
-    """Replaces the suffix of names, compared case-insensitively."""
+    """A function that replaces the lower-case `suffix` of names, compared case-insensitively."""
 
     def rename(name: str) -> str | None:
         return name[: len(name) - len(suffix)] + replacement if name.lower().endswith(suffix) else None
@@ -57,7 +57,8 @@ def suffix_renaming(suffix: str, replacement: str) -> Rename:
 
 
 def pattern_renaming(expression: str, replacement: str) -> Rename:
-    """Replaces whole names in which the expression matches by the replacement, {N} in it by the text of group N.
+    """A function that replaces whole names in which the expression matches by the replacement, with {N} in it replaced
+    by the text of group N.
 
     {N} in the text of a group is not replaced, since that text comes from the client.
     """
@@ -75,7 +76,9 @@ def pattern_renaming(expression: str, replacement: str) -> Rename:
 
 
 def reverting(inner: str, outer: str) -> Rename:
-    """Replaces the name `inner`, compared case-insensitively, by `outer`, also as the suffix of names below it."""
+    """A function that replaces the lower-case name `inner`, compared case-insensitively, by `outer`, also as the suffix
+    of names below it.
+    """
     below = "." + inner
 
     def rename(name: str) -> str | None:
@@ -88,7 +91,7 @@ def reverting(inner: str, outer: str) -> Rename:
 
 
 def renamed_wire(wire: bytes, rename: Rename) -> bytes:
-    """The new name of a wire-form name, in wire form. Raises BadName if it is invalid."""
+    """The new name of a wire-form name, in wire form; `wire` if it does not change. Raises BadName if it is invalid."""
     text = name_text(wire_labels(wire))
     renamed = rename(text)
     return wire if renamed is None or renamed == text else name_wire(parse_name(renamed))

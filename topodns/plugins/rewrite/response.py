@@ -66,7 +66,10 @@ class ValueRenaming:
     rename: Rename
 
     def __call__(self, rewritten: RewrittenResponse) -> None:
-        """Rename values until the response is full; the rest is dropped, as renaming thousands takes 10 us each."""
+        """Rename values up to the first record with which the answer exceeds `limit`, so that the reply is truncated.
+
+        The rest of the response is then dropped, as renaming takes 10 us a record. Lowers `limit` for the next one.
+        """
         response, room = rewritten.resolution.response, rewritten.limit
         rewritten.limit //= LONGEST_BY_SHORTEST
         answer = []
@@ -81,9 +84,10 @@ class ValueRenaming:
         response.additional = tuple(self._renamed(rrset, ANY_SIZE)[0] for rrset in response.additional)
 
     def _renamed(self, rrset: RRset, room: int) -> tuple[RRset, int]:
-        """The RRset up to the first record that does not fit, and the octets left (negative if one does not fit).
+        """The RRset with its values renamed, and the octets left of `room`.
 
-        An RRset of a type without names stays whole, so that a cached reply can rotate all its addresses.
+        It ends with the first record that does not fit; the octets left are then negative. An RRset of a type without
+        names stays whole, so that a cached reply can rotate all its addresses.
         """
         rtype, rdatas = rrset.rtype, list[bytes]()
         if rtype not in _NAME_AT:
@@ -97,7 +101,7 @@ class ValueRenaming:
 
 
 def rename_value(rtype: int, rdata: bytes, rename: Rename) -> bytes:
-    """RDATA of a type of `Part.VALUE` with its name renamed. Raises BadName if the new name is invalid."""
+    """RDATA with its name renamed, of a type that `Part.VALUE` lists. Raises BadName if the new name is invalid."""
     start = _NAME_AT[rtype]
     if rtype == RRType.NAPTR:
         for _ in range(_NAPTR_STRINGS):
@@ -111,7 +115,7 @@ def rename_value(rtype: int, rdata: bytes, rename: Rename) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class TtlBounds:
-    """Keeps all TTLs within `low` and `high`, seconds."""
+    """Clamps all TTLs to the range from `low` to `high` seconds, both inclusive."""
 
     low: int
     high: int
@@ -167,7 +171,7 @@ class ResponseReverter:
     def revert(self, resolution: Resolution, rewritten: Query) -> Resolution:
         """The resolution of the query `rewritten` as one of the client's own. SERVFAIL if a new name is invalid.
 
-        For amendments of which none `waits`.
+        Only if `waits` is False: no amendment may be deferred.
         """
         response = self._amendable(resolution, rewritten)
         try:
@@ -178,7 +182,7 @@ class ResponseReverter:
         return self._restored(resolution)
 
     async def revert_later(self, answered: Answered, rewritten: Query) -> Resolution:
-        """As `revert`, for a deferred resolution or amendments that wait."""
+        """As `revert`, for a deferred resolution or amendments that may be deferred."""
         resolution = await settled(answered)
         response = self._amendable(resolution, rewritten)
         try:
@@ -191,7 +195,9 @@ class ResponseReverter:
         return self._restored(resolution)
 
     def _amendable(self, resolution: Resolution, rewritten: Query) -> RewrittenResponse:
-        """The response, with owners of b"" (the rewritten name) spelled out if a name rule matched."""
+        """The response with its limit for value renamings; if a name rule matched, with owners b"" (the rewritten name)
+        spelled out.
+        """
         limit = ANY_SIZE
         if not self.waits:
             # The first value renaming goes beyond the client's limit, since later ones may shorten the records.
@@ -204,7 +210,9 @@ class ResponseReverter:
         return response
 
     def _restored(self, resolution: Resolution) -> Resolution:
-        """The resolution with the name, the subnet and the scope that the client's own query calls for."""
+        """The resolution after the amendments: with owners equal to the client's queried name as b"", its own subnet or
+        none, and Scope.CLIENT if the rewritten query had data of this client.
+        """
         if self.renamed:
             own = self.query.spelling.lower()  # length octets, at most 63, are no letters
             RewrittenResponse(resolution).replace(lambda rrset: _reowned(rrset, own))
@@ -228,8 +236,8 @@ def _reowned(rrset: RRset, own: bytes) -> RRset:
 def _restore_subnet(response: Response, asked: Edns | None) -> None:
     """Remove the EDNS Client Subnet from the response unless the client sent one (RFC 7871 section 7.2.2).
 
-    If it did and the plugins below answered with the option, its SCOPE PREFIX-LENGTH becomes the client's SOURCE
-    PREFIX-LENGTH.
+    If it did and the plugins below answered with such an option, the client's own replaces that, with its SOURCE
+    PREFIX-LENGTH as SCOPE PREFIX-LENGTH.
     """
     others = tuple(option for option in response.options if option[0] != Option.CLIENT_SUBNET)
     answered = len(others) < len(response.options)

@@ -7,7 +7,10 @@ from topodns.query.plugin import Client
 
 
 class RewrittenQuery:
-    """The query as rewritten by the rules so far; `name` is its name as lower-case text with the final dot."""
+    """The query as rewritten by the rules so far; `name` is its name as lower-case text with the final dot.
+
+    `reverter` collects the changes to its response.
+    """
 
     __slots__ = ("client", "name", "query", "reverter")
 

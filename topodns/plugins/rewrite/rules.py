@@ -1,4 +1,6 @@
-"""Rules as callables: each rewrites a query that it matches, adds amendments for the response, and returns a match."""
+"""Rules as callables: each rewrites a query that it matches, adds amendments for the response, and returns whether it
+matched.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import assert_never
@@ -32,7 +34,7 @@ from topodns.plugins.rewrite.settings import (
 from topodns.query.cname import Chase
 
 Rule = Callable[[RewrittenQuery], bool]
-"""Applies the rule to a query; whether it matched. May raise BadName."""
+"""Applies the rule to a query and returns whether it matched. May raise BadName."""
 
 _BASIC_RCODES = 16  # rcodes that fit into the header; others need the client's EDNS (RFC 6891 section 6.1.3)
 
@@ -58,7 +60,7 @@ def build_rule(change: Change, chase: Chase | None, server_address: bytes) -> Ru
 
 
 class NameChange:
-    """A `name` rule. It reverts the name in the answer if it is exact or has `answer auto`."""
+    """A `name` rule. Names in the response are renamed back if its comparison is exact or it has `answer auto`."""
 
     def __init__(self, rule: NameRule) -> None:
         self._rename = renaming(rule.match, rule.replacement)

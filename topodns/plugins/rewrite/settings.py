@@ -44,7 +44,7 @@ class AnswerRule:
 class NameRule:
     """`replacement` replaces the matched text; for a regular expression the whole name, with {N} as in `AnswerRule`.
 
-    `auto`: owners and values in the answer are renamed back.
+    `auto`: owners and values in the response are renamed back, as they always are for an exact match.
     """
 
     match: NameMatch
@@ -67,7 +67,7 @@ class ClassRule:
 
 @dataclass(frozen=True, slots=True)
 class TtlRule:
-    """The TTLs in the response are kept within `low` and `high`, seconds."""
+    """TTLs in the response are clamped to the range from `low` to `high` seconds, both inclusive."""
 
     match: NameMatch
     low: int

@@ -44,7 +44,10 @@ _MAX_RCODE: Final = max(RCODE_NAMES)
 
 
 def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
-    """The rule of the directive, as in CoreDNS 1.14.7; rules that could never match or never answer are refused."""
+    """A tuple of one, the directive's rule, as in CoreDNS 1.14.7. Raises ConfigError.
+
+    Rules that could never match or never answer are refused too.
+    """
     words = ArgumentReader(directive)
     continues = False
     if (words.peek() or "").lower() in _MODES:
@@ -70,7 +73,10 @@ def _parse_name(words: ArgumentReader) -> NameRule:
 
 
 def _parse_answers(words: ArgumentReader) -> tuple[bool, tuple[AnswerRule, ...]]:
-    """`answer auto|name FROM TO|value FROM TO`, repeated; only the first needs the word `answer`."""
+    """`answer auto|name FROM TO|value FROM TO`, repeated: (whether `auto` is among them, the others).
+
+    Only the first needs the word `answer`.
+    """
     auto, answers = False, list[AnswerRule]()
     while words.left:
         words.take_if(_ANSWER)
@@ -88,7 +94,7 @@ def _parse_answers(words: ArgumentReader) -> tuple[bool, tuple[AnswerRule, ...]]
 
 
 def _is_auto(words: ArgumentReader) -> bool:
-    """Take `auto` of `answer name auto` (in CoreDNS's README) unless it is a pattern; whether it was there."""
+    """Take `auto` of `answer name auto` (in CoreDNS's README) unless it is a pattern; returns whether it was taken."""
     return words.peek(1) in (None, _ANSWER) and words.take_if(_AUTO)
 
 
@@ -146,7 +152,10 @@ def _take_rcode(words: ArgumentReader) -> int:
 
 
 def _parse_cname(words: ArgumentReader) -> CnameRule:
-    """Fragments get no final dot, so `suffix example.com` matches no target, as in CoreDNS."""
+    """The rule of `cname [COMPARISON] FROM TO`.
+
+    Fragments get no final dot, so `suffix example.com` matches no target, as in CoreDNS.
+    """
     match = take_match(words, after=1, final_dot=False)
     return CnameRule(match, take_replacement(words, match, final_dot=False))
 
