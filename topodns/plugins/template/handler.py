@@ -34,7 +34,7 @@ class FailureKey(NamedTuple):
 class TemplateCounts:
     """Template failures. Matches are counted with the answers: see `TemplateMatch`.
 
-    A reload hands the object on to the new generation's plugins, which keeps the counts.
+    The counts outlive a reload: the plugins of the new generation get the same object.
     """
 
     render_failures: Counter[FailureKey] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ class Templates:
         """The answer, with AA; a CNAME at its end is resolved for queries of type A and AAAA.
 
         SERVFAIL if a directive applies to the query, none of its patterns matches and its `fallthrough` does not cover
-        the name, and if a template fails to give a record. None if no directive answers.
+        the name, if a template fails to give a record, and with `rcode SERVFAIL`. None if no directive answers.
         """
         for rule in self._rules:
             origin = rule.origin_of(query)

@@ -45,7 +45,7 @@ class _Run:
         self._steps = 0
 
     def write(self, nodes: Iterable[Node], dot: Value) -> Break | Continue | None:
-        """Render the nodes; the `break` or `continue` that ended this early, None if all were rendered."""
+        """Render the nodes to `parts`. Returns the `break` or `continue` that ended this early, None if none did."""
         for node in nodes:
             self._count()
             match node:
@@ -105,7 +105,7 @@ class _Run:
                 return apply(function, self._arguments(function, arguments, dot))
 
     def _arguments(self, function: str, expressions: tuple[Expression, ...], dot: Value) -> list[Value]:
-        """Values of the arguments; for `and` and `or` only up to the deciding one, which is the result."""
+        """Values of the arguments; for `and` and `or` up to and including the one that decides, the call's result."""
         stops = _STOPS.get(function)
         values: list[Value] = []
         for expression in expressions:
@@ -127,7 +127,10 @@ class _Run:
 
 
 def _elements(value: Value) -> Iterator[tuple[Value, Value]]:
-    """The keys and elements for `range` of a list, of a map in key order, or of the integers from 0 below a number."""
+    """The (key, element) pairs for `range` of a list, of a map in key order, or of the integers from 0 below a number.
+
+    Raises RenderFailed for other values.
+    """
     if isinstance(value, Struct | str | bool) or not isinstance(value, tuple | Mapping | int):
         raise RenderFailed(f"range: found {kind(value)}, expected a list, a map or an integer")
     if isinstance(value, Mapping):

@@ -51,7 +51,10 @@ class VariableScope:
         raise action.error(f"unknown variable {name!r}")
 
     def use(self, action: Action, names: tuple[str, ...]) -> None:
-        """Note that the template reads the field path `names` of the data. Raises BadTemplate if it does not exist."""
+        """Add the first of the field path `names` of the data to `fields`, which the template reads.
+
+        Raises BadTemplate if the path is empty or does not exist; only its first two names are checked.
+        """
         if not names:
             raise action.error("found the whole of the data, expected one of its fields, such as .Name")
         first, *rest = names
@@ -81,7 +84,7 @@ class TokenReader:
         return self.action.error(problem)
 
     def keyword(self) -> str:
-        """Take the next token if it is a keyword; "" if not."""
+        """Take the next token if it is a keyword, and return its text; "" if it is none."""
         token = self._peek()
         if token is None or token.kind != "word" or token.text not in KEYWORDS:
             return ""
@@ -98,7 +101,7 @@ class TokenReader:
             raise self.error(f"found {token.text!r}, expected the end of the action")
 
     def assignment(self) -> tuple[str, bool] | None:
-        """Take `$name :=` or `$name =`: the variable and whether it is declared; None if neither comes next."""
+        """Take `$name :=` or `$name =`: (`$name`, whether it is declared, by `:=`); None if neither comes next."""
         name, mark = self._peek(), self._peek(1)
         if name is None or mark is None or name.kind != "variable" or mark.text not in (":=", "="):
             return None
@@ -159,7 +162,7 @@ class TokenReader:
         raise self.error(f"unknown function {name!r}, expected one of {known}")
 
     def _is_meta(self, token: TemplateToken) -> bool:
-        """Whether `.Meta` or `$.Meta`, the only method, comes next. Takes the `$`."""
+        """Whether `.Meta` or `$.Meta`, the only method, comes next. Takes the `$`, but not `.Meta`."""
         if token.text == "$" and (field := self._peek(1)) is not None and field.text == META and field.glued:
             self._at += 1
             return True
@@ -212,7 +215,7 @@ class TokenReader:
         return Fields(inner, names) if names else inner
 
     def _path(self, token: TemplateToken) -> Expression:
-        """A dot or a variable, followed by any fields."""
+        """The expression of a dot, a field or a variable (`token`, already taken) and of all fields glued to it."""
         names = ((token.text[1:],) if token.kind == "field" else ()) + self._field_names()
         of_data = token.text == "$" or (token.kind != "variable" and not self._scope.moved_dots)
         if of_data:

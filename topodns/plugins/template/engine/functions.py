@@ -28,7 +28,7 @@ class TemplateFunction(NamedTuple):
 
 
 def parse_int(text: Value, base: Value, bits: Value) -> int:
-    """Go's strconv.ParseUint, which CoreDNS calls parseInt."""
+    """Go's strconv.ParseUint, which CoreDNS calls parseInt. Raises RenderFailed."""
     if not isinstance(text, str) or type(base) is not int or type(bits) is not int:
         raise RenderFailed("parseInt: expected a string, a base and a size in bits")
     if not (base == 0 or 2 <= base <= 36) or not 0 <= bits <= 64:
@@ -53,7 +53,7 @@ def _without_prefix(text: str) -> tuple[str, int]:
 
 
 def index(value: Value, *keys: Value) -> Value:
-    """`value[key1][key2]...`."""
+    """`value[key1][key2]...`; of a string its octets. A map without the key gives "". Raises RenderFailed."""
     for key in keys:
         value = _element(value, key)
     return value
@@ -83,7 +83,7 @@ def length(value: Value) -> int:
 
 
 def part(value: Value, *bounds: Value) -> Value:
-    """Go's `slice`: `value[first:last]`."""
+    """Go's `slice`: `value[first:last]`, counted in octets for a string. Raises RenderFailed."""
     if isinstance(value, Struct) or not isinstance(value, str | tuple):
         raise RenderFailed(f"slice: found {kind(value)}, expected a string or a list")
     limits = [bound for bound in bounds if type(bound) is int]
@@ -96,7 +96,7 @@ def part(value: Value, *bounds: Value) -> Value:
 
 
 def equal(value: Value, *others: Value) -> bool:
-    """Whether `value` equals any of the others."""
+    """Whether `value` equals any of the others. Raises RenderFailed if they have different types, or no basic one."""
     return any(_comparable(value, other) and value == other for other in others)
 
 

@@ -1,7 +1,7 @@
 """Lexer of templates: splits the text into literal text and actions, and actions into tokens.
 
-As in Go's text/template/parse, `{{- ` and ` -}}` trim the white space beside them, and a comment is an action of its
-own without output.
+As in Go's text/template/parse, `{{- ` and ` -}}` trim the white space beside them, and a comment has delimiters of its
+own; it is left out.
 """
 
 import re
@@ -56,7 +56,7 @@ class Action(NamedTuple):
 
 
 def cut(text: str) -> Iterator[str | Action]:
-    """The non-empty literal texts and the actions, in order. Raises BadTemplate."""
+    """The trimmed, non-empty literal texts and the actions, in order, without comments. Raises BadTemplate."""
     at, trimmed = 0, False
     while (left := _LEFT.search(text, at)) is not None:
         literal = text[at : left.start()]

@@ -54,7 +54,7 @@ class _Parser:
         return nodes
 
     def _nodes(self) -> tuple[Nodes, TokenReader | None]:
-        """The nodes up to an `end` or `else`, and that action; None at the end of the text."""
+        """The nodes up to an `end` or `else`, and a reader before that word; (nodes, None) at the end of the text."""
         nodes: list[Node] = []
         for piece in self._pieces:
             if isinstance(piece, str):
@@ -136,7 +136,10 @@ class _Parser:
         return nodes, stopped
 
     def _otherwise(self, keyword: str, owner: TokenReader, stopped: TokenReader) -> Nodes:
-        """The `else` branch, empty without one; `else if` and `else with` need no `end` of their own."""
+        """The nodes of the `else` branch, up to the block's `end`; `stopped` is before `else`, or before `end`: ().
+
+        `else if` in an `if` and `else with` in a `with` need no `end` of their own.
+        """
         if stopped.keyword() == "end":
             stopped.expect_end()
             return ()

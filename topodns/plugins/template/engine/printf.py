@@ -21,7 +21,10 @@ class _Verb(NamedTuple):
 
 
 def sprintf(pattern: str, arguments: Sequence[Value]) -> str:
-    """`pattern` with its verbs replaced. Raises RenderFailed where Go would write an error into the text."""
+    """`pattern` with its verbs replaced. Raises RenderFailed where Go would write an error into the text.
+
+    A single % at the end stays as it is.
+    """
     left = list(arguments)
 
     def replaced(match: re.Match[str]) -> str:
