@@ -29,7 +29,7 @@ _METADATA: Final = "metadata"
 
 
 class Expression(NamedTuple):
-    """A compiled condition. `of_client`: may differ between two messages that are equal but for their ids."""
+    """A compiled condition. `of_client`: whether it calls a function that is `ViewFunction.of_client`."""
 
     run: Run
     of_client: bool

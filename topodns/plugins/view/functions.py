@@ -33,7 +33,9 @@ class ViewQuery(NamedTuple):
 
 
 class ViewFunction(NamedTuple):
-    """A function without arguments. `of_client`: may differ between two messages that are equal but for their ids."""
+    """A function without arguments. `of_client`: whether its result is of the client or of the message's id, so that it
+    may differ between messages that are otherwise equal.
+    """
 
     result: ValueType
     call: Callable[[ViewQuery], Value]

@@ -198,7 +198,7 @@ class _Parser:
         return self._token.kind == "mark" and self._token.text == mark
 
     def _expression(self) -> Node:
-        """An expression up to a comma, a closing bracket, a colon or the end."""
+        """An expression up to a comma, a closing bracket, a colon or the end, which is not taken."""
         test = self._operation(0)
         if not self._at("?"):
             return test
@@ -225,7 +225,10 @@ class _Parser:
             raise BadExpression(f"found more than {MAX_NESTING} levels of nesting")
 
     def _operator(self) -> str:
-        """The canonical name of the next operator, not taken; "" if there is none. For `not in` it is `in`."""
+        """The canonical spelling of the next mark or word, an operator or not; "" for other tokens. Takes nothing.
+
+        For `not in` and the like it is the second word.
+        """
         token = self._token
         if token.kind not in ("mark", "word"):
             return ""
@@ -278,7 +281,7 @@ class _Parser:
         return Call(word.text, self._list(")"), word.at)
 
     def _list(self, closing: str) -> tuple[Node, ...]:
-        """Comma-separated expressions up to the closing bracket; a trailing comma is allowed."""
+        """Comma-separated expressions up to the closing bracket, which is taken too; a trailing comma is allowed."""
         items: list[Node] = []
         while not self._at(closing):
             items.append(self._expression())
@@ -302,7 +305,10 @@ def _number(token: ViewToken) -> int | float:
 
 
 def _within(token: ViewToken, number: int) -> int:
-    """The integer, at most MAX_INTEGER. (66 digits above: 64 bits in base 2 with the prefix.)"""
+    """The integer, as it is. Raises BadExpression above MAX_INTEGER.
+
+    (66 digits in `_number`: 64 bits in base 2 with the prefix.)
+    """
     if number > MAX_INTEGER:
         raise BadExpression(f"found {token}, expected an integer of at most {MAX_INTEGER}")
     return number
