@@ -136,7 +136,7 @@ class _Parser:
         return nodes, stopped
 
     def _otherwise(self, keyword: str, owner: TokenReader, stopped: TokenReader) -> Nodes:
-        """The nodes of the `else` branch, up to the block's `end`; `stopped` is before `else`, or before `end`: ().
+        """The nodes of the `else` branch, up to the `end` of the block, which is taken; () if `stopped` is at `end`.
 
         `else if` in an `if` and `else with` in a `with` need no `end` of their own.
         """
