@@ -70,7 +70,7 @@ def _acl_rule(line: Directive) -> AclRule:
 
 
 def _acl_sections(line: Directive) -> dict[str, list[str]]:
-    """The words after each `type` and each `net`."""
+    """The words after `type` and after `net`, by these two keywords. Raises ConfigError for a keyword without words."""
     sections: dict[str, list[str]] = {"type": [], "net": []}
     section, words = "", 0
     for word in line.args:
@@ -109,7 +109,7 @@ class AccessControl:
         self._scope = Scope.CLIENT if self.client_dependent else Scope.EVERYONE
 
     def __call__(self, query: Query, client: Client) -> Resolution | None:
-        """None: allowed. `block` is REFUSED, `filter` an empty NOERROR, both without AA. `drop` raises Dropped."""
+        """None: allowed. `block` gives REFUSED, `filter` an empty NOERROR, both without AA. `drop` raises Dropped."""
         action = self._verdict(query, client)
         if action is AclAction.ALLOW:
             return None
@@ -156,7 +156,7 @@ def _readings(source: MetricsSource) -> Iterator[Published]:
 
 
 def _allowed(source: MetricsSource) -> Counter[tuple[str, ...]]:
-    """Queries that `acl` let through: all queries of blocks with `acl`, except those that it answered itself."""
+    """Queries that `acl` let through, by (server, view): all queries of blocks with `acl` but those that it stopped."""
     blocks = [prepared.block for prepared in source.blocks()]
     guarded = {(name_text(key.origin), block.view_name) for block in blocks if block.get(PLUGIN) for key in block.keys}
     counts: Counter[tuple[str, ...]] = Counter()

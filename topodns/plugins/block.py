@@ -15,7 +15,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class ServerBlock:
-    """One server block. `plugins.ORDER` has the order of the plugins, whatever that of the Corefile."""
+    """One server block. Its plugins see a query in the order of `plugins.ORDER`, not in that of the Corefile."""
 
     keys: tuple[BlockKey, ...]
     source: str  # the file that contains it
@@ -39,7 +39,7 @@ class ServerBlock:
 
     @property
     def view_name(self) -> str:
-        """CoreDNS's metric label `view`."""
+        """The value of CoreDNS's metric label `view`: the name of the block's `view`, "" without one."""
         view = self.settings.get("view")
         return view.name if view is not None else ""
 

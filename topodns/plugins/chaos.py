@@ -46,7 +46,10 @@ _AUTHORS_NAME: Final[Name] = ("authors", "bind")
 
 
 class ChaosText:
-    """`version` replaces an empty one in `settings`; `hostname` is this host's name. Authors come in random order."""
+    """The plugin of a `chaos` directive. `version` is for settings without one; `hostname` is this host's name.
+
+    Authors come in random order.
+    """
 
     def __init__(self, settings: Chaos, version: str, hostname: str, rng: Random) -> None:
         self._texts = dict.fromkeys(_VERSION_NAMES, _character_string(settings.version or version))

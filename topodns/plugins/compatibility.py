@@ -82,7 +82,7 @@ COREDNS_ONLY: Final[Mapping[str, Row]] = {  # in the order of CoreDNS's plugin.c
     "sign": unsupported(_SIGNED),
     "nomad": unsupported("`forward` the zone to a CoreDNS that has nomad"),
 }
-"""The directives that only CoreDNS has."""
+"""The directives that only CoreDNS has: for each the verdict "not supported", with the replacement."""
 
 ELSEWHERE: Final[Mapping[str, str]] = {
     "alternate": "use `failover` or `next` of `forward`",
@@ -100,7 +100,7 @@ TRANSPORTS: Final[Mapping[str, str]] = dict.fromkeys(("tls", "https", "https3", 
 
 
 def unknown_problem(name: str) -> str:
-    """The problem with a directive that is not in ORDER, for the error by which a server refuses its Corefile."""
+    """The text of the ConfigError for a directive that is not in ORDER: the replacement, or the nearest known name."""
     if name in COREDNS_ONLY:
         return f"CoreDNS has the directive '{name}', topodns does not: {COREDNS_ONLY[name].text}"
     if name in ELSEWHERE:
@@ -111,7 +111,7 @@ def unknown_problem(name: str) -> str:
 
 
 def unknown_row(name: str) -> Row:
-    """The verdict on a directive that is not in ORDER, for the report about a Corefile of CoreDNS."""
+    """The verdict "not supported" on a directive that is not in ORDER, for the report about a Corefile of CoreDNS."""
     if name in COREDNS_ONLY:
         return COREDNS_ONLY[name]
     if name in ELSEWHERE:

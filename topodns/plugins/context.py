@@ -36,19 +36,19 @@ class Context:
         return os.path.join(self.directory, text)
 
     def readable_path(self, directive: Directive, text: str) -> str:
-        """The path of a file or directory. Raises ConfigError where it cannot be read."""
+        """`path` of a file or directory. Raises ConfigError if it cannot be read."""
         path = self.path(directive, text)
         if (problem := unreadable(path)) is not None:
             raise directive.error(problem)
         return path
 
     def readable_file(self, directive: Directive, text: str) -> str:
-        """The path of a file. Raises ConfigError where it cannot be read."""
+        """`path` of a file. Raises ConfigError if it cannot be read or is a directory."""
         path = self.readable_path(directive, text)
         if os.path.isdir(path):
             raise directive.error(f"cannot read {shown(path)}: {os.strerror(errno.EISDIR)}")
         return path
 
     def origins_of(self, directive: Directive) -> tuple[Name, ...]:
-        """The zones among the arguments; without any, the server block's."""
+        """The zones that the arguments are; without arguments, those of the server block. Raises ConfigError."""
         return parse_origins(directive, directive.args) or self.origins

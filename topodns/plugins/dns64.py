@@ -1,8 +1,8 @@
 """The `dns64` plugin: AAAA records synthesised from A records, for clients that reach IPv4 through a NAT64 (RFC 6147).
 
 Like CoreDNS it synthesises only: no PTR records for the prefix, one prefix for all of IPv4, DO and CD are ignored.
-Differences: where there is no A record either, existing AAAA records stay (CoreDNS's `translate_all` loses them), and
-an error stays an error (CoreDNS makes it an empty answer).
+Differences: where there is no A record, existing AAAA records stay (CoreDNS's `translate_all` loses them), and an error
+in place of A records is the answer (CoreDNS makes it an empty one).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -88,7 +88,11 @@ class Translator:
         self._allow_ipv4 = settings.allow_ipv4
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The answer of the plugins below, translated where it has no AAAA record and the client needs one."""
+        """The answer of the plugins below.
+
+        For AAAA queries of clients over IPv6 (`allow_ipv4`: of all), A records replace absent AAAA records
+        (`translate_all`: also existing ones), translated. NXDOMAIN stays.
+        """
         answered = below(query, client)
         if query.qtype != RRType.AAAA or query.qclass != RRClass.IN:
             return answered
@@ -104,7 +108,11 @@ class Translator:
         return await settled(self._translated(await deferred, query, client, below))
 
     def _translated(self, native: Resolution, query: Query, client: Client, below: Below) -> Answered:
-        """Errors but NXDOMAIN count as NODATA for AAAA, which some servers mean by them (RFC 6147 section 5.1.2)."""
+        """The answer to an AAAA query whose answer without translation is `native`.
+
+        In `native`, errors other than NXDOMAIN count as NODATA, which some servers mean by them (RFC 6147 section
+        5.1.2).
+        """
         if native.response.rcode == Rcode.NXDOMAIN or (_has(native, RRType.AAAA) and not self._translate_all):
             return native
         answered = below(query._replace(qtype=RRType.A), client)
@@ -116,7 +124,9 @@ class Translator:
         return self._merge(native, await deferred)
 
     def _merge(self, native: Resolution, legacy: Resolution) -> Resolution:
-        """`legacy`, the answer for A, with its records translated; `native`, that for AAAA, if only it has records."""
+        """`legacy`, the answer for A, with its records translated; or `native`, the answer for AAAA, if `legacy` has no
+        A record and `native` has AAAA records.
+        """
         if not _has(legacy, RRType.A) and _has(native, RRType.AAAA):
             rest_on(native, legacy.facts, legacy.scope, legacy.valid_until)
             return native

@@ -108,7 +108,7 @@ class ErrorLog:
         self._write(level, f"2 {name_text(query.qname)} {type_text(query.qtype)}: {problem}")
 
     def close(self) -> None:
-        """Log the counts of the periods under way."""
+        """End the periods under way, and log their counts."""
         for consolidated in self._consolidated:
             consolidated.close()
 
@@ -129,19 +129,22 @@ class _ConsolidatedErrors:
         return self._pattern.search(problem) is not None
 
     def take(self) -> bool:
-        """Count an error. False: it needs a line of its own, as the first of a period with `show_first`."""
+        """Count an error. The first begins a period, at whose end the number of its errors is logged in one line.
+
+        False if the caller must log this error: the first of a period, with `show_first`.
+        """
         self._count += 1
         if self._count > 1:
             return True
-        self._timer = self._timers.call_later(self._settings.period, self._tell)
+        self._timer = self._timers.call_later(self._settings.period, self._end_period)
         return not self._settings.show_first
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._tell()
+            self._end_period()
 
-    def _tell(self) -> None:
+    def _end_period(self) -> None:
         count, self._count, self._timer = self._count, 0, None
         if count > self._settings.show_first:
             since = f"occurred in last {self._settings.period_text}"

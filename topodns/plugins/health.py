@@ -1,6 +1,6 @@
 """The `health` plugin, and its probe of this process's own /health every second, as in CoreDNS.
 
-The probe's duration shows an event loop that is too busy.
+A long duration of the probe shows that the event loop is too busy.
 """
 
 import asyncio
@@ -44,14 +44,17 @@ _WILDCARDS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class HealthProbe:
-    """Results of the probes: their durations in seconds, and the number of failures."""
+    """Probes /health, and has the results: the durations in seconds, of failures too, and the number of failures."""
 
     def __init__(self) -> None:
         self.durations = Histogram(BUCKETS)
         self.failures = 0
 
     async def run(self, host: str, port: int) -> None:
-        """Probe until cancelled."""
+        """Probe this listen address, one second after the previous probe ended, until cancelled.
+
+        A wildcard address is probed at loopback. Failures, and probes that take longer than SLOW, are logged.
+        """
         while True:
             await asyncio.sleep(INTERVAL)
             began = time.monotonic()

@@ -41,9 +41,10 @@ _APEX: Final[Mapping[int, bytes]] = {RRType.SOA: _SOA, RRType.NS: _LOCALHOST_WIR
 
 
 def answer_local(query: Query, client: Client) -> Resolution | None:
-    """The loopback addresses and PTR, and SOA and NS of the apexes; NODATA or NXDOMAIN elsewhere below these.
+    """Records with the loopback addresses, their PTR, and SOA and NS of the zones. None for other names and classes.
 
-    Every name that begins with the label localhost is answered too: search lists produce such names.
+    All else in the zones is NODATA or NXDOMAIN. Names that begin or end with the label localhost have its addresses:
+    search lists produce names that begin with it.
     """
     if query.qclass != RRClass.IN:
         return None

@@ -28,7 +28,7 @@ from topodns.query.response_type import ResponseType, response_class, response_t
 
 @dataclass(frozen=True, slots=True)
 class LogRule:
-    """One `log` directive: queries for names under `origins`, in `format`, with a reply of one of `classes`."""
+    """One `log` directive: logs in `format` the queries for names under `origins` with a reply of one of `classes`."""
 
     origins: tuple[Name, ...]
     format: str
@@ -95,7 +95,10 @@ class QueryLog:
     def __call__(
         self, query: Query, client: Client, resolution: Resolution | None, reply: bytes | None, seconds: float
     ) -> bool:
-        """Log the query if a rule applies; returns whether one did. No resolution and no reply: it was dropped."""
+        """Log the query if its rule has the reply's class; returns whether it was logged.
+
+        A query that was dropped has no resolution or no reply, and counts as an error.
+        """
         rule = self._rule_for(query.qname)
         if rule is None:
             return False

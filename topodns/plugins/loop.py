@@ -1,8 +1,8 @@
 """The `loop` plugin: detects that an upstream sends forwarded queries back to this server, and stops forwarding.
 
-As in CoreDNS, a probe with a random name goes to the upstreams; a query for that name from outside means a loop.
-CoreDNS then ends the process. Here no packet may do that (CVE-2026-26018): every query to be forwarded gets SERVFAIL,
-and a log line gives the reason, until a probe does not come back.
+As in CoreDNS, a probe with a random name goes to the upstreams, once after the start; a query for that name from
+outside means a loop. CoreDNS then ends the process. Here no packet may do that (CVE-2026-26018): every query to be
+forwarded gets SERVFAIL, and a log line gives the reason, until a further probe does not come back.
 """
 
 import logging
@@ -41,7 +41,7 @@ class LoopCounts:
 
 
 class LoopGuard:
-    """The plugin before the `forward`s of a server block. `secret` returns a new label, not to be guessed, per call."""
+    """The plugin before the `forward`s of a server block. Each call of `secret` returns a new, unguessable label."""
 
     def __init__(
         self, origin: Name, forwards: Sequence[Step], timers: Timers, secret: Callable[[], str], counts: LoopCounts
@@ -57,7 +57,7 @@ class LoopGuard:
         self._next: Timer | None = None
 
     def start(self) -> None:
-        """Schedule the first probe."""
+        """Schedule the first probe, in FIRST_PROBE seconds. Only during a loop, others follow every RECHECK seconds."""
         self._next = self._timers.call_later(FIRST_PROBE, self._send_probe)
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class LoopGuard:
             self._next.cancel()
 
     def __call__(self, query: Query, client: Client) -> Resolution | None:
-        """SERVFAIL for a probe that came back and, during a loop, for every query that would be forwarded."""
+        """SERVFAIL for a probe that came back and, during a loop, for every query; else None, and `forward` is next."""
         if query.qname == self._probe and query.qtype == RRType.HINFO:
             self._came_back = True
             self.counts.detected += 1
@@ -80,7 +80,10 @@ class LoopGuard:
         pursue(self._ask(self._probe), self._judge)
 
     async def _ask(self, name: Name) -> None:
-        """Send the probe to the `forward`s directly: this plugin must see it only if it comes back."""
+        """Send the probe to the `forward`s directly, in order, until one answers or drops it.
+
+        So this plugin sees the probe only if it comes back.
+        """
         query = Query(0, Flag.RD, name, name_wire(name), RRType.HINFO, RRClass.IN, None, 0)
         for step in self._forwards:
             try:
@@ -92,12 +95,12 @@ class LoopGuard:
     def _judge(self, _: None) -> None:
         if self._came_back != self.looping:
             self.looping = self._came_back
-            self._tell()
+            self._log_change()
         self._probe = None
         if self.looping:
             self._next = self._timers.call_later(RECHECK, self._send_probe)
 
-    def _tell(self) -> None:
+    def _log_change(self) -> None:
         where = name_text(self._origin)
         if self.looping:
             log.error(

@@ -11,7 +11,10 @@ from topodns.query.response_type import ResponseType, response_type
 
 
 def minimize(query: Query, client: Client, resolution: Resolution) -> Resolution:
-    """Negative answers keep their SOA (RFC 2308), referrals their NS records; errors stay as they are."""
+    """A positive answer without its authority and additional sections; any other response as it is.
+
+    So negative answers keep their SOA (RFC 2308), and referrals their NS records.
+    """
     response = resolution.response
     if response_type(query, response) is ResponseType.NOERROR:
         response.authority = response.additional = ()

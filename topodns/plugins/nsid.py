@@ -15,7 +15,10 @@ _MAX_NSID: Final = 255  # octets
 
 
 def parse_nsid(directive: Directive, _: Context) -> str:
-    """All the arguments, at most 255 octets: a longer text would silently be left out of most UDP replies."""
+    """The arguments, joined by blanks; "" without any.
+
+    At most 255 octets: a longer text would silently be left out of most UDP replies.
+    """
     no_body(directive)
     text = " ".join(directive.args)
     if len(text.encode()) > _MAX_NSID:
@@ -24,13 +27,13 @@ def parse_nsid(directive: Directive, _: Context) -> str:
 
 
 class Nsid:
-    """`identifier` is the directive's text; the empty one means `hostname`."""
+    """The plugin of an `nsid` directive. `identifier` is the directive's text; if it is "", `hostname` is sent."""
 
     def __init__(self, identifier: str, hostname: str) -> None:
         self._option = (Option.NSID, (identifier or hostname).encode())
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """The option on every response to a query that carries one, in place of one from below."""
+        """The response; if the query has the option NSID, with this server's, in place of one of the plugins below."""
         if query.edns is None or query.edns.option(Option.NSID) is None:
             return resolution
         response = resolution.response

@@ -23,7 +23,7 @@ S = TypeVar("S")
 
 
 Install = Callable[["BlockListener"], Iterable[ChainPart]]
-"""The chain parts of a plugin for one listener of its server block."""
+"""Returns the chain parts of a plugin for one listener; called for each key and address of the server block."""
 
 
 class Reads(IntEnum):
@@ -46,7 +46,7 @@ class FastPath(Enum):
 class Plugin(Generic[S]):
     """One directive and the plugin that it configures. S: the type of its settings.
 
-    A server block may repeat it only with `adds_up`; then settings are tuples, which are joined.
+    A server block may repeat the directive only with `adds_up`; then settings are tuples, which are joined.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Plugin(Generic[S]):
     adds_up: bool = False
     in_chain: bool = True  # False: it configures the server or the process, and takes no part in answers
     requires: tuple[str, ...] = ()  # directives that the same server block must have
-    check: Callable[[Directive, S, Collection[str]], None] | None = None  # by the block's directives; ConfigError
+    check: Callable[[Directive, S, Collection[str]], None] | None = None  # with all names in the block; ConfigError
     reads: Reads | Callable[[S], Reads] = Reads.QUESTION
-    spells: frozenset[int] = frozenset()  # record types with no name but the query's own, as spelled there
+    spells: frozenset[int] = frozenset()  # types of its records that have no name but the query's, spelled as there
     fast_path: FastPath = FastPath.BARRED
     unanswered: int | None = None  # rcode, as in CoreDNS, where it is the last plugin and none answered
     classes: Callable[[S], Iterable[int]] | None = None  # query classes beside IN that it answers
@@ -70,7 +70,7 @@ class Plugin(Generic[S]):
 
 
 def parse_flag(directive: Directive, _: Context) -> bool:
-    """The parser of a directive without arguments and body."""
+    """The parser of a directive without arguments and body, which raises ConfigError for either; always True."""
     flag(directive)
     return True
 

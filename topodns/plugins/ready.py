@@ -41,7 +41,7 @@ class WatchedCluster(Protocol):
         """The kinds that are not synced yet, with the reason where a request was denied or failed."""
 
     def lacks(self) -> Iterable[str]:
-        """A line for each kind that `topology` needs and was denied from the start."""
+        """A line for each kind that `topology` needs and the API server has refused (403 or 404) since the start."""
 
 
 def unready(clusters: Iterable[WatchedCluster]) -> Iterator[str]:

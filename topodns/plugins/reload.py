@@ -25,7 +25,7 @@ _MIN_JITTER: Final = 1.0
 
 
 def parse_reload(directive: Directive, _: Context) -> Reload | None:
-    """`reload [INTERVAL] [JITTER]`; the jitter is at most half the interval. None: `reload off`."""
+    """`reload [INTERVAL] [JITTER]`; a jitter of more than half the interval becomes half of it. None: `reload off`."""
     no_body(directive)
     if directive.args == ("off",):
         return None
@@ -58,7 +58,7 @@ class CorefileChecks:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def run(self, times: Reload, active: str) -> None:
-        """Check at these times. `active`: the digest of the Corefile in force, which is never loaded again."""
+        """Check at these times until cancelled. `active`: the digest of the Corefile in force, never loaded again."""
         seen = active  # the digest of the last Corefile read, or its problem
         while True:
             await self.sleep(self._pause(times))

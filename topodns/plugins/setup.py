@@ -1,6 +1,6 @@
 """What a plugin's `setup` is given: the process, its server block, and each listener of the block.
 
-Nothing is opened at setup. The generation calls `PreparedBlock.start` and `close`, and runs its `sources` as tasks.
+Nothing is opened at setup. The server calls `BlockSetup.start` and `close`, and runs its `sources` as tasks.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -120,7 +120,7 @@ class BlockSetup:
         self._closes: list[Callable[[], object]] = []
 
     def provide(self, handler: T) -> T:
-        """Let plugins above, metrics and the fast path find this handler by its type."""
+        """Let plugins above, metrics and the fast path find this handler by its type. Returns the handler."""
         self._provided.append(handler)
         return handler
 
@@ -150,7 +150,10 @@ class BlockSetup:
         self._starts.append(action)
 
     def on_close(self, action: Callable[[], object]) -> None:
-        """Call this when another generation has become active. Queries under way still need an answer."""
+        """Call this when another generation has become active, and when the server stops.
+
+        Queries under way still need an answer.
+        """
         self._closes.append(action)
 
     def start(self, changed: Changed) -> None:
@@ -161,7 +164,7 @@ class BlockSetup:
             action()
 
     def close(self) -> None:
-        """End work, as another generation is active: queries under way are finished, and no others begin."""
+        """End work, as another generation is active or the server stops: no new query comes, those under way finish."""
         for action in self._closes:
             action()
 
@@ -192,13 +195,13 @@ class BlockListener:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The addresses that endpoints of this server's own Service would have."""
+        """The addresses, packed, by which endpoints of a Service are this server: listened on, and not loopback."""
         bound = (self.bound,) if self.host else sorted(self.own_addresses)
         return tuple(address for address in bound if not ip_address(address).is_loopback)
 
 
 def everywhere(*parts: ChainPart) -> "Install":
-    """The installation of a plugin that is the same for every listener of its block."""
+    """The `Install` of a plugin that has these same chain parts for every listener of its block."""
     return lambda listener: parts
 
 

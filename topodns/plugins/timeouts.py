@@ -37,7 +37,7 @@ def parse_timeouts(directive: Directive, _: Context) -> Timeouts:
 
 
 def _seconds(option: Directive) -> float:
-    """A duration, or a bare number of seconds."""
+    """The seconds of the argument, a duration or a bare number of seconds. Raises ConfigError outside of 1s..24h."""
     text = only_arg(option, "a duration")
     seconds = float(text) if text.isascii() and text.isdecimal() else duration(option, text)
     if not _SHORTEST <= seconds <= _LONGEST:

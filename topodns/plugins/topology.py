@@ -61,7 +61,7 @@ def _spellings(values: type[E]) -> dict[str, E]:
 
 
 def _ordered(option: Directive, values: type[E]) -> tuple[E, ...]:
-    """The arguments in order; at least one, without repeats."""
+    """The members of `values` that the arguments name, in order. Raises ConfigError for none, or for a repeat."""
     known = _spellings(values)
     chosen = tuple(choice(option, text, known) for text in some_args(option, f"some of {listed(known)}"))
     if len(set(chosen)) < len(chosen):

@@ -15,7 +15,7 @@ from topodns.query.plugin import ChainPart, Client, Resolution, Scope
 def whoami(query: Query, client: Client) -> Resolution | None:
     """For any name and type of class IN: A or AAAA of the client, SRV `_udp` or `_tcp` with its port, all with TTL 0.
 
-    The SRV record is left out where its label would make the name too long.
+    The SRV record is left out where its label would make the name too long. None for other classes.
     """
     if query.qclass != RRClass.IN:
         return None
