@@ -55,7 +55,10 @@ class SearchPath:
         self._asking = asking
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The first answer other than NXDOMAIN; without any, the answer for the name itself."""
+        """The answer for the name; if that is NXDOMAIN, the first with another rcode for a name of the search list.
+
+        NXDOMAIN stays if the name comes from no search list, or if no name of the list exists.
+        """
         answered = below(query, client)
         qname = query.qname
         if not self._searcher.covers(qname) or query.qclass != RRClass.IN:
@@ -89,9 +92,9 @@ class SearchPath:
 
 
 def _questions(query: Query, search: SearchList) -> Iterator[tuple[Query, Premise | None]]:
-    """The queries in order: for the premises, then for the client's labels under each of the other domains.
+    """(query, premise) pairs in order: for the premises, then, with None, for the client's labels under other domains.
 
-    The client's labels keep its spelling.
+    The client's labels keep the spelling of the client's query. Names that would be too long are left out.
     """
     for premise in search.premises:
         name = premise.name
@@ -141,14 +144,20 @@ class _Search:
         return resolution
 
     def _end(self, resolution: Resolution, query: Query, premise: Premise | None) -> Resolution | None:
-        """The answer for the client; None where the walk continues."""
+        """The answer for the client; None where the walk continues.
+
+        A premise that does not hold ends the walk: the client gets the first answer, NXDOMAIN.
+        """
         if premise is None:
             return self._renamed(resolution, query) if self._is_found(resolution) else None
         rest_on(self._first, resolution.facts, resolution.scope, resolution.valid_until)
         return None if resolution.response.rcode == premise.rcode else self._first
 
     def _is_found(self, resolution: Resolution) -> bool:
-        """Whether the walk ends here. It goes on after NXDOMAIN and where no plugin answered (CoreDNS ends there)."""
+        """Whether the walk ends here. It goes on after NXDOMAIN and where no plugin answered (CoreDNS ends there).
+
+        If it goes on, the dependencies of `resolution` are added to the first answer.
+        """
         rcode = resolution.response.rcode
         if rcode != Rcode.NXDOMAIN and (rcode not in _FAILURES or resolution.plugin):
             return True

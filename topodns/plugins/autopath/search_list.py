@@ -40,7 +40,7 @@ class Premise(NamedTuple):
 
 
 class SearchList(NamedTuple):
-    """The other domains for a nonexistent name. `facts` and `scope`: what this depends on, whom it holds for."""
+    """The other domains for a nonexistent name, with the dependencies of this list and the clients that share it."""
 
     labels: int  # number of the name's labels that are the client's own, before the list's first domain
     others: Domains  # empty: no search
@@ -54,7 +54,7 @@ class Searcher(Protocol):
         """Whether the name may come from a search list. Called for every query."""
 
     def search_list(self, qname: Name, client: Client) -> SearchList:
-        """The list that this name comes from; the name is covered and does not exist."""
+        """The list that this name comes from. Only for a name that `covers` accepts and that got NXDOMAIN."""
 
 
 class FixedSearch:
@@ -74,7 +74,7 @@ class FixedSearch:
 class DistantClusterSearch:
     """The lists of Pods of a cluster that is not watched: the answers of its DNS are the premises.
 
-    It answers `NAMESPACE.svc.ORIGIN` with NODATA if the namespace exists, else with NXDOMAIN: so
+    A cluster's DNS answers `NAMESPACE.svc.ORIGIN` with NODATA if the namespace exists, else with NXDOMAIN: so
     `www.example.com.svc.cluster.local`, which a Pod queries after its first query was lost, does not become
     `www.example.`. NXDOMAIN for the label next to the namespace means that it is no Service, or a headless one without
     a ready endpoint, which DNS cannot distinguish. Names below such a Service are recognised by their shape.
@@ -116,7 +116,7 @@ def may_be_of_service(labels: Name) -> bool:
 
 
 def behind_namespace(origin: Name, host_domains: tuple[Name, ...]) -> Domains:
-    """The domains after a Pod's own namespace on its list; `host_domains` are those of its Node."""
+    """The domains after `NAMESPACE.svc.ORIGIN` on a Pod's list, the root at the end; `host_domains`: of its Node."""
     return _once_each(("svc", *origin), origin, *host_domains, ROOT)
 
 
@@ -147,7 +147,7 @@ class ClusterSearch:
         return at >= 2 and qname[at] == "svc"
 
     def search_list(self, qname: Name, client: Client) -> SearchList:
-        """Empty for names that may be a Service's own, whether that Service exists at the moment or not."""
+        """The list, without other domains for a name that may be a Service's own, whether the Service exists or not."""
         origin = self._origins.match(qname)
         assert origin is not None
         at = len(qname) - len(origin.name) - 2  # of the namespace
@@ -163,9 +163,9 @@ class ClusterSearch:
 
 
 def own_namespace(state: ClusterState, address: bytes) -> str:
-    """The namespace of the Pods with this packed address; "" where none is known, one uses its Node's network (and so
-    shares the address), or they are in several.
+    """The namespace of the Pods with this packed address.
 
+    "" if no Pod has it, if its Pods are in several namespaces, or if one of them shares the address of its Node.
     Clients with different results share no cached replies: see `plugins.setup.BlockSetup.vary_by`.
     """
     pods = state.pods_with_address(address)

@@ -41,7 +41,10 @@ def parse_autopath(directive: Directive, context: Context, resolv_conf: str = _R
 
 
 def _host_search_list(path: str) -> tuple[Name, ...]:
-    """Empty where the host's file is missing or malformed, as in CoreDNS: that is not an error of the Corefile."""
+    """The first domains of the host's list, at most _HOST_DOMAINS.
+
+    Empty where the host's file is missing or malformed, as in CoreDNS: that is not an error of the Corefile.
+    """
     try:
         return load_search_list(path, skip_bad=True)[:_HOST_DOMAINS]
     except ConfigError:
@@ -49,7 +52,7 @@ def _host_search_list(path: str) -> tuple[Name, ...]:
 
 
 def _check(directive: Directive, settings: Autopath, present: Collection[str]) -> None:
-    """Refuse `autopath @kubernetes` without `kubernetes`, unless the block has `forward` and a cluster domain."""
+    """Raise ConfigError for `@kubernetes` without `kubernetes`, unless there is `forward` and a domain of a cluster."""
     if not settings.kubernetes or "kubernetes" in present:
         return
     if "forward" not in present:

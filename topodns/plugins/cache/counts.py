@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class TableCounts:
-    """Counters of one table, kept over reloads."""
+    """Counters of the table of answers, or of those of denials and failures together; kept over reloads."""
 
     evictions: int = 0  # entries removed to make room
 

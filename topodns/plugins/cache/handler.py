@@ -30,7 +30,10 @@ class Prefetching:
         self._settings = settings
 
     def note(self, entry: CacheEntry, now: float) -> bool:
-        """Count a query for the entry; whether the entry is popular by now."""
+        """Count a query for the entry; whether the entry is popular by now.
+
+        A gap of more than the window between two queries restarts the count.
+        """
         history = entry.history
         if now - history.last_asked > self._settings.window:
             history.hits = 0
@@ -111,13 +114,13 @@ class ResponseCache:
         self._refreshing: dict[bytes, _Refresh] = {}
 
     def counting(self, counts: CacheCounts) -> "ResponseCache":
-        """The same cache for another server, with separate counters of misses, refreshes and stale answers."""
+        """This cache with its entries for another server: misses, refreshes and stale answers count in `counts`."""
         same = copy(self)
         same.counts = counts
         return same
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The cached answer, or that of the plugins `below`."""
+        """The cached answer, fresh or stale, or that of the plugins `below`, which is cached if allowed."""
         if not self._everywhere and not self._covers(query.qname):
             return below(query, client)
         key = key_of(query)
@@ -128,7 +131,7 @@ class ResponseCache:
         return self._fresh(entry, asked, now) if entry.left(now) > 0 else self._stale(entry, asked, now)
 
     def arrived(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """Cache an upstream's answer to a query that missed; the answer as this client may see it."""
+        """Count a miss and cache this answer to the query if allowed. Returns it, without AD unless requested."""
         return self._arrived(key_of(query), query, client, resolution)
 
     def _covers(self, qname: Name) -> bool:
@@ -153,7 +156,10 @@ class ResponseCache:
         return _for_asker(query, resolution)
 
     def _learn(self, key: bytes, query: Query, client: Client, resolution: Resolution) -> CacheEntry | None:
-        """The new entry, if the resolution is an upstream's and does not depend on cluster state; else None."""
+        """Cache the response if an upstream gave it and it does not depend on cluster state, else cap its TTLs.
+
+        Returns the new entry, None if nothing was cached.
+        """
         if resolution.upstream and not resolution.facts and resolution.selection is None:
             return self.memory.learn(key, query, resolution.response, client.address)
         self.memory.cap(resolution.response)
@@ -196,10 +202,10 @@ class ResponseCache:
         return _for_asker(asked.query, replace(resolution, response=replace(resolution.response)))
 
     async def _in_time(self, refresh: _Refresh, client: Client) -> Resolution | None:
-        """The refreshed answer, None after `verify_timeout`, which counts from the start of the refresh.
+        """The refreshed answer; None after `verify_timeout`, or if the refresh fails.
 
-        So an unresponsive upstream is waited for once. It also counts from the client's query (RFC 8767 section 5),
-        including the time spent on other names for it.
+        The timeout counts from the start of the refresh, so that an unresponsive upstream is waited for once; or from
+        the client's query, if that is earlier (RFC 8767 section 5): time spent on other names for it counts.
         """
         timeout = self._serve_stale.verify_timeout
         if not timeout:
@@ -231,7 +237,7 @@ class ResponseCache:
         return refresh
 
     async def _fetch(self, entry: CacheEntry, asked: _Asked) -> Resolution | None:
-        """The resolution that replaces `entry`, None if there is none."""
+        """Query the plugins below, and cache the answer if allowed; the resolution that replaces `entry`, else None."""
         query = _with(asked.query, Flag.RD | Flag.AD)
         try:
             # As a query over TCP, as in CoreDNS: an answer truncated to a client's UDP size could not be cached.

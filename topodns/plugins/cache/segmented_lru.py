@@ -51,14 +51,17 @@ class SegmentedLru:
         return len(self._probation) + len(self._protected)
 
     def peek(self, key: bytes) -> CacheEntry | None:
-        """The entry of any age, without counting as a use."""
+        """The entry, even with an expired TTL, None if there is none. This does not count as a use."""
         return self._protected.get(key) or self._probation.get(key)
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._probation or key in self._protected
 
     def touch(self, key: bytes, client: bytes = b"") -> None:
-        """Mark the existing entry as recently used, by `client`; b"" is no particular client."""
+        """Protect this entry, which must exist, as used by `client`; b"" is no particular client.
+
+        A client other than the owner ends the ownership.
+        """
         segment = self._protected if key in self._protected else self._probation
         entry = self._protected[key] = segment.pop(key)
         if entry.owner is not None and entry.owner.address != client:
@@ -68,7 +71,10 @@ class SegmentedLru:
                 self._probation[oldest] = self._protected.pop(oldest)
 
     def insert(self, key: bytes, entry: CacheEntry, client: bytes = b"") -> bool:
-        """Insert or replace the entry. False if it is larger than MAX_ENTRY."""
+        """Insert or replace the entry, and evict others if need be. False, without effect, if it exceeds MAX_ENTRY.
+
+        A new entry gets the owner `client`, none for b""; a replaced one hands on its owner.
+        """
         if len(entry.packed) > MAX_ENTRY:
             return False
         segment = self._protected if key in self._protected else self._probation
@@ -98,7 +104,7 @@ class SegmentedLru:
             self._drop(segment, key)
 
     def lower(self, octets: int) -> None:
-        """Lower the limit by `octets`, which the budget gives to another table."""
+        """Lower the limit by `octets`, which the budget gives to another table, and evict what no longer fits."""
         self.limit -= octets
         if self.octets > self.limit:
             self._make_room()
@@ -139,7 +145,8 @@ class SegmentedLru:
     def _make_room(self) -> None:
         """Evict until a batch fits in: entries of a client above its share, then those on probation, then protected.
 
-        The entry inserted last is never evicted.
+        The last entry on probation is spared. Normally it is the one inserted last, but a replaced entry keeps its
+        place in the order, and protected entries of the same client may have gone on probation after a new one.
         """
         few, light = self._capacity - self._batch, self.limit - self.limit // _BATCH_SHARE
         before = len(self)
@@ -154,7 +161,10 @@ class SegmentedLru:
         self.counts.evictions += before - len(self)
 
     def _evict_own(self, owner: EntryOwner, few: int, light: int) -> None:
-        """Evict an owner's oldest entries while it exceeds its share; protected ones go on probation first."""
+        """Evict the owner's oldest entries while it exceeds its share; protected ones go on probation first.
+
+        Ends once at most `few` entries and `light` octets remain in the table.
+        """
         keys, probation, protected = owner.keys, self._probation, self._protected
         much, many = self.octets - light, len(self) - few
         while len(keys) > 1 and (many > 0 or much > 0) and owner.octets * CLIENT_SHARE > self.octets:

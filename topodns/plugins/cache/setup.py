@@ -1,4 +1,4 @@
-"""Settings and parser of `cache [TTL] [ZONES...] { OPTIONS }`, with every option of CoreDNS 1.14.7; and counters."""
+"""Parser and setup of `cache [TTL] [ZONES...] { OPTIONS }`, with every option of CoreDNS 1.14.7."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -181,7 +181,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Directive, Cache], Cache]]] = {
 
 
 def _setup(settings: Cache, block: BlockSetup) -> Install:
-    """One cache for all servers of the block; answers that do not fit are counted under the first server."""
+    """One cache for all servers of the block; evictions and too large answers are counted under the first server."""
     process, forwards = block.process, block.provided(Forwarding)
 
     def upstreams_down() -> bool:

@@ -28,7 +28,7 @@ class Room:
 
 
 def room_of(limits: MemoryLimits) -> Room:
-    """The memory budgets within these limits."""
+    """The budgets for answers, denials and failures. Failures get a sixteenth of the limit for answers."""
     failures = limits.answers // _FAILURES_SHARE
     return Room(Budget(limits.answers - failures), Budget(limits.denials), Budget(failures))
 
@@ -52,7 +52,7 @@ class Memory:
         self._prefer_positive = stale is not None and stale.prefer_positive
 
     def find(self, key: bytes, client: bytes) -> CacheEntry | None:
-        """The entry to serve to this client: fresh, or stale but not too old. Removes entries that are too old."""
+        """The entry to serve to this client: fresh, or stale but not too old; else None. Removes those too old."""
         for table in (self.success, self.denial, self.failure):
             entry = table.peek(key)
             if entry is None:
@@ -64,10 +64,10 @@ class Memory:
         return None
 
     def learn(self, key: bytes, query: Query, response: Response, client: bytes) -> CacheEntry | None:
-        """Set the TTLs of an upstream's response and cache it; the entry, owned by this client, None if not cached.
+        """Set the TTLs of an upstream's response and cache it; the entry, None if it is not cached.
 
-        Answers to queries without RD are not cached: an upstream that may not recurse can leave out data that other
-        clients would get. (CoreDNS caches them and serves them to all clients.)
+        A new entry is owned by this client. Answers to queries without RD are not cached: an upstream that may not
+        recurse can leave out data that other clients would get. (CoreDNS caches them and serves them to all clients.)
         """
         verdict = self._rules.judge(query, response)
         if verdict is None:
@@ -83,7 +83,10 @@ class Memory:
         return key in self.success or key in self.denial or key in self.failure
 
     def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes) -> int:
-        """`learn` for a response with only the RRset asked for, at a name that `disable` does not cover; its TTL."""
+        """`learn` for a response with only the RRset asked for, at a name that `disable` does not cover.
+
+        Returns the TTL to send to the client, whether the response was cached or not: 0 is not cached and stays.
+        """
         given = rrset.ttl
         if not given:
             return given

@@ -19,7 +19,7 @@ _UNREAD: Final = Ede(EdeCode.NOT_READY, "the zone file could not be read yet")
 
 
 class ZoneFileStep:
-    """`table` returns the current table of an origin; None while its file was never read.
+    """The plugin of one `file` directive. `table` returns an origin's current table, None while none was ever read.
 
     Answers depend on `file_fact`: the reader of a changed file must report it.
     """
@@ -34,7 +34,7 @@ class ZoneFileStep:
         self._chase = chase
 
     def __call__(self, query: Query, client: Client) -> Answered | FellThrough | None:
-        """The resolution of a query under one of the origins; None for any other."""
+        """The resolution of a query under one of the origins, or FellThrough by `fallthrough`; None for all others."""
         qname = query.qname
         origin = next((each for each in self._origins if is_subdomain(qname, each)), None)
         if origin is None:

@@ -38,7 +38,7 @@ def look_up(table: ZoneTable, query: Query) -> ZoneAnswer:
 
 
 class _Walk:
-    """The path from the name queried along its aliases. `owner` is the name's wire form, b"" for the query's own."""
+    """The path from the name queried along its aliases. `_owner`: wire form of `_name`, b"" for the name queried."""
 
     def __init__(self, table: ZoneTable, query: Query) -> None:
         self.finding = ZoneAnswer()
@@ -62,7 +62,7 @@ class _Walk:
             self._name, self._owner = target, alias
 
     def _step(self) -> bytes | None:
-        """Answer for the current name; returns its target, in wire form, if it is an alias."""
+        """Answer for the current name; returns its target, in wire form, if it is an alias, else None."""
         cut, renaming = self._above()
         if renaming is not None:
             return self._rename(renaming)
@@ -84,7 +84,10 @@ class _Walk:
         return cname.rdatas[0]
 
     def _above(self) -> tuple[RRset | None, RRset | None]:
-        """The first delegation, or else DNAME, on the path from the apex down to the name."""
+        """(NS RRset, None) of a delegation or (None, DNAME), whichever is first from the apex down; else (None, None).
+
+        A DNAME precedes the NS RRset of the same name, and counts only above the name queried.
+        """
         table, name = self._table, self._name
         for at in range(len(name) - len(table.origin), -1, -1):
             ancestor = name[at:]
@@ -108,7 +111,7 @@ class _Walk:
         return nodes.get(("*", *encloser))
 
     def _answer(self, found: RRset) -> None:
-        """The answer. As in CoreDNS, the zone's name servers go with every answer but their own."""
+        """Set the answer. As in CoreDNS, the zone's name servers go with every answer but their own."""
         response, table = self._response, self._table
         response.answer += (found._replace(owner=self._owner),)
         at_apex = self._name == table.origin
@@ -120,7 +123,10 @@ class _Walk:
             response.additional = _addresses(table, _hosts(found, _HOST_AT[self._qtype]))
 
     def _rename(self, dname: RRset) -> bytes | None:
-        """RFC 6672 section 3.1: the DNAME and the CNAME synthesised; YXDOMAIN where the new name is too long."""
+        """Add the DNAME and the CNAME synthesised (RFC 6672 section 3.1); returns the new name in wire form.
+
+        None if the answer ends here: for a query for CNAME, and with YXDOMAIN where the new name is too long.
+        """
         own = self._owner or self._spelling
         prefix = own[: len(own) - len(dname.owner)]
         target = prefix + dname.rdatas[0]
@@ -142,14 +148,14 @@ class _Walk:
         response.additional = _glue(self._table, servers)
 
     def _deny(self, rcode: int, absent: bool) -> None:
-        """The negative answer; at the end of a CNAME chain the rcode is that of its last name (RFC 6604)."""
+        """Set the negative answer; at the end of a CNAME chain the rcode is that of its last name (RFC 6604)."""
         self._response.rcode = rcode
         self._response.authority = (soa_of_absence(self._table),)
         self.finding.absent = absent and not self._response.answer
 
 
 def _hosts(rrset: RRset, skip: int) -> dict[Name, bytes]:
-    """The distinct names after the first `skip` octets of each RDATA, with their wire form."""
+    """The distinct names after the first `skip` octets of each RDATA, and for each its wire form as spelled there."""
     names = (_name_at(rdata, skip) for rdata in rrset.rdatas)
     return {wire_labels(name.lower()): name for name in names}
 
@@ -172,7 +178,7 @@ def _addresses(table: ZoneTable, hosts: dict[Name, bytes]) -> tuple[RRset, ...]:
 
 
 def _glue(table: ZoneTable, servers: RRset) -> tuple[RRset, ...]:
-    """The glue: addresses of the name servers below the name that they serve, not found otherwise."""
+    """The glue: addresses of those name servers whose names are at or below the name that they serve."""
     served = wire_labels(servers.owner.lower())
     hosts = {name: owner for name, owner in _hosts(servers, 0).items() if is_subdomain(name, served)}
     return _addresses(table, hosts)

@@ -37,7 +37,7 @@ class ZoneFileSource:
         return self._tables.get(origin)
 
     def load(self) -> None:
-        """Read the file at start. Raises BadZone; OSError only with `reload 0` (as CoreDNS)."""
+        """Read the file at start. Raises BadZone, and with `reload 0` OSError (as CoreDNS); else OSError is logged."""
         try:
             self.poller.load()
         except OSError as problem:
@@ -46,7 +46,7 @@ class ZoneFileSource:
             log.warning("plugin/file: %s; SERVFAIL until it can be read", problem)
 
     def _changed(self) -> None:
-        """CoreDNS waits for another serial; here any change of the file is applied."""
+        """Report the dependency, after new tables. CoreDNS waits for another serial; here any change is applied."""
         serial = next(iter(self._tables.values())).serial
         log.info("plugin/file: %s: read again, serial %s", self.poller.path, serial)
         self.changed(frozenset((file_fact(self.poller.path),)))

@@ -55,7 +55,10 @@ class TableBuilder:
         self._stranger = ""  # the owner of an SOA record outside
 
     def add(self, record: RRset) -> None:
-        """Add an RRset of one record; one outside the zone is ignored. Raises BadZone."""
+        """Add an RRset of one record; one outside the zone is ignored.
+
+        Raises BadZone beyond MAX_RECORDS, and for records of DNSSEC, a misplaced SOA and a second SOA or CNAME.
+        """
         self._records += 1
         if self._records > MAX_RECORDS:
             raise BadZone(f"more than {MAX_RECORDS} records")
@@ -107,6 +110,6 @@ class TableBuilder:
 
 
 def soa_of_absence(table: ZoneTable) -> RRset:
-    """The SOA record for a negative answer, with the TTL of that (RFC 2308 section 3)."""
+    """The SOA record for a negative answer: its TTL is at most its MINIMUM (RFC 2308 section 3)."""
     minimum = int.from_bytes(table.soa.rdatas[0][-4:], "big")
     return table.soa._replace(owner=name_wire(table.origin), ttl=min(table.soa.ttl, minimum))

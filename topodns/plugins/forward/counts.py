@@ -34,7 +34,7 @@ class UpstreamCounts:
         durations.observe(seconds)
 
     def replied_since(self, now: float) -> bool:
-        """Whether replies have arrived since the previous call."""
+        """Whether replies to any directive have arrived since the previous call by any. `now` becomes `checked`."""
         replies = sum(durations.count() for durations in self._by_rcode.values())
         replied, self.replies, self.checked = replies != self.replies, replies, now
         return replied
@@ -71,6 +71,6 @@ class ForwardShared:
         self.connections: defaultdict[str, Connections] = defaultdict(lambda: defaultdict(Counts))  # by upstream
 
     def bound_udp_sockets(self, most: int) -> None:
-        """Limit the sockets of queries to upstreams, and the queries in flight, so that each of these gets a socket."""
+        """Limit the UDP sockets to upstreams to `most`, and the queries in flight, so that each of them gets one."""
         self.udp_sockets.most = most
         self.in_flight.bound(self.udp_sockets.questions)

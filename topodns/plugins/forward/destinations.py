@@ -98,7 +98,7 @@ def _at(directive: Directive, plain: UpstreamAddress, word: str, of: str) -> Ups
 
 
 def check_server_name(directive: Directive, text: str) -> str:
-    """A valid name to verify an upstream's certificate against. Raises ConfigError."""
+    """`text` without a final dot, to verify an upstream's certificate against. Raises ConfigError if it is no name."""
     try:
         if text.isascii() and parse_name(text):
             return text.rstrip(".")

@@ -30,7 +30,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)  # not frozen: one is created per query, and a frozen one takes four times as long
 class Answer:
-    """Result of a flight. Without a usable reply, `failed` is set, `rcode` is SERVFAIL, `upstream` lists all asked."""
+    """Result of a flight.
+
+    Without a usable reply, `failed` is set, `rcode` is SERVFAIL, and `upstream` lists the upstreams that failed, or all
+    if none was asked because all were down.
+    """
 
     rcode: int
     flags: int
@@ -116,7 +120,10 @@ class Flight(ABC):
             each.cancel()
 
     def start(self, asked: float) -> None:
-        """Send the first query, for a client that has waited since `asked` (monotonic seconds; 0.0: now)."""
+        """Send the first query, for a client that has waited since `asked` (monotonic seconds; 0.0: now).
+
+        The deadline of the flight counts from `asked`.
+        """
         context = self._context
         now = context.timers.time()
         self._deadline = (asked or now) + context.deadline
@@ -130,7 +137,11 @@ class Flight(ABC):
             context.hedge_timer.watch(self, now)
 
     def hedge(self) -> bool:
-        """Hedge, as no answer has come in time: ask one more upstream, if there is one, and suspect the late ones."""
+        """Hedge, as no answer has come in time: suspect the upstreams asked, and ask one more if `may_hedge`.
+
+        False, without effect, if no other upstream is up or `max_attempts` would be exceeded. True: call this again if
+        the answer is still late after the same time.
+        """
         context = self._context
         candidate = context.pool.pick(self._tried)
         if candidate is None or 0 < context.max_attempts <= self._failed + self._pending:
@@ -142,7 +153,10 @@ class Flight(ABC):
         return True
 
     def _ask_next(self) -> None:
-        """Ask an upstream not asked in this round, else wait for attempts in progress, else begin another round."""
+        """Ask an upstream not asked in this round, else wait for attempts in progress, else begin another round.
+
+        Instead of another round, an answer with an rcode of `failover` ends the flight, if there was one.
+        """
         candidate = self._context.pool.pick(self._tried)
         if candidate is not None:
             self._try(candidate)
@@ -242,7 +256,7 @@ class Flight(ABC):
             self._fail(candidate, f"{rcode_text(rcode)} without a question", False)
 
     def _take_plain(self, candidate: Candidate, started: float, data: bytes) -> bool:
-        """Shortcut for most replies, which need neither `clean` nor failover; whether it applied."""
+        """Shortcut for most replies, which need neither `clean` nor failover: end the flight. False: no such reply."""
         # DNSSEC records follow the answer, so a reply with DO needs `clean`.
         context, counts = self._context, candidate.counts
         if self.over or self._dnssec_ok or context.settings.failover:

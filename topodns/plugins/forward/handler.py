@@ -88,8 +88,9 @@ class Forwarding:
     def __call__(self, query: Query, client: Client) -> Resolution | Deferred[Resolution | None] | None:
         """The answer, None for a name that is not forwarded. Raises Dropped when too many queries wait already.
 
-        The deferred answer raises Dropped when the query is preempted. REFUSED beyond `max_concurrent`;
-        SERVFAIL with the reason as an extended error (EDE) when no upstream answers in time.
+        The deferred answer raises Dropped when the query is preempted, and is None when the query goes on to the next
+        `forward` (`next`). REFUSED beyond `max_concurrent`; SERVFAIL with the reason as an extended error (EDE) when no
+        upstream answers in time.
         """
         if not (self._takes_all or self._takes(query.qname)):
             return None
@@ -108,11 +109,14 @@ class Forwarding:
 
     @property
     def all_down(self) -> bool:
-        """Whether all upstreams are down (see `Health`)."""
+        """Whether all upstreams are down (see `UpstreamHealth`)."""
         return self._pool.all_down
 
     def watch(self) -> None:
-        """Keep `UpstreamCounts.reachable` of each upstream up to date from now on, also without queries."""
+        """Also probe upstreams without traffic from now on, so that `UpstreamCounts.reachable` is up to date.
+
+        Not with `max_fails 0`.
+        """
         self._pool.watch()
 
     def close(self) -> None:

@@ -51,7 +51,10 @@ class UpstreamHealth:
         return self.fails > self._max_fails > 0
 
     def suspect(self) -> None:
-        """After a failed query: probe now and repeatedly until a probe is answered, unless that is in progress."""
+        """After a failed query: probe now and repeatedly until a probe is answered, unless that is in progress.
+
+        With `max_fails` 0 only `reachable` is set. Without effect after `close`.
+        """
         if self._closed:
             return
         if not self._max_fails:
@@ -63,7 +66,10 @@ class UpstreamHealth:
             self._probe()
 
     def check_idle(self) -> None:
-        """Probe an upstream without a reply since the previous check; all directives that use it share its checks."""
+        """Probe the upstream, unless it has replied since the previous check, or `max_fails` is 0.
+
+        All directives that use this upstream share the checks: those soon after that of another directive do nothing.
+        """
         now = self._timers.time()
         counts = self._counts
         if now - counts.checked < IDLE_CHECK_INTERVAL / 2:
@@ -72,7 +78,7 @@ class UpstreamHealth:
             self.suspect()
 
     def answered(self) -> None:
-        """A reply to a probe or a query arrived: with any rcode, the upstream is reachable."""
+        """A reply, of any rcode, to a probe or query arrived: the upstream is reachable, neither suspected nor down."""
         if self.suspected:
             self.suspected, self.fails = False, 0
             self._changed()
@@ -80,7 +86,7 @@ class UpstreamHealth:
             self._counts.reachable = True
 
     def close(self) -> None:
-        """Stop the probes."""
+        """Stop the probes; `UpstreamCounts.reachable` is unknown again."""
         self._closed = True
         self._counts.reachable, self._counts.checked = None, -inf
         if self._timer is not None:

@@ -17,7 +17,8 @@ AT_ONCE: Final = 32  # late waits handled in one turn of the event loop; each ta
 def hedges(settings: Forward) -> bool:
     """Whether the directive asks a further upstream when a reply is late.
 
-    Not with `sequential`, whose upstreams are asked in turn because they may give different answers.
+    Not with `sequential`, whose upstreams are asked in turn because they may give different answers, nor with a single
+    upstream, nor if `read_timeout` is not longer than HEDGE_AFTER.
     """
     alike = settings.policy is not UpstreamPolicy.SEQUENTIAL and len(settings.upstreams) > 1
     return alike and settings.read_timeout > HEDGE_AFTER
@@ -35,7 +36,10 @@ class HedgedWait(Protocol):
 
 
 class HedgeTimer:
-    """Calls `hedge` of each watched wait that is not over after `seconds`, or a little later."""
+    """Calls `hedge` of each watched wait that is not over after `seconds`, or a little later.
+
+    It is called again after each further `seconds` as long as it returns True.
+    """
 
     def __init__(self, seconds: float, timers: Timers) -> None:
         self._seconds = seconds

@@ -45,9 +45,10 @@ class InFlight:
         self._max_total = min(self._max_total, most)
 
     def enter(self, waiter: Waiter) -> bool:
-        """Whether one more query may wait. If so, `leave` must follow, unless it is preempted; if not, `note_drop`.
+        """Take a place for one more query; False if it must not wait.
 
-        The newest query of another client may be preempted to make room.
+        `leave` must follow, unless the query is preempted; after False, `note_drop`. The newest query of another client
+        may be preempted to make room.
         """
         address = waiter.address
         mine = self._by_client.get(address)
@@ -95,7 +96,7 @@ class InFlight:
             self._most = waiting
 
     def note_drop(self, address: bytes) -> None:
-        """Count a query of this client that is dropped for lack of room."""
+        """Count a query of this client that `enter` refused, by the limit that was the reason."""
         waiting = len(self._by_client.get(address, ()))
         if waiting >= self._max_per_client and 2 * waiting >= self._max_total - self.total:
             self.dropped_by_client += 1

@@ -47,7 +47,7 @@ class Outgoing:
         return _HEADERS[flags & _COPIED][edns or self._always]
 
     def opt(self, edns: bool, dnssec_ok: bool) -> bytes:
-        """The OPT record of the message, b"" for none."""
+        """The OPT record of the message, b"" for none. `edns`: the client sent one; `dnssec_ok`: with DO."""
         return self._opts[edns][dnssec_ok]
 
 

@@ -61,7 +61,7 @@ def _durations(forward: ForwardCounts) -> Iterator[tuple[Labels, Histogram]]:
 
 
 def _asked(forward: ForwardCounts) -> Rows:
-    """Queries by upstream, counted when the reply arrives, as CoreDNS counted them."""
+    """Queries by upstream. As in CoreDNS, only those that got a reply count."""
     rows: dict[Labels, float] = {}
     for (to, _), durations in _durations(forward):
         rows[(to,)] = rows.get((to,), 0.0) + durations.count()

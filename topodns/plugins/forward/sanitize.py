@@ -54,7 +54,10 @@ def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Reco
 
 
 def extended_error(edns: Edns) -> Ede | None:
-    """The upstream's extended error (RFC 8914), the only option of its OPT record that is passed on to the client."""
+    """The upstream's extended error (RFC 8914), the only option of its OPT record that the client gets; None without.
+
+    Characters that cannot be printed become "?".
+    """
     data = edns.option(Option.EXTENDED_ERROR) if edns.options else None
     if data is None or len(data) < 2:
         return None

@@ -50,7 +50,7 @@ _POLICIES: Final = {policy.value: policy for policy in UpstreamPolicy}
 
 
 def parse_forward(directive: Directive, context: Context) -> tuple[Forward, ...]:
-    """One `Forward`. Files are relative to the Corefile's directory and are read now."""
+    """A tuple of one `Forward`. Files are relative to the Corefile's directory and are read now."""
     if len(directive.args) < 2:
         raise wrong(directive, f"a zone and where to forward to: {EXPECTED}")
     origin, *destinations = directive.args
@@ -289,7 +289,10 @@ def _part(settings: Forward, block: BlockSetup, followed: bool) -> ChainPart:
 
 
 def _options_for(settings: Forward, identity: Identity) -> Options:
-    """The EDNS option with our Node's name if all upstreams are the cluster DNS, else none."""
+    """The EDNS option with this node-cache's Node name if all upstreams are the cluster DNS, else none.
+
+    Logs a warning if some of them are, but not all.
+    """
     trusted = [address.host in identity.upstreams for address in settings.upstreams]
     if not identity.node_name or not any(trusted):
         return ()

@@ -46,8 +46,9 @@ class SingleFlight:
     ) -> bool:
         """Attach the waiter to the flight of this message, which is started unless it is in progress.
 
-        There are never two flights for one message (RFC 5452 section 5). `asked` is the time of the client's query, 0.0
-        for now, so that time spent on other names for it counts. False when too many queries wait, in total or of this
+        There are never two flights for one message over the same transport (RFC 5452 section 5). `udp`: the client's
+        query came over UDP. `asked` is the time of that query, 0.0 for now, so that time spent on other names for it
+        counts. False, and the waiter gets no answer, when too many queries wait, of this directive, in total or of this
         client. See `Flight` for the other arguments; the waiter may get its answer before this returns.
         """
         if 0 < self.max_concurrent <= self.waiting or not self.in_flight.enter(waiter):
@@ -84,7 +85,7 @@ class SharedFlight(Flight):
         self._table = table
 
     def drop(self, waiter: FlightWaiter) -> None:
-        """Remove a preempted waiter, which gets no answer. The last one ends the flight."""
+        """Remove a preempted waiter, which gets no answer. Without any other waiter, the flight is cancelled."""
         table = self._table
         del self.waiters[waiter]
         table.waiting -= 1
@@ -97,7 +98,7 @@ class SharedFlight(Flight):
         self._answer_waiters(answer)
 
     def _answer_waiters(self, answer: Answer) -> None:
-        """Give the answer to AT_ONCE waiters, and to the others in later turns of the event loop."""
+        """Give the answer to the first AT_ONCE waiters, and to the others in later turns of the event loop."""
         waiters = self.waiters
         if len(waiters) > AT_ONCE:
             now = dict.fromkeys(islice(waiters, AT_ONCE))

@@ -25,7 +25,7 @@ def hosts_fact(path: str) -> Fact:
 
 
 class HostNames:
-    """`table` returns the current table of the file; entries of the Corefile come after the file's."""
+    """The plugin of a `hosts` directive. `table` returns the file's current table; the Corefile's entries come last."""
 
     def __init__(self, settings: Hosts, table: Callable[[], HostTable]) -> None:
         self._settings = settings
@@ -38,14 +38,15 @@ class HostNames:
 
     @property
     def entries(self) -> int:
-        """For coredns_hosts_entries."""
+        """The number of entries of the file and of the Corefile, as `HostTable.entries`; for coredns_hosts_entries."""
         return self._table().entries + self._inline.entries
 
     def __call__(self, query: Query, client: Client) -> Stepped:
         """The records, with AA; NODATA, without SOA, where the name exists without records of the type.
 
         An unknown name goes to the next plugin below `fallthrough`, else it is SERVFAIL; an unknown reverse name always
-        falls through.
+        falls through. With `fallthrough_unsupported`, so do other types than A, AAAA and PTR, for known names below
+        `fallthrough` too. None for names outside the origins (PTR has no such limit) and for other classes.
         """
         if query.qclass != RRClass.IN:
             return None

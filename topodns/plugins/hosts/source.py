@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 MAX_OCTETS: Final = 32 << 20  # of the file; the rest is not read
 
 _LINES_AT_ONCE: Final = 10  # lines per step, about 0.06 ms
-_MAX_TOLD: Final = 10  # bad lines that are logged per reading
+_MAX_LOGGED: Final = 10  # bad lines that are logged per reading
 _MAX_COUNTED: Final = 10_000  # bad lines per reading whose text is held, to log each of them once
 
 
 class HostsSource:
     """Holds the table of one directive's file. While the file cannot be read, the last table stays.
 
-    `changed` is called with the dependency on the file after each new table but the first.
+    `changed` is called with the dependency on the file after each new table but that of `load`.
     """
 
     def __init__(self, settings: Hosts) -> None:
@@ -33,7 +33,7 @@ class HostsSource:
         self.poller = FilePoller(settings.file, settings.reload, self._read, self._changed, self._warn_of_missing)
         self._settings = settings
         self._table = self._empty()
-        self._told: frozenset[str] = frozenset()
+        self._problems: frozenset[str] = frozenset()
 
     def table(self) -> HostTable:
         return self._table
@@ -72,14 +72,16 @@ class HostsSource:
         self._table = table
 
     def _warn_once(self, problems: list[str]) -> None:
-        """Log the problems of the file that the last reading did not have."""
-        fresh = [problem for problem in problems if problem not in self._told]
-        for problem in fresh[:_MAX_TOLD]:
+        """Log the problems that the previous reading did not have: at most _MAX_LOGGED, and the number of others."""
+        fresh = [problem for problem in problems if problem not in self._problems]
+        for problem in fresh[:_MAX_LOGGED]:
             log.warning("plugin/hosts: %s", problem)
-        if len(fresh) > _MAX_TOLD:
+        if len(fresh) > _MAX_LOGGED:
             least = "at least " if len(problems) >= _MAX_COUNTED else ""
-            log.warning("plugin/hosts: %s: %s%d more lines like these", self.poller.path, least, len(fresh) - _MAX_TOLD)
-        self._told = frozenset(problems)
+            log.warning(
+                "plugin/hosts: %s: %s%d more lines like these", self.poller.path, least, len(fresh) - _MAX_LOGGED
+            )
+        self._problems = frozenset(problems)
 
     def _warn_of_missing(self, problem: Exception) -> None:
         reason = problem.strerror if isinstance(problem, OSError) else None

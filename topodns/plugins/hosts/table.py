@@ -131,7 +131,10 @@ class HostTable:
             self.entries += 1
 
     def addresses(self, owner: bytes, family: int) -> Addresses:
-        """The packed addresses of a name (wire form, lower case); `family` 4 or 6. An exact name precedes `*`."""
+        """The packed addresses of a name (wire form, lower case); `family` 4 or 6.
+
+        Without an address of this family for the exact name, those of `*` in place of the first label.
+        """
         by_name = self._v4 if family == 4 else self._v6
         found = by_name.get(owner)
         if found is not None or not self._wildcards:
