@@ -177,16 +177,15 @@ class Pool:
         joined = self._by_host[node_name, hostname] = self._joined(labelled, own)
         return joined
 
-    def hinted(self, node_name: str, topology_zone: str | None) -> Group:
-        """The endpoints hinted for the Node, else for the zone, else all, as in kube-proxy's CategorizeEndpoints.
+    def hinted_for_node(self, node_name: str) -> Group | None:
+        """The endpoints hinted for this Node; None if there are none, or if not every endpoint has a hint for Nodes."""
+        hints = self._by_node_hint
+        return hints.group(node_name) if hints is not None else None
 
-        Hints of a kind (Node, zone) count only if every endpoint has one (KEP-2433, KEP-3015).
-        """
-        nodes, zones = self._by_node_hint, self._by_zone_hint
-        for_node = nodes.group(node_name) if nodes is not None else None
-        if for_node is not None:
-            return for_node
-        return (zones.group(topology_zone) if zones is not None and topology_zone else None) or self.everyone
+    def hinted_for_zone(self, topology_zone: str) -> Group | None:
+        """The endpoints hinted for this zone; None if there are none, or if not every endpoint has a hint for zones."""
+        hints = self._by_zone_hint
+        return hints.group(topology_zone) if hints is not None else None
 
     def by_topology_zone(self, value: str) -> Group:
         """The endpoints with this `zone` in their slice, compared case-insensitively; labels of Nodes do not count.

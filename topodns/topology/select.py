@@ -11,7 +11,8 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, InvalidPolicy, KeySource, Node, Policy
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, InvalidPolicy, KeySource, Node, Policy
+from topodns.topology.hints import hinted
 
 
 class UnknownClient(Enum):
@@ -95,7 +96,7 @@ def select(
     if not pool.everyone.endpoints:
         return Selection(EMPTY_GROUP, Reason.NO_ENDPOINTS)
     if not policy.keys:
-        return _select_hinted(pool, location)
+        return Selection(hinted(pool, location.node_name, location.node), Reason.HINTED)
     return _select_by_keys(pool, policy, location, unknown_client)
 
 
@@ -141,11 +142,6 @@ def _select_unlocated(pool: Pool, policy: Policy, unknown_client: UnknownClient)
     if policy.source is KeySource.HINTS or policy.keys[-1] == ANY_KEY or unknown_client is UnknownClient.ALL:
         return Selection(pool.everyone, Reason.UNKNOWN_CLIENT_ALL)
     return Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT)
-
-
-def _select_hinted(pool: Pool, location: Location) -> Selection:
-    topology_zone = location.node.labels.get(ZONE_LABEL) if location.node is not None else None
-    return Selection(pool.hinted(location.node_name, topology_zone), Reason.HINTED)
 
 
 def _select_by_keys(pool: Pool, policy: Policy, location: Location, unknown_client: UnknownClient) -> Selection:

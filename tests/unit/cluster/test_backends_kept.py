@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.model_builders import endpoint, endpoint_slice, node, packed, service
 from topodns.cluster import backends as backends_module
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import Group, Pool
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
@@ -97,7 +97,8 @@ def lookups(pool: Pool) -> Iterator[Group]:
     yield from (pool.on_node(name) for name in NODES[:3])
     yield from (pool.matching(key, value) for key in (HOSTNAME_LABEL, ZONE_LABEL, RACK) for value in (*VALUES, "n0"))
     yield from (pool.same_host(name, value) for name in NODES[:3] for value in (*VALUES, name))
-    yield from (pool.hinted(name, value) for name in NODES[:3] for value in (*VALUES, None))
+    yield from (pool.hinted_for_node(name) or EMPTY_GROUP for name in NODES[:3])
+    yield from (pool.hinted_for_zone(value) or EMPTY_GROUP for value in VALUES)
     yield from (pool.by_topology_zone(value) for value in VALUES)
 
 

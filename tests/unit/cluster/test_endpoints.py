@@ -220,7 +220,7 @@ def test_a_group_is_built_once_and_handed_out_again() -> None:
     assert pool.matching(ZONE, "a") is pool.matching(ZONE, "a")
     assert pool.same_host("n4", "n1") is pool.same_host("n4", "n1")
     assert pool.same_host("n4", "other-name") is pool.matching(HOST, "other-name")
-    assert pool.hinted("n9", "b") is pool.hinted("n9", "b")
+    assert pool.hinted_for_zone("b") is pool.hinted_for_zone("b")
 
 
 def test_a_key_that_all_share_selects_the_group_of_everyone_itself() -> None:

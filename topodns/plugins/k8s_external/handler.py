@@ -23,7 +23,8 @@ from topodns.plugins.k8s_external import nameservers, services
 from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.k8s_external.zone import K8sExternalZone
 from topodns.plugins.kubernetes.namespaces import exposes, exposes_reverse
-from topodns.plugins.kubernetes.records import name_error, no_data, not_ready
+from topodns.plugins.kubernetes.not_ready import confirmed
+from topodns.plugins.kubernetes.records import name_error, no_data
 from topodns.plugins.kubernetes.reverse import pointers
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origins, ZoneQuestion, question_of
@@ -84,9 +85,8 @@ def _look_up(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
     if labels[-1] == external.settings.apex:
         return nameservers.below_apex(external, labels, query.qtype)
     resolution = _respond(external, labels, question)
-    if resolution.response.rcode == Rcode.NXDOMAIN and not external.kubernetes.state.synced:
-        return not_ready(resolution.facts)
-    return resolution
+    is_name_error = resolution.response.rcode == Rcode.NXDOMAIN
+    return confirmed(resolution, external.kubernetes.state) if is_name_error else resolution
 
 
 def _respond(external: K8sExternalZone, labels: Name, question: ZoneQuestion) -> Resolution:

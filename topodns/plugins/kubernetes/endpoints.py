@@ -1,7 +1,6 @@
-"""Single endpoints: `<hostname or dashed address>.<service>.<namespace>.svc`, CoreDNS's `zonal` names, SRV targets.
+"""Single endpoints: `<hostname or dashed address>.<service>.<namespace>.svc`, and SRV targets.
 
-Topology filters endpoint names only with `filter_hostnames`, and zone-scoped names never: a query for such a name has
-chosen already.
+Topology filters them only with `filter_hostnames`: a query for such a name has chosen already.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,16 +13,13 @@ from topodns.cluster.model import Endpoint, EndpointPort, ObjectKey, Service
 from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
-from topodns.plugins.kubernetes.parse import ServiceName, ZonalName
+from topodns.plugins.kubernetes.parse import ServiceName
 from topodns.plugins.kubernetes.records import (
     Facts,
     GroupOffer,
     Sections,
-    address_records,
     endpoint_srv_records,
-    found,
     name_error,
-    no_data,
 )
 from topodns.plugins.kubernetes.topology_filter import decide
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
@@ -75,25 +71,6 @@ def named(
     elif decision.group.endpoints:
         response.answer = (RRset(b"", qtype, decision.ttl, decision.group.addresses),)
     return resolution
-
-
-def zonal(
-    kubernetes: KubernetesZone, name: ZonalName, service: Service, question: ZoneQuestion, facts: Facts
-) -> Resolution:
-    """The endpoints of a headless Service whose slices name this topology zone; if there are none, NODATA (`pin`)
-    or all endpoints (`prefer`).
-    """
-    backends, ttl = backends_of(kubernetes, service), kubernetes.settings.ttl
-    missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
-    pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
-    qtype = question.query.qtype
-    if qtype == RRType.SRV:
-        offers = offers_of((backends, service_wire(service, question)), backends.ports, pick)
-        return found(facts, *srv_answer(kubernetes, offers, ttl, question))
-    family = FAMILY_OF_TYPE.get(qtype)
-    if family is None:
-        return no_data(facts)
-    return found(facts, address_records(qtype, ttl, pick(backends.pools[family]).addresses))
 
 
 def lots(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> Iterator[tuple[Backends, bytes]]:
@@ -155,7 +132,3 @@ def _of_cluster(kubernetes: KubernetesZone, service: Service, cluster: str) -> B
 def _suffix(service: Service, cluster: str, question: ZoneQuestion) -> bytes:
     own = service_wire(service, question)
     return label_wire(cluster) + own if cluster else own
-
-
-def _everyone(pool: Pool) -> Group:
-    return pool.everyone

@@ -17,6 +17,7 @@ from topodns.dns.soa import soa_rrset
 from topodns.plugins.kubernetes import nameservers, pods, reverse, services
 from topodns.plugins.kubernetes.endpoints import FAMILY_OF_TYPE
 from topodns.plugins.kubernetes.namespaces import exposes
+from topodns.plugins.kubernetes.not_ready import confirmed
 from topodns.plugins.kubernetes.parse import (
     SCHEMA_VERSION,
     Fixed,
@@ -26,7 +27,7 @@ from topodns.plugins.kubernetes.parse import (
     ZonalName,
     parse,
 )
-from topodns.plugins.kubernetes.records import found, name_error, no_data, not_ready
+from topodns.plugins.kubernetes.records import found, name_error, no_data
 from topodns.plugins.kubernetes.topology_filter import MAX_MISS_TTL, is_miss
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion, question_of
 from topodns.query.client_claim import ecs_reply, read_claim
@@ -118,8 +119,8 @@ def _respond(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
     SERVFAIL instead of NXDOMAIN while the state is incomplete.
     """
     resolution = _look_up(kubernetes, question)
-    if resolution.response.rcode == Rcode.NXDOMAIN and not kubernetes.state.synced:
-        return not_ready(resolution.facts)
+    if resolution.response.rcode == Rcode.NXDOMAIN:
+        return confirmed(resolution, kubernetes.state)
     if resolution.chase is not None and is_subdomain(resolution.chase, question.origin.name):
         return _follow_inside(kubernetes, question, resolution.chase, resolution)
     return resolution

@@ -9,6 +9,7 @@ from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes.namespaces import exposes
+from topodns.plugins.kubernetes.not_ready import not_ready
 from topodns.plugins.kubernetes.parse import NamespaceNode, PodName
 from topodns.plugins.kubernetes.records import (
     Facts,
@@ -17,7 +18,6 @@ from topodns.plugins.kubernetes.records import (
     found,
     name_error,
     no_data,
-    not_ready,
     srv_records,
 )
 from topodns.plugins.kubernetes.settings import PodMode

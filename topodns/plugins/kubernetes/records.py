@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Group
 from topodns.dependency import Fact
-from topodns.dns.message import Ede, EdeCode, Response, RRset
+from topodns.dns.message import Response, RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.wire_format import POINTER_RECORD_HEAD_SIZE
@@ -199,9 +199,3 @@ def no_data(facts: Facts = ()) -> Resolution:
 def name_error(facts: Facts = ()) -> Resolution:
     """NXDOMAIN: the name does not exist."""
     return Resolution(Response(Rcode.NXDOMAIN), PLUGIN, facts=facts)
-
-
-def not_ready(facts: Facts = ()) -> Resolution:
-    """SERVFAIL: the watches are incomplete or denied, so that the name may exist."""
-    ede = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
-    return Resolution(Response(Rcode.SERVFAIL, ede=ede), PLUGIN, facts=facts)

@@ -14,7 +14,7 @@ from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort
 from topodns.dependency import namespace_fact, service_fact
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.kubernetes import external_name
+from topodns.plugins.kubernetes import external_name, zonal
 from topodns.plugins.kubernetes.endpoints import (
     FAMILIES,
     FAMILY_OF_TYPE,
@@ -25,9 +25,9 @@ from topodns.plugins.kubernetes.endpoints import (
     offers_of,
     service_wire,
     srv_answer,
-    zonal,
 )
 from topodns.plugins.kubernetes.namespaces import exposes
+from topodns.plugins.kubernetes.not_ready import not_ready
 from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, is_above_zones
 from topodns.plugins.kubernetes.records import (
     PLUGIN,
@@ -35,7 +35,6 @@ from topodns.plugins.kubernetes.records import (
     found,
     name_error,
     no_data,
-    not_ready,
     service_srv_records,
 )
 from topodns.plugins.kubernetes.topology_filter import decide
@@ -78,7 +77,7 @@ def _others(
 ) -> Resolution:
     """All names but those of a headless Service itself and of its ports."""
     if isinstance(name, ZonalName):
-        return zonal(kubernetes, name, service, question, facts) if service.headless else name_error(facts)
+        return zonal.respond(kubernetes, name, service, question, facts) if service.headless else name_error(facts)
     if service.external_name is not None:
         below = name.endpoint or name.port or name.protocol
         return name_error(facts) if below else external_name.respond(kubernetes, service.external_name, question, facts)

@@ -12,7 +12,8 @@ from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
 from topodns.dependency import node_fact
 from topodns.dns.message import Ede, EdeCode, Option, Response
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.records import PLUGIN, Facts, not_ready
+from topodns.plugins.kubernetes.not_ready import not_ready
+from topodns.plugins.kubernetes.records import PLUGIN, Facts
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.client_claim import read_claim
 from topodns.query.plugin import Resolution, Scope

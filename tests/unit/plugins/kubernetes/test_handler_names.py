@@ -7,8 +7,7 @@ import pytest
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
 from topodns.cluster.model import ClusterObject, Deleted, Namespace
-from topodns.dns.message import EdeCode, Flag
-from topodns.dns.rrtype import Rcode
+from topodns.dns.message import Flag
 from topodns.query.plugin import Scope
 
 NS = "testns"
@@ -142,34 +141,6 @@ def test_fallthrough_passes_on_names_that_do_not_exist_and_no_others() -> None:
     assert dig("svc1.testns.svc.cluster.local. AAAA") == "NODATA cluster.local. 5"
     everything = ClusterDig(cluster(), settings(fallthrough=["."]))
     assert everything("foo.cluster.local. A") == PASSED
-
-
-@pytest.mark.parametrize("fallthrough", [[], ["."]])
-def test_while_watches_are_incomplete_a_name_that_seems_missing_is_servfail(fallthrough: list[str]) -> None:
-    dig = ClusterDig(cluster(), settings(fallthrough=fallthrough), synced=False)
-    for name in ("svc0.testns.svc", "svc1.nons.svc", "foo", "9.9.9.9.in-addr.arpa"):
-        question = f"{name} PTR" if name.endswith("arpa") else f"{name}.cluster.local. A"
-        resolution = dig.resolve(question)
-        assert resolution is not None
-        assert resolution.response.rcode == Rcode.SERVFAIL
-        assert resolution.response.ede is not None
-        assert resolution.response.ede.code == EdeCode.NOT_READY
-        assert resolution.response.authority != ()
-        assert resolution.response.flags == Flag.AA
-
-
-def test_while_watches_are_incomplete_known_names_are_served() -> None:
-    dig = ClusterDig(cluster(), settings(), synced=False)
-    assert dig("svc1.testns.svc.cluster.local. A").endswith("10.0.0.1")
-    assert dig("hdls1.testns.svc.cluster.local. A").endswith("172.0.0.2")
-    assert dig("svc1.testns.svc.cluster.local. AAAA") == "NODATA cluster.local. 5"
-
-
-def test_while_watches_are_incomplete_an_external_name_to_a_missing_service_is_servfail() -> None:
-    objects: list[ClusterObject] = [namespace(NS), service("ext", NS, external_name="svc1.testns.svc.cluster.local")]
-    assert ClusterDig(objects, settings(), synced=False)("ext.testns.svc.cluster.local. A") == (
-        "SERVFAIL cluster.local. 5"
-    )
 
 
 def test_a_namespace_that_is_deleted_takes_its_names_with_it() -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.support.model_builders import endpoint, endpoint_slice, packed
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
-from topodns.cluster.model import Endpoint, EndpointSlice
+from topodns.cluster.model import ZONE_LABEL, Endpoint, EndpointSlice, Node
+from topodns.topology.hints import hinted
 
 
 def addresses(*texts: str) -> tuple[bytes, ...]:
@@ -14,6 +15,10 @@ def addresses(*texts: str) -> tuple[bytes, ...]:
 
 def backends(*slices: EndpointSlice) -> Backends:
     return Backends(slices, lambda _name: None, terminating_fallback=False)
+
+
+def in_zone(topology_zone: str | None) -> Node:
+    return node("n1", {ZONE_LABEL: topology_zone} if topology_zone is not None else {})
 
 
 def pool_of(*endpoints: Endpoint) -> Pool:
@@ -47,7 +52,7 @@ def test_hints_keep(hints: list[tuple[str, str]], node_name: str, topology_zone:
         for number, (zones, nodes) in enumerate(hints)
     ]
     expected = tuple(endpoints[number] for number in kept)
-    assert pool_of(*endpoints).hinted(node_name, topology_zone).endpoints == expected
+    assert hinted(pool_of(*endpoints), node_name, in_zone(topology_zone)).endpoints == expected
 
 
 def test_hints_go_by_ready_endpoints_only() -> None:
@@ -56,7 +61,7 @@ def test_hints_go_by_ready_endpoints_only() -> None:
         endpoint("10.0.0.2", zone_hints=["b"]),
         endpoint("10.0.0.3", ready=False),
     )
-    assert pool.hinted("n1", "a").addresses == addresses("10.0.0.1")
+    assert hinted(pool, "n1", in_zone("a")).addresses == addresses("10.0.0.1")
 
 
 def test_hints_of_one_family_do_not_switch_off_those_of_the_other() -> None:
@@ -64,5 +69,5 @@ def test_hints_of_one_family_do_not_switch_off_those_of_the_other() -> None:
         endpoint_slice("db", endpoint("10.0.0.1", zone_hints=["a"]), endpoint("10.0.0.2", zone_hints=["b"])),
         endpoint_slice("db", endpoint("fd00::1"), endpoint("fd00::2")),
     )
-    assert dual.pools[4].hinted("n1", "a").addresses == addresses("10.0.0.1")
-    assert dual.pools[6].hinted("n1", "a").addresses == addresses("fd00::1", "fd00::2")
+    assert hinted(dual.pools[4], "n1", in_zone("a")).addresses == addresses("10.0.0.1")
+    assert hinted(dual.pools[6], "n1", in_zone("a")).addresses == addresses("fd00::1", "fd00::2")
