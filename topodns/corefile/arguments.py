@@ -1,6 +1,7 @@
 """Parsers of directive arguments: numbers, durations, networks, addresses, words from a list.
 
-Every parser takes the directive, for the file and line of an error, and raises ConfigError.
+The parsers take the directive, for the file and line of an error, and raise ConfigError. `expected` is the text that a
+message has after "expected".
 """
 
 import re
@@ -37,7 +38,7 @@ _HOST_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<host>[^\[\]:
 
 
 def wrong(directive: Directive, expected: str) -> ConfigError:
-    """The error for a directive whose arguments are not `expected`."""
+    """The error to raise for a directive whose arguments are not what `expected` describes."""
     found = f"the arguments {shown(' '.join(directive.args))}" if directive.args else "no argument"
     return directive.error(f"'{directive.name}' has {found}, expected {expected}")
 
@@ -48,7 +49,7 @@ def no_args(directive: Directive) -> None:
 
 
 def once_each(directive: Directive, adding_up: Collection[str] = ()) -> None:
-    """Refuse an option that occurs twice, except those in `adding_up`, whose occurrences add up."""
+    """Raise ConfigError if the body has an option twice, except options in `adding_up`, whose occurrences add up."""
     first: dict[str, Directive] = {}
     for option in directive.body:
         earlier = first.setdefault(option.name, option)
@@ -63,7 +64,7 @@ def no_body(directive: Directive) -> None:
 
 
 def only_arg(directive: Directive, expected: str) -> str:
-    """The only argument of a directive without a body."""
+    """The only argument. Raises ConfigError unless the directive has exactly one, and no body."""
     no_body(directive)
     if len(directive.args) != 1:
         raise wrong(directive, expected)
@@ -71,7 +72,7 @@ def only_arg(directive: Directive, expected: str) -> str:
 
 
 def some_args(directive: Directive, expected: str) -> tuple[str, ...]:
-    """The arguments, at least one, of a directive without a body."""
+    """The arguments. Raises ConfigError unless the directive has at least one, and no body."""
     no_body(directive)
     if not directive.args:
         raise wrong(directive, expected)
@@ -79,7 +80,7 @@ def some_args(directive: Directive, expected: str) -> tuple[str, ...]:
 
 
 def flag(directive: Directive) -> None:
-    """Check that the directive has neither arguments nor a body."""
+    """Raise ConfigError if the directive has arguments or a body."""
     no_args(directive)
     no_body(directive)
 
@@ -91,7 +92,7 @@ def unknown_option(
     elsewhere: Collection[str] = (),
     dropped: Mapping[str, str] = MappingProxyType({}),
 ) -> ConfigError:
-    """The error for an option that the directive `owner` does not have.
+    """The error to raise for an option that the directive `owner` does not have; `known`: the options that it has.
 
     `elsewhere`: options that only CoreDNS has; `dropped`: CoreDNS options not supported here, with advice for each.
     """
@@ -109,7 +110,10 @@ def fold_options(
     elsewhere: Collection[str] = (),
     dropped: Mapping[str, str] = MappingProxyType({}),
 ) -> T:
-    """Apply the reader of each option in the body to `settings`, in order; the result."""
+    """The settings after each option of the body, in order: its reader takes the settings so far and returns new ones.
+
+    Raises ConfigError for an option without a reader (`elsewhere`, `dropped`: as in `unknown_option`).
+    """
     for option in directive.body:
         reader = readers.get(option.name)
         if reader is None:
@@ -136,7 +140,7 @@ def duration(directive: Directive, text: str) -> float:
 
 
 def parse_network(text: str) -> Network | None:
-    """The network `ADDRESS/LENGTH`, or of a single address; bits after the prefix are dropped. None: neither."""
+    """The network of a text `ADDRESS/LENGTH` (bits after the prefix are dropped) or `ADDRESS`; None for other texts."""
     if not _PREFIX.fullmatch(text):
         return None
     try:
@@ -153,12 +157,12 @@ def network(directive: Directive, text: str) -> Network:
 
 
 def networks(directive: Directive) -> tuple[Network, ...]:
-    """All arguments, at least one, as networks."""
+    """All arguments, as networks. Raises ConfigError unless there is at least one, and no body."""
     return tuple(network(directive, text) for text in some_args(directive, "addresses or ADDRESS/LENGTH"))
 
 
 def listen_address(directive: Directive, default: Address) -> Address:
-    """The only, optional argument: `HOST:PORT`; an empty host means all addresses."""
+    """The address in the only argument, `HOST:PORT` or `:PORT` (all addresses); `default` without an argument."""
     if not directive.args:
         return default
     match = _HOST_PORT.fullmatch(directive.args[0])
@@ -169,19 +173,19 @@ def listen_address(directive: Directive, default: Address) -> Address:
 
 
 def choice(directive: Directive, text: str, choices: Mapping[str, T]) -> T:
-    """The value of the word `text` in `choices`."""
+    """The value of the word `text` in `choices`. Raises ConfigError for any other word."""
     if text not in choices:
         raise directive.error(f"'{directive.name}' has {shown(text)}{hint(text, choices)}")
     return choices[text]
 
 
 def only_choice(directive: Directive, choices: Mapping[str, T]) -> T:
-    """The value in `choices` of the only argument."""
+    """The value in `choices` of the only argument. Raises ConfigError as `choice` and `only_arg` do."""
     return choice(directive, only_arg(directive, listed(choices)), choices)
 
 
 def record_type(text: str, error: Callable[[str], ConfigError]) -> int:
-    """The type of a mnemonic, in any case, or of TYPE<number>. Raises `error` of a message if there is none."""
+    """The type of a mnemonic, in any case, or of TYPE<number>. Otherwise raises what `error` makes of a message."""
     rtype = parse_qtype(text)
     if rtype is None:
         near = nearest(text, [name.lower() for name in QTYPES])

@@ -36,7 +36,8 @@ def shown(text: str) -> str:
 def shown_word(text: str) -> str:
     """The first word of a line, or a server block's key, quoted for a message if it looks like a Corefile word.
 
-    Any other word may come from a file that is no Corefile, such as a private key or a token, and is kept out of logs.
+    Of any other word, only the length: it may come from a file that is no Corefile, such as a private key or a token,
+    and is kept out of logs.
     """
     if len(text) <= _LONGEST_WORD and _WORD.fullmatch(text):
         return shown(text)
@@ -44,13 +45,13 @@ def shown_word(text: str) -> str:
 
 
 def listed(words: Collection[str]) -> str:
-    """`a, b or c`."""
+    """The words, at least one, as text for a message: `a, b or c`."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def nearest(word: str, known: Collection[str]) -> str | None:
-    """The known word most similar to `word`; None if none is similar."""
+    """The word of `known` most similar to `word` in lower case; None if none is similar."""
     if len(word) > _LONGEST_COMPARED:
         return None
     from difflib import get_close_matches  # here: only errors need it, and a node cache must stay small
@@ -60,7 +61,7 @@ def nearest(word: str, known: Collection[str]) -> str | None:
 
 
 def hint(word: str, known: Collection[str]) -> str:
-    """The end of a message about the unknown `word`: the nearest known word, or else all known words."""
+    """The end of a message about the unknown `word`: ", did you mean ...?" with the nearest known word, or else all."""
     if not known:
         return ", expected none"
     near = nearest(word, known)

@@ -1,4 +1,4 @@
-"""Reads the Corefile and the files that it names, and words the errors."""
+"""Reads the Corefile and other small configuration files whole, and gives the reasons of errors as text."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ MAX_TEXT: Final = 4 << 20  # octets per file; a Corefile has a few thousand
 
 
 def read_text(path: str) -> str:
-    """The text of a regular UTF-8 file of at most MAX_TEXT octets. Raises OSError or ValueError."""
+    """The text of a regular file. Raises OSError, or ValueError if it is not UTF-8 or has more than MAX_TEXT octets."""
     octets = read_regular(path, MAX_TEXT + 1)
     if len(octets) > MAX_TEXT:
         raise ValueError(f"longer than {MAX_TEXT} octets")
@@ -25,14 +25,14 @@ def load_corefile(path: str) -> str:
 
 
 def reason(problem: OSError | ValueError) -> str:
-    """The reason why a file cannot be used; the operating system's text for its errors."""
+    """The reason why a file cannot be used, as text for a message; for an OSError, the operating system's text."""
     if isinstance(problem, UnicodeDecodeError):
         return f"octet {problem.start} is not UTF-8"
     return problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
 
 
 def unreadable(path: str) -> str | None:
-    """The reason why this file or directory cannot be read; None if it can."""
+    """A message that this file or directory cannot be read, with the reason; None if it can be opened."""
     try:
         check_readable(path)
     except (OSError, ValueError) as problem:

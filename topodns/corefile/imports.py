@@ -1,6 +1,6 @@
 """Snippets and `import`: expands the tokens of a Corefile.
 
-`(NAME) { ... }` outside all blocks defines a snippet. `import NAME ARG...` is replaced by its tokens, and
+`(NAME) { ... }` outside all blocks defines a snippet. `import NAME ARG...` is replaced by that snippet's tokens, and
 `import PATTERN ARG...` by those of the matching files, relative to the importing file. Inside them `{args[0]}` or
 `{args.0}` is the first ARG: arguments are Caddy's, CoreDNS has none.
 """
@@ -26,7 +26,9 @@ _ARGUMENT: Final = re.compile(r"\{args(?:\[([0-9]{1,4})\]|\.([0-9]{1,4}))\}")
 
 
 class Importer:
-    """Reads one Corefile. Afterwards: the `files` read, their `digest`, and the patterns `unmatched` by any file."""
+    """Expands one Corefile. Once the tokens of `read` have been taken: `files` has the paths read, in order, without
+    duplicates, `digest` is that of their texts, and `unmatched` has the patterns that match no file.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -41,7 +43,7 @@ class Importer:
 
     @property
     def digest(self) -> str:
-        """SHA-512, in hex, of the texts of all files in reading order."""
+        """SHA-512, in hex, of the texts of the files read so far, in order; a file imported twice counts twice."""
         return self._hash.hexdigest()
 
     def read(self, text: str, file: str) -> Iterator[Token]:
@@ -55,7 +57,10 @@ class Importer:
         return tokenize(text, file)
 
     def _expand(self, tokens: Iterable[Token], arguments: tuple[str, ...], within: tuple[str, ...]) -> Iterator[Token]:
-        """`within`: the snippets and files being imported, outermost first."""
+        """The tokens with imports, arguments and environment variables expanded; snippets are stored and left out.
+
+        `within`: the snippets and files being imported, outermost first.
+        """
         rest = _Lookahead(tokens)
         while (token := rest.take()) is not None:
             token = self._fill_in(token, arguments)
@@ -112,7 +117,10 @@ class Importer:
         return chain.from_iterable(self._import_file(at, path, arguments, within) for path in self._matches(words[0]))
 
     def _matches(self, pattern: Token) -> list[str]:
-        """The files that match a pattern, sorted; possibly none. A name without wildcards is given as it is."""
+        """The files that match a pattern, sorted; without a match none, and the pattern is added to `unmatched`.
+
+        A name without wildcards gives one path, also of a file that does not exist.
+        """
         directory = os.path.dirname(pattern.file)
         if not glob.has_magic(pattern.text):
             return [os.path.join(directory, pattern.text)]
@@ -155,13 +163,13 @@ class _Lookahead:
         return token
 
     def take_line(self) -> Iterator[Token]:
-        """The words up to the end of the line or a brace."""
+        """Take the words up to the end of the line, or up to a brace, which is not taken."""
         while self._next is not None and not self._next.first and not self._next.brace:
             yield self._next
             self.take()
 
     def take_body(self, opening: Token) -> Iterator[Token]:
-        """The tokens up to the brace that closes the one just taken; that brace is consumed."""
+        """Take the tokens of a body whose `{` has just been taken; its `}` is also taken, but not yielded."""
         depth = 1
         while (token := self.take()) is not None:
             depth += token.opens - token.closes

@@ -73,7 +73,7 @@ class _Parser:
         return CorefileBlock(keys, self._body(keys[0], 0))
 
     def _keys(self) -> tuple[Token, ...]:
-        """The words up to a brace or the end of the line; a trailing comma continues on the next line."""
+        """Take the keys, separated by blanks or commas, up to a brace or the end of a line without a final comma."""
         keys: list[Token] = []
         start, comma = self._tokens[self._at], False
         while self.more() and not self._tokens[self._at].brace:
@@ -104,7 +104,7 @@ class _Parser:
         return tuple(lines)
 
     def _body(self, owner: Token, depth: int) -> tuple[Directive, ...]:
-        """The lines up to the `}` that belongs to the `{` just taken."""
+        """Take the lines after a `{`, and the `}` that belongs to it. `owner`: the token that an error names."""
         if depth > MAX_NESTING:
             raise owner.error(f"found bodies inside bodies, more than {MAX_NESTING} deep")
         lines: list[Directive] = []

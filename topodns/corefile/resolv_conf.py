@@ -1,6 +1,6 @@
 """Reads files in the format of resolv.conf(5), once, at configuration load.
 
-All functions raise ConfigError, with the file and line of the resolv.conf.
+The functions raise ConfigError, with the file and line of the resolv.conf, if it cannot be read or has a bad value.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from topodns.dns.name import BadName, Name, parse_name
 def load_nameservers(path: str) -> tuple[str, ...]:
     """The addresses of all `nameserver` lines, in order; an IPv6 address may have `%interface`.
 
-    The C library stops at three. Other lines are for stub resolvers and ignored.
+    All are taken, though the C library stops at three. Other lines are for stub resolvers and ignored.
     """
     found = []
     for number, words in _lines(path):
@@ -25,7 +25,7 @@ def load_nameservers(path: str) -> tuple[str, ...]:
 
 
 def load_search_list(path: str, skip_bad: bool = False) -> tuple[Name, ...]:
-    """The domains of the last `search` or `domain` line, in order, without the root.
+    """The domains of the last `search` or `domain` line, in order, without the root and without duplicates.
 
     `skip_bad`: skip invalid names, as stub resolvers do, instead of raising.
     """

@@ -18,7 +18,7 @@ from topodns.dns.name import BadName, Name, parse_name, reverse_name
 
 @dataclass(frozen=True, slots=True)
 class BlockKey:
-    """One key of a server block: the origin of its zone, and its port."""
+    """An origin and a port that a server block serves; a key that is a prefix gives several."""
 
     origin: Name
     port: int
@@ -35,7 +35,7 @@ class _Key(NamedTuple):
 
 
 def parse_keys(keys: Iterable[Token], default_port: int) -> list[tuple[Token, BlockKey]]:
-    """The keys of a block, prefixes expanded, each with its source token. Raises ConfigError."""
+    """(source token, key) pairs; a prefix gives one pair for each of its reverse zones. Raises ConfigError."""
     return [(token, key) for token in keys for key in _block_keys(token, default_port)]
 
 
@@ -46,7 +46,10 @@ def _block_keys(token: Token, default_port: int) -> list[BlockKey]:
 
 
 def parse_origins(directive: Directive, words: Iterable[str]) -> tuple[Name, ...]:
-    """The zones in a directive's arguments, without duplicates. `dns://` and a port have no effect, as in CoreDNS."""
+    """The origins of the zones that these words of a directive name, without duplicates. Raises ConfigError.
+
+    `dns://` and a port have no effect, as in CoreDNS.
+    """
     return tuple(dict.fromkeys(origin for word in words for origin in _parse(directive, word).origins))
 
 
