@@ -25,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Inotify:
-    """Watches these directories and their entries, without subdirectories, until `close`.
+    """Watches these directories and their entries, without the contents of subdirectories, until `close`.
 
     An unreadable directory is skipped. Raises OSError if a directory is missing or no inotify watch is left.
     """
@@ -56,9 +56,10 @@ class Inotify:
         os.close(self._descriptor)
 
     def read(self) -> frozenset[str]:
-        """The paths changed since the last call: entries, and directories themselves (moved, deleted, attributes).
+        """The paths in the pending events: entries, and directories themselves (moved, deleted, attributes).
 
-        After an overflow of the event queue: all directories.
+        Does not wait: empty without events. Reads at most one buffer of events. After an overflow of the event queue:
+        all directories.
         """
         try:
             octets = os.read(self._descriptor, _BUFFER)

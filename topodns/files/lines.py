@@ -7,7 +7,7 @@ MAX_LINE: Final = 1 << 16  # octets; CoreDNS stops reading a hosts or weight fil
 
 
 def numbered_lines(content: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """Each line with its number, from 1 on, and without its newline; None for one of more than MAX_LINE octets."""
+    """(number from 1 on, line without newline) of each line; None as the line if it has more than MAX_LINE octets."""
     at, number = 0, 1
     while at < len(content):
         end = content.find(b"\n", at)

@@ -9,9 +9,9 @@ from topodns.files.time_slices import in_slices
 
 
 class FilePoller:
-    """Compares the file's state every `interval` seconds, and reads it again if that has changed since the last time.
+    """Compares the file's state every `interval` seconds with that of the last reading; if they differ, reads it again.
 
-    A file whose last reading ended in OSError is read at every look; one with bad text, only after its next change.
+    After a reading that ended in OSError, it is read at each comparison; after bad text, only once it has changed.
     """
 
     def __init__(
@@ -25,8 +25,8 @@ class FilePoller:
         """`interval` 0: the file is read by `load` only. `read` works in short steps, and keeps what it has read at its
         end; it raises OSError or BadText.
 
-        After a further reading, `changed` is called in the same turn of the event loop. After a failed one, `failed` is
-        called, but once for equal OSErrors in succession.
+        After a reading by `run`, `changed` is called in the same turn of the event loop. After a failed one, `failed`
+        is called, but once for equal OSErrors in succession (one raised by `load` counts).
         """
         self.path = path
         self.modified = 0.0  # mtime of the file at its last reading, in Unix seconds; 0.0: none
@@ -38,7 +38,7 @@ class FilePoller:
         self._unreadable = ""  # the OSError of the last look; "": none
 
     def load(self) -> None:
-        """Read the file at once. Raises OSError or BadText."""
+        """Read the file, all steps without a pause. Calls neither `changed` nor `failed`. Raises OSError or BadText."""
         try:
             for _ in self._steps():
                 pass
@@ -47,7 +47,7 @@ class FilePoller:
             raise
 
     async def run(self) -> None:
-        """Look at the file until cancelled."""
+        """Compare and read the file until cancelled; returns at once if `interval` is 0."""
         while self._interval > 0:
             await asyncio.sleep(self._interval)
             try:

@@ -34,7 +34,7 @@ def file_state(path: str) -> FileState:
 def read_regular(path: str, limit: int) -> bytes:
     """At most `limit` octets from the start of a regular file. Raises OSError, also for other kinds of files.
 
-    A file such as /proc/kmsg counts as regular and still has nothing to read at times: that is EAGAIN, too.
+    A file such as /proc/kmsg counts as regular and still has nothing to read at times: BlockingIOError (EAGAIN).
     """
     with open(_opened(path), "rb") as file:
         found: bytes | None = file.read(limit)
@@ -45,9 +45,9 @@ def read_regular(path: str, limit: int) -> bytes:
 
 @contextmanager
 def held_regular(path: str) -> Iterator[str]:
-    """A stable path to the regular file now at `path`, even if that is replaced; for libraries that open files.
+    """A path, valid within the context, to the regular file now at `path`, even if that is replaced meanwhile.
 
-    Raises OSError, also for other kinds of files.
+    For libraries that open files by path. Raises OSError, also for other kinds of files.
     """
     descriptor = _opened(path)
     try:
@@ -62,7 +62,7 @@ def check_readable(path: str) -> None:
 
 
 def _opened(path: str, directories: bool = False) -> int:
-    """A read descriptor of a regular file or, with `directories`, a directory; raises OSError otherwise."""
+    """A descriptor to read a regular file or, with `directories`, also a directory. Raises OSError, also for others."""
     descriptor = os.open(path, _READ)
     try:
         mode = os.fstat(descriptor).st_mode

@@ -46,14 +46,14 @@ async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
 
 
 async def _batches(directories: Iterable[str]) -> AsyncGenerator[frozenset[str]]:
-    """The paths that changed directly below these directories, batch by batch."""
+    """The results of `_Notified.batch` for these directories, one after the other, without end."""
     with _Notified(directories) as notified:
         while True:
             yield await notified.batch()
 
 
 class _Notified:
-    """Collects inotify notifications while its context is active."""
+    """Collects the inotify notifications of these directories while its context is active."""
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._inotify = Inotify(directories)
@@ -70,7 +70,10 @@ class _Notified:
         self._inotify.close()
 
     async def batch(self) -> frozenset[str]:
-        """The paths that changed within one batch; empty after GLANCE seconds without a change."""
+        """The paths that have changed; empty after GLANCE seconds without a change.
+
+        A change begins a batch, which ends after STEP seconds without another one, at the latest after DEBOUNCE.
+        """
         if await self._is_news(GLANCE):
             end = self._loop.time() + DEBOUNCE
             while self._loop.time() < end and await self._is_news(STEP):
@@ -83,7 +86,7 @@ class _Notified:
         self._news.set()
 
     async def _is_news(self, patience: float) -> bool:
-        """Whether a notification arrives within `patience` seconds."""
+        """Whether a notification has arrived since the last call, or does within `patience` seconds."""
         try:
             async with asyncio.timeout(patience):
                 await self._news.wait()
@@ -104,13 +107,13 @@ class _Watched:
         self.directories = frozenset(map(os.path.dirname, names)).union(self._listed.values())
 
     def concerned(self, changed: frozenset[str]) -> frozenset[str]:
-        """The given paths that depend on a changed name, or have it as a direct entry."""
+        """The given paths that depend on a changed name, and the given directories that have one as an entry."""
         above = frozenset(map(os.path.dirname, changed))
         led_to = {path for path, trail in self._trails.items() if not trail.isdisjoint(changed)}
         return frozenset(led_to.union(path for path, directory in self._listed.items() if directory in above))
 
     def is_outdated(self, changed: frozenset[str]) -> bool:
-        """Whether the set of directories to watch has changed, or a watched directory itself."""
+        """Whether a watched directory itself has changed, or other directories are now to be watched."""
         return not self.directories.isdisjoint(changed) or _Watched(self._paths).directories != self.directories
 
 
