@@ -33,7 +33,7 @@ class Message(NamedTuple):
 
 
 def read_messages(data: bytes) -> Iterator[Message]:
-    """Split one datagram of the kernel into its netlink messages; stops at an invalid length."""
+    """The netlink messages in one datagram of the kernel; stops at the first with an invalid length."""
     offset = 0
     while offset + _HEADER.size <= len(data):
         length, kind, *_ = _HEADER.unpack_from(data, offset)
@@ -44,12 +44,15 @@ def read_messages(data: bytes) -> Iterator[Message]:
 
 
 def write_message(kind: int, body: bytes, flags: int, sequence: int) -> bytes:
-    """The datagram of one request."""
+    """The datagram of one request: the header, with NLM_F_REQUEST and these flags, and the body."""
     return _HEADER.pack(_HEADER.size + len(body), kind, REQUEST | flags, sequence, 0) + body
 
 
 def read_attributes(data: bytes) -> dict[int, bytes]:
-    """The attributes of a netlink message, by type, without the flag NLA_F_NESTED."""
+    """type without the flag NLA_F_NESTED -> value, of a sequence of attributes; stops at an invalid length.
+
+    Of several with the same type, the last counts.
+    """
     found: dict[int, bytes] = {}
     offset = 0
     while offset + _ATTRIBUTE.size <= len(data):
@@ -68,7 +71,7 @@ def write_attribute(kind: int, value: bytes, nested: bool = False) -> bytes:
 
 
 def read_text(value: bytes) -> str:
-    """The text of an attribute's value, which may end in NUL."""
+    """The text of an attribute's value, without NUL at its end; invalid UTF-8 is replaced by U+FFFD."""
     return value.rstrip(b"\0").decode(errors="replace")
 
 
@@ -77,7 +80,7 @@ def _aligned(length: int) -> int:
 
 
 class NetlinkSocket:
-    """A blocking socket for requests to one netlink family, for instance NETLINK_ROUTE.
+    """A blocking socket for requests to one netlink family, for instance NETLINK_ROUTE; use it as a context manager.
 
     The kernel answers at once, but a request may have to wait for a lock of the kernel: at most _PATIENCE seconds.
     """
@@ -96,7 +99,8 @@ class NetlinkSocket:
     def ask(self, kind: int, body: bytes, flags: int = 0) -> Iterator[Message]:
         """Send a request and yield the messages of the reply; exhaust the iterator before the next request.
 
-        Raises OSError with the kernel's error, TimeoutError without a reply.
+        With ACK or DUMP in `flags`, the reply ends with an acknowledgement or NLMSG_DONE (not yielded); otherwise it is
+        one datagram. Raises OSError with the kernel's error, TimeoutError without a reply.
         """
         self._sequence += 1
         self._sock.send(write_message(kind, body, flags, self._sequence))
@@ -126,7 +130,7 @@ def open_events(family: int, *groups: int) -> socket.socket:
 
 
 def _raise_refusal(body: bytes) -> None:
-    """Raise the OSError of an NLMSG_ERROR; error 0 is an acknowledgement."""
+    """Raise the OSError of an NLMSG_ERROR; return if its error is 0, which is an acknowledgement."""
     number = -struct.unpack_from("=i", body)[0]
     if number:
         raise OSError(number, os.strerror(number))

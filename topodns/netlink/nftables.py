@@ -26,7 +26,7 @@ class Removed(NamedTuple):
 
 
 def read_removed(message: Message) -> Removed | None:
-    """The table, chain or rule that an event removes; None for other events."""
+    """The table or chain that this event removes, or those of the rule that it removes; None for other events."""
     chain = _CHAINS.get(message.kind)
     if chain is None:
         return None
@@ -35,9 +35,9 @@ def read_removed(message: Message) -> Removed | None:
 
 
 def may_concern(data: bytes, tables: Iterable[str]) -> bool:
-    """Whether a datagram may have an event of one of these tables; a substring search, without parsing.
+    """Whether a datagram may have an event of one of these tables, by their names; false positives are possible.
 
-    It is cheap because other programs change rules by the ten thousand, for instance kube-proxy.
+    A substring search without parsing, because other programs change rules by the ten thousand, as kube-proxy does.
     """
     return any(table.encode() + b"\0" in data for table in tables)
 

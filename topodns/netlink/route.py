@@ -74,7 +74,7 @@ def addresses_of(interface: str) -> tuple[str, ...] | None:
 
 
 def own_addresses() -> frozenset[bytes]:
-    """The packed addresses of this machine. Raises OSError if the kernel refuses the request."""
+    """The packed addresses of all links of this network namespace. Raises OSError if the kernel refuses the request."""
     with Rtnetlink() as kernel:
         return frozenset(each.address.packed for each in kernel.addresses())
 
@@ -135,7 +135,10 @@ def read_address(body: bytes) -> LinkAddress | None:
 
 
 def write_link(index: int = 0, *, name: str = "", kind: str = "", alias: str = "", up: bool = False) -> bytes:
-    """A body that identifies a link by index, or by name if the index is 0, with the attributes to set."""
+    """The body of a link request: the link by index, or by name if the index is 0, and the attributes to set.
+
+    With `up` the link is set up; otherwise that flag stays as it is.
+    """
     flags = _UP if up else 0
     parts = [_LINK.pack(0, 0, index, flags, flags)]
     if name:
@@ -148,7 +151,7 @@ def write_link(index: int = 0, *, name: str = "", kind: str = "", alias: str = "
 
 
 def write_address(index: int, address: IPAddress) -> bytes:
-    """A body for a host address (/32 or /128) of a link."""
+    """The body of an address request for a host address (/32 or /128) of the link with this index."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     scope = _SCOPE_HOST if address.version == 4 else 0  # the scope of an IPv6 address follows from the address
     flags = struct.pack("=I", _NO_DAD | _NO_PREFIX_ROUTE if address.version == 6 else 0)
