@@ -1,4 +1,4 @@
-"""Packed IP addresses, 4 or 16 octets: in every room, an IPv4-mapped IPv6 address is the IPv4 address.
+"""Packed IP addresses, 4 or 16 octets: an IPv4-mapped IPv6 address is the IPv4 address, everywhere in topodns.
 
 A client has one address by whatever socket its query arrives, and Go's net.ParseIP, which the API server and CoreDNS
 use, does the same with texts.
@@ -16,8 +16,8 @@ def unmapped(address: bytes) -> bytes:
 
 
 def packed_address(text: str) -> bytes:
-    """The packed address that a text is, an IPv4-mapped one as 4 octets. A scope (`%eth0`) is dropped.
+    """The packed address of a text, an IPv4-mapped one as 4 octets. A scope (`%eth0`) is dropped.
 
-    Raises ValueError.
+    Raises ValueError for a text that is no address.
     """
     return unmapped(ip_address(text).packed)

@@ -29,7 +29,7 @@ def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
 
 
 def _rdata_text(rtype: int, rdata: bytes) -> str:
-    """RDATA in the type's presentation format, if exact, else in that of unknown types (RFC 3597 section 5)."""
+    """RDATA in the type's presentation format if that reads back to it, else in that of unknown types (RFC 3597 5)."""
     text = _strings_text(rdata) if rtype == RRType.TXT else _dnslib_text(rtype, rdata)
     if text.isascii() and text.isprintable() and _reads_back(rtype, text, rdata):
         return text
@@ -80,7 +80,7 @@ def _reads_back(rtype: int, text: str, rdata: bytes) -> bool:
 
 
 def parse_rdata(rtype: int, words: Sequence[str], origin: Name) -> bytes | None:
-    """RDATA that dnslib parses from these words, names uncompressed; None if it cannot."""
+    """The RDATA that dnslib makes of these words, names uncompressed; None for bad data or a type without parser."""
     known = _class_of(rtype)
     if known is None:
         return None

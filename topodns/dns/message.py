@@ -78,7 +78,7 @@ class Query(NamedTuple):
 
 
 class RRset(NamedTuple):
-    """All records of one owner and type. `owner` is a wire-form name in the case to be written; b"" is the qname."""
+    """Records of one owner, type, class and TTL. `owner`: wire form, in the case to be written; b"" is the qname."""
 
     owner: bytes
     rtype: int
@@ -96,9 +96,9 @@ class Ede(NamedTuple):
 
 @dataclass(slots=True)
 class Response:
-    """The response to a query. A plugin builds it, the plugins around that may change it, `wire_writer` encodes it.
+    """The response to a query. A plugin builds it, the plugins above that one may change it, `wire_writer` encodes it.
 
-    `flags` are set in the header (AA by default), `cleared` are removed last, RD and CD are copied from the query.
+    The header has QR, the query's opcode, RD and CD, `flags`, and TC if records are cut; `cleared` is removed last.
     """
 
     rcode: int = Rcode.NOERROR

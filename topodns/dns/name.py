@@ -98,7 +98,7 @@ def _octet_text(char: str) -> str:
 
 
 def name_wire(name: Sequence[str]) -> bytes:
-    """Uncompressed wire form with the final zero octet."""
+    """Uncompressed wire form with the final zero octet. Raises BadName as `label_wire` does."""
     return b"".join(label_wire(label) for label in name) + b"\0"
 
 
@@ -156,7 +156,7 @@ def reverse_address(name: Name) -> bytes | None:
 
 
 def is_part_of_reverse(name: Name) -> bool:
-    """Whether complete reverse names can be below this one: a partial one such as `0.10.in-addr.arpa`, or `arpa`."""
+    """Whether it is a partial reverse name such as `0.10.in-addr.arpa`, or `arpa`: complete ones can be below it."""
     if name[-2:] == IN_ADDR_ARPA:
         return len(name) < 6 and all(label in _OCTETS for label in name[:-2])
     if name[-2:] == IP6_ARPA:

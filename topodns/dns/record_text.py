@@ -85,7 +85,7 @@ def parse_record(text: str, origin: Name = ROOT) -> RRset:
 
 
 def _words(text: str) -> Iterator[_Word]:
-    """The words of the first line that is not empty; parentheses extend it."""
+    """The words of the first line that is not empty, which parentheses extend over several. Raises BadRecord."""
     at, depth, found = 0, 0, False
     while at < len(text):
         match = _WORD.match(text, at)
@@ -107,7 +107,7 @@ def _words(text: str) -> Iterator[_Word]:
 
 
 def _head(words: list[_Word]) -> tuple[int, int, str]:
-    """TTL, class and type, removed from the front of `words`."""
+    """(TTL, class, type in upper case), removed from the front of `words`. Raises BadRecord without a type."""
     ttl: int | None = None
     rclass: int | None = None
     while words:
@@ -166,7 +166,7 @@ def _unknown(words: list[_Word]) -> bytes:
 
 
 def _name(text: str, origin: Name) -> bytes:
-    """A name in wire form."""
+    """The wire form of a name, relative to `origin` unless it ends in a dot; `@` is `origin`. Raises BadRecord."""
     if text == ".":
         return b"\0"
     if text == "@":

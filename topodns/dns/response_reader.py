@@ -1,4 +1,4 @@
-"""Decoder of responses from other servers (upstreams): the only place where untrusted records are parsed.
+"""Decoder of responses from other servers (upstreams): the only place where their records are parsed.
 
 `read_reply` raises only `WireError`, in time linear in the length of the message.
 """
@@ -47,9 +47,9 @@ _TYPES: Final = {
 def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
     """The flags (the whole second header word) and the answer's RRset of a plain response to this question section.
 
-    None unless the response is NOERROR, has the same question section in the same case, and its answer section is one
-    RRset of the question's name. The RRset has at least one record, all of one TTL, as received. Octets after the
-    answer section are ignored.
+    None unless the response is NOERROR without TC, has the same question section in the same case, with a type of
+    `_TYPES`, and its answer section is one RRset, whose owners are pointers to the question's name. The RRset has at
+    least one record, all of one TTL, as received. Octets after the answer section are ignored.
     """
     at = HEADER_SIZE + len(question)
     flags, known = _HEADS.get(data[2:6]), _TYPES.get(question[-4:])
@@ -186,7 +186,7 @@ class _Reader:
         self._at = end
 
     def _rdata(self, rtype: int, end: int) -> bytes:
-        """The RDATA up to offset `end`, with its names uncompressed."""
+        """The RDATA from the current offset to before `end`, with its names uncompressed. Raises WireError."""
         layout = _NAMES_IN_RDATA.get(rtype)
         if layout is None:
             rdata = self._data[self._at : end]
@@ -209,7 +209,7 @@ class _Reader:
         return rdata
 
     def _name(self) -> bytes:
-        """The name at the current offset, uncompressed; pointers may only go backwards (RFC 9267 section 2)."""
+        """Read the name at the current offset, uncompressed; pointers may only go backwards (RFC 9267 section 2)."""
         name, self._at = self._name_at(self._at)
         return name
 

@@ -128,7 +128,7 @@ def parse_qclass(text: str) -> int | None:
 
 
 def _numbered(name: str, kind: str) -> int | None:
-    """The number in the generic form of a type or a class (RFC 3597 section 5)."""
+    """The number in the form TYPE<number> or CLASS<number> (RFC 3597 section 5), as `kind` says; None for others."""
     match = _NUMBERED.fullmatch(name)
     if match is None or match[1] != kind or int(match[2]) > 0xFFFF:
         return None

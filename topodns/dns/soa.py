@@ -26,7 +26,8 @@ def soa_rrset(
 ) -> RRset:
     """The SOA of an origin, given in wire form in the case to be written. `minimum`: the negative TTL (RFC 2308).
 
-    `primary` and `mailbox`: the labels before the origin in MNAME and RNAME, in wire form. TTLs are seconds.
+    `primary` and `mailbox`: the labels before the origin in MNAME and RNAME, in wire form. TTLs are seconds; that of
+    the record is `minimum`, at most `max_ttl`. Of the serial, the low 32 bits are taken.
     """
     numbers = pack_soa_numbers(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = primary + origin_wire + mailbox + origin_wire + numbers

@@ -63,7 +63,7 @@ def read_query(data: bytes) -> Query:
 
 
 def _read_qname(data: bytes) -> tuple[Name, int]:
-    """The question's name and the offset after it. Compression is an error: no earlier name exists to point to."""
+    """The question's name, lower-cased, and the offset after it. A pointer is an error: no name precedes this one."""
     # bytes.lower touches ASCII letters only, and length octets are below 64, so it is safe on a whole name.
     lowered = data[HEADER_SIZE : HEADER_SIZE + MAX_WIRE].lower().decode("latin-1")
     labels = []
@@ -101,7 +101,7 @@ def _read_records(data: bytes, at: int, others: int, additional: int) -> tuple[E
 
 
 def read_options(data: bytes, at: int, end: int) -> tuple[tuple[int, bytes], ...]:
-    """The EDNS options between two offsets of a message. Raises WireError."""
+    """The (code, data) of the EDNS options from offset `at` to before `end`. Raises WireError."""
     options: list[tuple[int, bytes]] = []
     while at < end:
         if end - at < 4:

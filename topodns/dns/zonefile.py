@@ -56,7 +56,7 @@ def parse_zone(text: str, origin: Name) -> Iterator[RRset | None]:
 
 
 def _entries(text: str) -> Iterator[tuple[int, str]]:
-    """Each entry that is not empty, with the number of its first line; "" after STEP characters without one.
+    """(number of its first line, entry) of each entry that is not empty; (line, "") about every STEP characters.
 
     Lines within parentheses are joined; comments and parentheses are removed. An entry that begins with a blank has the
     owner of the previous record.
@@ -86,7 +86,10 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _piece(text: str, at: int, start: int, line: int, begins: int) -> re.Match[str]:
-    """The piece at this offset and line, of an entry that begins at `start` and `begins`. Raises BadZone."""
+    """The match of _PIECE at offset `at` in line `line`; its entry begins at offset `start` in line `begins`.
+
+    Raises BadZone if no piece begins there, or if the entry is too long.
+    """
     end = start + MAX_ENTRY
     match = _PIECE.match(text, at, end + 1)
     if match is not None and match.end() <= end:
@@ -115,7 +118,7 @@ class _Reader:
         self._minimum: int | None = None
 
     def read(self, entry: str) -> RRset | None:
-        """The record; None for a directive. Raises BadRecord or BadName."""
+        """The record; None for a directive, which changes the state. Raises BadRecord or BadName."""
         if entry.startswith("$"):
             self._obey(*_WORD.findall(entry))
             return None
