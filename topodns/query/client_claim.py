@@ -22,9 +22,9 @@ _SCOPE_AT: Final = 3
 
 
 def read_claim(edns: Edns, subnet_enabled: bool = True) -> Claim:
-    """The claim in the query. Raises BadOption on a malformed ECS.
+    """The claim in the query. Raises BadOption on a malformed ECS. An invalid node name is ignored.
 
-    ECS is read only with `subnet_enabled`, if `Locator.trusts` the source. An invalid node name is ignored.
+    Without `subnet_enabled`, ECS is not read, not even to check it: for sources that `Locator.trusts` rejects.
     """
     if not edns.options:
         return NO_CLAIM

@@ -10,16 +10,17 @@ from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 MAX_CHASE: Final = 8  # CNAMEs in a row that lead from one plugin to another
 
 Chase = Callable[[Name, int, Client], Answered | None]
-"""(target, qtype, client) -> the listener's answer for the target; None: no server block matches, or MAX_CHASE."""
+"""(target, qtype, client) -> the listener's answer for the target; None without a server block, or after MAX_CHASE."""
 
 
 def follow(
     target: Name, resolution: Resolution, query: Query, client: Client, chase: Chase | None, rcode: bool = False
 ) -> Answered:
-    """`resolution`, whose answer ends in a CNAME to `target`, completed with the records of `target`.
+    """`resolution`, whose answer ends in a CNAME to `target`, completed in place with the records of `target`.
 
     `rcode`: also take the target's rcode (RFC 6604 section 3); CoreDNS does so for `file` alone. The target's records
-    may age or differ by client, which is not tracked here, so the result is never kept (Scope.CLIENT).
+    may age or differ by client, which is not tracked here, so the result is never kept (Scope.CLIENT). Without `chase`,
+    or if it gives None, `resolution` is returned unchanged.
     """
     chased = None if chase is None else chase(target, query.qtype, client)
     if chased is None:

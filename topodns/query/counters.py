@@ -69,7 +69,7 @@ def size_bucket(size: int) -> int:
 
 
 def type_label(qtype: int) -> str:
-    """CoreDNS's label value for a query type."""
+    """CoreDNS's value of the label `type` for a query type: one of TYPE_LABELS, or "other"."""
     return TYPE_LABELS.get(qtype, "other")
 
 
@@ -80,7 +80,7 @@ def server_label(at: tuple[str, int]) -> str:
 
 
 class QueryCounters:
-    """The counters of one socket: `server` as CoreDNS labels it, `transport` "udp" or "tcp", `family` "1" or "2"."""
+    """The counters of one socket, with its labels in CoreDNS: `server`, `transport` (udp, tcp), `family` (1, 2)."""
 
     def __init__(self, server: str, transport: str, family: str) -> None:
         self.server = server
@@ -148,7 +148,7 @@ class QueryCounters:
         octets[1] += sum(response_sizes)  # type: ignore[index]
 
     def kinds(self) -> Iterator[tuple[ReplyKind, int]]:
-        """Label values and their counts."""
+        """(label values, number of replies) of each cell."""
         for kind, cell in self._cells.items():
             yield kind, cell[0]  # type: ignore[misc]
 

@@ -38,7 +38,7 @@ class Outcome(Generic[T]):
     _value: T  # only once settled
 
     def __init__(self, waiting: Callable[[T], object] | None = None) -> None:
-        """`waiting` is the first callback, as of `then`."""
+        """`waiting`: the first callback, as if passed to `then`."""
         self._settled = False
         # Mostly there is one callback, and a forwarded query makes two outcomes: no list for a single callback.
         self._waiting: Callable[[T], object] | list[Callable[[T], object]] | None = waiting
@@ -48,7 +48,7 @@ class Outcome(Generic[T]):
         return self._settled
 
     def settle(self, value: T) -> None:
-        """Set the value and call all callbacks before returning. Later values are ignored."""
+        """Set the value and call all callbacks before returning. Without effect if a value is set already."""
         if self._settled:
             return
         self._settled, self._value = True, value
@@ -60,7 +60,7 @@ class Outcome(Generic[T]):
             waiting(value)
 
     def then(self, go_on: Callable[[T], object]) -> None:
-        """Call `go_on` with the value, at once if already settled. It must not raise."""
+        """Call `go_on` with the value: now if it is set, otherwise when `settle` sets it. `go_on` must not raise."""
         if self._settled:
             go_on(self._value)
         elif self._waiting is None:
@@ -79,7 +79,8 @@ class Outcome(Generic[T]):
 def pursue(deferred: Deferred[T], then: Callable[[T], object]) -> None:
     """Run a deferred answer up to its first pending outcome, and on as outcomes settle; `then` gets its return value.
 
-    One that raises is a bug: it is logged and `then` is never called, so the outermost one catches everything.
+    `then` may be called before this returns. An exception of the coroutine is a bug: it is logged, and `then` is never
+    called, so the outermost coroutine has to catch all exceptions.
     """
 
     def go_on(_: object = None) -> None:
@@ -96,7 +97,7 @@ def pursue(deferred: Deferred[T], then: Callable[[T], object]) -> None:
 
 
 async def at_most(outcome: Outcome[T], seconds: float, timers: Timers) -> T | None:
-    """The value of `outcome`, or None after so many seconds; the outcome may still be settled later."""
+    """The value of `outcome`, or None if it is not settled after so many seconds; that may still happen later."""
     first: Outcome[T | None] = Outcome()
     timer = timers.call_later(seconds, lambda: first.settle(None))
     outcome.then(first.settle)

@@ -1,8 +1,8 @@
 """Caps label cardinality: the first MAX_NAMED values keep their name, all later ones are "others".
 
 A label value is for people and is no identifier: `OTHERS` covers many values, and a Node may have that name, too.
-No label is a client's address or a query's name (reliability.md section 5.4): a Service is an object of the cluster,
-and a source is only shown as its prefix.
+No label is a client's address or a query's name: a Service is an object of the cluster, and a source is only shown as
+its prefix.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ K = TypeVar("K")
 
 
 class LabelLimiter(Generic[K]):
-    """A label limiter: the first MAX_NAMED keys get a name of their own, every later one is `OTHERS`."""
+    """Gives the first MAX_NAMED different keys a name of their own, for as long as it exists; later ones get OTHERS."""
 
     def __init__(self, write: Callable[[K], str]) -> None:
         self._write = write  # key to name; takes several microseconds, so its result is kept
@@ -38,7 +38,7 @@ class LabelLimiter(Generic[K]):
         return self._named.setdefault(key, self._write(key))
 
     def named(self, key: K) -> K | None:
-        """The key if it has a name of its own; None if its name is `OTHERS`."""
+        """The key if it has a name of its own, or gets one now, as by `name`; None if its name is `OTHERS`."""
         self.name(key)
         return key if key in self._named else None
 
@@ -51,11 +51,11 @@ class LabelLimiters:
         self._prefixes: LabelLimiter[bytes] = LabelLimiter(_prefix_text)
 
     def service(self, key: "ObjectKey") -> str:
-        """`namespace/name`."""
+        """The label value of a Service: `namespace/name`, or OTHERS."""
         return self._services.name(key)
 
     def prefix(self, address: bytes) -> str:
-        """The /24 or /56 of a packed address."""
+        """The label value of a packed address: its /24 or /56 as text, or OTHERS."""
         return self._prefixes.name(_prefix_of(address))
 
     def named_prefix(self, address: bytes) -> bytes | None:

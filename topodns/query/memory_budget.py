@@ -47,7 +47,8 @@ class Budget:
     def grant(self, table: Holder) -> bool:
         """Raise the limit of `table` by a portion, taken if necessary from one with unused octets or the largest limit.
 
-        False if `table` has the largest limit itself: it must evict.
+        False, with nothing changed, if no other table has enough unused octets, or a limit larger by two portions:
+        `table` must evict.
         """
         portion = max(1, self.octets // max(_PORTIONS, 4 * len(self._holders)))
         if self.granted + portion > self.octets:

@@ -1,4 +1,4 @@
-"""The plugin contract: the client, the resolution that a plugin returns, and for which clients it may be cached.
+"""The plugin contract: the client, the resolution that a plugin returns, and the clients for which it may be cached.
 
 A plugin takes one of three forms. A step answers, or returns None to pass the query on. A wrapper changes the answers
 of the plugins below it, as a ResponseWriter does in CoreDNS. An around calls the plugins below it itself, any number of
@@ -73,7 +73,10 @@ Below = Callable[[Query, Client], Answered]
 
 
 class FellThrough(NamedTuple):
-    """The name is the plugin's, but the next plugin answers (`fallthrough`). `facts`: a change to one may end that."""
+    """The plugin has no record for a name of its zones, and the next plugin answers (`fallthrough`).
+
+    `facts`: dependencies; a change to one may make this plugin answer.
+    """
 
     facts: tuple[Fact, ...]
 
@@ -98,7 +101,7 @@ class Around(Protocol):
 
 
 ExchangeLog = Callable[[Query, Client, Resolution | None, bytes | None, float], bool]
-"""Logs a query with its reply and duration in seconds. True: logged, and the packet cache must not answer the next."""
+"""Logs a query with its reply and duration in seconds. True: logged; the packet cache must not keep the reply."""
 
 Alteration = Callable[[Query], Query]
 """Changes a query before the plugins below see it."""
@@ -119,7 +122,7 @@ class ChainPart:
 
 
 class BlockSelector(Protocol):
-    """Whether the server block takes a query."""
+    """Decides whether the server block takes a query."""
 
     of_client: bool  # the decision depends on the client
 

@@ -31,7 +31,7 @@ class Sent(Protocol):
     """A query in flight to an upstream."""
 
     def cancel(self) -> None:
-        """Stop waiting for the reply and release its resources: `on_reply` is not called if it has not been."""
+        """Stop waiting for the reply; `on_reply` is not called any more. Without effect after the reply."""
 
 
 class Upstream(Protocol):
@@ -39,16 +39,16 @@ class Upstream(Protocol):
 
     @property
     def name(self) -> str:
-        """Its address as metrics show it: "10.0.0.10:53", "[2001:db8::1]:853"."""
+        """Address and port as metrics show them: "10.0.0.10:53", "[2001:db8::1]:853"."""
 
     def exchange(
         self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
     ) -> Sent | None:
         """Send a query and wait at most `timeout` seconds for its reply, a whole message with the query's question.
 
-        `question` is the question section of `message`, whose id is 0; each query gets its own id on the wire, and the
-        id of the reply passed on is arbitrary. A reply with another id, question or source, or with QR clear, is
-        ignored and the wait goes on (RFC 5452 section 9.1). The question is compared case-insensitively; an error reply
+        `message` has the id 0 and the question section `question`. Each query gets its own id on the wire, and the id
+        of the reply passed on is arbitrary. A reply with another id, question or source, or with QR clear, is ignored,
+        and the wait goes on (RFC 5452 section 9.1). The question is compared case-insensitively; an error reply
         may lack it (a bare header). Over TCP and TLS, a query whose connection closes is sent again over the other
         connection, then over a new one, within the same timeout. A slow query may be hedged: over UDP from another
         port, over TCP and TLS over another connection if its own has gone silent; the first reply counts. Never raises.
