@@ -246,7 +246,7 @@ def open_batch(sock: socket.socket) -> Batch:
 
 
 def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First index and length of each run of slots with a reply to send."""
+    """(first index, number of slots) of each run of slots with a reply to send: those whose length is not 0."""
     if 0 not in lengths:
         yield 0, len(lengths)
         return

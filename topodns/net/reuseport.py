@@ -1,7 +1,7 @@
-"""Ports shared by instances of the program (SO_REUSEPORT, socket(7)), and how an instance leaves without query loss.
+"""Ports shared by instances of the program (SO_REUSEPORT, socket(7)), and how one stops without losing queries.
 
 The kernel gives each datagram and each connection to one socket of the group. Queries queued in a socket are lost when
-it closes, although other sockets share its port; so an instance that leaves first stops new ones from arriving, and
+it closes, although other sockets share its port; so an instance that stops first keeps new ones from arriving, and
 then reads its queue.
 """
 
@@ -45,7 +45,7 @@ class OtherInstances(Protocol):
     """The other instances of the program in this network namespace (`hostnet.instances.InstanceRegistry`)."""
 
     def others(self) -> bool:
-        """Whether there are any, serving or starting."""
+        """Whether there are any, serving or starting, at this time."""
 
     def opened(self, sockets: Iterable[socket.socket]) -> None:
         """Add listening sockets of this instance, so that the other instances know them."""

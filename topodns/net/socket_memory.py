@@ -62,5 +62,5 @@ def octets_to_read(sock: Socket) -> int:
 
 
 def reset_on_close(sock: Socket) -> None:
-    """Make close discard queued data and reset the connection; else the kernel would go on sending for minutes."""
+    """Make a later close discard queued data, with a reset; else the kernel would go on sending for minutes."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -58,7 +58,7 @@ class TcpListener:
             self.limits = replace(limits, read_size=self.limits.read_size)
 
     async def close(self) -> None:
-        """Stop accepting, answer queries that have arrived, wait for begun messages up to their deadlines, close."""
+        """Stop accepting connections, and wait until all have answered their messages, up to their deadlines."""
         if self._server is None:
             self._sock.close()
             return
@@ -75,7 +75,7 @@ class TcpListener:
             self._sweep.cancel()
 
     def admit(self, connection: TcpConnection) -> bool:
-        """Whether a new connection is admitted, perhaps by evicting an older one; it is counted until `leave`."""
+        """Admit a new connection, perhaps by evicting an older one, and count it until `leave`. False: refused."""
         closing = self._emptied is not None  # it was accepted in the last turn before the close
         verdict = self._connections.judge(connection.address, self.limits)
         if closing or not verdict.admitted:
@@ -101,7 +101,10 @@ class TcpListener:
         self._sweep = loop.call_later(self.limits.sweep, self._sweep_deadlines, loop)
 
     def _sweep_deadlines(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close connections past their deadlines. One timer for all: one per query would cost more than the query."""
+        """Close connections past their deadlines, bound unread replies, and schedule the next sweep.
+
+        One timer for all connections: one per query would cost more than the query.
+        """
         now = loop.time()
         for connection in tuple(self._connections):
             connection.measure_unread()

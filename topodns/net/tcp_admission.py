@@ -19,7 +19,7 @@ class AdmissibleConnection(Protocol):
 
     @property
     def deadline(self) -> ConnectionDeadline:
-        """The time at which the connection is closed if nothing arrives on it."""
+        """Its deadline: `at` is the time at which the listener closes it."""
 
     def is_idle(self) -> bool:
         """Whether closing it loses no reply: it is idle, or has only an incomplete message."""
@@ -102,7 +102,7 @@ class Admission(Generic[M]):
         return True
 
     def _of_heaviest_network(self, size: int) -> M | None:
-        """The connection to evict for a new one of a network that has `size` connections; None to refuse."""
+        """The connection to evict for a new one of a network that has `size` connections; None: refuse the new one."""
         heaviest, *others = sorted(self._sizes, key=self._sizes.__getitem__, reverse=True)
         for prefix in (heaviest, *others):
             if self._sizes[prefix] < size:

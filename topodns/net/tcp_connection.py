@@ -106,7 +106,10 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._schedule_or_read()
 
     def _accept(self, messages: list[bytes]) -> None:
-        """Accept messages up to the limit per connection; a client with more reconnects, and is load-balanced anew."""
+        """Add messages to `_waiting`, up to `limits.queries` over the life of the connection; it closes after those.
+
+        A client with more queries reconnects, and is load-balanced anew.
+        """
         if self._limits.queries:
             messages = messages[: self._limits.queries - self._taken]
             self._taken += len(messages)
@@ -115,9 +118,9 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._waiting += messages
 
     def eof_received(self) -> bool:
-        """Handle a client that has closed its half after its last query.
+        """Handle a client that has closed its half after its last query. Returns whether our half stays open.
 
-        Our half stays open until all queries are answered and the client has read the replies: data that the kernel
+        It stays open until all queries are answered and the client has read the replies: data that the kernel
         still sends after a close would not be counted in `unread`.
         """
         self._stop_accepting()
@@ -139,8 +142,8 @@ class TcpConnection(asyncio.BufferedProtocol):
     def measure_unread(self) -> None:
         """Measure the octets of replies that the client has not read, in the process and in the kernel.
 
-        Closes the connection if it was only open for them. Received octets in the kernel count if reading has stopped
-        because the client does not read.
+        Closes the connection if FIN has been sent and the client has read all replies. Received octets in the kernel
+        count if reading has stopped because the client does not read.
         """
         if self._transport.is_closing() or not (self.unread or self._ended):
             return
@@ -151,13 +154,17 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def is_idle(self) -> bool:
-        """Whether closing it now loses nothing: all replies are sent and read, and no query has arrived."""
+        """Whether closing it now loses no reply. An incomplete message does not count.
+
+        No whole query waits, nothing unread is in the socket, and the client has read all replies, but for what the
+        kernel still delivers.
+        """
         if self._waiting or self._awaited or self._deferred or self._transport.is_closing():
             return False
         return self._all_read() and not octets_to_read(self._socket)
 
     def evict(self) -> None:
-        """Close in favour of a newer connection: with a FIN if it is idle, else at once."""
+        """Close in favour of a newer connection: with FIN if this one is idle, else as by `drop`."""
         if self.is_idle():
             self._stop_accepting()
             self._transport.close()
@@ -165,7 +172,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             self.drop()
 
     def drop(self) -> None:
-        """Close at once and discard unread replies, also those in the kernel."""
+        """Close at once and discard unread replies, also those in the kernel (then with a reset)."""
         if self.unread and not self._transport.is_closing():
             reset_on_close(self._socket)
         self._set_unread(0)
@@ -175,13 +182,13 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def finish(self) -> None:
-        """Close when begun messages are answered, or at the deadline."""
+        """The listener closes: close once messages that have arrived or begun are answered, or at the deadline."""
         self.deadline.listener_closes(awaited=self._awaited > 0)
         self._stop_accepting()
         self._close_if_done()
 
     def _stop_accepting(self) -> None:
-        """Accept no more queries; those already read are answered up to the deadline, which no longer changes."""
+        """Let the connection close once nothing is left to answer, or at the deadline, which no longer changes."""
         self._finishing = True
         self.deadline.fixed = True
 
@@ -194,7 +201,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _end(self) -> bool:
-        """Send FIN unless the client has read everything; a later sweep closes then. Returns whether to close now."""
+        """Whether to close now: the client has read everything. If not, send FIN, once; a later sweep closes."""
         if self._all_read():
             return True
         if not self._ended:
@@ -237,7 +244,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             listener.bound_unread()
 
     def _schedule_or_read(self) -> None:
-        """Schedule waiting queries for this client's turn; resume reading if there are none."""
+        """Schedule waiting queries, which may answer them at once, and pause or resume reading as `_may_read` says."""
         if self._scheduled:
             return
         if self._waiting and self._client_reads and self._awaited < self._limits.in_flight:
@@ -288,7 +295,11 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._close_if_done()
 
     def _answers(self, most: int, until: float) -> list[bytes]:
-        """Answer up to `most` waiting queries until the clock shows `until`. Returns the framed replies."""
+        """Answer at most `most` waiting queries, but at least one, until the clock shows `until` or the replies fill
+        `write_buffer`.
+
+        Returns the framed replies; deferred ones are written later, by `_write_deferred`.
+        """
         answer, address, port, clock = self._listener.answer, self.address, self._port, self._listener.schedule.clock
         replies: list[bytes] = []
         taken, left = 0, self._limits.write_buffer

@@ -22,7 +22,7 @@ class ScheduledConnection(Protocol):
     def address(self) -> bytes: ...
 
     def answer_some(self, messages: int, until: float) -> bool:
-        """Answer at least one message, up to `messages`, until the clock shows `until`. Returns whether more wait."""
+        """Answer at least one message, at most `messages`, until the clock shows `until`. Returns whether more wait."""
 
 
 class TcpSchedule:

@@ -50,7 +50,7 @@ class Batch(Protocol):
 
     @property
     def max_reply(self) -> int:
-        """Most octets of a reply."""
+        """Most octets of a reply; a longer one is not sent."""
 
     @property
     def address_span(self) -> tuple[int, int]:
@@ -101,7 +101,7 @@ class UdpListener:
         loop.add_reader(self._batch.fileno(), self._serve_batch)
 
     def swap(self, lookup: Lookup, miss: Miss, batch_done: BatchDone) -> None:
-        """Use other functions from the next batch on: a reload loses no query."""
+        """Use other functions from the next batch on, so that a reload loses no query."""
         self._lookup, self._miss, self._batch_done = lookup, miss, batch_done
 
     async def close(self) -> None:

@@ -98,7 +98,7 @@ class HttpConnection:
             self._close()
 
     def _read_request(self) -> None:
-        """Read, and answer the next request if its head is complete."""
+        """Read, and answer the next request if its head is complete; refuse it if it is invalid or too long."""
         head = self._next_head()
         if head is None and not self._ended:
             data = self._receive()
@@ -250,7 +250,10 @@ class HttpConnection:
             self._turns.join(self)
 
     def _linger(self) -> None:
-        """Send FIN and read until EOF: closing a socket with unread input resets it, and the reply could be lost."""
+        """Send FIN and discard input until EOF or the deadline.
+
+        Closing a socket with unread input resets the connection, and the reply could be lost.
+        """
         self._lingering = True
         self._unread.clear()
         self._wait(self._limits.request)

@@ -39,7 +39,10 @@ class _Listener:
         return len(self.connections) >= self.limits.connections
 
     def to_evict(self) -> HttpConnection | None:
-        """The connection to evict for a new one; None if all wait for the reply to their first request."""
+        """The oldest connection of the address with the most; those that await their first reply are never evicted.
+
+        None if all do.
+        """
         held = Counter(connection.peer for connection in self.connections)
         others = (connection for connection in self.connections if not connection.awaits_first_reply)
         return max(others, key=lambda connection: held[connection.peer], default=None)
@@ -65,7 +68,7 @@ class AdminServer:
         listener.acceptors = [_Acceptor(listener, sock) for sock in sockets]
 
     def sockets(self) -> Iterator[socket.socket]:
-        """The listening sockets."""
+        """The listening sockets of all listeners that are not stopped."""
         return (acceptor.sock for listener in self._listeners.values() for acceptor in listener.acceptors)
 
     def replace_routes(self, at: tuple[str, int], routes: Mapping[str, Route]) -> None:
@@ -77,7 +80,7 @@ class AdminServer:
         return frozenset(self._listeners)
 
     def close(self, keep: frozenset[tuple[str, int]] = frozenset()) -> None:
-        """Stop all listeners except those in `keep`; requests that have arrived are still answered."""
+        """Stop all listeners except those in `keep`, without waiting: requests that have arrived are still answered."""
         self._stopped = [listener for listener in self._stopped if listener.connections]
         for at in [at for at in self._listeners if at not in keep]:
             listener = self._listeners.pop(at)

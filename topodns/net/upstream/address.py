@@ -99,7 +99,7 @@ class UdpSockets:
     open: int = 0
 
     def has_spare(self) -> bool:
-        """Whether a query in flight may have a second socket."""
+        """Whether a query in flight may have a second socket: less than a third of the budget is open."""
         return 3 * self.open < self.most
 
     @property

@@ -15,11 +15,11 @@ class Expiring(Protocol):
     due: float  # on the timers' clock
 
     def on_due(self, now: float) -> None:
-        """Handle the deadline: set a later `due`, or `discard` it from the deadlines. Must not raise."""
+        """The query is due: set a later `due`, or `discard` the query from the deadlines. Must not raise."""
 
 
 class Deadlines:
-    """Checks all waiting queries every `period` seconds; no timer runs while there are none."""
+    """Calls `on_due` of waiting queries that are due, up to `period` seconds late; no timer runs while none waits."""
 
     __slots__ = ("_due", "_period", "_timer", "_timers", "_waiting", "discard")
 

@@ -14,7 +14,7 @@ _DRAWN: Final = 4096  # octets of randomness per system call, which costs more t
 
 
 def is_reply(message: bytes, question: bytes) -> bool:
-    """Whether a message is a response with this question section, compared without case (RFC 4343).
+    """Whether a message is a response with this question section, compared without case (RFC 4343), or a bare error.
 
     A name in the question has no compression pointers, since no name precedes it, so octets can be compared. The caller
     compares the id.

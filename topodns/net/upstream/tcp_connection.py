@@ -77,10 +77,10 @@ class ConnectionOwner(Protocol):
         """Called with a query before its reply is delivered; the connection has removed it."""
 
     def answered(self, query: PendingQuery) -> None:
-        """Also called before a reply is delivered if the query has a twin."""
+        """Called after `settled` if the query has a twin, which is no longer needed."""
 
     def slow(self, query: PendingQuery, now: float) -> None:
-        """No reply to the query has arrived for `tcp_patience` seconds."""
+        """The query is due before its deadline: for `tcp_patience` seconds, no reply to it has arrived."""
 
     def expired(self, query: PendingQuery) -> None:
         """The query has timed out."""
@@ -143,7 +143,7 @@ class UpstreamConnection(asyncio.Protocol):
         return self.load & _IN_FLIGHT
 
     def send(self, query: PendingQuery) -> None:
-        """Send this query together with all others of this turn of the loop. An id must be free."""
+        """Send this query: with all others of this turn of the loop, or once it is open. An id must be free."""
         ident = self._draw()
         while ident in self.queries:
             ident = self._draw()
@@ -166,13 +166,13 @@ class UpstreamConnection(asyncio.Protocol):
         return before != self._heard
 
     def note_silence(self) -> None:
-        """Make this connection the last choice for new queries until a reply arrives."""
+        """Note that queries wait and no reply comes: until one does, this connection is the last choice for others."""
         if not self.silent:
             self.silent = True
             self.load += _SILENT
 
     def give_up(self, query: PendingQuery) -> None:
-        """Abandon a query that has timed out. If no reply arrived since it was sent, take no new queries."""
+        """Abandon a query that has timed out. If no reply to any query has arrived since, also take no new queries."""
         if not self.heard_since(query):
             self.leave()
         self.forget(query)
@@ -193,7 +193,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._close_if_done()
 
     def fail(self, failure: Failure) -> None:
-        """Close at once: it could not be opened, or is of no use any more."""
+        """Close at once, and report the connection as `lost`: it could not be opened, or is of no use any more."""
         if self.is_open:
             self._transport.abort()
         self._drop(failure)
@@ -232,7 +232,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._note_idle()
 
     def eof_received(self) -> bool:
-        """Fail: an upstream that closes its half sends no more replies."""
+        """Close as by `fail`: an upstream that closes its half sends no more replies."""
         self.fail(LOST)
         return False
 
@@ -240,7 +240,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._drop(failure_of(exc))
 
     def _stray(self, query: PendingQuery | None, message: bytes) -> None:
-        """Handle a message that is no reply, though perhaps with the id of `query`."""
+        """Count a message that is no reply to a query in flight; without `query`, its id is free again.
+
+        One that is shorter than a header closes the connection.
+        """
         if len(message) < HEADER:  # no DNS message: the rest of the stream is not trusted either
             self.fail(LOST)
             return

@@ -80,7 +80,7 @@ class TcpCarrier:
         connection.forget(twin)
 
     def slow(self, query: PendingQuery, now: float) -> None:
-        """If its connection is silent, hedge this query, and all others of that connection, over another one."""
+        """If no reply arrives on its connection, note that, and hedge all queries of that connection over another."""
         connection = query.connection
         if query.twin is not None:
             return
@@ -159,7 +159,7 @@ class TcpCarrier:
         return twin
 
     def _continue_with_twin(self, query: PendingQuery) -> None:
-        """Continue with the other one of a hedged pair: the connection of `query` is lost."""
+        """The connection of `query` is lost: wait for the reply to its twin only, over the other connection."""
         twin = self._separate(query)
         if query not in self._deadlines:
             return
@@ -187,7 +187,7 @@ class TcpCarrier:
         return self._open(timeout)
 
     def _another(self, query: PendingQuery, lost: UpstreamConnection) -> UpstreamConnection | None:
-        """The connection to send a query of a lost one over; None if there is none or after _SENDS sends.
+        """The connection over which to send a query of a lost one again; None if there is none, or after _SENDS sends.
 
         After a failed attempt to connect, only an open connection is used.
         """

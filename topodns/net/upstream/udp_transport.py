@@ -116,7 +116,10 @@ class UdpCarrier:
         return query
 
     def send_again(self, query: _Query) -> None:
-        """Send a query once more, with another id and from another port; the first reply to either counts."""
+        """Send a query once more, with another id and from another port; the first reply to either counts.
+
+        Without effect beyond `sent_twice`, without a spare socket, or on an error.
+        """
         if self._twins >= self._limits.sent_twice or not self._sockets.has_spare():
             return
         ident = self._ids.draw()
@@ -142,7 +145,7 @@ class UdpCarrier:
         query.on_reply(result)
 
     def release(self, query: _Query) -> None:
-        """Close the socket of a query and that of its twin. Idempotent."""
+        """Stop waiting for the reply: close the socket of a query and that of its twin. Idempotent."""
         if self._queries.get(query.descriptor) is not query:
             return
         twin = query.twin
