@@ -38,7 +38,7 @@ _TYPE_HEAD: Final = struct.Struct("!HHI")  # type, class, TTL
 
 
 def write_error(data: bytes, rcode: int) -> bytes:
-    """The reply to a malformed message: a header only, with ID, opcode and RD copied, and this RCODE.
+    """The reply to a message that is malformed or not supported: a header only, with ID, opcode and RD copied.
 
     The smallest possible reply, so that garbage is never amplified. `data` has at least 12 octets.
     """
@@ -129,7 +129,7 @@ class _Writer:
         return written
 
     def _write_some(self, rrset: RRset, owner: bytes, rdatas: Sequence[bytes]) -> int:
-        """Encode records with this compressed owner; returns the number of those that fit."""
+        """Encode `rdatas`, records of this RRset, with this compressed owner; returns the number of those that fit."""
         _, rtype, ttl, _, rclass = rrset
         head = owner + _TYPE_HEAD.pack(rtype, rclass, ttl)
         around, skip = len(head) + _LENGTH_SIZE, _TARGET_OFFSET.get(rtype)
@@ -148,7 +148,10 @@ class _Writer:
         return written
 
     def _write_uniform(self, rrset: RRset) -> int:
-        """Encode records of the qname with RDATA of equal size in one join: in most answers, all records."""
+        """Encode records of the qname with RDATA of equal size in one join; returns the number of those that fit.
+
+        In most answers, these are all records.
+        """
         _, rtype, ttl, rdatas, rclass = rrset
         if not rdatas:
             return 0

@@ -94,7 +94,8 @@ class Handler:
             return self._refuse_unread(data, Rcode.SERVFAIL, started)
 
     def _answer_anew(self, data: bytes, address: bytes, port: int, started: float) -> Replied:
-        """The reply of the chain; BADVERS for EDNS versions above 0; REFUSED for transfers, unknown classes and names.
+        """The reply of the chain, or a refusal: NOTIMP for opcodes other than QUERY, the rcode of a WireError, BADVERS
+        for EDNS versions above 0, REFUSED for transfers, and for classes and names that no block serves.
 
         Calls little for what can be done here: each query that misses the packet cache comes here.
         """
@@ -203,7 +204,7 @@ class Handler:
         return write_response(query, response, limit, payload_size)
 
     def _limit(self, query: Query, payload_size: int) -> int:
-        """Maximum octets of the reply; over UDP at most `payload_size`."""
+        """Maximum octets of the reply; over UDP at most `payload_size`, at least 512."""
         if not self._udp:
             return MAX_MESSAGE
         if query.edns is None:
@@ -274,7 +275,7 @@ class Handler:
 
 
 def _is_failure(resolution: Resolution) -> bool:
-    """Whether `errors` logs it. A SERVFAIL from the cache is not logged again."""
+    """Whether `errors` logs this resolution: a SERVFAIL. One from the cache is not logged again."""
     return resolution.response.rcode == Rcode.SERVFAIL and resolution.plugin != "cache"
 
 

@@ -14,7 +14,10 @@ PACE: Final = 64  # cells between two parts without samples, at which the consum
 
 
 def readings_of_counters(all_counters: Sequence[QueryCounters]) -> Iterator[Published]:
-    """The metrics of these counters; the samples of each are fixed when it is yielded. Cells are summed up in steps."""
+    """The metrics of these counters; the samples of each are fixed when it is yielded.
+
+    Cells are summed up in steps of PACE, at which metrics without samples are yielded.
+    """
     counted = [
         (socket_counters, kind, times) for socket_counters in all_counters for kind, times in socket_counters.kinds()
     ]
@@ -94,7 +97,10 @@ def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Coun
 def _sizes(
     which: Literal["request", "response"], counted: Counted, all_counters: Sequence[QueryCounters]
 ) -> Iterator[Published]:
-    """Size histograms: the counts per bucket are in the cells, the sums in the counters."""
+    """The size histogram of queries or responses: cells have the counts per bucket, counters have the sums.
+
+    Before it, one without samples for every PACE cells.
+    """
     answers = which == "response"
     sizes: dict[tuple[str, ...], Histogram] = {}
     family = partial(Distribution, f"coredns_dns_{which}_size_bytes", f"Size of the {which} in octets.", _SIZE_LABELS)

@@ -41,9 +41,11 @@ class FastRoute:
 
 
 def make_fast_route(prepared: BlockSetup, origin: Name, server: str) -> FastRoute | None:
-    """The fast path for names under this origin of a block; None if such names pass a plugin that it has no part for.
+    """The fast path for names under this origin of a block; None if a directive of the block rules it out.
 
-    Names under the origins of the block's `kubernetes` are excepted. `server`: CoreDNS's metric label of the listener.
+    That is so without exactly one `forward`, if it or `cache` is not for all these names, and for directives that bar
+    it (`FastPath.BARRED`). Names under the origins of the block's `kubernetes` are excepted. `server`: CoreDNS's metric
+    label of the listener.
     """
     block = prepared.block
     forwards = block.get(FORWARD) or ()

@@ -101,7 +101,10 @@ class Tails:
         return Tail(fast_route, qtype, opt, limit, cells)
 
     def _keep(self, data: bytes, name: bytes, tail: Tail | None) -> None:
-        """Keep the tail, if any first label before it leads to the same fast path and a name of legal length."""
+        """Keep the tail, or that it has no fast path (None), if all first labels before it have the same fast path.
+
+        And only if the name is of legal length with each of them.
+        """
         rest = name[1 + name[0] :]
         if not rest or len(rest) >= MAX_WIRE - MAX_LABEL or self._fast_routes.is_parent(rest):
             return

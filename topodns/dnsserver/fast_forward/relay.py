@@ -74,7 +74,7 @@ class Crossing(Outcome[bytes | None]):
         self.settle(relay.slowly(self, answer) if reply is None else reply)
 
     def preempt(self) -> None:
-        """As `Waiter.preempt`: settle without a reply."""
+        """As `FlightWaiter.preempt`: settle without a reply."""
         self.flight.drop(self)
         self.settle(self._relay.slowly(self, None))
 

@@ -17,8 +17,8 @@ _ttl = struct.Struct("!I")
 class Ageing:
     """Gives a reply, without its id, with its current TTLs; None from `valid_until` on, or once a TTL would be 0.
 
-    TTLs decrease by one whenever the seconds left until `valid_until` are a whole number, which should hold at their
-    creation, too. `clock`: monotonic seconds, the clock of `valid_until`. The octets are rebuilt once a second at most.
+    TTLs decrease by one whenever a whole number of seconds is left until `valid_until`; `reply` should be made at such
+    a time. `clock`: monotonic seconds, the clock of `valid_until`. The octets are rebuilt once a second at most.
     `indexed`: the entry is also indexed by its dependencies.
     """
 

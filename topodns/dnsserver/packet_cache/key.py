@@ -32,7 +32,8 @@ _NO_OPTIONS: Final = b"\0\0"  # RDLENGTH of an OPT record without options
 
 
 def key_of(message: bytes, query: Query, has_variants: bool) -> bytes | None:
-    """The plain form of a parsed message; None if it has none, or is a variant and variants are not allowed.
+    """The plain form of a parsed message, both without id; None if it has none, or is a variant and `has_variants` is
+    False.
 
     A label with a zero octet would end the name too early in `plain_form`: other names would have the same form.
     """

@@ -72,9 +72,9 @@ def ready_reply(table: PacketCache, message: bytes, address: bytes) -> tuple[byt
 
 
 def variant_entry(table: PacketCache, message: bytes, address: bytes) -> Entry | None:
-    """The entry for a message (without its id) that is no key, but a variant of one; None if there is none.
+    """The entry for a message (without its id) that is no key, but a variant of one, with the reply to that variant.
 
-    Also None if the entry has expired.
+    None if there is none, if the entry does not allow the variant, or if it has expired.
     """
     # Most misses are in their plain form already, which is then no key, or have none.
     if len(message) - message.find(0, NAME_AT) in BEHIND_NAME and message.islower():

@@ -110,7 +110,7 @@ class Rotation:
         return len(self._head) + len(self._foot) + self._part_size * 2 * self._width + len(self._rdatas) * own
 
     def set_reply(self, reply: bytes) -> None:
-        """Take all but the addresses from `reply`, which has them at the offsets of the first one. The turn goes on."""
+        """Take all but the addresses from `reply`, whose addresses are at the same offsets. The turn goes on."""
         first, end = self._span
         self._head, self._foot = reply[2:first], reply[end:]
         after = first + self._width - self._gap

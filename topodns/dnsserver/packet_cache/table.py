@@ -148,13 +148,13 @@ class PacketCache:
                 self.views.pop(fact.name, None)
 
     def lower(self, octets: int) -> None:
-        """Give up so many octets of the limit to another table."""
+        """Reduce the limit by so many octets, for another table; clear this one if it is then over the limit."""
         self.limit -= octets
         if self.octets > self.limit:
             self.clear()
 
     def clear(self) -> None:
-        """Clear the table."""
+        """Remove all entries and views."""
         self.common, self.views = {}, {}
         self._by_key, self._by_fact = {}, {}
         self._stored = self.octets = 0
@@ -163,7 +163,7 @@ class PacketCache:
     def _entry(
         self, reply: bytes, resolution: Resolution, cell: Cell, rotate: bool, variants: Variants | None
     ) -> tuple[Entry, int] | None:
-        """The entry and its octets; None if its order should rotate but cannot."""
+        """The entry and its octets; None if the addresses in the reply should rotate but cannot."""
         rotation = None
         if rotate and order_matters(resolution.response.answer):
             # With dependencies on cluster state, that state also keeps the RDATAs until the entry is forgotten.
