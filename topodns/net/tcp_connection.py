@@ -69,7 +69,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._client_reads = True
         self._reading = True
         self._scheduled = False  # queued in the schedule
-        self._finishing = False  # no more queries are accepted
+        self._finishing = False  # closes once nothing is left to answer
         self._ended = False  # FIN is sent; open until the client has read everything
         self._transport: asyncio.Transport
 

@@ -8,7 +8,7 @@
 | the write buffer has drained | `idle` |
 | the listener closes | `awaited` if replies of upstreams are awaited, else `message`; never later than before |
 
-Once a connection accepts no more queries, its deadline is fixed.
+Once a connection is to close as soon as nothing is left to answer, its deadline is fixed.
 """
 
 from topodns.net.tcp_limits import TcpLimits
@@ -23,7 +23,7 @@ class ConnectionDeadline:
     def __init__(self, limits: TcpLimits, timers: Timers) -> None:
         self._limits, self._timers = limits, timers
         self.at = timers.time() + limits.idle
-        self.fixed = False  # the connection accepts no more queries: no event changes the deadline
+        self.fixed = False  # no event changes the deadline: the connection closes as soon as nothing is left to answer
 
     def data_read(self, pending: int, continued: bool) -> None:
         """Octets were read. `pending`: octets of an incomplete message; `continued`: it had begun before this read.

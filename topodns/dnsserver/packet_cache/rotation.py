@@ -56,8 +56,8 @@ _SHUFFLED: Final = 256  # addresses in a part, unless a reply holds more: as man
 class Rotation:
     """Gives an answer with its addresses in rotated order: round robin, with a new shuffle after each turn.
 
-    The shuffle keeps the neighbour of a dead endpoint from inheriting all of its clients. In `reply`, `fitting` of the
-    RDATAs begin at offset `first`, with the same `gap` octets (the rest of a record) between each two.
+    Without the shuffle, all clients of an endpoint that is down would go on to the next one in the order. In `reply`,
+    `fitting` of the RDATAs begin at offset `first`, with the same `gap` octets (the rest of a record) between each two.
 
     With thousands of addresses, a turn takes one part of them and the next turn the following part, so that neither
     the time of a shuffle nor its memory grows with their number.
