@@ -37,7 +37,7 @@ def _rdata_text(rtype: int, rdata: bytes) -> str:
 
 
 def _strings_text(rdata: bytes) -> str:
-    """Character strings in quotes, with a blank between them (RFC 1035 section 5.1)."""
+    """The character strings of TXT RDATA, each in quotes, with a blank between them (RFC 1035 section 5.1)."""
     texts, at = [], 0
     while at < len(rdata):
         end = at + 1 + rdata[at]
@@ -65,7 +65,7 @@ def _dnslib_text(rtype: int, rdata: bytes) -> str:
 
 
 def _class_of(rtype: int) -> Any:
-    """dnslib's class for RDATA of this type; None if it has none."""
+    """dnslib's class for RDATA of this type; None if dnslib has none."""
     if rtype == RRType.SVCB:  # the same presentation format and wire format (RFC 9460 section 2)
         return HTTPS
     known = RDMAP.get(QTYPE.forward.get(rtype, ""))

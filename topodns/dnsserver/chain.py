@@ -50,7 +50,7 @@ class Chain:
         self._unanswered = unanswered
 
     def resolve(self, query: Query, client: Client) -> Answered:
-        """The resolution for the client, or a deferred answer that returns it."""
+        """The resolution for the client, or a deferred answer that returns it; `unanswered` if no plugin answers."""
         facts: tuple[Fact, ...] = ()
         for link in self._links:
             asked = query if link.alter is None else link.alter(query)

@@ -16,7 +16,7 @@ from topodns.query.deferred import Timers
 
 
 class ConnectionDeadline:
-    """The deadline of one connection. `at`: the time on the clock of `timers`."""
+    """The deadline of one connection; its methods are the events above. `at`: the time on the clock of `timers`."""
 
     __slots__ = ("_limits", "_timers", "at", "fixed")
 

@@ -23,7 +23,7 @@ View = dict[bytes, Entry]
 
 
 class Slice2Bytes(Protocol):
-    """Memory whose slices are bytes, such as mmap: queries that replies overwrite."""
+    """Memory whose slices are bytes, such as mmap, with the queries of a batch, which their replies overwrite."""
 
     def __getitem__(self, key: slice, /) -> bytes: ...
 

@@ -25,7 +25,7 @@ class Pattern(Protocol):
 
     @property
     def groups(self) -> int:
-        """The number of groups."""
+        """The number of capturing groups."""
 
     def search(self, text: str, /) -> Match | None: ...
 

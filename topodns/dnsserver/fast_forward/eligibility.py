@@ -101,5 +101,5 @@ class FastRoutes:
         return self._fast_routes[origin]
 
     def is_parent(self, name: bytes) -> bool:
-        """Whether an origin is one label below `name`, so that the fast path below `name` depends on it."""
+        """Whether an origin is one label below `name`, so that names below `name` may differ in their fast path."""
         return name in self._parents

@@ -70,7 +70,7 @@ class PendingQuery:
 
 
 class ConnectionOwner(Protocol):
-    """Opens connections and assigns queries to them (`TcpCarrier`)."""
+    """Opens connections and assigns queries to them (`TcpCarrier`). They call its methods at these events."""
 
     @property
     def settled(self) -> Callable[[PendingQuery], None]:
@@ -83,7 +83,7 @@ class ConnectionOwner(Protocol):
         """The query is due before its deadline: for `tcp_patience` seconds, no reply to it has arrived."""
 
     def expired(self, query: PendingQuery) -> None:
-        """The query has timed out."""
+        """The query has timed out: the owner gives it up and reports the failure."""
 
     def cancelled(self, query: PendingQuery) -> None:
         """The query is cancelled: its reply is no longer needed."""
@@ -92,13 +92,13 @@ class ConnectionOwner(Protocol):
         """A message arrived that matches no query in flight."""
 
     def idle(self, connection: "UpstreamConnection") -> None:
-        """The connection has no query in flight any more."""
+        """The connection has no query in flight any more; the owner may let it `leave`."""
 
     def leaving(self, connection: "UpstreamConnection") -> None:
         """The connection takes no new queries from now on."""
 
     def lost(self, connection: "UpstreamConnection", queries: list[PendingQuery], failure: Failure) -> None:
-        """The connection is lost, with these queries in flight."""
+        """The connection is lost, with these queries in flight, which the owner sends again or fails."""
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -270,7 +270,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._drop(LOST)
 
     def _look_at_age(self) -> None:
-        """Leave if the age or the idle time is over, else check again when it may be."""
+        """`leave` if the age or the idle time is over, else check again when it may be."""
         if self._gone or self._leaving:
             return
         now = self._loop.time()
