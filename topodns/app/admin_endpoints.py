@@ -30,7 +30,8 @@ class Admin:
         waits_for: Callable[[], Iterable[str]] = tuple,
         descriptors: Descriptors | None = None,
     ) -> None:
-        """`metrics_listen`: an address of /metrics beside those of the Corefile. `instance`: the ports are shared.
+        """`metrics_listen`: an address of /metrics beside those of the Corefile. `instance`: the ports are shared with
+        other instances; None: they are not.
 
         `waits_for`: reasons for not being ready beside the clusters, a line each. `descriptors`: None for no limit by
         RLIMIT_NOFILE.
@@ -42,7 +43,10 @@ class Admin:
         self._readiness = Readiness(waits_for)
 
     def follow(self, generation: Generation) -> None:
-        """Serve the routes of this generation. Raises ListenError; the previous listeners then still serve."""
+        """Serve the routes of this generation, and close the addresses that it does not have.
+
+        Raises ListenError; the previous routes and listeners then stay.
+        """
         wanted = self._routes(generation)
         opened = _open((at for at in wanted if at not in self._server.addresses), self._instance)
         for at, routes in wanted.items():
@@ -53,7 +57,7 @@ class Admin:
         self._server.close(keep=frozenset(wanted))
 
     def go_lame(self) -> None:
-        """Answer /ready with 503; if another instance serves, new connections go to that instance."""
+        """Answer /ready with 503 from now on; if another instance serves, new connections go to that instance."""
         self._readiness.stop()
         stays = self._instance.peers.successor() if self._instance is not None else None
         if stays is not None:
@@ -80,7 +84,10 @@ class Admin:
 
 
 def _limits(descriptors: Descriptors | None) -> AdminLimits:
-    """The limits of one listener: a third of the descriptors, as /health, /ready and /metrics have a port each."""
+    """The limits of one listener: for connections at most a third of the descriptors for HTTP, and at least 1.
+
+    A third, as /health, /ready and /metrics have a port each. None: the default limits.
+    """
     limits = AdminLimits()
     if descriptors is None:
         return limits

@@ -60,9 +60,10 @@ async def end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
 
 
 async def await_sync(clusters: "Iterable[Cluster]") -> None:
-    """Return once all of these are synced, or after the longest `startup_timeout`.
+    """Return once all of these clusters with an API server are synced, or after their longest `startup_timeout`.
 
-    Their feeds run, but their generation is not active: until this returns, a change invalidates no answers.
+    Their feeds run, but their generation is not active: until `ClusterCare.activate`, a change invalidates no answers.
+    Garbage collection is off while this waits.
     """
     fed = [cluster for cluster in clusters if cluster.feed.arrives_late]
     if not fed:
@@ -105,9 +106,9 @@ WARMING_PAUSE: Final = 0.1  # seconds between two rounds: few for an index that 
 
 
 class Warmer:
-    """Does all `idle_work` between queries: indexes built before the first query would have to, slices checked.
+    """Does all `idle_work` between queries: builds indexes before a query needs them, and checks EndpointSlices.
 
-    It does so in small steps, soon after each `rouse`, while `run` runs. `clock` is monotonic, in seconds.
+    It does so in small steps when `run` starts and soon after each `rouse`. `clock` is monotonic, in seconds.
     """
 
     def __init__(
@@ -119,11 +120,11 @@ class Warmer:
         self._due.set()
 
     def rouse(self) -> None:
-        """Schedule a round, as a state has changed."""
+        """Have `run` do all work once more, as a state has changed."""
         self._due.set()
 
     async def run(self) -> None:
-        """Do all work, then wait for changes; never ends."""
+        """Do all work, then all of it again after each `rouse`, until cancelled."""
         while True:
             await self._due.wait()
             self._due.clear()
@@ -138,7 +139,7 @@ Start = Callable[[Coroutine[None, None, None], str], asyncio.Task[None]]
 
 
 class NotKnown(Exception):
-    """The clusters of a new Corefile cannot be read: unusable connection settings, or kinds missing after a timeout."""
+    """The clusters of a new Corefile cannot be read: unusable connection settings, or a reload would lose a kind."""
 
 
 class ClusterCare:
@@ -165,9 +166,10 @@ class ClusterCare:
         await self._feeding.begin(generation.feeds)
 
     async def await_known(self, generation: Generation) -> None:
-        """Wait for the new clusters to sync, for `startup_timeout` at most.
+        """Wait for the new clusters to sync, for `startup_timeout` at most; not for clusters whose feed is reused.
 
-        Raises NotKnown where a kind that is known now would be lost: an API server may be gone for a day.
+        Raises NotKnown if a new cluster lacks a kind that it needs and that the cluster it replaces has: the old one
+        then stays, as its API server may be down for long.
         """
         fresh = self._fresh(generation)
         await await_sync(fresh)
@@ -195,14 +197,14 @@ class ClusterCare:
         self._schedule_audit()
 
     def work(self) -> Coroutine[None, None, None]:
-        """The background work of one generation: index warming."""
+        """The background work for the active generation, index warming, as a coroutine for a task."""
         return self._warmer.run()
 
     async def close(self) -> None:
         await self._feeding.keep_only(())
 
     def changed(self, facts: frozenset[Fact]) -> None:
-        """Drop the answers that depend on these facts, as after a change in a cluster."""
+        """Drop the answers that depend on these facts, and schedule warming and an audit."""
         self._forget(facts)
         self._schedule(facts)
 
@@ -221,7 +223,11 @@ class ClusterCare:
             self._audit_due = asyncio.get_running_loop().call_later(AUDIT_AFTER, self._audit)
 
     def _audit(self) -> None:
-        """Log problems of topology keys and EndpointSlices that are new since the last audit, and write Events."""
+        """Log problems of topology keys and EndpointSlices that are new since the last audit.
+
+        Problems of keys, new or not, also go to the cluster's event writer. While slices are still to be checked,
+        another audit is scheduled.
+        """
         self._audit_due = None
         found: set[str] = set()
         for cluster in self._clusters:

@@ -133,7 +133,7 @@ class Feed:
         self._subscribers[:] = (*subscribers, self.pod_wait.wake)
 
     def works(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """The background work after `begin`, with the name of each task."""
+        """The background work after `begin`: (name of the task, coroutine) pairs."""
         if isinstance(self.source, ApiSource):
             yield "api", self.source.run()
             if self.event_writer is not None:
@@ -152,7 +152,7 @@ class Feed:
             await self.source.close()
 
     def _take_in(self, change: Change) -> Iterator[None]:
-        """Apply a change of the manifests, a large one in small steps."""
+        """Apply a change of the manifests, a small step per `next`; the subscribers get the facts that it touched."""
         for facts in _taken_in(self.state, change):
             if facts:
                 for subscriber in self._subscribers:
@@ -185,18 +185,27 @@ class Cluster:
         return self.feed.pod_wait if self.topology is not None and Method.PODS in self.topology.locate else None
 
     def is_instead_of(self, other: "Cluster") -> bool:
-        """Whether both have the same source, or a common origin: the source may have moved, or be misspelt."""
+        """Whether this cluster of a new Corefile replaces `other`: they have the same source, or a common origin.
+
+        An origin is enough, as the source may have moved, or be misspelt.
+        """
         same_names = not set(self.kubernetes.origins).isdisjoint(other.kubernetes.origins)
         return same_names or self.feed.settings.place == other.feed.settings.place
 
     def waiting_for(self) -> Iterable[str]:
-        """The kinds that are not synced yet, with the reason where a request was denied or failed."""
+        """The kinds that are not synced yet, with the reason where a request was denied or failed.
+
+        A line for each kind of an API server; for manifests one line, which is true only while a kind is not synced.
+        """
         if isinstance(self.source, ApiSource):
             return self.source.waiting_for()
         return (f"{', '.join(self.state.unsynced)}: manifest files that cannot be read: {self.source.files_bad}",)
 
     def lacks(self) -> Iterator[str]:
-        """A line for each kind that `topology` needs and was denied from the start: the failure, and the RBAC rule."""
+        """A line for each kind that `topology` needs and that was denied (403, 404) from the start.
+
+        It has the failure, and the RBAC rule that is needed unless the failure is another than a 403.
+        """
         if self.topology is None or not isinstance(self.source, ApiSource):
             return
         for progress in self.source.denied():
@@ -207,12 +216,12 @@ class Cluster:
                 yield f"{progress.describe()}{grant}"
 
     def notices(self) -> Iterator[str]:
-        """Further lines for the log: EndpointSlices with a wrong Node for a Pod."""
+        """A log line for each EndpointSlice known to have a wrong Node for a Pod; at most 1,000."""
         for key, problem in self.feed.contradictions.found().items():
             yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates no client"
 
     def audit(self) -> Iterator[Finding]:
-        """The present problems of its Services' topology keys."""
+        """The present problems of the topology keys of this cluster's Services; none without `topology`."""
         if self.topology is not None:
             yield from audit(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
 

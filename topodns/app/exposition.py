@@ -33,7 +33,7 @@ class Metrics:
         self._readings += readings
 
     def published(self) -> Iterator[Published]:
-        """All metrics but those of the interpreter and of /proc; the figures are of this moment."""
+        """All metrics but those of the interpreter and of /proc; the timestamp is of the iteration's begin."""
         began = [((), self._now())]
         yield Reading(
             "topodns_exposition_timestamp_seconds", "When this was begun to be made.", "gauge", (), lambda: began

@@ -134,7 +134,10 @@ class Assembly:
         return ClusterMaker(machine.node_name, machine.addresses, replica, machine.rng)
 
     def _set_up(self, prepared: BlockSetup) -> list[_Installed]:
-        """Set the plugins of a block up, the last one first: a plugin may look for the handlers of those below it."""
+        """Set up the plugins of a block; returns them in the block's order.
+
+        The last one is set up first, as a plugin may look for the handlers of those below it.
+        """
         installed = []
         for name, settings in reversed(list(prepared.block.settings.items())):
             plugin = self.plugins[name] = load(name)
@@ -173,7 +176,7 @@ def _only(found: list[T | None]) -> T | None:
 
 
 def _classes(settings: Settings) -> frozenset[int]:
-    """The query classes that at least one block handles."""
+    """The class IN, and all other query classes that a plugin of any block handles."""
     classes = {RRClass.IN}
     for block in settings.blocks:
         for name, value in block.settings.items():

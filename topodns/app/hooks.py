@@ -15,7 +15,7 @@ class ServerHooks(Protocol):
     """Hooks for resources beside the server's own sockets and files; the tasks end before `before_drain`."""
 
     async def begin(self) -> None:
-        """Called when all sockets are open and all queries are answered."""
+        """Called when all sockets are open and the server answers queries. An exception ends the start."""
 
     def work(self) -> Iterable[tuple[Coroutine[Any, Any, None], str]]:
         """The background tasks and their names."""
@@ -27,10 +27,10 @@ class ServerHooks(Protocol):
         """Reasons for not being ready, a line each."""
 
     async def before_drain(self) -> None:
-        """Stop new queries from reaching this server; called before lameduck mode and after a failed start."""
+        """Stop new queries from reaching this server; called before lameduck mode, or after a failed or ended start."""
 
     async def after_close(self) -> None:
-        """Called when no socket listens any more."""
+        """Called when no DNS socket listens any more; after a failed or ended start, right after `before_drain`."""
 
 
 @dataclass(frozen=True, slots=True)

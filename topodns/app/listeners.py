@@ -66,7 +66,7 @@ class Prepared:
 
 
 class Listeners:
-    """All listeners of the process. Tallies (query counters) outlive listeners, so that counters never fall."""
+    """All listeners of the process. The query counters outlive the listeners, so that they never fall."""
 
     def __init__(
         self,
@@ -176,7 +176,10 @@ class Listeners:
             site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at))
 
     def _share_descriptors(self, prepared: Prepared) -> None:
-        """Give all TCP listeners of the new generation the same connection limit, within the descriptors for TCP."""
+        """Set the connection limit of each TCP listener: an equal share of the descriptors for TCP, at least 1.
+
+        It is at most the default, which also stays without a limit on descriptors. A changed lower limit is logged.
+        """
         if self._descriptors is None:
             return
         kept = [site.sock for at, sites in self._sites.items() if at in prepared.generation.tables for site in sites]
@@ -194,7 +197,7 @@ class Listeners:
 
 
 def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
-    """The limits by the `timeouts` of the first block at this listener that has the directive."""
+    """The limits by the `timeouts` of the first block at this listener that has the directive, else the defaults."""
     host, port = at
     for block in settings.blocks:
         here = host in block.bound_hosts and any(key.port == port for key in block.keys)
@@ -206,7 +209,10 @@ def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
 
 
 def _open_both(at: ListenAt, binding: Binding, opened: list[socket.socket]) -> None:
-    """Open UDP and TCP on the same port; with port 0, try again until the port is free for both."""
+    """Open UDP and TCP on the same port, and add the sockets to `opened`. Raises ListenError, with nothing added.
+
+    Port 0 is a port that the kernel finds free for UDP; if it is taken for TCP, another one, _ATTEMPTS at most.
+    """
     host, port = at
     for attempt in range(1, _ATTEMPTS + 1):
         datagram = open_udp(host, port, binding)

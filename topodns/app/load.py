@@ -41,7 +41,7 @@ def _value(directive: Directive, first: Mapping[str, Directive], context: Contex
 
 
 def _check_companions(directives: Mapping[str, Directive], values: Mapping[str, Any]) -> None:
-    """Refuse directives without others that they need in the same block."""
+    """Raise ConfigError for a directive without another that it requires in its block, or that its `check` refuses."""
     for name, directive in directives.items():
         plugin = load(name)
         for required in plugin.requires:

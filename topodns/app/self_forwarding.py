@@ -48,7 +48,10 @@ class _Origins:
         self._viewed = self._viewed or "view" in block.settings
 
     def get(self, name: Name) -> ServerBlock | None:
-        """The block for queries of this name or one below it; None if the choice depends on a view."""
+        """The block of the longest origin at or above this name; None if there is none.
+
+        Also None if a block of this listener has a view, as the choice then depends on more than the name.
+        """
         if self._viewed:
             return None
         above = (name[depth:] for depth in range(len(name) + 1))

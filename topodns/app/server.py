@@ -54,7 +54,7 @@ LoadSettings = Callable[[], Settings]
 
 
 class NotBuilt(Exception):
-    """A bug prevented the build of a Corefile without errors."""
+    """A bug prevented the build of a Corefile that has no error."""
 
 
 STOP_ERRORS: Final = (NotKnown, NotBuilt, ConfigError, ListenError, *FILE_ERRORS)
@@ -70,7 +70,10 @@ class Announcement:
 
 
 def run(load: LoadSettings, announcement: Announcement, options: Options | None = None) -> int:
-    """Serve until a stop signal; the exit status. Raises one of STOP_ERRORS if the start fails."""
+    """Serve until a stop signal. Returns the exit status: 0, or 1 after a bug in a background task.
+
+    Raises one of STOP_ERRORS, or an error of the hooks, if the start fails.
+    """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Server(load, announcement, options or Options()).run())
 
@@ -111,7 +114,7 @@ class Server:
         self._generation: Generation | None = None
 
     async def run(self) -> int:
-        """Start, serve, stop; the exit status."""
+        """Start, serve, stop; returns and raises as `run` of this module."""
         # First: reading a large cluster takes seconds.
         handle_signals(asyncio.get_running_loop(), self._stop, self._at_once, self._reloads)
         gc.set_threshold(_GARBAGE)
@@ -144,13 +147,13 @@ class Server:
             self._reloads.set()
 
     async def _clean_up(self) -> None:
-        """Clean up after a start that failed or was stopped."""
+        """Let the hooks undo a start that failed or was stopped; the end of the process closes the sockets."""
         await self._stop_hooks()
         if self._hooks is not None:
             await self._hooks.after_close()
 
     async def _stop_hooks(self) -> None:
-        """End the tasks of the hooks, which then stop new queries from reaching this server."""
+        """End the tasks of the hooks, then call `before_drain`, which stops new queries from reaching this server."""
         await end_tasks(self._hook_tasks)
         if self._hooks is not None:
             await self._hooks.before_drain()
@@ -222,7 +225,10 @@ class Server:
             self._has_cluster_metrics = True
 
     async def _prepare(self, generation: Generation) -> Prepared:
-        """The sockets of a generation, opened after its clusters have synced; its HTTP endpoints serve already."""
+        """Wait until the clusters of a generation are synced (or time out), then open its sockets and HTTP endpoints.
+
+        At the first start the HTTP endpoints already serve during the wait.
+        """
         if self._generation is None:
             self._admin.follow(generation)  # /health and /ready answer during the first sync
         await self._clusters.await_known(generation)

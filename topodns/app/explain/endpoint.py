@@ -44,7 +44,7 @@ def _explained(clusters: "Collection[Cluster]", arguments: Mapping[str, str]) ->
 
 
 def _refusal(request: HttpRequest) -> str:
-    """The reason to refuse a request, or "": the reply shows on which Nodes Pods run.
+    """Why a request is refused, "" if it is not. Only programs on loopback are served, as replies show where Pods run.
 
     `kubectl port-forward` and `kubectl exec` connect from loopback.
     """
@@ -70,7 +70,7 @@ def _web_page(headers: Mapping[str, str]) -> str:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether `NAME`, `ADDRESS` or `[ADDRESS]`, with or without `:PORT`, is localhost or a loopback address."""
+    """Whether a Host header (`NAME`, `IPV4` or `[IPV6]`, perhaps with `:PORT`) is localhost or a loopback address."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ip_address(name).is_loopback

@@ -47,7 +47,10 @@ def explain_reply(clusters: Iterable[Cluster], question: ExplainQuestion) -> Exp
 
 
 def manifest_clusters(settings: Settings) -> list[Cluster]:
-    """The clusters of a Corefile, read from its manifests without a server. Raises Unexplained, OSError."""
+    """The clusters of a Corefile, read from its manifests without a server.
+
+    Raises Unexplained if one has an API server as its source; otherwise as `Assembly.build`.
+    """
     if any(
         (kubernetes := block.get(KUBERNETES)) is not None and kubernetes.api is not None for block in settings.blocks
     ):
@@ -97,7 +100,7 @@ def _explanation(
 
 
 def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidPolicy | None:
-    """The policy of the answer's Service: the first Service among its facts (dependencies)."""
+    """The policy of the first Service among the answer's facts (dependencies); None if it has none, or no Service."""
     for fact in resolution.facts:
         if fact.kind == "service" and isinstance(fact.name, str):
             return state.policies.get(ObjectKey(fact.namespace, fact.name))
@@ -105,7 +108,10 @@ def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidP
 
 
 def _cluster_of(clusters: Iterable[Cluster], query: Query, client: Client | None) -> Cluster:
-    """The cluster with the longest origin above the name; with several views, the first that takes the query."""
+    """The cluster with the longest origin at or above the name, without a view or with one that takes the query.
+
+    With equal origins, the first one. Raises Unexplained if there is none, or a view cannot decide without an address.
+    """
     origins = [(origin, cluster) for cluster in clusters for origin in cluster.kubernetes.origins]
     matching = [(origin, cluster) for origin, cluster in origins if is_subdomain(query.qname, origin)]
     name = name_text(query.qname)

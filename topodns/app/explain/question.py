@@ -9,12 +9,12 @@ from topodns.dns.rrtype import parse_qtype
 
 
 class Unexplained(ValueError):
-    """A question that cannot be explained; the message has the found and the expected value."""
+    """A question that cannot be explained; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainQuestion:
-    """A name and type, and the client: one of its address and the name of its Node."""
+    """A name and type, and the client: either its address, or the name of its Node."""
 
     qname: Name
     qtype: int

@@ -35,12 +35,15 @@ def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str
 
 
 def missing_object(cluster: Cluster, query: Query) -> str:
-    """The Service, namespace, Pod or other object whose absence makes this name not exist."""
+    """Why this name does not exist, as a clause: a missing object, or an option or rule that leaves the name out.
+
+    Only for names answered with NXDOMAIN, or that `fallthrough` passes on in its place.
+    """
     return NameErrors(cluster.kubernetes, cluster.state).reason(query.qname, query.qtype)
 
 
 def unknown_node(cluster: Cluster, name: str) -> str:
-    """Why a Node is unknown; "" for a known one. Where Nodes cannot be read, the reason is that, not the name."""
+    """Why no Node of this name is known; "" if one is. Either there is none, or Nodes cannot be read."""
     if cluster.state.node(name) is not None:
         return ""
     if "Node" in cluster.state.known:
