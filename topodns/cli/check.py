@@ -70,7 +70,7 @@ def _examine(flags: argparse.Namespace, text: str | None) -> bool:
 
 
 def check_kubeconfigs(settings: Settings) -> None:
-    """Read all kubeconfigs as a start does. Raises ApiError."""
+    """Read all kubeconfigs as a start does, but run no `exec` plugins. Raises ApiError."""
     for block in settings.blocks:
         kubernetes = block.settings.get("kubernetes")
         api = kubernetes.api if kubernetes is not None else None
@@ -79,9 +79,9 @@ def check_kubeconfigs(settings: Settings) -> None:
 
 
 def check_manifests(settings: Settings) -> bool:
-    """Whether every file and object could be read; the log has the bad ones, and problems of topology keys.
+    """Whether every manifest file that the Corefile names, and every object in it, could be read.
 
-    Raises the errors of other files of the Corefile: OSError, BadText.
+    Logs the bad ones, and problems of topology keys. Raises OSError or BadText for other files of the Corefile.
     """
     machine = Machine("", "", frozenset(), Random(0))
     whole = True

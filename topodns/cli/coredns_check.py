@@ -122,7 +122,7 @@ def _refusal(problem: ConfigError, subject: str = "") -> DirectiveFinding:
 def _between_blocks(
     text: str, file: str, default_port: int, environment: Mapping[str, str]
 ) -> Iterator[DirectiveFinding]:
-    """Problems between lines, such as two blocks for the same names."""
+    """The first problem between lines, such as two blocks for the same names; nothing if there is none."""
     try:
         settings_from_text(text, file, default_port, environment)
     except ConfigError as problem:
@@ -168,7 +168,7 @@ def _directive(directive: Directive, earlier: Directive | None, context: Context
 
 
 def _problems(directive: Directive, context: Context) -> tuple[dict[Place, str], bool]:
-    """The first error of each line of a directive, and whether every option was checked.
+    """The errors of a directive, the first of each line, by place; and whether every option was checked.
 
     After each error the directive is parsed again, without the wrong option or with other arguments.
     """

@@ -9,7 +9,7 @@ from topodns.corefile.errors import ConfigError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line. Exit status: 0 success, 1 invalid input, 2 wrong usage or SIGINT."""
+    """Run the command line. Returns the exit status: 0 success, 1 failure or invalid input, 2 wrong usage or SIGINT."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         status = run_named(arguments)

@@ -42,7 +42,10 @@ def _port(text: str) -> int:
 
 
 def load(path: str, port: int, stdin: str | None, warn: Warn = str) -> Settings:
-    """The settings of a Corefile; without a path, of ./Corefile, or if that does not exist, the built-in one."""
+    """The settings of the Corefile `stdin`, a text, unless it is None, else of that in the file `path`.
+
+    An empty path is ./Corefile, or if that does not exist, the built-in Corefile. Raises ConfigError.
+    """
     if stdin is not None:
         return settings_from_text(stdin, "stdin", port, os.environ, warn)
     if not path and not os.path.exists("Corefile"):
@@ -51,9 +54,10 @@ def load(path: str, port: int, stdin: str | None, warn: Warn = str) -> Settings:
 
 
 class LoadedCorefile:
-    """Loads the Corefile again at each call. Its warnings are logged once for each text.
+    """Loads the Corefile again at each call, except for the text of standard input, which is kept.
 
-    CoreDNS repeats them at each check of `reload`, every 30 seconds by default.
+    Its warnings are logged only after its text has changed; CoreDNS repeats them at each check of `reload`, every 30
+    seconds by default.
     """
 
     def __init__(self, path: str, port: int, stdin: str | None) -> None:

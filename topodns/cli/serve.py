@@ -14,7 +14,7 @@ from topodns.corefile.errors import listed, shown
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Serve, or run the subcommand in the first word; the exit status. Raises ConfigError."""
+    """Serve, or run the subcommand in the first word. Returns the exit status. Raises ConfigError."""
     command = _COMMANDS.get(arguments[0]) if arguments else None
     return _serve(arguments) if command is None else command(arguments[1:])
 
