@@ -40,7 +40,10 @@ _NAMES: Final = {logging.WARNING: "WARNING", logging.CRITICAL: "FATAL"}
 
 
 def start_logging(stream: TextIO, clock: Callable[[], float], level: int = logging.INFO) -> None:
-    """Write the records of all loggers to this stream."""
+    """Write the records of all loggers, from `level` up, and Python's warnings to this stream, with a `RateLimit`.
+
+    Earlier handlers are removed. `clock` is monotonic, in seconds.
+    """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Formatter())
     handler.addFilter(RateLimit(clock))
@@ -62,7 +65,7 @@ def warnings_to(stream: TextIO) -> Iterator[None]:
 
 
 class _Formatter(logging.Formatter):
-    """Formats a message as one line, whatever names it contains; only a traceback has several lines."""
+    """Formats a message as one line, with unprintable characters escaped; only a traceback has several lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return printable(super().formatMessage(record).rstrip())
