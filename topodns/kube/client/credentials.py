@@ -152,7 +152,7 @@ class ServiceAccount:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def access(self) -> Access:
-        """Read again: the kubelet rotates the token long before it expires. Raises ApiError."""
+        """The access by the files as they are now: the kubelet rotates the token before it expires. Raises ApiError."""
         token, ca = (os.path.join(self.directory, name) for name in ("token", "ca.crt"))
         server, files = self._server(), file_states((token, ca))
         return Access(server, f"Bearer {read_word(token, 'service account token')}", ca, files=files)
@@ -227,7 +227,10 @@ class Login:
             return self._current() or await self._read(refused=False)
 
     async def renew(self, refused: Access) -> Access:
-        """The access for a retry after a 401 for `refused`; an equal one where there is no other."""
+        """The access for a retry after a 401 for `refused`, read again unless that has happened already.
+
+        An equal one if there is no other.
+        """
         async with self._one_at_a_time:
             if self._access is refused:
                 return await self._read(refused=True)

@@ -166,7 +166,10 @@ class ApiConnection:
         return self._tls[1]
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> ApiError:
-        """The ApiError of a response, with as much of its body as arrives before a deadline."""
+        """The ApiError of a response, with the reason from its body if that arrives in time. Closes the response.
+
+        After a 5xx the next request uses a new connection.
+        """
         try:
             async with asyncio.timeout(self._deadlines.connect):
                 body = await _read(response, MAX_BODY)
@@ -257,7 +260,7 @@ def _origin(response: aiohttp.ClientResponse) -> str:
 
 
 def _coding(response: aiohttp.ClientResponse) -> str:
-    """The Content-Encoding of the body as sent; "" for none or identity, the only one that the request accepts."""
+    """The Content-Encoding of the response's body; "" for none or identity, the only one that requests accept."""
     coding: str = response.headers.get("Content-Encoding", "").strip()
     return "" if coding.lower() == "identity" else coding
 

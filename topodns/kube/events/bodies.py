@@ -61,7 +61,7 @@ def event_body(finding: Finding, uid: str, instance: str, now: float) -> bytes:
 
 
 def decode_uid(body: bytes) -> str:
-    """The uid of the first object of a list, "" for an empty list. Raises ApiError."""
+    """The uid of the first object of a list of Services in JSON, "" for an empty list. Raises ApiError."""
     items = _decoded(body).get("items") or []
     try:
         return str(items[0]["metadata"]["uid"]) if items else ""

@@ -32,7 +32,10 @@ class Lease:
         self._seen_at = 0.0
 
     async def hold(self, api: KubeApi) -> float:
-        """Acquire or renew the Lease: 0.0 when held, else the seconds to wait before a retry. Raises ApiError."""
+        """Acquire or renew the Lease. Returns 0.0 when held, else the seconds to wait before a retry. Raises ApiError.
+
+        Within SURE seconds after it was acquired or renewed, no request is sent.
+        """
         began = asyncio.get_running_loop().time()
         if began < self._sure_until:
             return 0.0

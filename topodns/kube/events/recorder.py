@@ -127,7 +127,7 @@ class EventWriter:
                 await self._api.close()
 
     async def _due(self) -> Finding:
-        """Wait for the next Event to be due."""
+        """Wait until an Event is due and no pause is set. Returns its finding."""
         while True:
             self._news.clear()
             due = self._plan.next(_now())
@@ -183,7 +183,7 @@ class EventWriter:
 
 
 async def _create(api: KubeApi, finding: Finding, instance: str) -> str:
-    """Create the Event; the outcome for `counts`. Raises ApiError.
+    """Create the Event. Returns the outcome for `counts`: written, present or gone. Raises ApiError.
 
     The uid comes from a list of one Service, not from a `get`: the ClusterRole has `list` on Services anyway.
     """

@@ -64,8 +64,8 @@ class Pages:
     async def body(self, place: Mapping[str, str]) -> bytes:
         """One page; `place` has the `continue` token or, for the first page, the resourceVersion parameters.
 
-        A page larger than MAX_PAGE is requested again with fewer objects. Raises ApiError, also where a page of a
-        single object is larger.
+        A page larger than MAX_PAGE is requested again with fewer objects, and so are all later ones. Raises ApiError,
+        also where a page of a single object is larger.
         """
         while (found := await self._within_deadline(place)) is None:
             if self._limit == 1:
@@ -103,7 +103,7 @@ FREED_AT_ONCE: Final = 512  # objects; about 50 us
 
 
 class Listing:
-    """The objects of an incomplete list. An unchanged object is shared with the state, so it is in memory once."""
+    """The objects of a list that is being read. An unchanged one is shared with the state, so it is in memory once."""
 
     def __init__(self, kind: Kind, state: ClusterState) -> None:
         self._kind = kind
@@ -208,7 +208,10 @@ class Lister:
                 listing.add(value)
 
     async def accept(self, listing: Listing, version: str, turn: Turn) -> None:
-        """Replace the state with a list, unless a second list must confirm it first. Raises ImplausibleList."""
+        """Replace the state with a list; the watch starts from its `version`.
+
+        Raises ImplausibleList, and logs why, if a second list must confirm it first.
+        """
         self.succeeded()
         problem = self.check.problem(listing, version)
         if problem:
@@ -221,7 +224,7 @@ class Lister:
     async def replace(self, listing: Listing, turn: Turn, newer: Set[ObjectKey] = frozenset()) -> int:
         """Replace the state with a list, except the objects in `newer`; returns how many objects differed.
 
-        `newer` has the keys that watch events changed after the list was read.
+        `newer` has the keys that watch events changed after the list was read. The listing is empty afterwards.
         """
         objects, differing = listing.objects(), 0
         for _ in listing.free():  # so that a large list is not in memory twice
@@ -236,7 +239,10 @@ class Lister:
         self.progress.last_received = asyncio.get_running_loop().time()
 
     def succeeded(self) -> None:
-        """Note a proof of health: a complete list, a new event, or a watch that stays open. Ends waits for retries."""
+        """Note a proof of health: a complete list, a new event, or a watch that stays open.
+
+        If it ends a failure, `RetryGate.open` ends the waits of all reflectors.
+        """
         if self.progress.succeeded(asyncio.get_running_loop().time()):
             log.info("plugin/kubernetes: %s: the API server answers again", self.progress.resource.name)
             self.shared.gate.open()

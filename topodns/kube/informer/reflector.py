@@ -63,7 +63,10 @@ class Reflector:
                 self._handle_unverified(error)
 
     async def _attempt(self) -> None:
-        """List if no resourceVersion is known, else watch until the watch ends; after a failure, back off."""
+        """List if no resourceVersion is known, else watch until the watch ends; after a failure, back off.
+
+        A streamed list goes on as a watch until that ends. A rollback check that is due comes before the watch.
+        """
         try:
             if self._sync.version is not None and self._rollback_check.is_due:
                 await self._check_for_rollback()
@@ -78,7 +81,10 @@ class Reflector:
             await asyncio.sleep(CONFIRM_AFTER)
 
     async def _check_for_rollback(self) -> None:
-        """Check for a rollback of the server (etcd restored); after one, forget the resourceVersion to force a list."""
+        """Check for a rollback of the server (etcd restored); after one, forget the resourceVersion to force a list.
+
+        Raises ApiError for a failed check, unless too many have failed: then the watch goes on unchecked after a pause.
+        """
         try:
             behind = await self._rollback_check.is_behind()
         except ApiError as error:
@@ -142,7 +148,10 @@ class Reflector:
             log.warning("plugin/kubernetes: cannot %s %s either: denied too", other, self._resource.name)
 
     def _try_other_path(self) -> bool:
-        """Switch to the resource's next path; False after the last, when the first is next, after a backoff."""
+        """Switch to the resource's next path. Returns whether to try it at once.
+
+        False after the last path: the next one is then the first again, which was tried before.
+        """
         paths = self._resource.paths
         following = (paths.index(self._lister.path) + 1) % len(paths)
         self._lister.path = paths[following]
@@ -167,7 +176,10 @@ class Reflector:
         await self._shared.gate.wait(max(seconds, asked), patient=True)
 
     def _handle_unverified(self, error: ApiError) -> None:
-        """Log a failed verification. Where lists are streamed, a missing permission to `list` shows only here."""
+        """Log a failed verification; force a new list if the server is behind the last seen resourceVersion.
+
+        Where lists are streamed, a missing permission to `list` shows only here.
+        """
         level = logging.WARNING if error.status == _FORBIDDEN else logging.INFO
         log.log(level, "plugin/kubernetes: not verified, cannot list %s: %s", self._resource.name, error)
         if _is_ahead(error):
@@ -193,7 +205,10 @@ class Reflector:
             log.warning("plugin/kubernetes: %s: %d objects were not as held; repaired", self._resource.name, repairs)
 
     async def _plausible_listing(self) -> Listing | None:
-        """A plausible list to verify against; None after a rollback of the server, which forces a new list."""
+        """A plausible list to verify against; an implausible one is requested once more after CONFIRM_AFTER.
+
+        None if the list is older than the last seen resourceVersion: a new list is then forced. Raises ApiError.
+        """
         while True:
             listing, version = await self._lister.gather()
             if self._sync.is_behind(version):

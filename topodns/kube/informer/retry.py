@@ -14,10 +14,10 @@ _MAX_DOUBLINGS: Final = math.ceil(math.log2(LONGEST / SHORTEST))
 
 
 class Backoff:
-    """Random exponential backoff: each wait is between SHORTEST and a ceiling that doubles up to LONGEST.
+    """Random exponential backoff: each wait is between SHORTEST and a ceiling that doubles, at most LONGEST.
 
-    The ceiling is also at most a quarter of the time since the first failure in a row, so that a recovery is noticed
-    soon; not so where each attempt is `costly` (a list).
+    Unless each attempt is `costly` (a list), the ceiling is also at most a quarter of the time since the first failure
+    in a row, so that a recovery is noticed soon. It is never below FIRST.
     """
 
     def __init__(self, rng: Random, costly: bool = False) -> None:
@@ -28,7 +28,7 @@ class Backoff:
         self._failing_since: float | None = None
 
     def failed(self, now: float) -> float:
-        """Record a failure at `now` (loop seconds); the wait in seconds, SHORTEST..LONGEST, the first at most FIRST."""
+        """Record a failure at `now` (loop seconds). Returns the wait in seconds, from SHORTEST to LONGEST."""
         if now - self._last_failure > QUIET:
             self._failures = 0
         if self._failing_since is None:
@@ -41,7 +41,7 @@ class Backoff:
         return self._rng.uniform(SHORTEST, max(FIRST, ceiling))
 
     def succeeded(self) -> bool:
-        """Record a success; whether it ends a series of failures."""
+        """Record a success. Returns whether it ends a series of failures. The doubling restarts only after QUIET."""
         ended = self._failing_since is not None
         self._failing_since = None
         return ended
@@ -80,14 +80,14 @@ class RetryGate:
         self._last = min(self._last, asyncio.get_running_loop().time())
 
     def _claim_turn(self) -> float:
-        """Claim the next slot SPACING after the last claimed one; the seconds until it."""
+        """Claim the next slot, at least SPACING after the last claimed one. Returns the seconds until it."""
         now = asyncio.get_running_loop().time()
         self._last = max(now, self._last + SPACING)
         return self._last - now
 
 
 async def _set_within(seconds: float, event: asyncio.Event) -> bool:
-    """Wait for the event, at most this long; whether it was set."""
+    """Wait for the event, at most this long. Returns whether it was set."""
     try:
         async with asyncio.timeout(max(0.0, seconds)):
             return await event.wait()

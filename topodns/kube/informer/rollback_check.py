@@ -54,7 +54,7 @@ class RollbackCheck:
         return behind
 
     def gives_up(self, error: ApiError) -> bool:
-        """Whether to watch unchecked: the server is reachable, but MAX_TRIES checks in a row had no answer.
+        """Whether to watch unchecked: the server is reachable, but MAX_TRIES checks in a row got 5xx or no usable page.
 
         The check is repeated before the next watch. After a 403 (no permission to list) it is skipped until the next
         lost watch.
@@ -67,7 +67,9 @@ class RollbackCheck:
         return self._unanswered >= MAX_TRIES
 
     async def _keep_spacing(self) -> None:
-        """Where only watches fail, keep SPACING between this check and the watch that follows."""
+        """Sleep for SPACING if the previous check was answered less than UNSTEADY ago: the server is there, but watches
+        keep failing.
+        """
         before, self._answered_at = self._answered_at, asyncio.get_running_loop().time()
         if self._answered_at - before < UNSTEADY:
             await asyncio.sleep(SPACING)

@@ -38,7 +38,7 @@ class StateWriter:
         self._hold = RemovalHold(state, self._apply_now)
 
     def apply(self, kind: Kind, event: Event) -> None:
-        """Apply one watch event."""
+        """Apply one watch event; one of an EndpointSlice is perhaps held back for a moment (`removal_hold`)."""
         if kind == "EndpointSlice":
             self._hold.submit(event)
         else:

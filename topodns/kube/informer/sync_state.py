@@ -46,7 +46,7 @@ class Progress:
         return max(0, self.lists - 1)
 
     def failed(self, verb: Verb, error: ApiError) -> bool:
-        """Record a failure; whether its verb or status is new, and so worth a log line."""
+        """Record a failed request. Returns whether to log it: there was no failure, or one of other verb or status."""
         before, self.trouble = self.trouble, Trouble(verb, error.status, str(error))
         if before is None or (before.verb, before.status) != (verb, error.status):
             return True
@@ -54,7 +54,7 @@ class Progress:
         return False
 
     def tried_other(self, verb: Verb, denied: bool) -> bool:
-        """Record whether RBAC denies the other verb too; whether that is new."""
+        """Record whether RBAC denies `verb`, the other one, too. Returns whether it does, but not when last tried."""
         if self.trouble is None:
             return False
         before, now = self.trouble.also_denied, verb if denied else None
@@ -62,7 +62,7 @@ class Progress:
         return denied and before is None
 
     def succeeded(self, now: float) -> bool:
-        """Record a proof of health; whether it ends a failure."""
+        """Record a proof of health at `now` (loop seconds). Returns whether it ends a failure."""
         self.last_received = now
         before, self.trouble = self.trouble, None
         return before is not None
@@ -92,7 +92,10 @@ class SyncState:
 
     @property
     def not_older_than(self) -> dict[str, str]:
-        """Parameters for a list at least as new as the last seen version (replicas of the API server may lag)."""
+        """Parameters for a list at least as new as the last seen version (replicas of the API server may lag).
+
+        {}, for a list of the newest version, if no version was seen yet or the newest is requested.
+        """
         if not self._seen or self._any_age:
             return {}
         return {"resourceVersion": self._seen, "resourceVersionMatch": "NotOlderThan"}
@@ -155,7 +158,7 @@ class SyncState:
             log.warning("plugin/kubernetes: skipped %s", problem)
 
     def note_decoded(self, key: ObjectKey) -> None:
-        """Forget the problem of an object that can be decoded (again)."""
+        """Forget the problem of an object that can be decoded (again), so that it is logged if it comes back."""
         if self._undecodable:
             self._undecodable.pop(key, None)
 

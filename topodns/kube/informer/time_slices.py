@@ -14,7 +14,7 @@ AT_ONCE: Final = 2.0  # seconds within which MUCH slices must fall; slow, steady
 
 
 class TimeSlices:
-    """A lock for decoding: one reflector at a time, in order of request, a SLICE for all of them in a turn of the loop.
+    """A lock for decoding: one reflector at a time, in order of request, each for a SLICE; then queries are answered.
 
     Also limits the garbage collector: objects of a list or a burst of events are long-lived, and a full collection each
     time that their number has grown by a quarter takes 100 ms and more. `clock` gives seconds.

@@ -70,7 +70,7 @@ class NoInitialEvents(Exception):
 
 
 class WatchRun:
-    """One watch request and its response."""
+    """One watch request and its response; `with_list`: it also requests the list, as initial events (KEP-3157)."""
 
     def __init__(self, lister: Lister, with_list: bool) -> None:
         self._lister = lister
@@ -82,7 +82,10 @@ class WatchRun:
         self._limit = asyncio.timeout_at(self._began + self._seconds + OVERDUE)
 
     async def run(self) -> None:
-        """Apply all items until the server ends the watch. Raises ApiError, ImplausibleList, NoInitialEvents."""
+        """Apply all items until the server ends the watch, or should have ended it OVERDUE seconds ago.
+
+        Raises ApiError (also for a watch that ended too soon), ImplausibleList, NoInitialEvents.
+        """
         try:
             await self._read_to_the_end()
         except ApiError as error:
@@ -117,7 +120,10 @@ class WatchRun:
                 timer.cancel()
 
     def _conclude(self) -> None:
-        """Judge a watch ended by the server: without all initial events, or short and with no event, it has failed."""
+        """Judge a watch ended by the server: reset the backoff of a healthy one.
+
+        Raises NoInitialEvents if its list is incomplete, ApiError if it was short and had no new event.
+        """
         if self._listing is not None:
             raise NoInitialEvents
         if not self._proves_health():
@@ -179,7 +185,9 @@ class WatchRun:
             self._has_delivered = True
 
     def _apply_item(self, item: Event | Bookmark | Undecodable) -> None:
-        """Apply an item. A bookmark or a repeated event is no success: the next watch may bring nothing."""
+        """Apply an item. Only a new event resets the backoff before SHORT_WATCH: after a bookmark or a repeated event,
+        the next watch may bring nothing.
+        """
         before = self._lister.sync.version
         self._lister.sync.apply(item)
         if isinstance(item, Event) and self._lister.sync.version != before:

@@ -33,20 +33,23 @@ class _JsonReader:
         self._decoder = json.JSONDecoder(parse_constant=self._refuse_constant)
 
     def peek(self) -> str:
-        """Skip white space; the next character, "" at the end."""
+        """Skip white space. Returns the next character, which stays unread; "" at the end."""
         if space := _WHITE_SPACE.match(self._text, self._position):
             self._position = space.end()
         return self._text[self._position : self._position + 1]
 
     def line(self) -> int:
-        """The line of the position, counted incrementally from the last call."""
+        """The line (from 1) of the position; only the text since the last call is counted."""
         start, line = self._counted
         line += self._text.count("\n", start, self._position)
         self._counted = (self._position, line)
         return line
 
     def members(self, into: dict[str, object], item_lines: list[int]) -> Iterator[None]:
-        """Read an object into `into`, pausing after each element of its `items`."""
+        """Read an object into `into`, and the line of each element of its `items` into `item_lines`.
+
+        Yields after each element of `items`, so that the caller may pause.
+        """
         for _ in self._separated("{", "}"):
             if self.peek() != '"':
                 self._fail("expected a name in double quotes")

@@ -90,7 +90,9 @@ def _entries(document: Document, selector: Selector | None) -> Iterator[Manifest
 
 
 def _key_of(value: ClusterObject) -> ObjectKey:
-    """The key of the API object. Slices decoded from an Endpoints are named by subset; its key is the Service's."""
+    """The key of the API object in the file. Slices made of an Endpoints are named by subset, but the Endpoints as its
+    Service.
+    """
     if isinstance(value, EndpointSlice) and value.mirrored:
         return ObjectKey(value.namespace, value.service_name)
     return value.key
@@ -156,7 +158,9 @@ def _kind_of(value: ClusterObject) -> Kind:
 
 
 def _without_covered(values: Iterable[ClusterObject]) -> list[ClusterObject]:
-    """Drop slices made of the Endpoints of a Service with EndpointSlices: they are duplicates or outdated."""
+    """The EndpointSlices without those made of the Endpoints of a Service that also has others: they are duplicates or
+    outdated.
+    """
     slices = [value for value in values if isinstance(value, EndpointSlice)]
     covered = {(each.namespace, each.service_name) for each in slices if not each.mirrored and not each.imported}
     return [each for each in slices if not each.mirrored or (each.namespace, each.service_name) not in covered]

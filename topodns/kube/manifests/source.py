@@ -122,7 +122,10 @@ class ManifestSource:
                 log.warning("manifests: %s", problem)
 
     def _refresh(self, named: Collection[str]) -> Iterator[None]:
-        """Update the set: read files whose state changed, and all files of the `named` paths."""
+        """Update the set: read files whose state changed and all files of the `named` paths; drop those not listed.
+
+        Sets `_outdated` if the objects or problems differ from those emitted.
+        """
         self._listings = {path: self._list(path) for path in self.paths}
         listed = {file: path for path, files in self._listings.items() for file in files}
         self._outdated |= listed.keys() != self._files.keys()
@@ -132,7 +135,7 @@ class ManifestSource:
             yield from self._refresh_file(file, self._files[file], asked=path in named)
 
     def _list(self, path: str) -> tuple[str, ...]:
-        """The files of a path; of an unreadable one the last known ones, whose reading reports the problem."""
+        """The files of a path, sorted; of an unreadable one the last known ones, whose reading reports the problem."""
         try:
             names = os.listdir(path)
         except NotADirectoryError:

@@ -83,7 +83,7 @@ class _YamlBuilder:
         self._anchors: dict[str, _Anchored] = {}
 
     def finished(self) -> Value:
-        """The document that has just ended; starts the next one."""
+        """The value of the document that has just ended, and its line numbers; the next event begins a new document."""
         value = Value(self._content, self._line, self._item_lines)
         self._start_document()
         return value
