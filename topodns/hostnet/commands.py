@@ -39,7 +39,10 @@ _TIMED_OUT: Final = -1
 
 
 class ProgramResult(NamedTuple):
-    """Result of a program: exit status (-1: timeout or not started), stdout, first line of stderr but for comments."""
+    """Result of a program: exit status (-1: timeout or not started), stdout, and a line for an error message.
+
+    The line is the first one of stderr that is no comment, else the exit status or why there is none; never empty.
+    """
 
     status: int
     output: str
@@ -56,7 +59,7 @@ def find_program(name: str) -> str | None:
 def run(
     arguments: tuple[str, ...], text: str = "", patience: float = PATIENCE, extra: dict[str, str] | None = None
 ) -> ProgramResult:
-    """Run a program with `text` as stdin, for at most `patience` seconds; `extra` is added to its environment."""
+    """Run a program with `text` as stdin, killed after `patience` seconds; `extra` is added to its environment."""
     try:
         done = subprocess.run(
             arguments,

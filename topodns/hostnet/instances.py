@@ -75,7 +75,10 @@ class _Peer:
     state: InstanceState | None = None
 
     def receive(self) -> bool:
-        """Read up to READ pending messages; `state` is then the last valid one. False: disconnected."""
+        """Read at most READ pending messages; `state` is then the last valid one. Returns False if the peer closed.
+
+        Raises OSError.
+        """
         with suppress(BlockingIOError):
             for _ in range(READ):
                 message = self.sock.recv(_SIZE)
@@ -131,7 +134,10 @@ class InstanceRegistry:
         return any(peer.outgoing or peer.state is not None for peer in self._peers)
 
     def successor(self) -> int | None:
-        """0 if an older instance serves, 1 if only younger ones serve, None if no other instance serves."""
+        """The socket that stays, for `net.reuseport.leave_group`: 0 if an older instance serves, 1 if only younger do.
+
+        None if no other instance serves.
+        """
         self.poll()
         serving = [state.started for state in self._states() if state.serves]
         return int(min(serving) > self._state.started) if serving else None
@@ -146,9 +152,9 @@ class InstanceRegistry:
         return frozenset().union(*(state.sockets for state in self._states()))
 
     def end(self) -> bool:
-        """Send and accept no more. Returns whether another instance serves.
+        """Stop being an instance: send and accept no more. Returns whether another instance serves.
 
-        Of two instances that end at once, at least one gets False, so one of them cleans up.
+        Of two instances that end at the same time, at least one gets False, so one of them cleans up.
         """
         self.poll()
         self._ended = True

@@ -42,7 +42,10 @@ class Tools(NamedTuple):
 
 
 def find_tools(version: int) -> Tools | None:
-    """The variant that Kubernetes uses on this node, the nft one if undecided; None if none is installed."""
+    """The variant that Kubernetes uses on this node: the legacy one if that has Kubernetes's chains, else the nft one.
+
+    Without the nft one, the programs without a suffix; None if none is installed.
+    """
     name = "iptables" if version == 4 else "ip6tables"
     legacy = _tools(version, f"{name}-legacy")
     if legacy is not None and _legacy_tables(version) and _is_of_kubernetes(legacy):
@@ -131,7 +134,7 @@ def clear_raw_table(network: HostNetwork, all_tools: Sequence[Tools]) -> None:
 
 
 def remove_chains(network: HostNetwork, all_tools: Sequence[Tools], deadline: float) -> list[str]:
-    """Remove our chains from all tables until `deadline` (time.monotonic).
+    """Remove our chains from all tables; a table not begun by `deadline` (time.monotonic) is left behind.
 
     The raw table, which redirects queries, comes first and is written even without the xtables lock. Returns one line
     for each table that was left behind.

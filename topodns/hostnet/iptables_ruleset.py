@@ -94,7 +94,10 @@ def is_open(found: SavedTable | None) -> bool:
 
 
 def _repair_jump(found: SavedTable, table: IptablesTable, hook: Hook) -> Iterator[str]:
-    """Make it exactly one jump: with a second one every packet would traverse our chain twice (kubernetes/dns#568)."""
+    """The lines after which the hook has exactly one jump to our chain; none if it has one already.
+
+    With a second one every packet would traverse our chain twice (kubernetes/dns#568).
+    """
     jumps = [rule for rule in found.rules_of(hook) if _is_jump(rule, table)]
     if len(jumps) == 1:
         return
@@ -103,7 +106,9 @@ def _repair_jump(found: SavedTable, table: IptablesTable, hook: Hook) -> Iterato
 
 
 def _contents(network: HostNetwork, version: int, table: IptablesTable, on: bool) -> list[str]:
-    """The lines that declare our chains of a table, which flushes them, and then add their rules."""
+    """The lines that declare our chains of a table, which flushes them, and then add their rules; without `on`, only
+    the rules that match replies.
+    """
     desired = [rule for rule in rules(network) if rule.table is table and rule.address.version == version]
     return [
         *(f":{chain_of(hook)} - [0:0]" for hook in HOOKS[table]),

@@ -70,7 +70,7 @@ class FoundTable:
 
     @property
     def usable(self) -> bool:
-        """Whether chains and sets are as ours, so that rules can be replaced without emptying the sets."""
+        """Whether the chains are exactly ours and our sets exist, so that the sets can stay when rules are replaced."""
         desired = {(name, "filter", name, _RAW_PRIORITY, "accept") for name in _CHAINS}
         return self.chains == desired and self.sets >= set(_SETS.items())
 
@@ -173,7 +173,7 @@ def _match(rule: FirewallRule) -> str:
     """The text of a NOTRACK rule: for queries to any address of its family that is on, or for replies, on or off.
 
     Queries to an address that is not (or no longer) local are left to kube-proxy. Replies are untracked even while the
-    switch is off: a tracked reply to an untracked query would create a conntrack entry in the wrong direction, which
+    redirect is off: a tracked reply to an untracked query would create a conntrack entry in the wrong direction, which
     for 30 seconds would send queries from that client port to us.
     """
     family, listen = ("ip", "@listen4") if isinstance(rule.address, IPv4Address) else ("ip6", "@listen6")
@@ -183,8 +183,9 @@ def _match(rule: FirewallRule) -> str:
 
 
 def _keepalive_rules(network: HostNetwork, key: bytes) -> list[tuple[int, str]]:
-    """The rules for our keepalive datagrams, as (order, text). A drop in the output hook is EPERM for the sender, which
-    is the acknowledgement.
+    """The rules for our keepalive datagrams: (action, text) pairs.
+
+    A drop in the output hook is EPERM for the sender, which is the acknowledgement.
     """
 
     def match_action(action: KeepaliveAction) -> str:

@@ -21,7 +21,7 @@ HOLDERS: Final = (INSTANCE, FOREIGN)
 
 
 class PortWatch:
-    """Counts sockets of others.
+    """Counts the sockets of other processes that receive DNS at the listen addresses.
 
     Call `list_sockets` in a worker thread (some 100 us in the kernel), then `update` in the event loop.
     """

@@ -81,7 +81,10 @@ class HostNetworkReconciler:
             self.counts.link_present = True
 
     async def set_up_rules(self) -> tuple[str, ...]:
-        """Set the rules, with the redirect as found, else off. Returns notices for the log. Raises HostNetworkError."""
+        """Choose the firewall and set its rules. A redirect that another instance keeps on stays on, else it is off.
+
+        Returns notices about this node for the log. Raises HostNetworkError.
+        """
         self.has_begun = True
         self.firewall = await self._counted(lambda: find_firewall(self._network))
         already_on = self.instance_registry.successor() is not None
@@ -143,7 +146,7 @@ class HostNetworkReconciler:
                 monitor.stop()
 
     async def release(self, has_successor: bool) -> bool:
-        """Stop redirecting queries here, unless another instance serves and `has_successor`: it answers probes.
+        """Stop redirecting queries here, unless another instance serves and `has_successor` (it also answers probes).
 
         Returns whether that worked. Queries that arrived before can still be answered; `remove` comes next. Takes
         TEARDOWN_PATIENCE at most and raises nothing. Cancel `run` before. If this process has changed nothing (not
@@ -204,7 +207,10 @@ class HostNetworkReconciler:
         self._next_check = asyncio.get_running_loop().call_later(CHECK_INTERVAL, self._check)
 
     def _repair(self) -> bool:
-        """Bring link and rules to the desired state; runs in the worker thread. Returns whether that succeeded."""
+        """Bring link and rules to the desired state; runs in the worker thread. Returns whether all of it succeeded.
+
+        Does nothing after `release` or `leave`.
+        """
         if self._ended:
             return True
         link = self._network.setup_interface
@@ -215,7 +221,10 @@ class HostNetworkReconciler:
         return self.counts.link_present and self.counts.rules_present and accepted
 
     def _attempt(self, ensure: Callable[[], bool], what: str = "") -> bool:
-        """Call `ensure`. Returns whether it succeeded; if it changed something, `what` is counted as repaired."""
+        """Call `ensure`. Returns whether it succeeded; a HostNetworkError is counted and logged.
+
+        If it changed something, `what` is counted as repaired, unless it is "".
+        """
         try:
             changed = ensure()
         except HostNetworkError as problem:
@@ -238,7 +247,10 @@ class HostNetworkReconciler:
         self._redirect_made = True
 
     def _remove_rules(self, deadline: float) -> list[str]:
-        """Remove the rules; runs in the worker thread, after any unfinished work of a start that was cut short."""
+        """Remove the rules; runs in the worker thread, after any unfinished work of a start that was cut short.
+
+        Returns leftovers, a line each.
+        """
         if not self._redirect_made:
             try:
                 self._make_redirect(already_on=False)

@@ -27,7 +27,7 @@ class Redirect(Protocol):
     """The redirect rules of one firewall."""
 
     def renew(self) -> bool:
-        """Redirect all listen addresses for a while. Returns whether the rules exist, as far as is known."""
+        """Redirect all listen addresses until it expires. Returns whether the rules exist, as far as is known."""
 
     def expire(self) -> bool:
         """Stop redirecting all listen addresses now. Returns whether the rules exist, as far as is known."""
@@ -51,10 +51,16 @@ class Redirect(Protocol):
         """Close sockets. Only `remove` may follow."""
 
     def release(self) -> list[str]:
-        """Stop the redirect for good; replies in flight still leave. Call `remove` next. Returns failures."""
+        """Stop the redirect for good; replies in flight still leave. Call `remove` next.
+
+        Returns failures, a line each.
+        """
 
     def remove(self, deadline: float) -> list[str]:
-        """Remove all rules, the redirect first, until `deadline` (time.monotonic). Returns leftovers, a line each."""
+        """Remove all rules, the redirect first; iptables rules not removed by `deadline` (time.monotonic) may stay.
+
+        Returns leftovers, a line each.
+        """
 
 
 def find_firewall(network: HostNetwork) -> Firewall:

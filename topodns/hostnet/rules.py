@@ -47,7 +47,7 @@ class Hook(StrEnum):
 
 
 class FirewallRule(NamedTuple):
-    """One rule: for packets `to` this address and port, or from them."""
+    """One rule for one protocol: for packets to this address and port, or if not `to`, from them."""
 
     table: IptablesTable
     hook: Hook

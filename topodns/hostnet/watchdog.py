@@ -35,7 +35,7 @@ class Supervision:
         self._is_finished = False
 
     def receive(self, messages: bytes, now: float) -> None:
-        """Process the node cache's messages, in order; the last RENEW or EXPIRE counts."""
+        """Process the node cache's messages, in order: the last RENEW or EXPIRE counts; after LEAVE nothing is due."""
         self._is_finished = self._is_finished or LEAVE in messages
         if messages.rfind(RENEW) > messages.rfind(EXPIRE):
             self._renewed = now
@@ -43,7 +43,7 @@ class Supervision:
             self._renewed = None
 
     def end(self) -> None:
-        """Note that the pipe is closed or the node cache has ended."""
+        """Note that no keepalive will come (pipe closed or node cache ended): the redirect should be off."""
         self._renewed = None
 
     def due(self, now: float) -> bool | None:
@@ -56,7 +56,10 @@ class Supervision:
         self._on = on
 
     def timeout(self, now: float) -> float | None:
-        """Seconds until `due` may change without a further message; None: never."""
+        """Seconds until `due` should be called again without a further message; None: not before a message.
+
+        That is _RETRY while a switch is due, since it has failed, else the time until the last RENEW expires.
+        """
         if self.due(now) is not None:
             return _RETRY
         return None if self._renewed is None or not self._on else max(0.0, self._renewed + KEEPALIVE_TIMEOUT - now)
@@ -69,7 +72,9 @@ class RedirectRules:
         self._programs = programs  # path, input for on, input for off
 
     def switch(self, on: bool) -> bool:
-        """Switch on or off. Returns whether all programs succeeded. Off is retried without the xtables lock."""
+        """Switch on or off. Returns whether all programs succeeded. None runs after one that fails to switch on; after
+        one that fails to switch off, it and the others run without the xtables lock.
+        """
         locked = False
         succeeded = True
         for path, on_input, off_input in self._programs:
@@ -120,7 +125,10 @@ class Child:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)  # the child inherited the mask (`app.signals`)
 
     def wait(self, timeout: float | None) -> bytes | None:
-        """Wait for messages, the child's end or `timeout` seconds. Returns b"" for no message, None at end of file."""
+        """Wait for messages, the child's end, a signal, or `timeout` seconds (None: no limit).
+
+        Returns the messages, b"" for none, None once the pipe is closed. Sets `status` once the child has ended.
+        """
         ends = [self._wakeup_read, self.heartbeat] if self._is_pipe_open else [self._wakeup_read]
         ready, _, _ = select.select(ends, (), (), timeout)
         if self._wakeup_read in ready:
@@ -177,7 +185,10 @@ def supervise(supervision: Supervision, rules: RedirectRules, child: Child) -> i
 
 
 def main(arguments: list[str]) -> int:
-    """Arguments: a descriptor with the output of `watchdog_launch.watchdog_input`, then the node cache's command."""
+    """Arguments: a descriptor with the output of `watchdog_launch.watchdog_input`, then the node cache's command.
+
+    Returns the exit status.
+    """
     with open(int(arguments[0]), "rb") as settings:
         first, *fields = settings.read().split(b"\0")
     programs = [

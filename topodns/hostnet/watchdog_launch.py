@@ -29,7 +29,7 @@ def run_under_watchdog(network: HostNetwork, command: Sequence[str]) -> NoReturn
 
 
 def heartbeat_fd() -> int | None:
-    """The keepalive pipe for `HostNetworkReconciler`; None if this process has no watchdog."""
+    """The descriptor to write keepalives to, for `HostNetworkReconciler`; None if this process has no watchdog."""
     number = os.environ.get(watchdog.HEARTBEAT_VARIABLE, "")
     return int(number) if number.isdecimal() else None
 
