@@ -27,9 +27,11 @@ log = logging.getLogger(__name__)
 
 
 def main(given: Sequence[str]) -> int:
-    """The exit status. A failed start changes nothing on the node; it only removes leftovers of an earlier instance.
+    """Run the command with these arguments. Returns the exit status: 0 success, 1 failure, 2 wrong usage.
 
-    Signals are blocked (`app.signals`) until the server can act on them, so that a stop removes leftovers, too.
+    Without -skipteardown, a failed start leaves nothing changed on the node, except that it may remove leftovers of an
+    earlier instance. Signals are blocked (`app.signals`) until the server can act on them, so that a stop removes
+    leftovers, too.
     """
     try:
         flags = parse_flags(given, os.environ)
@@ -73,7 +75,10 @@ def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
 
 
 def _remove_leftovers(flags: NodeCacheFlags, node_network: "NodeNetwork") -> None:
-    """Remove the leftovers of an earlier instance that was killed; this one has set up nothing."""
+    """Remove what an earlier, killed instance left behind, for a start that has set up nothing.
+
+    Nothing is removed with -skipteardown, or while another process serves or has the port.
+    """
     with suppress(HostNetworkError):  # without a firewall there are no rules
         node_network.use_network(host_network(flags))
         asyncio.run(node_network.tear_down())

@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 class NodeConfigWatch:
     """Holds the Corefile in force: `load` once, then `run`. `changed` is called with each new one after the first.
 
-    An invalid Corefile leaves it in force, and is logged and counted once for each different set of problems. It is
-    tried again at every element of `changes`, as an imported file may have been fixed.
+    An invalid Corefile does not replace the one in force, and is logged and counted once for each different set of
+    problems. It is tried again at every element of `changes`, as an imported file may have been fixed.
     """
 
     text: str = ""  # of the last valid Corefile
@@ -42,9 +42,9 @@ class NodeConfigWatch:
         self._logged_copy_error = ""  # the error of writing the copy that was logged last
 
     def load(self) -> RenderedCorefile:
-        """The Corefile to start with. If it has problems, there is nothing to serve.
+        """Read the files. Returns the Corefile to start with; if it has problems, there is nothing to serve.
 
-        An invalid kube-dns ConfigMap does not leave a node without DNS (as NodeLocal DNSCache): its stub domains and
+        Without an invalid kube-dns ConfigMap, so that a node has DNS (as NodeLocal DNSCache): its stub domains and
         upstreams are missing until it is fixed.
         """
         self._seen = self._read()

@@ -123,7 +123,10 @@ class NodeCorefile:
 
 
 def _read(path: str) -> FileText:
-    """A file that may be missing, like its directory: an optional ConfigMap, or one key of it."""
+    """The file's text, None if it or its directory is missing (ConfigMaps and their keys are optional).
+
+    Any other error is in `problem`; raises nothing.
+    """
     try:
         return FileText(path, read_text(path))
     except FileNotFoundError:

@@ -42,7 +42,7 @@ class ParsedFlags:
 
 
 def read_flags(arguments: Sequence[str], known: Mapping[str, GoFlag]) -> ParsedFlags:
-    """The flags among the arguments. Raises WrongUsage."""
+    """The flags at the beginning of the arguments, and the words after them. Raises WrongUsage."""
     given, at = ParsedFlags(), 0
     while at < len(arguments) and _is_flag(arguments[at]):
         word = arguments[at]

@@ -40,7 +40,7 @@ class StubDomain:
 
 
 def parse_stub_domains(file: FileText) -> tuple[StubDomain, ...]:
-    """The stub domains of a `{"DOMAIN": ["SERVER", ...]}`, by name; none without a file. Raises ConfigError."""
+    """The stub domains of a `{"DOMAIN": ["SERVER", ...]}`, sorted; none without a file. Raises ConfigError."""
     found = _decode(file, {}, 'an object such as {"example.org": ["192.0.2.53"]}')
     if not isinstance(found, dict):
         raise _wrong(file, f"found {_kind(found)}, expected an object of lists of servers, by domain")
@@ -48,7 +48,7 @@ def parse_stub_domains(file: FileText) -> tuple[StubDomain, ...]:
 
 
 def parse_upstream_nameservers(file: FileText) -> tuple[str, ...]:
-    """The servers of a `["SERVER", ...]`, at most MAX_UPSTREAMS; none without a file. Raises ConfigError."""
+    """The distinct servers of a `["SERVER", ...]`; none without a file. Raises ConfigError, also over MAX_UPSTREAMS."""
     found = _servers(file, _decode(file, [], 'a list such as ["192.0.2.53"]'), "")
     if len(found) > MAX_UPSTREAMS:
         raise _wrong(file, f"found {len(found)} servers, expected at most {MAX_UPSTREAMS}")

@@ -68,7 +68,7 @@ class NodeNetwork:
         return Instance(self._name, self._reconciler.instance_registry, frozenset(own))
 
     async def begin(self) -> None:
-        """Set up the link and the rules, which redirect no traffic before a self-probe is answered."""
+        """Set up the link and the rules, then `renew` the redirect for the first time. Raises HostNetworkError."""
         await self._reconciler.set_up_link()
         for notice in await self._reconciler.set_up_rules():
             log.warning("node-cache: %s", notice)
@@ -96,7 +96,7 @@ class NodeNetwork:
             yield "node-cache: waiting for the answers to its own questions"
 
     async def tear_down(self) -> None:
-        """Tear down without a server: no socket listens, and none will."""
+        """Tear down for a start without a server: no socket listens, and none will."""
         await self.before_drain()
         await self.after_close()
 
@@ -125,7 +125,9 @@ class NodeNetwork:
             await self.renew()
 
     async def renew(self) -> None:
-        """Renew the redirect for REDIRECT_SECONDS if self-probes are answered; log when it goes on or off."""
+        """Renew the redirect for REDIRECT_SECONDS and announce this instance to the others, if self-probes are answered
+        or a trial is due. Logs when the redirect goes on or off.
+        """
         if await self._self_check.answered():
             self._reconciler.renew()
             self._reconciler.instance_registry.announce()

@@ -38,14 +38,14 @@ class ProbeResult(Enum):
 
 
 class SelfProbe:
-    """Queries that only the instance of this name answers with NOERROR."""
+    """Sends queries for `name`, which only the instance of this name answers with NOERROR."""
 
     def __init__(self, name: Name, port: int) -> None:
         self._question = _HEADER + name_wire(name) + _TXT + PROBE_CLASS.to_bytes(2, "big")
         self._port = port
 
     async def send(self, addresses: Sequence[Address], patience: float, tries: int = 1) -> list[frozenset[ProbeResult]]:
-        """The results of `tries` queries at each address, over UDP, within `patience` seconds each.
+        """For each address, the set of results of `tries` queries, all sent at once over UDP, with `patience` seconds.
 
         Timeouts together with replies mean that another instance shares the port and hangs.
         """
@@ -83,8 +83,8 @@ class SelfCheck:
     async def answered(self) -> bool:
         """Whether to redirect the node's DNS here now.
 
-        True if at one address or more this instance replies and no probe is lost: a lost one would mean that another
-        instance shares the port and hangs. Also true for a trial, see `_is_trial_due`. Takes up to PATIENCE.
+        True if at one address or more this instance replies and no probe to it is lost: a lost one would mean that
+        another instance shares the port and hangs. Also true for a trial, see `_is_trial_due`. Takes at most PATIENCE.
         """
         tries = TRIES if self._reconciler.instance_registry.others() else 1
         results = await self._probe.send(self._addresses, PATIENCE, tries)
@@ -96,9 +96,10 @@ class SelfCheck:
         )
 
     async def has_successor(self) -> bool:
-        """Whether another instance serves and answers probes, too: any process on the node could claim to be one.
+        """Whether another instance serves, and at some address both this one and another server reply to probes.
 
-        Takes up to ROUNDS times PATIENCE.
+        The probes are needed as any process on the node could claim to be an instance. Takes at most ROUNDS times
+        PATIENCE.
         """
         if self._reconciler.instance_registry.successor() is None:
             return False
@@ -111,9 +112,10 @@ class SelfCheck:
         return False
 
     def _is_trial_due(self) -> bool:
-        """Whether to redirect for a trial, at most once in TRIAL_INTERVAL seconds.
+        """Whether to redirect for a trial; if True, the next trial is TRIAL_INTERVAL seconds later at the earliest.
 
-        If all addresses are ClusterIPs, probes arrive here only while the redirect is on.
+        If all addresses are ClusterIPs, probes arrive here only while the redirect is on. Once one has arrived while it
+        was off, no trial is needed any more.
         """
         now = time.monotonic()
         if self._reached_while_off or now < self._last_trial + TRIAL_INTERVAL:
