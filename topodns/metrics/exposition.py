@@ -86,7 +86,7 @@ def form_for(accept: str) -> Form:
 
 
 def _by_weight(accept: str) -> list[str]:
-    """The media ranges in the order of preference, without those of weight 0."""
+    """The first MAX_RANGES media ranges in the order of preference, without those of weight 0."""
     weighed = []
     for accepted in accept.split(",", MAX_RANGES)[:MAX_RANGES]:
         weight = _WEIGHT.search(accepted)

@@ -35,7 +35,7 @@ class Scrapes(Generic[T]):
         self._last: dict[T, _Made] = {}
 
     def latest(self, form: T) -> asyncio.Future[bytes]:
-        """The exposition in progress, the last one if it is younger than EVERY, or a new one.
+        """The exposition of this form in progress, the last one if it is younger than EVERY, or a new one.
 
         Callers share the future, so it must not be cancelled. It raises any exception of `pieces`.
         """
