@@ -88,6 +88,23 @@ Warn = Callable[[str], object]
 _NO_BLOCK: Final = "found no server block, expected at least one: a line '. {', a line 'whoami' and a line '}'"
 
 
+DEFAULT_COREFILE: Final = ". {\n    whoami\n    log\n}\n"  # CoreDNS's default without a file
+
+
+def load_chosen(path: str, default_port: int, stdin: str | None, warn: Warn = str) -> Settings:
+    """The settings of the Corefile that the command line selects. Raises ConfigError.
+
+    In order: `stdin`, the text of standard input (None: not selected); the file at `path` ("": no `-conf`); ./Corefile;
+    without such a file, DEFAULT_COREFILE.
+    """
+    environment = os.environ
+    if stdin is not None:
+        return settings_from_text(stdin, "stdin", default_port, environment, warn)
+    if not path and not os.path.exists("Corefile"):
+        return settings_from_text(DEFAULT_COREFILE, "built-in Corefile", default_port, environment, warn)
+    return load_settings(path or "Corefile", default_port, environment, warn)
+
+
 def load_settings(path: str, default_port: int, environment: Mapping[str, str], warn: Warn = str) -> Settings:
     """The settings of the Corefile at `path`. Raises ConfigError."""
     return settings_from_text(load_corefile(path), path, default_port, environment, warn)

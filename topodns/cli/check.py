@@ -10,8 +10,9 @@ from random import Random
 
 from topodns.app.clusters import load_manifests
 from topodns.app.generation import Assembly, Machine
+from topodns.app.load import load_chosen
 from topodns.cli.coredns_check import examine
-from topodns.cli.options import add_corefile_flags, load, stdin_text
+from topodns.cli.options import add_corefile_flags, stdin_text
 from topodns.corefile.files import load_corefile
 from topodns.kube.client import check_kubeconfig
 from topodns.kube.manifests.source import ManifestSource
@@ -52,7 +53,7 @@ def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
 
     try:
         with warnings_to(sys.stderr):
-            settings = load(flags.conf, flags.port, text, log.warning)
+            settings = load_chosen(flags.conf, flags.port, text, log.warning)
             check_kubeconfigs(settings)
             whole = check_manifests(settings)
     except (ApiError, *FILE_ERRORS) as problem:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from topodns.cli.options import DEFAULT_PORT, load, stdin_text
+from topodns.app.load import load_chosen
+from topodns.cli.options import DEFAULT_PORT, stdin_text
 
 TIMEOUT: Final = 5.0  # seconds
 
@@ -47,7 +48,7 @@ def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -
         if flags.conf:
             from topodns.app.explain.explainer import explain_reply, manifest_clusters
 
-            clusters = manifest_clusters(load(flags.conf, DEFAULT_PORT, stdin_text(flags.conf)))
+            clusters = manifest_clusters(load_chosen(flags.conf, DEFAULT_PORT, stdin_text(flags.conf)))
             explained = explain_reply(clusters, parse_question(question)).as_dict()
         else:
             explained = _read_explanation(fetch(flags.server, "/explain", question), flags.server)

@@ -1,19 +1,17 @@
-"""Command-line options shared by `serve`, `check` and `explain`, and the loading of a Corefile by them."""
+"""Command-line options shared by `serve`, `check` and `explain`, and repeated loading of the Corefile."""
 
 import argparse
 import logging
-import os
 import sys
 from functools import partial
 from typing import Final
 
-from topodns.app.load import Warn, load_settings, settings_from_text
+from topodns.app.load import load_chosen
 from topodns.plugins.block import Settings
 
 log = logging.getLogger(__name__)
 
 
-DEFAULT_COREFILE: Final = ". {\n    whoami\n    log\n}\n"  # CoreDNS's default without a file
 DEFAULT_PORT: Final = 53
 
 
@@ -41,18 +39,6 @@ def _port(text: str) -> int:
     return port
 
 
-def load(path: str, port: int, stdin: str | None, warn: Warn = str) -> Settings:
-    """The settings of the Corefile `stdin`, a text, unless it is None, else of that in the file `path`.
-
-    An empty path is ./Corefile, or if that does not exist, the built-in Corefile. Raises ConfigError.
-    """
-    if stdin is not None:
-        return settings_from_text(stdin, "stdin", port, os.environ, warn)
-    if not path and not os.path.exists("Corefile"):
-        return settings_from_text(DEFAULT_COREFILE, "built-in Corefile", port, os.environ, warn)
-    return load_settings(path or "Corefile", port, os.environ, warn)
-
-
 class LoadedCorefile:
     """Loads the Corefile again at each call, except for the text of standard input, which is kept.
 
@@ -61,7 +47,7 @@ class LoadedCorefile:
     """
 
     def __init__(self, path: str, port: int, stdin: str | None) -> None:
-        self._load = partial(load, path, port, stdin)
+        self._load = partial(load_chosen, path, port, stdin)
         self._warned_of = ""  # the digest of that text
 
     def __call__(self) -> Settings:

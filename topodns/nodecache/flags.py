@@ -17,7 +17,7 @@ from topodns.hostnet.firewall import Firewall
 from topodns.netlink.route import IPAddress
 from topodns.nodecache.go_flags import BOOLEAN, GoFlag, ParsedFlags, WrongUsage, read_flags, usage_text
 from topodns.nodecache.settings import NodeCacheAction, NodeCacheFlags
-from topodns.query.memory_budget import MemoryLimits
+from topodns.query.memory_budget import MemoryLimits, node_limits
 
 PROGRAM: Final = "node-cache"
 NODE_NAME: Final = "NODE_NAME"  # the environment variable that the DaemonSet fills from spec.nodeName
@@ -31,8 +31,6 @@ _SERVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _MIN_CACHE: Final = 1 << 20  # octets: fewer hold less than about two thousand names
 _MAX_CACHE: Final = 1 << 30
 
-_UNREAD: Final = 1 << 20  # octets of unread TCP replies; Pods are near and read at once
-_UNREAD_EACH: Final = 64 << 10  # octets: one DNS message of maximum length
 
 _FIREWALLS: Final = {firewall.value: firewall for firewall in Firewall}
 
@@ -202,8 +200,7 @@ def _interface(given: ParsedFlags) -> str:
 
 def _memory(given: ParsedFlags) -> MemoryLimits:
     octets = whole(_line(given, "cache-octets"), _text(given, "cache-octets"), _MIN_CACHE, _MAX_CACHE)
-    quarter = octets // 4
-    return MemoryLimits(octets - 2 * quarter, quarter, quarter, _UNREAD, _UNREAD_EACH)
+    return node_limits(octets)
 
 
 def _firewall(given: ParsedFlags) -> Firewall:

@@ -90,3 +90,15 @@ class MemoryLimits:
 
 SERVER: Final = MemoryLimits(24 << 20, 8 << 20, 32 << 20)
 """The limits of a server: large, because it may serve a whole cluster."""
+
+_NODE_UNREAD: Final = 1 << 20  # octets; Pods are near and read at once
+_NODE_UNREAD_EACH: Final = 64 << 10  # octets: one DNS message of maximum length
+
+
+def node_limits(octets: int) -> MemoryLimits:
+    """The limits of a node cache that may keep so many octets of answers (`-cache-octets`).
+
+    Half is for answers, a quarter each for denials and for packet caches.
+    """
+    quarter = octets // 4
+    return MemoryLimits(octets - 2 * quarter, quarter, quarter, _NODE_UNREAD, _NODE_UNREAD_EACH)

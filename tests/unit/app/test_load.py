@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.corefile_settings import block_problem, only_block, problem, settings
-from topodns.app.load import load_settings
+from topodns.app.load import load_chosen, load_settings
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.zones import BlockKey
 from topodns.dns.name import parse_name
@@ -191,3 +191,12 @@ def test_a_misspelt_option_of_every_directive_with_options_is_refused_at_its_lin
     assert problem(CLUSTER.replace("fallthrough", "fallthru")) == (
         "Corefile:10: unknown option 'fallthru' of 'kubernetes', did you mean 'fallthrough'?"
     )
+
+
+def test_a_corefile_comes_from_stdin_a_file_or_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_chosen("stdin", 1053, "example.org {\nwhoami\n}").blocks[0].keys[0].origin == ("example", "org")
+    assert load_chosen("", 1053, None).blocks[0].directives == ("log", "whoami")
+    (tmp_path / "Corefile").write_text(". {\nany\n}")
+    found = load_chosen("", 1053, None).blocks[0]
+    assert (found.directives, found.keys[0].port) == (("any",), 1053)

@@ -9,7 +9,7 @@ from topodns.app.clusters import Cluster
 from topodns.cluster.model import Kind, Replaced
 from topodns.corefile.arguments import Address
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.sync_state import Progress, Trouble
+from topodns.kube.informer.progress import Progress, Trouble
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.plugins.ready import Readiness, Ready, unready

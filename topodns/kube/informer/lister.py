@@ -12,11 +12,13 @@ from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upser
 from topodns.cluster.state import ClusterState
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.list_check import ListCheck
+from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.state_writer import StateWriter
-from topodns.kube.informer.sync_state import Progress, SyncState, Verb
+from topodns.kube.informer.sync_state import SyncState
 from topodns.kube.informer.time_slices import TimeSlices, Turn
+from topodns.kube.informer.undecodable import last_version
 
 log = logging.getLogger(__name__)
 
@@ -125,8 +127,8 @@ class Listing:
                 self._objects.pop(key, None)
 
     def keep(self, undecodable: Undecodable) -> None:
-        """Keep the held version of an object that cannot be decoded: it has not been deleted."""
-        held = self._state.held(self._kind, undecodable.key) if undecodable.key is not None else None
+        """Keep the last version of an object that cannot be decoded."""
+        held = last_version(undecodable, self._kind, self._state)
         if held is not None:
             self._objects[held.key] = held
 
@@ -199,12 +201,12 @@ class Lister:
             case None:
                 return
             case Undecodable():
-                self.sync.note_undecodable(item)
+                self.sync.undecodable.skip(item)
                 listing.keep(item)
             case Event(change):
                 listing.apply(change)
             case value:
-                self.sync.note_decoded(value.key)
+                self.sync.undecodable.forget(value.key)
                 listing.add(value)
 
     async def accept(self, listing: Listing, version: str, turn: Turn) -> None:

@@ -10,10 +10,11 @@ from typing import Final
 
 from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.lister import ImplausibleList, Lister, Listing, SharedState
+from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import SPACING, Backoff
 from topodns.kube.informer.rollback_check import RollbackCheck, was_answered
-from topodns.kube.informer.sync_state import Progress, SyncState, Verb
+from topodns.kube.informer.sync_state import SyncState
 from topodns.kube.informer.watcher import NoInitialEvents, WatchRun
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from topodns.app.explain.explanation import explanation_text
 from topodns.app.explain.question import Unexplained, parse_question
 from topodns.app.explain.reasons import SENTENCES
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.sync_state import Progress, Trouble
+from topodns.kube.informer.progress import Progress, Trouble
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.topology.select import Reason

@@ -6,9 +6,10 @@ from tests.support.model_builders import service
 from topodns.cluster.model import Replaced
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.list_check import ListCheck
+from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.state_writer import StateWriter
-from topodns.kube.informer.sync_state import Progress, SyncState
+from topodns.kube.informer.sync_state import SyncState
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",))
 

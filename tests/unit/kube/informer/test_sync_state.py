@@ -1,38 +1,54 @@
-"""Health of one kind: which failures are news, and how they read."""
+"""The resourceVersions of one kind: from where to watch, and how old a list may be."""
 
-from topodns.kube.client.contract import ApiError
+from tests.support.model_builders import service
+from topodns.cluster.decode.stream import Bookmark, Event
+from topodns.cluster.model import Upserted
+from topodns.cluster.state import ClusterState
+from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.resources import Resource
-from topodns.kube.informer.sync_state import Progress
+from topodns.kube.informer.state_writer import StateWriter
+from topodns.kube.informer.sync_state import SyncState
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",))
 
 
-def test_a_failure_is_news_once_for_each_verb_and_status() -> None:
-    progress = Progress(SERVICES, 0.0)
-    failures = [("list", 403), ("list", 403), ("watch", 403), ("watch", 500), ("watch", 500)]
-    news = [progress.failed("list" if verb == "list" else "watch", ApiError(status, "no")) for verb, status in failures]
-    assert news == [True, False, True, True, False]
+def sync_state() -> SyncState:
+    return SyncState(Progress(SERVICES, 0.0), StateWriter(ClusterState(frozenset({"Service"})), ()))
 
 
-def test_an_answer_ends_a_failure_once() -> None:
-    progress = Progress(SERVICES, 0.0)
-    progress.failed("list", ApiError(0, "no answer"))
-    assert (progress.succeeded(7.0), progress.succeeded(8.0), progress.last_received) == (True, False, 8.0)
+def test_before_any_version_was_seen_a_list_may_be_of_any_age() -> None:
+    sync = sync_state()
+    assert (sync.version, sync.not_older_than) == (None, {})
 
 
-def test_a_verb_that_is_denied_too_is_news_once_and_named() -> None:
-    progress = Progress(SERVICES, 0.0)
-    assert not progress.tried_other("watch", denied=True)
-    assert progress.describe() == "Service (services: no complete list yet)"
-    progress.failed("list", ApiError(403, "forbidden"))
-    assert [progress.tried_other("watch", denied=True) for _ in range(2)] == [True, False]
-    assert progress.describe() == "Service (cannot list services: 403: forbidden; watch is denied too)"
+def test_a_list_is_not_older_than_the_last_version_seen() -> None:
+    sync = sync_state()
+    sync.list_applied("7")
+    sync.apply(Bookmark("9"))
+    assert sync.version == "9"
+    assert sync.not_older_than == {"resourceVersion": "9", "resourceVersionMatch": "NotOlderThan"}
 
 
-def test_the_first_list_is_no_relist() -> None:
-    progress = Progress(SERVICES, 0.0)
-    found = []
-    for lists in (0, 1, 2):
-        progress.lists = lists
-        found.append(progress.relists)
-    assert found == [0, 0, 1]
+def test_an_older_version_never_moves_the_watch_back() -> None:
+    sync = sync_state()
+    sync.list_applied("9")
+    sync.apply(Bookmark("7"))
+    assert (sync.version, sync.is_behind("8"), sync.is_behind("9")) == ("9", True, False)
+
+
+def test_after_a_restore_of_etcd_the_newest_list_counts_whatever_its_version() -> None:
+    sync = sync_state()
+    sync.list_applied("9")
+    sync.forget_version(any_age=True)
+    assert (sync.version, sync.not_older_than) == (None, {})
+    sync.list_applied("3")
+    assert sync.not_older_than["resourceVersion"] == "3"
+
+
+def test_changes_are_recorded_only_between_the_calls_for_it() -> None:
+    sync = sync_state()
+    changes = sync.record_changes()
+    sync.apply(Event(Upserted(service("db", "shop")), "10"))
+    sync.stop_recording()
+    sync.apply(Event(Upserted(service("web", "shop")), "11"))
+    assert [key.name for key in changes] == ["db"]

@@ -1,0 +1,42 @@
+"""Objects that cannot be decoded: skipped, counted, logged once for each problem; their last version stays."""
+
+import pytest
+
+from tests.support.model_builders import service
+from topodns.cluster.decode.stream import Undecodable
+from topodns.cluster.model import ObjectKey, Upserted
+from topodns.cluster.state import ClusterState
+from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.undecodable import UndecodableObjects, last_version
+
+SERVICES = Resource("Service", "services", ("/api/v1/services",))
+DB = ObjectKey("shop", "db")
+
+
+def test_each_is_counted_and_a_problem_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    progress = Progress(SERVICES, 0.0)
+    objects = UndecodableObjects(progress)
+    for problem in ("no ports", "no ports", "no name", "no ports"):
+        objects.skip(Undecodable(DB, problem))
+    assert progress.decode_errors == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        f"plugin/kubernetes: skipped {problem}" for problem in ("no ports", "no name", "no ports")
+    ]
+
+
+def test_a_problem_that_comes_back_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    objects = UndecodableObjects(Progress(SERVICES, 0.0))
+    objects.skip(Undecodable(DB, "no ports"))
+    objects.forget(DB)
+    objects.skip(Undecodable(DB, "no ports"))
+    assert len(caplog.records) == 2
+
+
+def test_the_last_version_is_that_of_the_state() -> None:
+    state = ClusterState(frozenset({"Service"}))
+    held = service("db", "shop")
+    state.apply(Upserted(held), 0)
+    assert last_version(Undecodable(DB, "no ports"), "Service", state) == held
+    assert last_version(Undecodable(ObjectKey("shop", "web"), "no ports"), "Service", state) is None
+    assert last_version(Undecodable(None, "no metadata"), "Service", state) is None
