@@ -216,7 +216,7 @@ def test_links_in_a_circle_are_watched_without_following_them_for_ever(tmp_path:
 def test_without_notifications_files_are_still_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def no_watch_left(directories: object) -> None:
+    def no_watch_left() -> None:
         raise OSError("no watch left")
 
     async def story() -> None:

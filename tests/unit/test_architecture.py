@@ -22,7 +22,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "app.listeners": "opens sockets: tests/stories/test_starting.py, tests/stories/test_reload.py",
     "app.metrics": "counts sockets and reloads: tests/stories/test_observing.py, tests/stories/test_reload.py",
     "cluster.decode.structs": "the API's fields as msgspec reads them: tests/unit/cluster/decode/test_objects.py",
-    "files.watch": "follows real files: tests/stories/test_manifest_watch.py, tests/stories/test_config_watch.py",
     "hostnet.commands": "runs programs of the host: tests/node/test_repair.py, tests/node/test_refusals.py",
     "hostnet.iptables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.link": "changes a host's links: tests/node/test_repair.py",

@@ -8,11 +8,11 @@ its files lead, so every symbolic link on the path to a file is watched.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final, Self
+from typing import Final
 
-from topodns.files.inotify import Inotify
+from asyncinotify import Event, Inotify, Mask
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +21,17 @@ STEP: Final = 0.05  # seconds without a further change that end a batch
 DEBOUNCE: Final = 0.2  # maximum seconds of a batch
 GLANCE: Final = 0.5  # seconds between polls without a notification
 
+_CHANGES: Final = (
+    Mask.MODIFY
+    | Mask.ATTRIB
+    | Mask.CLOSE_WRITE
+    | Mask.MOVE
+    | Mask.CREATE
+    | Mask.DELETE
+    | Mask.DELETE_SELF
+    | Mask.MOVE_SELF
+    | Mask.ONLYDIR
+)
 _MAX_LINKS: Final = 40  # as the kernel's own limit for one path (path_resolution(7))
 
 
@@ -31,43 +42,70 @@ async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
     are incomplete (a change before the watch began, a network file system, no inotify watch left). Ends only when it is
     closed or cancelled.
     """
+    logged = ""  # the error logged last; "" since inotify works
     while True:
         try:
             watched = _Watched(paths)
-            async with aclosing(_batches(watched.directories)) as batches:
+            async with aclosing(watch_directories(watched.directories)) as batches:
                 async for changed in batches:
+                    logged = ""
                     yield watched.concerned(changed)
                     if watched.is_outdated(changed):
                         break
         except OSError as error:  # inotify's limits, or a directory that is gone again
-            log.warning("cannot watch %s: %s; looking every %g s instead", ", ".join(paths), error, GLANCE)
+            if str(error) != logged:
+                log.warning("cannot watch %s: %s; looking every %g s instead", ", ".join(paths), error, GLANCE)
+            logged = str(error)
             await asyncio.sleep(GLANCE)
             yield frozenset()
 
 
-async def _batches(directories: Iterable[str]) -> AsyncGenerator[frozenset[str]]:
-    """The results of `_Notified.batch` for these directories, one after the other, without end."""
-    with _Notified(directories) as notified:
-        while True:
-            yield await notified.batch()
+async def watch_directories(directories: Collection[str]) -> AsyncGenerator[frozenset[str]]:
+    """Yield, batch by batch, the paths that changed directly below these directories; an empty set once per GLANCE.
+
+    A directory that was itself moved or deleted, or whose attributes changed, is among them; after an overflow of the
+    kernel's queue all directories are. An unreadable directory is skipped. Raises OSError if one is missing, or if a
+    limit of inotify is reached.
+    """
+    with Inotify() as inotify:
+        notified = _Notified(_add_watches(inotify, directories))
+        reader = asyncio.create_task(notified.read(inotify), name="inotify")
+        try:
+            while not reader.done():
+                yield await notified.batch()
+            await reader  # raises what ended it, which is a bug
+        finally:
+            reader.cancel()
+            await asyncio.wait([reader])  # so that the event loop no longer polls the descriptor when it is closed
+
+
+def _add_watches(inotify: Inotify, directories: Collection[str]) -> Mapping[int, Sequence[str]]:
+    """The directories by watch descriptor: the kernel has one for all paths of a directory that is mounted twice."""
+    watches: dict[int, list[str]] = {}
+    for directory in directories:
+        try:
+            watch = inotify.add_watch(directory, _CHANGES)
+        except PermissionError:
+            continue
+        except OSError as failed:
+            raise OSError(failed.errno, failed.strerror, directory) from None
+        watches.setdefault(watch.wd, []).append(directory)
+    return watches
 
 
 class _Notified:
-    """Collects the inotify notifications of these directories while its context is active."""
+    """Collects the paths of inotify events, which `read` reads until it is cancelled."""
 
-    def __init__(self, directories: Iterable[str]) -> None:
-        self._inotify = Inotify(directories)
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, watches: Mapping[int, Sequence[str]]) -> None:
+        self._watches = watches
         self._changed: set[str] = set()
         self._news = asyncio.Event()
 
-    def __enter__(self) -> Self:
-        self._loop.add_reader(self._inotify.fileno(), self._take)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.remove_reader(self._inotify.fileno())
-        self._inotify.close()
+    async def read(self, inotify: Inotify) -> None:
+        # Never cancelled before the end of the watch: `Inotify.get` loses the events that it reads while cancelled.
+        async for event in inotify:
+            self._changed.update(self._paths(event))
+            self._news.set()
 
     async def batch(self) -> frozenset[str]:
         """The paths that have changed; empty after GLANCE seconds without a change.
@@ -75,15 +113,12 @@ class _Notified:
         A change begins a batch, which ends after STEP seconds without another one, at the latest after DEBOUNCE.
         """
         if await self._is_news(GLANCE):
-            end = self._loop.time() + DEBOUNCE
-            while self._loop.time() < end and await self._is_news(STEP):
+            loop = asyncio.get_running_loop()
+            end = loop.time() + DEBOUNCE
+            while loop.time() < end and await self._is_news(STEP):
                 pass
         batch, self._changed = frozenset(self._changed), set()
         return batch
-
-    def _take(self) -> None:
-        self._changed |= self._inotify.read()
-        self._news.set()
 
     async def _is_news(self, patience: float) -> bool:
         """Whether a notification has arrived since the last call, or does within `patience` seconds."""
@@ -95,21 +130,34 @@ class _Notified:
         self._news.clear()
         return True
 
+    def _paths(self, event: Event) -> Iterator[str]:
+        if Mask.Q_OVERFLOW in event:
+            for directories in self._watches.values():
+                yield from directories
+        elif event.watch is not None:
+            for directory in self._watches[event.watch.wd]:
+                yield directory if event.name is None else os.path.join(directory, event.name)
+
 
 class _Watched:
     """The names (symbolic links included) that each given path depends on, and the directories to watch for them."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
-        self._trails = {path: frozenset(_names_to(path)) for path in paths}
+        trails = {path: frozenset(_names_to(path)) for path in paths}
+        directories = {path: frozenset(map(os.path.dirname, trail)) for path, trail in trails.items()}
+        self._depended_on = {path: trail | directories[path] for path, trail in trails.items()}
         self._listed = {path: os.path.realpath(path) for path in paths if os.path.isdir(path)}
-        names = frozenset[str]().union(*self._trails.values())
-        self.directories = frozenset(map(os.path.dirname, names)).union(self._listed.values())
+        self.directories = frozenset[str]().union(*directories.values(), self._listed.values())
 
     def concerned(self, changed: frozenset[str]) -> frozenset[str]:
-        """The given paths that depend on a changed name, and the given directories that have one as an entry."""
+        """The given paths that depend on a changed name, or on an entry of a changed directory; and the given
+        directories that have a changed name as an entry.
+
+        A directory is changed where all its entries may be: it was moved, or the kernel's queue overflowed.
+        """
         above = frozenset(map(os.path.dirname, changed))
-        led_to = {path for path, trail in self._trails.items() if not trail.isdisjoint(changed)}
+        led_to = {path for path, names in self._depended_on.items() if not names.isdisjoint(changed)}
         return frozenset(led_to.union(path for path, directory in self._listed.items() if directory in above))
 
     def is_outdated(self, changed: frozenset[str]) -> bool:
