@@ -105,6 +105,18 @@ def test_a_type_name_is_defined_once() -> None:
     assert [name for name, count in names.items() if count > 1 and not name.startswith("_")] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        (r"AF_NETLINK|nlmsghdr", "netlink.messages"),
+        (r"class \w*Histogram", "query.histogram"),
+        (r"\bSSHFP 44\b|\bNAPTR: Final = 35\b", "dns.rrtype"),
+    ],
+)
+def test_there_is_one_netlink_parser_one_histogram_and_one_list_of_record_types(text: str, module: str) -> None:
+    assert [name for name, path in named_modules().items() if re.search(text, path.read_text())] == [module]
+
+
 def named_modules() -> dict[str, Path]:
     """The modules by name below the package, without `__init__`."""
     paths = [path for path in MODULES if path.stem != "__init__"]
