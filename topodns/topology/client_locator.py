@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from topodns.bounded import LRUCache
 from topodns.cluster.model import Node
 from topodns.topology.node_of_address import node_of_endpoints, node_of_pods
 from topodns.topology.select import Location
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN: Final = Location()
-MAX_KNOWN: Final = 65_536  # source addresses whose locations are cached; the cache is cleared when it is full
+MAX_KNOWN: Final = 65_536  # source addresses whose locations are cached
 
 _IPV6_LOOPBACK: Final = bytes(15) + b"\x01"
 _IPV4_LOOPBACK: Final = 127  # the first octet of 127.0.0.0/8
@@ -66,7 +67,7 @@ class Locator:
         self._trust = trust
         self._own_node = own_node
         self._own_addresses = own_addresses
-        self._known: dict[bytes, Location] = {}  # by source address; valid for `_revision`
+        self._known: LRUCache[bytes, Location] = LRUCache(MAX_KNOWN)  # by source address; valid for `_revision`
         self._revision = state.revision
 
     def locate(self, source: bytes, claim: Claim | None = None) -> Location:
@@ -78,9 +79,10 @@ class Locator:
             location = self._located_by_claim(source, claim)
             if location is not None:
                 return location
-        # The methods take 2 us, this cache 0.1 us, for every answer under a policy. Any change of the state clears it.
+        # The methods take 2 us, this cache 0.4 us, for every answer under a policy. Any change of the state clears it.
         if self._revision != self._state.revision:
-            self._known, self._revision = {}, self._state.revision
+            self._known.clear()
+            self._revision = self._state.revision
         return self._known.get(source) or self._find(source)
 
     def trusts(self, source: bytes) -> bool:
@@ -105,8 +107,6 @@ class Locator:
         return Location(node_name, self._state.node(node_name), "ecs", prefix_length) if node_name else None
 
     def _find(self, source: bytes) -> Location:
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
         location = self._known[source] = self._located_by_methods(source)
         return location
 

@@ -437,11 +437,23 @@ def test_where_a_client_is_follows_every_change() -> None:
     assert found(asked.locate(client)) == UNKNOWN
 
 
-def test_more_clients_than_are_remembered_are_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_clients_than_are_remembered_the_one_located_least_recently_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("topodns.topology.client_locator.MAX_KNOWN", 2)
+    searched: list[bytes] = []
+    search = Locator._located_by_methods
+
+    def counted(asked: Locator, source: bytes) -> Location:
+        searched.append(source)
+        return search(asked, source)
+
+    monkeypatch.setattr(Locator, "_located_by_methods", counted)
     asked = locator(N1, N2)
-    sources = ["192.0.2.1", "192.0.2.2", "10.9.1.1", "198.51.100.1", "192.0.2.1"]
-    assert [asked.locate(packed(source)).node_name for source in sources] == ["n1", "n2", "n1", "", "n1"]
+    one, two, unknown = (packed(address) for address in ("192.0.2.1", "192.0.2.2", "198.51.100.1"))
+    sources = [one, two, one, unknown, one, unknown, two]
+    assert [asked.locate(source).node_name for source in sources] == ["n1", "n2", "n1", "", "n1", "", "n2"]
+    assert searched == [one, two, unknown, two]
 
 
 # For any claim

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 from weakref import WeakSet
 
+from topodns.bounded import ReadLRU
 from topodns.dependency import EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.dnsserver.packet_cache.countdown import Ageing
@@ -22,7 +23,7 @@ from topodns.query.packet import Entry, Variants, View
 from topodns.query.plugin import Resolution, Scope
 
 MAX_STORED: Final = 32_768  # entries since the table was last cleared
-MAX_CLIENTS: Final = 65_536
+MAX_CLIENTS: Final = 65_536  # a further one replaces the one whose view was used least recently by `offer`
 
 _SEEN_SLOTS: Final = 1 << 16  # of the filter of keys seen once, an octet each
 _OBJECTS: Final = 202  # octets of an entry beside its content, and its slot in a dictionary: see bench/cache_memory.py
@@ -76,7 +77,8 @@ class PacketCache:
         caches: PacketCaches | None = None,
     ) -> None:
         self.common: View = {}
-        self.views: dict[bytes, View] = {}  # by packed client address: the view of the node it is on
+        self._clients: ReadLRU[bytes, View] = ReadLRU(MAX_CLIENTS)
+        self.views = self._clients.entries  # by packed client address: the view of the node it is on
         self.clears = 0  # calls of `clear`
         self.changes = 0  # calls of `forget`
         self._view_key = view_key  # packed address to the key of its view; called once per address
@@ -145,7 +147,7 @@ class PacketCache:
             for view, key in self._by_fact.pop(fact, ()):
                 view.pop(key, None)
             if fact.kind == "address" and isinstance(fact.name, bytes):
-                self.views.pop(fact.name, None)
+                self._clients.discard(fact.name)
 
     def lower(self, octets: int) -> None:
         """Reduce the limit by so many octets, for another table; clear this one if it is then over the limit."""
@@ -155,7 +157,9 @@ class PacketCache:
 
     def clear(self) -> None:
         """Remove all entries and views."""
-        self.common, self.views = {}, {}
+        self.common = {}
+        self._clients = ReadLRU(MAX_CLIENTS)
+        self.views = self._clients.entries
         self._by_key, self._by_fact = {}, {}
         self._stored = self.octets = 0
         self.clears += 1
@@ -203,7 +207,6 @@ class PacketCache:
     def _view_of(self, address: bytes) -> View:
         view = self.views.get(address)
         if view is None:
-            if len(self.views) >= MAX_CLIENTS:
-                self.views = {}
-            view = self.views[address] = self._by_key.setdefault(self._view_key(address), {})
+            view = self._by_key.setdefault(self._view_key(address), {})
+        self._clients[address] = view
         return view

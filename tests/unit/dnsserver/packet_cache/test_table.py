@@ -264,10 +264,16 @@ def test_so_does_one_that_is_full_of_octets() -> None:
     assert len(table) == 1
 
 
-def test_of_clients_no_more_are_remembered_than_allowed() -> None:
+def test_of_clients_no_more_are_remembered_than_allowed_and_one_more_costs_one_other() -> None:
     table = Table({})
     question = dig("web.example. A")
-    for number in range(MAX_CLIENTS + 1):
-        table.asked(question, struct.pack("!I", number), scope=Scope.NODE, times=1 if number else 2)
-    assert len(table.views) == 1
+    clients = [struct.pack("!I", number) for number in range(MAX_CLIENTS + 1)]
+    for number, client in enumerate(clients):
+        if number == MAX_CLIENTS:
+            table.asked(question, clients[0], scope=Scope.NODE)  # a miss of this client, so the next one is older
+        table.asked(question, client, scope=Scope.NODE, times=1 if number else 2)
+    assert len(table.views) == MAX_CLIENTS
+    assert set(clients) - table.views.keys() == {clients[1]}
+    assert table.ready(question, clients[1]) is None
+    assert table.ready(question, clients[0]) is not None
     assert (len(table), table.clears) == (1, 0)
