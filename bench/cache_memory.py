@@ -1,6 +1,7 @@
 """What kept answers really cost: resident octets of full tables, beside what the tables count.
 
-Run with `python -m bench.cache_memory`. The overheads in `resolve/cache/table.py` and `resolve/hot.py` come from here.
+Run with `python -m bench.cache_memory`. The overheads in `plugins.cache.segmented_lru`,
+`plugins.cache.failures` and `dnsserver.packet_cache.table` come from here.
 """
 
 import gc
@@ -15,7 +16,9 @@ from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
+from topodns.plugins.cache.counts import TableCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of, pack
+from topodns.plugins.cache.failures import FailureCache, FailureTable
 from topodns.plugins.cache.segmented_lru import SegmentedLru
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.memory_budget import Budget
@@ -50,6 +53,15 @@ def _fill_table(make: Callable[[int], Response], octets: int = _MUCH, names: int
     return table, table.octets
 
 
+def _fill_failures(octets: int, names: int) -> tuple[FailureCache, int]:
+    table = FailureTable(octets, monotonic)
+    cache = FailureCache(table, TableCounts())
+    for number in range(names):
+        entry = CacheEntry(pack(Response(2)), Sort.FAILURE, 300, monotonic())
+        cache.insert(key_of(read_query(_message(number))), entry)
+    return cache, int(table.entries.currsize)
+
+
 def _fill_hot(ageing: bool) -> tuple[PacketCache, int]:
     table = PacketCache(lambda address: "", Random(1), monotonic, PacketCaches(_MUCH))
     for number in range(NAMES):
@@ -68,7 +80,7 @@ def _resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _measure(what: str, fill: Callable[[], tuple[SegmentedLru | PacketCache, int]]) -> None:
+def _measure(what: str, fill: Callable[[], tuple[SegmentedLru | FailureCache | PacketCache, int]]) -> None:
     """In a process of its own: freed memory of the one before would hide what this one takes."""
     if (child := os.fork()) != 0:
         os.waitpid(child, 0)
@@ -88,6 +100,8 @@ def main() -> None:
     _measure("cache, answers", lambda: _fill_table(_answer))
     _measure("cache, denials", lambda: _fill_table(_denial))
     _measure("cache, after a flood", lambda: _fill_table(_answer, 4 << 20, 10 * NAMES))
+    _measure("cache, failures", lambda: _fill_failures(_MUCH, NAMES))
+    _measure("cache, flood of failures", lambda: _fill_failures(4 << 20, 10 * NAMES))
     _measure("ready-made", lambda: _fill_hot(ageing=False))
     _measure("ready-made, counting down", lambda: _fill_hot(ageing=True))
 

@@ -101,7 +101,7 @@ class ResponseCache:
     ) -> None:
         """`room`: memory budgets of all caches of the process. While `upstreams_down`, no query awaits a refresh."""
         self.counts = counts or CacheCounts()
-        self.memory = Memory(settings, timers, self.counts, room or room_of(SERVER))
+        self.memory = Memory(settings, timers, self.counts, room or room_of(SERVER, timers.time))
         self._upstreams_down = upstreams_down
         zones = zones_label(settings)
         self._success, self._denial = CacheHit("success", zones), CacheHit("denial", zones)

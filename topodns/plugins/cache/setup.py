@@ -188,7 +188,7 @@ def _setup(settings: Cache, block: BlockSetup) -> Install:
         return bool(forwards) and all(forward.all_down for forward in forwards)
 
     counts = _counts(block, settings, block.block.servers[0])
-    room = process.shared.get(Room, make=partial(room_of, process.memory))
+    room = process.shared.get(Room, make=partial(room_of, process.memory, process.timers.time))
     block.provide(ResponseCache(settings, process.timers, counts, room, upstreams_down))
     return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)
 

@@ -1,36 +1,40 @@
 """Store of one cache: tables of answers, denials and failures, and the precedence between them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, pack, pack_plain
+from topodns.plugins.cache.failures import FailureCache, FailureTable
 from topodns.plugins.cache.segmented_lru import SegmentedLru
 from topodns.plugins.cache.settings import Cache
 from topodns.plugins.cache.ttl import Rules, set_ttl
 from topodns.query.deferred import Timers
 from topodns.query.memory_budget import Budget, MemoryLimits
 
-_MAX_FAILURES: Final = 1024  # entries; they expire within seconds
 _FAILURES_SHARE: Final = 16  # failures get this part of the memory for answers, and so evict no answer
 
-_SUCCESS, _DENIAL = Sort.SUCCESS, Sort.DENIAL  # attribute access on an Enum costs 0.1 us
+_SUCCESS, _DENIAL, _FAILURE = Sort.SUCCESS, Sort.DENIAL, Sort.FAILURE  # attribute access on an Enum costs 0.1 us
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The memory budgets of all caches of the process, by sort of answer."""
+    """What all caches of the process share: memory budgets of answers and denials, and the table of failures."""
 
     success: Budget
     denial: Budget
-    failure: Budget
+    failure: FailureTable
 
 
-def room_of(limits: MemoryLimits) -> Room:
-    """The budgets for answers, denials and failures. Failures get a sixteenth of the limit for answers."""
+def room_of(limits: MemoryLimits, clock: Callable[[], float]) -> Room:
+    """The budgets for answers and denials, and the table of failures, which gets a sixteenth of the limit for answers.
+
+    `clock` is that of the caches' timers.
+    """
     failures = limits.answers // _FAILURES_SHARE
-    return Room(Budget(limits.answers - failures), Budget(limits.denials), Budget(failures))
+    return Room(Budget(limits.answers - failures), Budget(limits.denials), FailureTable(failures, clock))
 
 
 class Memory:
@@ -43,7 +47,7 @@ class Memory:
     def __init__(self, settings: Cache, timers: Timers, counts: CacheCounts, room: Room) -> None:
         self.success = SegmentedLru(settings.success.capacity, room.success, counts.success)
         self.denial = SegmentedLru(settings.denial.capacity, room.denial, counts.denial)
-        self.failure = SegmentedLru(_MAX_FAILURES, room.failure, counts.denial)
+        self.failure = FailureCache(room.failure, counts.denial)
         self._counts = counts
         self._rules = Rules(settings)
         self._timers = timers
@@ -53,7 +57,7 @@ class Memory:
 
     def find(self, key: bytes, client: bytes) -> CacheEntry | None:
         """The entry to serve to this client: fresh, or stale but not too old; else None. Removes those too old."""
-        for table in (self.success, self.denial, self.failure):
+        for table in (self.success, self.denial):
             entry = table.peek(key)
             if entry is None:
                 continue
@@ -61,7 +65,7 @@ class Memory:
                 table.touch(key, client)
                 return entry
             table.remove(key)
-        return None
+        return self.failure.find(key)
 
     def learn(self, key: bytes, query: Query, response: Response, client: bytes) -> CacheEntry | None:
         """Set the TTLs of an upstream's response and cache it; the entry, None if it is not cached.
@@ -79,7 +83,7 @@ class Memory:
         return self._insert(key, CacheEntry(pack(response), verdict.sort, verdict.ttl, self._timers.time()), client)
 
     def knows(self, key: bytes) -> bool:
-        """Whether there is an entry for the key, fresh or not."""
+        """Whether there is an entry for the key, fresh or not; of failures only a fresh one."""
         return key in self.success or key in self.denial or key in self.failure
 
     def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes) -> int:
@@ -105,8 +109,9 @@ class Memory:
 
     def _insert(self, key: bytes, entry: CacheEntry, client: bytes) -> CacheEntry | None:
         sort = entry.sort
-        table = self.success if sort is _SUCCESS else self.denial if sort is _DENIAL else self.failure
-        if not table.insert(key, entry, client):
+        table = self.success if sort is _SUCCESS else self.denial
+        kept = self.failure.insert(key, entry) if sort is _FAILURE else table.insert(key, entry, client)
+        if not kept:
             self._counts.drops += 1
             return None
         if sort is _SUCCESS:
@@ -119,11 +124,5 @@ class Memory:
         return entry
 
     def _servable(self, entry: CacheEntry) -> bool:
-        """Whether the entry is fresh, or stale but not too old.
-
-        Failures are not data, so they are never served stale (RFC 8767 section 4); CoreDNS does serve them.
-        """
-        age = self._timers.time() - entry.born
-        if age < entry.ttl:
-            return True
-        return entry.sort is not Sort.FAILURE and age < entry.ttl + self._max_stale
+        """Whether the answer or denial is fresh, or stale but not too old."""
+        return self._timers.time() - entry.born < entry.ttl + self._max_stale

@@ -24,7 +24,8 @@ class Store:
 
     def __init__(self, settings: Cache) -> None:
         self.timers = VirtualTimers()
-        self.memory = Memory(settings, self.timers, CacheCounts(), room_of(MemoryLimits(1 << 20, 1 << 20, 1 << 20)))
+        room = room_of(MemoryLimits(1 << 20, 1 << 20, 1 << 20), self.timers.time)
+        self.memory = Memory(settings, self.timers, CacheCounts(), room)
 
     def learn(self, sort: Sort, flags: int = QUERY.flags) -> bool:
         soa = soa_rrset(name_wire(ROOT), 1, 60)
@@ -92,5 +93,5 @@ def test_a_forgotten_name_is_asked_anew() -> None:
 
 
 def test_failures_have_a_part_of_the_memory_for_answers() -> None:
-    room = room_of(MemoryLimits(1600, 100, 1))
-    assert (room.success.octets, room.failure.octets, room.denial.octets) == (1500, 100, 100)
+    room = room_of(MemoryLimits(1600, 100, 1), VirtualTimers().time)
+    assert (room.success.octets, room.failure.limit, room.denial.octets) == (1500, 100, 100)
