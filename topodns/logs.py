@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
+from topodns.bounded import LRUCache, TTLCache
+
 LONGEST: Final = 500  # characters
 
 _LOOKED_AT: Final = 4 * LONGEST  # characters of a text that are processed; more than LONGEST, as white space collapses
@@ -34,6 +36,7 @@ def _escaped(character: str) -> str:
 
 
 MAX_PER_SECOND: Final = 10  # records of one kind: with the same format string
+MAX_KINDS: Final = 1024  # that are counted; a further one replaces the one logged least recently
 FLUSH_AFTER: Final = 0.05  # seconds
 
 _NAMES: Final = {logging.WARNING: "WARNING", logging.CRITICAL: "FATAL"}
@@ -76,19 +79,22 @@ class _Formatter(logging.Formatter):
 
 
 class RateLimit:
-    """A logging filter that passes MAX_PER_SECOND records of a kind; the next one states the number suppressed."""
+    """A logging filter that passes MAX_PER_SECOND records of a kind within a second of the first of them.
+
+    The next one that passes states the number suppressed.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._second = 0
-        self._seen: dict[str, int] = {}
-        self._kept_back: dict[str, int] = {}
+        self._recent: TTLCache[str, list[int]] = TTLCache(MAX_KINDS, 1.0, clock)  # records by kind, in a list of one
+        self._kept_back: LRUCache[str, int] = LRUCache(MAX_KINDS)
 
     def filter(self, record: logging.LogRecord) -> bool:
         kind = str(record.msg)
-        self._turn_second()
-        self._seen[kind] = self._seen.get(kind, 0) + 1
-        if self._seen[kind] > MAX_PER_SECOND:
+        seen = self._recent.get(kind)
+        if seen is None:
+            seen = self._recent[kind] = [0]
+        seen[0] += 1  # in place: to set it again would begin another second
+        if seen[0] > MAX_PER_SECOND:
             self._kept_back[kind] = self._kept_back.get(kind, 0) + 1
             return False
         missed = self._kept_back.pop(kind, 0)
@@ -96,11 +102,6 @@ class RateLimit:
             record.msg = f"{record.getMessage()} ({missed} lines like it left out)"
             record.args = ()
         return True
-
-    def _turn_second(self) -> None:
-        second = int(self._clock())
-        if second != self._second:
-            self._second, self._seen = second, {}
 
 
 class LineWriter:

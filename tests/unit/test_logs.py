@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.event_loops import eventually
-from topodns.logs import MAX_PER_SECOND, LineWriter, start_logging
+from topodns.logs import MAX_KINDS, MAX_PER_SECOND, LineWriter, RateLimit, start_logging
 
 
 class Clock:
@@ -110,6 +110,26 @@ def test_the_next_second_logs_the_number_of_dropped_lines(stream: io.StringIO, c
         "[ERROR] plugin/errors: 2 0.example. A: not yet (5 lines like it left out)",
         "[ERROR] plugin/errors: 2 1.example. A: not yet",
     ]
+
+
+def test_a_kind_that_is_logged_all_the_time_is_written_every_second(stream: io.StringIO, clock: Clock) -> None:
+    for _ in range(30 * 4):
+        log.error("plugin/errors: again")
+        clock.now += 0.025
+    assert len(stream.getvalue().splitlines()) == 3 * MAX_PER_SECOND
+
+
+def test_no_more_kinds_are_remembered_than_allowed(clock: Clock) -> None:
+    limit = RateLimit(clock)
+    kept_back = 0
+    for number in range(3 * MAX_KINDS):
+        for _ in range(MAX_PER_SECOND + 1):
+            kept_back += not limit.filter(logging.makeLogRecord({"msg": f"kind {number}"}))
+    assert kept_back == 3 * MAX_KINDS
+    clock.now += 1
+    texts = [logging.makeLogRecord({"msg": f"kind {number}"}) for number in (0, 3 * MAX_KINDS - 1)]
+    assert all(map(limit.filter, texts))
+    assert [text.getMessage() for text in texts] == ["kind 0", f"kind {3 * MAX_KINDS - 1} (1 lines like it left out)"]
 
 
 def test_percent_signs_in_logged_text_stay(stream: io.StringIO, clock: Clock) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
+from topodns.bounded import TTLCache
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
@@ -23,6 +24,7 @@ PER_MINUTE: Final = 10  # attempts for all Services together
 DENIED: Final = 3600.0  # seconds between attempts where RBAC denies them
 
 _MINUTE: Final = 60.0
+_MOST: Final = int(PER_MINUTE * (2 * REPEATED / _MINUTE + 1))  # attempts in the longest time that one is remembered
 
 
 class Due(NamedTuple):
@@ -33,51 +35,56 @@ class Due(NamedTuple):
 
 
 class EventSchedule:
-    """The schedule of Events: one per finding every REPEATED seconds while it lasts, PER_MINUTE in total. No I/O."""
+    """The schedule of Events: one per finding every REPEATED seconds while it lasts, PER_MINUTE in total. No I/O.
 
-    def __init__(self) -> None:
+    `clock` gives seconds, from any start.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._wished: tuple[Finding, ...] = ()
-        self._settled: dict[Finding, float] = {}
-        self._denied: dict[str, float] = {}  # time of denial, by namespace
+        # Twice REPEATED, so that Services without any Event come before those whose Event is due again.
+        self._settled: TTLCache[Finding, float] = TTLCache(_MOST, 2 * REPEATED, clock)
+        self._denied: TTLCache[str, float] = TTLCache(_MOST, DENIED, clock)  # time of denial, by namespace
         self._attempts: deque[float] = deque(maxlen=PER_MINUTE)
 
-    def report(self, findings: Iterable[Finding], now: float) -> None:
+    def report(self, findings: Iterable[Finding]) -> None:
         """Set all present findings; an earlier one that is missing has been fixed."""
         self._wished = tuple(finding for finding in findings if finding.kind in REASONS)
-        self._settled = {finding: at for finding, at in self._settled.items() if now - at < REPEATED}
-        self._denied = {namespace: at for namespace, at in self._denied.items() if now - at < DENIED}
 
-    def next(self, now: float) -> Due | None:
+    def next(self) -> Due | None:
         """The next Event, or None without findings.
 
         Among several due ones, the Service that has waited longest is first, so that one with ever new mistakes does
         not starve the others.
         """
+        now, settled, denied = self._clock(), dict(self._settled.items()), dict(self._denied.items())
         last: dict[ObjectKey, float] = {}
-        for finding, at in self._settled.items():
+        for finding, at in settled.items():
             last[finding.service] = max(at, last.get(finding.service, -math.inf))
+
+        def due(finding: Finding) -> float:
+            again = settled.get(finding, -math.inf) + REPEATED
+            return max(now, again, denied.get(finding.service.namespace, -math.inf) + DENIED)
+
         ranked = (
-            (max(now, self._due(finding)), last.get(finding.service, -math.inf), finding.service, finding.text, finding)
+            (due(finding), last.get(finding.service, -math.inf), finding.service, finding.text, finding)
             for finding in self._wished
         )
         first = min(ranked, key=lambda rank: rank[:4], default=None)
         return Due(max(first[0], self._allowed()), first[-1]) if first is not None else None
 
-    def attempted(self, now: float) -> None:
+    def attempted(self) -> None:
         """Count an attempt to write an Event towards PER_MINUTE."""
-        self._attempts.append(now)
+        self._attempts.append(self._clock())
 
-    def settled(self, finding: Finding, now: float) -> None:
+    def settled(self, finding: Finding) -> None:
         """Record that an Event was written or finally rejected: no retry for REPEATED seconds."""
-        self._settled[finding] = now
+        self._settled[finding] = self._clock()
 
-    def denied(self, namespace: str, now: float) -> None:
+    def denied(self, namespace: str) -> None:
         """Record that RBAC denies Events in this namespace: no attempt for DENIED seconds."""
-        self._denied[namespace] = now
-
-    def _due(self, finding: Finding) -> float:
-        again = self._settled.get(finding, -math.inf) + REPEATED
-        return max(again, self._denied.get(finding.service.namespace, -math.inf) + DENIED)
+        self._denied[namespace] = self._clock()
 
     def _allowed(self) -> float:
         return self._attempts[0] + _MINUTE if len(self._attempts) == PER_MINUTE else -math.inf
@@ -106,7 +113,7 @@ class EventWriter:
         self._lease = Lease(namespace, holder)
         self._holder = holder
         self._counts = counts
-        self._plan = EventSchedule()
+        self._plan = EventSchedule(_now)
         self._news = asyncio.Event()
         self._api: KubeApi | None = None
         self._paused_until = 0.0
@@ -114,7 +121,7 @@ class EventWriter:
 
     def report(self, findings: Iterable[Finding]) -> None:
         """Set the findings that exist now, in place of the earlier ones; `run` writes their Events later."""
-        self._plan.report(findings, _now())
+        self._plan.report(findings)
         self._news.set()
 
     async def run(self) -> None:
@@ -130,7 +137,7 @@ class EventWriter:
         """Wait until an Event is due and no pause is set. Returns its finding."""
         while True:
             self._news.clear()
-            due = self._plan.next(_now())
+            due = self._plan.next()
             start = max(due.at, self._paused_until) if due is not None else None
             if due is not None and start is not None and start <= _now():
                 return due.finding
@@ -150,24 +157,24 @@ class EventWriter:
         if wait:
             self._pause(wait)
             return
-        self._plan.attempted(_now())
+        self._plan.attempted()
         try:
             outcome = await _in_time(_create(self._api, finding, self._holder))
         except ApiError as error:
             self._refused(finding, error)
             return
-        self._plan.settled(finding, _now())
+        self._plan.settled(finding)
         self._counts[outcome] += 1
 
     def _refused(self, finding: Finding, error: ApiError) -> None:
         """Record a failed write: a 403 concerns the namespace (RoleBinding, termination), others this Event alone."""
         if error.status == _FORBIDDEN:
             self._count("denied", error)
-            self._plan.denied(finding.service.namespace, _now())
+            self._plan.denied(finding.service.namespace)
             return
         self._count("failed", error)
         if _is_final(error):
-            self._plan.settled(finding, _now())
+            self._plan.settled(finding)
         else:
             self._pause(_patience(error))
 

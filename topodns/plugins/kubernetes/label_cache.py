@@ -1,11 +1,11 @@
 """A cache, bounded in memory, of the labels of endpoints in SRV answers."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 from weakref import ref
 
+from topodns.bounded import LRUCache
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Group
 from topodns.dns.name import label_wire
@@ -28,9 +28,12 @@ class KeptLabels:
     def __init__(self, pod_names: bool, max_octets: int = MAX_OCTETS) -> None:
         """`pod_names` as for `endpoint_label`."""
         self.pod_names = pod_names
-        self._max_octets = max_octets
-        self._kept: OrderedDict[int, _GroupLabels] = OrderedDict()  # by identity of the group
-        self.octets = 0  # of all cached labels, about
+        self._kept: LRUCache[int, _GroupLabels] = LRUCache(max_octets, _octets)  # by identity of the group
+
+    @property
+    def octets(self) -> float:
+        """Of all cached labels, about."""
+        return self._kept.currsize
 
     def between(self, group: Group, start: int, stop: int) -> list[bytes]:
         """The labels in wire form of the group's endpoints, in order and without repeats: those from index `start` to
@@ -38,50 +41,41 @@ class KeptLabels:
         """
         labels = self._labels(group)
         found = labels.between(group, start, stop)
-        self._count(labels)
+        self._keep(group, labels)
         return found
 
     def addresses(self, group: Group) -> Mapping[bytes, tuple[bytes, ...]]:
         """All labels of the group's endpoints in order, each with the addresses under it, without repeats."""
         labels = self._labels(group)
         found = labels.with_addresses(group)
-        self._count(labels)
+        self._keep(group, labels)
         return found
 
     def _labels(self, group: Group) -> "_GroupLabels":
         if len(group.endpoints) <= _FEW:
             return _GroupLabels(group, self.pod_names)
-        key = id(group)
-        kept = self._kept.get(key)
+        kept = self._kept.get(id(group))
         if kept is not None and kept.group() is group:
-            self._kept.move_to_end(key)
             return kept
-        if kept is not None:  # the key belonged to a group that no longer exists
-            self._drop(key)
-        made = self._kept[key] = _GroupLabels(group, self.pod_names)
-        return made
+        return _GroupLabels(group, self.pod_names)  # the key may belong to a group that no longer exists
 
-    def _count(self, labels: "_GroupLabels") -> None:
-        if self._kept.get(labels.key) is not labels:
+    def _keep(self, group: Group, labels: "_GroupLabels") -> None:
+        """Cache the labels, or count anew what they take by now."""
+        if len(group.endpoints) <= _FEW:
             return
-        self.octets += labels.octets - labels.counted
-        labels.counted = labels.octets
-        while self.octets > self._max_octets:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, key: int) -> None:
-        self.octets -= self._kept.pop(key).counted
+        try:
+            self._kept[id(group)] = labels
+        except ValueError:  # more than `max_octets`
+            self._kept.pop(id(group), None)
 
 
 class _GroupLabels:
     """The labels of one group that were needed so far; references the group only weakly, so each method gets it."""
 
-    __slots__ = ("_addresses", "_looked_at", "_made", "_pod_names", "counted", "group", "key")
+    __slots__ = ("_addresses", "_looked_at", "_made", "_pod_names", "group")
 
     def __init__(self, group: Group, pod_names: bool) -> None:
         self.group = ref(group)
-        self.key = id(group)
-        self.counted = 0  # octets
         self._pod_names = pod_names
         self._made: dict[bytes, None] = {}
         self._looked_at = 0  # endpoints whose labels were made
@@ -127,3 +121,7 @@ class _GroupLabels:
         for endpoint in endpoints:
             members[label_wire(endpoint_label(endpoint, self._pod_names))][endpoint.address] = None
         return {label: tuple(addresses) for label, addresses in members.items()}
+
+
+def _octets(labels: _GroupLabels) -> int:
+    return labels.octets

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from topodns.bounded import TTLCache
 from topodns.dependency import EVERYTHING, Fact, address_fact
 from topodns.query.deferred import Outcome, Timer, Timers
 
@@ -36,7 +37,7 @@ class PodWait:
         self._enabled = enabled
         self._waiting: dict[bytes, _Arrival] = {}
         self._queries = 0
-        self._in_vain: dict[bytes, float] = {}  # by address, when it may wait again; earliest first
+        self._in_vain: TTLCache[bytes, None] = TTLCache(MAX_IN_VAIN, WAIT_AGAIN, timers.time)  # by address
         self.counts = {"arrived": 0, "expired": 0, "refused": 0}  # queries by outcome
 
     def wait(self, address: bytes) -> Outcome[None] | None:
@@ -69,8 +70,7 @@ class PodWait:
 
     def _expire(self, address: bytes) -> None:
         if len(self._in_vain) < MAX_IN_VAIN:
-            self._in_vain.pop(address, None)
-            self._in_vain[address] = self._timers.time() + WAIT_AGAIN
+            self._in_vain[address] = None
         self._end(address, "expired")
 
     def _end(self, address: bytes, outcome: str) -> None:
@@ -82,7 +82,4 @@ class PodWait:
 
     def _waited_in_vain(self, address: bytes) -> bool:
         """Whether the address waited in vain in the last 30 s; True also for every address while the table is full."""
-        now = self._timers.time()
-        while self._in_vain and next(iter(self._in_vain.values())) <= now:
-            del self._in_vain[next(iter(self._in_vain))]
         return address in self._in_vain or len(self._in_vain) >= MAX_IN_VAIN

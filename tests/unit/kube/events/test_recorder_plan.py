@@ -1,7 +1,7 @@
 """Which Event is due, and when."""
 
 from topodns.cluster.model import ObjectKey
-from topodns.kube.events.recorder import DENIED, PER_MINUTE, REPEATED, EventSchedule
+from topodns.kube.events.recorder import DENIED, PER_MINUTE, REPEATED, Due, EventSchedule
 from topodns.topology.audit import Finding
 
 
@@ -9,43 +9,61 @@ def finding(name: str, text: str = "bad", kind: str = "invalid", namespace: str 
     return Finding(ObjectKey(namespace, name), kind, text)
 
 
-def write_all(plan: EventSchedule, now: float) -> list[Finding]:
-    """The findings written at one moment, until the plan says to wait."""
-    written = []
-    while (due := plan.next(now)) is not None and due.at <= now:
-        plan.attempted(now)
-        plan.settled(due.finding, now)
-        written.append(due.finding)
-    return written
+class Plan:
+    """A schedule at times that are arguments."""
 
+    def __init__(self, *findings: Finding) -> None:
+        self._now = 0.0
+        self._schedule = EventSchedule(lambda: self._now)
+        self._schedule.report(findings)
 
-def planned(*findings: Finding, now: float = 0.0) -> EventSchedule:
-    plan = EventSchedule()
-    plan.report(findings, now)
-    return plan
+    def report(self, findings: list[Finding], now: float) -> None:
+        self._now = now
+        self._schedule.report(findings)
+
+    def next(self, now: float) -> Due | None:
+        self._now = now
+        return self._schedule.next()
+
+    def attempted(self, now: float) -> None:
+        self._now = now
+        self._schedule.attempted()
+
+    def denied(self, namespace: str, now: float) -> None:
+        self._now = now
+        self._schedule.denied(namespace)
+
+    def write_all(self, now: float) -> list[Finding]:
+        """The findings written at one moment, until the plan says to wait."""
+        written = []
+        while (due := self.next(now)) is not None and due.at <= now:
+            self._schedule.attempted()
+            self._schedule.settled(due.finding)
+            written.append(due.finding)
+        return written
 
 
 def test_without_a_finding_nothing_is_ever_due() -> None:
-    assert planned().next(0) is None
+    assert Plan().next(0) is None
 
 
 def test_only_keys_that_are_invalid_or_misplaced_are_worth_an_event() -> None:
     invalid, misplaced = finding("a"), finding("b", kind="misplaced")
-    plan = planned(invalid, misplaced, finding("c", kind="mended"), finding("d", kind="governing"))
-    assert write_all(plan, 0) == [invalid, misplaced]
+    plan = Plan(invalid, misplaced, finding("c", kind="mended"), finding("d", kind="governing"))
+    assert plan.write_all(0) == [invalid, misplaced]
 
 
 def test_a_problem_is_reported_again_when_its_event_is_gone() -> None:
-    plan = planned(finding("a"))
-    assert write_all(plan, 0) == [finding("a")]
+    plan = Plan(finding("a"))
+    assert plan.write_all(0) == [finding("a")]
     assert plan.next(1) == (REPEATED, finding("a"))
     assert REPEATED > 3600
-    assert write_all(plan, REPEATED) == [finding("a")]
+    assert plan.write_all(REPEATED) == [finding("a")]
 
 
 def test_a_problem_that_comes_back_within_the_hour_is_not_reported_again() -> None:
-    plan = planned(finding("a"))
-    write_all(plan, 0)
+    plan = Plan(finding("a"))
+    plan.write_all(0)
     plan.report([], 10)
     assert plan.next(10) is None
     plan.report([finding("a")], 20)
@@ -53,48 +71,57 @@ def test_a_problem_that_comes_back_within_the_hour_is_not_reported_again() -> No
 
 
 def test_another_problem_of_the_same_service_is_reported_at_once() -> None:
-    plan = planned(finding("a", "first"))
-    write_all(plan, 0)
+    plan = Plan(finding("a", "first"))
+    plan.write_all(0)
     plan.report([finding("a", "second")], 1)
-    assert write_all(plan, 1) == [finding("a", "second")]
+    assert plan.write_all(1) == [finding("a", "second")]
 
 
 def test_ten_in_a_minute_are_enough() -> None:
     many = [finding(f"s{number:02}") for number in range(25)]
-    plan = planned(*many)
-    assert write_all(plan, 0) == many[:PER_MINUTE]
+    plan = Plan(*many)
+    assert plan.write_all(0) == many[:PER_MINUTE]
     assert plan.next(30) == (60, many[10])
-    assert write_all(plan, 60) == many[10:20]
-    assert write_all(plan, 120) == many[20:]
+    assert plan.write_all(60) == many[10:20]
+    assert plan.write_all(120) == many[20:]
 
 
 def test_attempts_that_fail_count_for_the_minute_too() -> None:
-    plan = planned(finding("a"))
+    plan = Plan(finding("a"))
     for second in range(PER_MINUTE):
         plan.attempted(second)
     assert plan.next(PER_MINUTE) == (60, finding("a"))
 
 
 def test_a_service_with_ever_new_mistakes_does_not_keep_others_waiting() -> None:
-    plan = planned(*(finding("a", f"mistake {number}") for number in range(PER_MINUTE)))
-    write_all(plan, 0)
+    plan = Plan(*(finding("a", f"mistake {number}") for number in range(PER_MINUTE)))
+    plan.write_all(0)
     plan.report([finding("a", "yet another"), finding("z")], 60)
-    assert write_all(plan, 60) == [finding("z"), finding("a", "yet another")]
+    assert plan.write_all(60) == [finding("z"), finding("a", "yet another")]
 
 
 def test_repeated_reports_do_not_keep_new_problems_from_being_reported() -> None:
-    plan = planned(finding("z"))
-    write_all(plan, 0)
+    plan = Plan(finding("z"))
+    plan.write_all(0)
     plan.report([finding("z"), finding("a")], REPEATED - 60)
-    write_all(plan, REPEATED - 60)
+    plan.write_all(REPEATED - 60)
     plan.report([finding("a", "another"), finding("z")], REPEATED - 1)
-    assert write_all(plan, REPEATED) == [finding("z"), finding("a", "another")]
+    assert plan.write_all(REPEATED) == [finding("z"), finding("a", "another")]
 
 
 def test_where_events_are_denied_nothing_is_tried_for_an_hour_elsewhere_it_goes_on() -> None:
     closed, other = finding("a", namespace="closed"), finding("b")
-    plan = planned(closed, other)
+    plan = Plan(closed, other)
     plan.denied("closed", 0)
-    assert write_all(plan, 0) == [other]
+    assert plan.write_all(0) == [other]
     assert plan.next(1) == (DENIED, closed)
-    assert write_all(plan, DENIED) == [closed]
+    assert plan.write_all(DENIED) == [closed]
+
+
+def test_of_more_findings_than_can_be_written_in_the_time_none_is_left_out() -> None:
+    many = [finding(f"s{number:04}") for number in range(int(REPEATED / 60) * PER_MINUTE + 50)]
+    plan, written = Plan(*many), list[Finding]()
+    for minute in range(int(REPEATED / 60) + 10):
+        plan.report(many, 60 * minute)
+        written += plan.write_all(60 * minute)
+    assert set(written) == set(many)
