@@ -16,12 +16,12 @@ from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
+from topodns.memory.budget import Budget
 from topodns.plugins.cache.counts import TableCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of, pack
 from topodns.plugins.cache.failures import FailureCache, FailureTable
 from topodns.plugins.cache.segmented_lru import SegmentedLru
 from topodns.query.counters import QueryCounters, ReplyKind
-from topodns.query.memory_budget import Budget
 from topodns.query.plugin import Resolution, Scope
 
 NAMES: Final = 30_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
-from topodns.bounded import LRUCache, TTLCache
+from topodns.memory.bounded import LRUCache, TTLCache
 
 LONGEST: Final = 500  # characters
 

@@ -7,10 +7,10 @@ import yaml
 
 from tests.support.documents import DOCUMENTS, ROOT
 from topodns.dnsserver.packet_cache.table import MAX_STORED
+from topodns.memory.budget import SERVER
 from topodns.net.tcp_limits import TcpLimits
 from topodns.plugins.cache.settings import DEFAULT_CAPACITY
 from topodns.plugins.forward.limits import MAX_TOTAL
-from topodns.query.memory_budget import SERVER
 
 SIZING = " ".join(DOCUMENTS["docs/operate/sizing.md"].split())
 VALUES = yaml.safe_load((ROOT / "charts/topodns/values.yaml").read_text(encoding="utf-8"))

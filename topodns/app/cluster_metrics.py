@@ -10,8 +10,8 @@ from topodns.app.clusters import Cluster, ClusterMaker
 from topodns.cluster.model import InvalidPolicy
 from topodns.kube.client.counters import RequestCounters
 from topodns.kube.informer.informer import ApiSource
+from topodns.kube.informer.programming_latency import BUCKETS
 from topodns.kube.informer.progress import Progress
-from topodns.kube.informer.state_writer import BUCKETS
 from topodns.kube.manifests.source import ManifestSource
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.query.histogram import Histogram

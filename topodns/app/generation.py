@@ -20,13 +20,13 @@ from topodns.dnsserver.cname_chaser import Chaser, Neighbours
 from topodns.dnsserver.fast_forward.eligibility import make_fast_route
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
+from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.plugins import load
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.plugin import AnyPlugin, Install
 from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Process
-from topodns.query.memory_budget import SERVER, MemoryLimits
 from topodns.query.plugin import Client
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from topodns.corefile.arguments import Address
+from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.metrics.registry import Published
 from topodns.net.reuseport import Instance
 from topodns.plugins.setup import Identity, Shared
-from topodns.query.memory_budget import SERVER, MemoryLimits
 
 
 class ServerHooks(Protocol):

@@ -17,6 +17,7 @@ from topodns.app.generation import Generation, ListenAt
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
+from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.net.descriptors import Descriptors
 from topodns.net.mmsg import open_batch
 from topodns.net.reuseport import SETTLE, Binding, Instance, leave_group
@@ -29,7 +30,6 @@ from topodns.net.udp_drops import DatagramCounts
 from topodns.plugins.block import Settings
 from topodns.plugins.timeouts import PLUGIN as TIMEOUTS
 from topodns.query.counters import QueryCounters, server_label
-from topodns.query.memory_budget import SERVER, MemoryLimits
 
 log = logging.getLogger(__name__)
 

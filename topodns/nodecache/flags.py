@@ -14,10 +14,10 @@ from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.addresses import unmapped
 from topodns.hostnet.firewall import Firewall
+from topodns.memory.budget import MemoryLimits, node_limits
 from topodns.netlink.route import IPAddress
 from topodns.nodecache.go_flags import BOOLEAN, GoFlag, ParsedFlags, WrongUsage, read_flags, usage_text
 from topodns.nodecache.settings import NodeCacheAction, NodeCacheFlags
-from topodns.query.memory_budget import MemoryLimits, node_limits
 
 PROGRAM: Final = "node-cache"
 NODE_NAME: Final = "NODE_NAME"  # the environment variable that the DaemonSet fills from spec.nodeName

@@ -5,8 +5,8 @@ from enum import Enum
 
 from topodns.corefile.arguments import Address
 from topodns.hostnet.firewall import Firewall
+from topodns.memory.budget import MemoryLimits
 from topodns.netlink.route import IPAddress
-from topodns.query.memory_budget import MemoryLimits
 
 
 class NodeCacheAction(Enum):

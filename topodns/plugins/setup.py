@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from topodns.dependency import Fact
 from topodns.dns.name import Name
 from topodns.dns.zonefile import BadText
+from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.plugins.block import ServerBlock
 from topodns.query.cname import Chase
 from topodns.query.counters import QueryCounters, server_label
 from topodns.query.deferred import Timers
-from topodns.query.memory_budget import SERVER, MemoryLimits
 from topodns.query.plugin import Around, ChainPart
 
 if TYPE_CHECKING:

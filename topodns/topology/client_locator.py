@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from topodns.bounded import LRUCache
 from topodns.cluster.model import Node
+from topodns.memory.bounded import LRUCache
 from topodns.topology.node_of_address import node_of_endpoints, node_of_pods
 from topodns.topology.select import Location
 

@@ -8,10 +8,10 @@ import pytest
 from topodns.corefile.arguments import Address
 from topodns.corefile.errors import ConfigError
 from topodns.hostnet.firewall import Firewall
+from topodns.memory.budget import MemoryLimits
 from topodns.nodecache.flags import FLAGS, parse_flags, usage
 from topodns.nodecache.go_flags import WrongUsage
 from topodns.nodecache.settings import NodeCacheAction, NodeCacheFlags
-from topodns.query.memory_budget import MemoryLimits
 
 LOCAL = "-localip=169.254.20.10"
 DEFAULTS = NodeCacheFlags(

@@ -10,15 +10,15 @@ from random import Random
 from typing import Final
 from weakref import WeakSet
 
-from topodns.bounded import ReadLRU
 from topodns.dependency import EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.dnsserver.packet_cache.countdown import Ageing
 from topodns.dnsserver.packet_cache.key import NAME_AT, key_of, name_in
 from topodns.dnsserver.packet_cache.rotation import order_matters, rotation_of
 from topodns.dnsserver.packet_cache.variants import respelled, variants_of
+from topodns.memory.bounded import ReadLRU
+from topodns.memory.budget import SERVER, Budget
 from topodns.query.counters import Cell
-from topodns.query.memory_budget import SERVER, Budget
 from topodns.query.packet import Entry, Variants, View
 from topodns.query.plugin import Resolution, Scope
 

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
-from topodns.bounded import TTLCache
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
 from topodns.kube.events.lease import Lease
+from topodns.memory.bounded import TTLCache
 from topodns.topology.audit import Finding
 
 log = logging.getLogger(__name__)

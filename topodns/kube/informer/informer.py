@@ -78,7 +78,7 @@ class ApiSource:
     @property
     def latencies(self) -> Mapping[str, Histogram]:
         """DNS programming latencies in seconds by CoreDNS's label `service_kind`."""
-        return self._writer.latencies
+        return self._writer.latency.by_kind
 
     def waiting_for(self) -> tuple[str, ...]:
         """One line per kind that has no complete list yet."""

@@ -1,21 +1,14 @@
-"""The only writer of the cluster state: applies lists and watch events, and measures the DNS programming latency."""
+"""The only writer of the cluster state: applies lists and watch events."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Final
 
 from topodns.cluster.decode.stream import Event
-from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, ObjectKey, Replaced, Service, Upserted
-from topodns.cluster.slice_index import owner_of
+from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
+from topodns.kube.informer.programming_latency import ProgrammingLatency
 from topodns.kube.informer.removal_hold import RemovalHold
-from topodns.query.histogram import Histogram
-
-BUCKETS: Final = tuple(0.001 * 2**k for k in range(20))  # seconds
-
-
-_SERVICE_KINDS: Final = ("cluster_ip", "headless_with_selector")
 
 
 class StateWriter:
@@ -32,7 +25,7 @@ class StateWriter:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.state = state
-        self.latencies = {kind: Histogram(BUCKETS) for kind in _SERVICE_KINDS}
+        self.latency = ProgrammingLatency()
         self._subscribers = subscribers
         self._wall_clock = wall_clock
         self._hold = RemovalHold(state, self._apply_now)
@@ -61,19 +54,9 @@ class StateWriter:
     def _apply_now(self, event: Event) -> None:
         self._publish(self.state.apply(event.change, int(self._wall_clock())))
         if event.triggered is not None and isinstance(event.change, Upserted):
-            self._measure(event.change.object, event.triggered)
+            self.latency.observe(event.change.object, event.triggered, self.state, self._wall_clock())
 
     def _publish(self, facts: frozenset[Fact]) -> None:
         if facts:
             for subscriber in self._subscribers:
                 subscriber(facts)
-
-    def _measure(self, changed: ClusterObject, triggered: float) -> None:
-        service = self.state.service(*owner_of(changed)) if isinstance(changed, EndpointSlice) else None
-        if service is not None:
-            self.latencies[service_kind(service)].observe(max(0.0, self._wall_clock() - triggered))
-
-
-def service_kind(service: Service) -> str:
-    """CoreDNS's label `service_kind`. Only EndpointSlices of Services with a selector carry the trigger time."""
-    return "headless_with_selector" if service.headless else "cluster_ip"

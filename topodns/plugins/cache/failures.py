@@ -8,7 +8,7 @@ from itertools import count
 from math import inf
 from typing import Final, NamedTuple
 
-from topodns.bounded import TLRUCache
+from topodns.memory.bounded import TLRUCache
 from topodns.plugins.cache.counts import TableCounts
 from topodns.plugins.cache.entry import CacheEntry
 from topodns.plugins.cache.segmented_lru import MAX_ENTRY

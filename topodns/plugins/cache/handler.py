@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from topodns.dns.message import Ede, Flag, Query, Response
 from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import Rcode
+from topodns.memory.budget import SERVER
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of
 from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, zones_label
@@ -17,7 +18,6 @@ from topodns.plugins.cache.store import Memory, Room, room_of
 from topodns.plugins.cache.ttl import is_positive
 from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue
-from topodns.query.memory_budget import SERVER
 from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, settled
 
 log = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Final
 
 from topodns.dns.wire_format import MAX_MESSAGE
+from topodns.memory.budget import Budget
 from topodns.plugins.cache.counts import TableCounts
 from topodns.plugins.cache.entry import CacheEntry, EntryOwner
-from topodns.query.memory_budget import Budget
 
 MAX_ENTRY: Final = MAX_MESSAGE  # octets; a hostile message is larger here, where names are uncompressed
 CLIENT_SHARE: Final = 4  # divisor: a client may own a quarter of a full table

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.memory.budget import Budget, MemoryLimits
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, pack, pack_plain
 from topodns.plugins.cache.failures import FailureCache, FailureTable
@@ -12,7 +13,6 @@ from topodns.plugins.cache.segmented_lru import SegmentedLru
 from topodns.plugins.cache.settings import Cache
 from topodns.plugins.cache.ttl import Rules, set_ttl
 from topodns.query.deferred import Timers
-from topodns.query.memory_budget import Budget, MemoryLimits
 
 _FAILURES_SHARE: Final = 16  # failures get this part of the memory for answers, and so evict no answer
 

@@ -5,10 +5,10 @@ from itertools import islice
 from typing import Final
 from weakref import ref
 
-from topodns.bounded import LRUCache
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Group
 from topodns.dns.name import label_wire
+from topodns.memory.bounded import LRUCache
 
 MAX_OCTETS: Final = 1 << 20  # of all labels in one KeptLabels, about
 

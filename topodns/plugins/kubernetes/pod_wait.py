@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from topodns.bounded import TTLCache
 from topodns.dependency import EVERYTHING, Fact, address_fact
+from topodns.memory.bounded import TTLCache
 from topodns.query.deferred import Outcome, Timer, Timers
 
 SECONDS: Final = 0.2  # the longest wait

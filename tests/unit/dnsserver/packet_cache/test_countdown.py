@@ -15,9 +15,9 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
 from topodns.dnsserver.packet_cache.table import MAX_STORED, PacketCache
+from topodns.memory.budget import SERVER
 from topodns.plugins.cache.settings import Cache, Prefetch
 from topodns.query.counters import Cell
-from topodns.query.memory_budget import SERVER
 from topodns.query.plugin import Resolution
 
 QUESTION = dig("www.example. A", ident=7)

@@ -15,8 +15,8 @@ from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
 from topodns.dnsserver.packet_cache.table import MAX_CLIENTS, MAX_STORED, PacketCache
+from topodns.memory.budget import SERVER
 from topodns.query.counters import QueryCounters, ReplyKind
-from topodns.query.memory_budget import SERVER
 from topodns.query.plugin import Resolution, Scope
 
 CELL = QueryCounters("dns://:53", "udp", "1").cell(ReplyKind(".", "A", "NOERROR", "kubernetes", False, "", "", 0, 0))

@@ -6,12 +6,12 @@ from tests.support.cache_with_upstream import CLIENT, Story, denied, failed, pos
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Response
 from topodns.dns.rrtype import Rcode
+from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.nodecache.corefile import NODE_CACHE
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.store import room_of
 from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import pursue
-from topodns.query.memory_budget import SERVER, MemoryLimits
 from topodns.query.plugin import Resolution, settled
 
 HOUR = 3600

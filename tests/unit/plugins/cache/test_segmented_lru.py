@@ -3,9 +3,9 @@ from random import Random
 
 import pytest
 
+from topodns.memory.budget import Budget
 from topodns.plugins.cache.entry import CacheEntry, Sort
 from topodns.plugins.cache.segmented_lru import MAX_ENTRY, SegmentedLru, _size
-from topodns.query.memory_budget import Budget
 
 MUCH = 1 << 30
 

@@ -8,11 +8,11 @@ from topodns.dns.message import Response, RRset
 from topodns.dns.name import ROOT, name_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
+from topodns.memory.budget import MemoryLimits
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import Sort, key_of
 from topodns.plugins.cache.settings import Cache, ServeStale
 from topodns.plugins.cache.store import Memory, room_of
-from topodns.query.memory_budget import MemoryLimits
 
 QUERY = ask("www.example.org")
 KEY = key_of(QUERY)

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
+from topodns.memory.budget import Budget
 from topodns.plugins.cache.entry import CacheEntry, Sort
 from topodns.plugins.cache.segmented_lru import SegmentedLru
-from topodns.query.memory_budget import Budget
 
 KIB = 1 << 10
 

@@ -1,6 +1,6 @@
 """Dictionaries with a bound: what is read as a plain dictionary, and what leaves it."""
 
-from topodns.bounded import ReadLRU
+from topodns.memory.bounded import ReadLRU
 
 
 def test_a_further_entry_replaces_the_one_written_least_recently() -> None:
