@@ -13,7 +13,7 @@ from weakref import WeakSet
 from topodns.dependency import EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.dnsserver.packet_cache.countdown import Ageing
-from topodns.dnsserver.packet_cache.key import NAME_AT, key_of, name_in
+from topodns.dnsserver.packet_cache.key import BESIDE_NAME, BESIDE_NAME_WITH_OPT, NAME_AT, key_of, name_in
 from topodns.dnsserver.packet_cache.rotation import order_matters, rotation_of
 from topodns.dnsserver.packet_cache.variants import respelled, variants_of
 from topodns.memory.bounded import ReadLRU
@@ -116,7 +116,13 @@ class PacketCache:
         and is replaced by the next offer. `allowed`: query variants that the block's plugins allow.
         """
         message = data[2:]
-        key = None if resolution.scope == _CLIENT else key_of(message, query, allowed is not None)
+        if resolution.scope == _CLIENT:
+            return
+        _, _, _, spelling, _, _, edns, size = query
+        if size - len(spelling) == (BESIDE_NAME if edns is None else BESIDE_NAME_WITH_OPT) and spelling.islower():
+            key: bytes | None = message  # only the question, and an OPT record without options, if any: its own key
+        else:
+            key = key_of(message, spelling, allowed is not None)
         if key is None or not self._caches.seen_before(key):
             return
         variants = None if allowed is None else variants_of(reply, resolution, allowed)
