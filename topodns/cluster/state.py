@@ -167,6 +167,7 @@ class ClusterState:
             self.synced = not self._awaited
             self.denied.discard(kind)
             self.unchecked_slices.update(one.key for one in self._slices.values())
+            self.revision += 1  # `synced` and `knows_all_pods` are changes too
             yield DiffStep(_ALL, 0)
 
     def do_without(self, kind: Kind) -> frozenset[Fact]:

@@ -635,6 +635,17 @@ def test_services_that_come_and_go_leave_no_endpoints_behind() -> None:
     assert not state.backends(DB).has_ready
 
 
+def test_the_last_step_of_a_first_list_raises_the_revision_since_it_makes_the_kind_known() -> None:
+    state = ClusterState(frozenset({"Pod"}), all_pods=True)
+    before = state.revision
+    for step in state.replace(Replaced("Pod", (pod("p", ["10.1.0.9"]),)), 1):
+        if EVERYTHING not in step.facts:
+            before = state.revision
+            assert not state.knows_all_pods
+    assert state.knows_all_pods
+    assert state.revision > before
+
+
 def test_a_kind_that_may_not_be_listed_is_waited_for_no_longer_until_it_is_listed_after_all() -> None:
     state = ClusterState(frozenset({"Node"}))
     assert state.do_without("Node") == {EVERYTHING}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.model_builders import endpoint, endpoint_slice, node, packed, packed_cidr, pod
-from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Upserted
+from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Pod, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.plugins.topology import TopologySettings
 from topodns.query.networks import NetworkList
@@ -65,6 +65,19 @@ UNKNOWN = ("", "unknown")
 
 def found(location: Location) -> tuple[str, str]:
     return location.node_name, location.method
+
+
+@pytest.mark.parametrize("listed", [(), (pod("p", ["10.1.0.9"], "apps", "n1"),)], ids=["empty", "with a Pod"])
+def test_the_first_list_of_pods_ends_locations_that_only_slices_gave(listed: tuple[Pod, ...]) -> None:
+    """Also those found between the steps of the list: afterwards no Pod is known to have the address."""
+    state = ClusterState(frozenset({"Pod"}), all_pods=True)
+    state.apply(Upserted(endpoint_slice("web", endpoint("10.1.0.5", "n1"))), 0)
+    located = Locator(state, [Method.SLICES])
+    assert found(located.locate(packed("10.1.0.5"))) == ("n1", "slices")
+    for _ in state.replace(Replaced("Pod", listed), 1):
+        if not state.synced:
+            assert found(located.locate(packed("10.1.0.5"))) == ("n1", "slices")
+    assert found(located.locate(packed("10.1.0.5"))) == UNKNOWN
 
 
 # By source address
