@@ -33,7 +33,7 @@ class PodCidrProof:
         # Node name -> address -> namespace of the one object with it, or (several) number of objects per namespace.
         self._observed: dict[str, dict[bytes, str | dict[str, int]]] = {}
         self._retracted: set[str] = set()  # Nodes that are not counted at present
-        self._by_node: dict[str, int] = {}  # agreeing observations; Nodes without any are left out
+        self._nodes: dict[str, dict[str, int]] = {}  # namespace -> Node name -> agreeing observations; no zeros
         self._by_namespace: dict[str, tuple[int, int]] = {}  # agreeing and contradicting observations
         self._agreeing = 0
         self._contradicting: set[str] = set()  # namespaces
@@ -66,10 +66,10 @@ class PodCidrProof:
 
         By namespace: each contradicts if more than one in 1,000 of its observations does, else it agrees. Contradicting
         ones are outvoted if they are a single one, or at most one in 100, and at least two others agree. By number: the
-        others have 200 agreeing observations, or at least one, and agreeing ones of any namespace are on so many Nodes
-        that accident is excluded: an address from the same range but assigned regardless of the CIDRs lies in the CIDR
-        of its Node with a probability of one in `nodes`. A Node counts once, since its Pods may all have addresses of
-        one block. With `nodes` 1 a single agreeing observation is proof.
+        others have 200 agreeing observations, or agreeing ones on so many Nodes that accident is excluded: an address
+        from the same range but assigned regardless of the CIDRs lies in the CIDR of its Node with a probability of one
+        in `nodes`. A Node counts once, since its Pods may all have addresses of one block. With `nodes` 1 a single
+        agreeing observation is proof.
         """
         if not self._observed:
             return None
@@ -86,7 +86,9 @@ class PodCidrProof:
             return True
         if not agreeing:
             return False
-        return nodes == 1 or nodes ** min(len(self._by_node), 20) > CHANCE
+        # A union of fewer than MANY names: each has one of the agreeing observations counted above.
+        on = set().union(*(on for name, on in self._nodes.items() if name not in self._contradicting))
+        return nodes == 1 or nodes ** min(len(on), 20) > CHANCE
 
     def _observe(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
         """An object of this namespace with this address on this Node was added (count 1) or removed (-1)."""
@@ -115,9 +117,7 @@ class PodCidrProof:
             return
         if agrees:
             self._agreeing += count
-            on_node = self._by_node.pop(node_name, 0) + count
-            if on_node:
-                self._by_node[node_name] = on_node
+            self._count_node(namespace, node_name, count)
         agreeing, contradicting = self._by_namespace.pop(namespace, (0, 0))
         agreeing, contradicting = agreeing + count * agrees, contradicting + count * (not agrees)
         if agreeing or contradicting:
@@ -126,3 +126,11 @@ class PodCidrProof:
             self._contradicting.add(namespace)
         else:
             self._contradicting.discard(namespace)
+
+    def _count_node(self, namespace: str, node_name: str, count: int) -> None:
+        on_nodes = self._nodes.setdefault(namespace, {})
+        on_nodes[node_name] = on_nodes.get(node_name, 0) + count
+        if not on_nodes[node_name]:
+            del on_nodes[node_name]
+        if not on_nodes:
+            del self._nodes[namespace]

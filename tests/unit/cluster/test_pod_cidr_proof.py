@@ -119,6 +119,35 @@ def test_one_namespace_cannot_prove_a_cidr_that_another_contradicts() -> None:
     assert not index.pod_cidrs_verified
 
 
+def test_nodes_on_which_only_an_outvoted_namespace_agrees_prove_nothing() -> None:
+    index = index_of(10)
+    observe(index, 0, "a")
+    observe(index, 0, "b", first=3)
+    assert not index.pod_cidrs_verified
+    for at in range(1, 9):
+        observe(index, at, "c")
+    contradict(index, 9, "c")
+    assert not index.pod_cidrs_verified
+    for at in range(1, 6):
+        observe(index, at, "a", first=4)
+    assert not index.pod_cidrs_verified, "on 6 nodes"
+    observe(index, 6, "b", first=4)
+    assert index.pod_cidrs_verified, "on 7 nodes"
+
+
+def test_nodes_of_a_namespace_count_again_when_its_contradiction_is_gone() -> None:
+    index = index_of(10)
+    for namespace in ("a", "b"):
+        observe(index, 0, namespace)
+    for at in range(1, 9):
+        observe(index, at, "c")
+    stray = {(packed(f"{ELSEWHERE}.9.0"), "n9")}
+    index.move_endpoints(set(), stray, "c")
+    assert not index.pod_cidrs_verified
+    index.move_endpoints(stray, set(), "c")
+    assert index.pod_cidrs_verified
+
+
 def test_a_namespace_may_have_one_stray_in_a_thousand() -> None:
     index = index_of(10)
     for at in range(10):
