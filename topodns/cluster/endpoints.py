@@ -187,6 +187,11 @@ class Pool:
         hints = self._by_zone_hint
         return hints.group(topology_zone) if hints is not None else None
 
+    @property
+    def has_zone_hints(self) -> bool:
+        """Whether every endpoint has a hint for zones."""
+        return self._by_zone_hint is not None
+
     def by_topology_zone(self, value: str) -> Group:
         """The endpoints with this `zone` in their slice, compared case-insensitively; labels of Nodes do not count.
 

@@ -26,3 +26,8 @@ def hinted(pool: Pool, node_name: str, node: Node | None) -> Group:
     topology_zone = node.labels.get(ZONE_LABEL) if node is not None else None
     for_zone = pool.hinted_for_zone(topology_zone) if topology_zone else None
     return pool.everyone if for_zone is None else for_zone
+
+
+def goes_by_zone(pool: Pool, node_name: str) -> bool:
+    """Whether `hinted` goes by the zone of this Node: by rule 3, or by rule 4 since none is hinted for its zone."""
+    return pool.has_zone_hints and pool.hinted_for_node(node_name) is None

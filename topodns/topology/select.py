@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
 from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, InvalidPolicy, KeySource, Node, Policy
-from topodns.topology.hints import hinted
+from topodns.topology.hints import goes_by_zone, hinted
 
 
 class UnknownClient(Enum):
@@ -43,7 +43,7 @@ class Reason(StrEnum):
     UNKNOWN_CLIENT_ALL = "unknown_client_all"  # the same, but `*` last, hints, or unknown_client all
     INVALID = "invalid"  # policy invalid, on_invalid ignore: all endpoints
     DENIED = "denied"  # policy invalid, on_invalid deny: no endpoint
-    NOT_PERMITTED = "not_permitted"  # RBAC denies the objects that would locate the client: all endpoints
+    NOT_PERMITTED = "not_permitted"  # RBAC denies the objects that give the client's Node or its labels: all endpoints
     HINTED = "hinted"  # by the hints of the slices, which may select all endpoints
 
 
@@ -111,13 +111,15 @@ def select_while_denied(
     """As `select`, while RBAC denies Nodes (`nodes_denied`) or Pods that the policy needs.
 
     All endpoints go to a client that cannot be located without them, and, while Nodes are denied, to a client for which
-    the keys before the first that needs Node labels have no match: the missing permission is the operator's mistake and
-    must not cost clients their answers. All other clients get the same as with the permission, except that hints for
-    zones have no effect while Nodes are denied. kubernetes.io/hostname needs no labels: the Node's name is its value.
+    the keys before the first that needs Node labels have no match, or for which the hints go by the zone of its Node:
+    the missing permission is the operator's mistake and must not cost clients their answers. All other clients get the
+    same as with the permission. kubernetes.io/hostname needs no labels: the Node's name is its value.
     """
     if not isinstance(policy, Policy) or policy.asks_nothing:
         return select(pool, policy, location, unknown_client, on_invalid)
     if not location.node_name:
+        return Selection(pool.everyone, Reason.NOT_PERMITTED)
+    if nodes_denied and not policy.keys and pool.everyone.endpoints and goes_by_zone(pool, location.node_name):
         return Selection(pool.everyone, Reason.NOT_PERMITTED)
     readable = tuple(takewhile(lambda key: key in (HOSTNAME_LABEL, ANY_KEY), policy.keys))
     if not nodes_denied or readable == policy.keys:

@@ -370,6 +370,44 @@ def test_hints_are_followed_for_the_clients_node(client: str, told: list[int], r
     assert selection.reason is reason
 
 
+WITH_A_GAP = [*HINTED_ENDPOINTS, endpoint("10.0.0.4", node_hints=["n4"])]
+SAME_NODE = [endpoint("10.0.0.1", zone_hints=["a"], node_hints=["n1"])]
+HINTS_WHILE_NODES_ARE_DENIED: Mapping[str, tuple[Sequence[Endpoint], str, list[int], Reason]] = {
+    "those hinted for the client's node": (HINTED_ENDPOINTS, "n1", [1], Reason.HINTED),
+    "all may be hinted for it": (SAME_NODE, "n1", [1], Reason.HINTED),
+    "hints for zones would decide: everyone": (HINTED_ENDPOINTS, "far", [1, 2, 3], Reason.NOT_PERMITTED),
+    "one endpoint has no hint for a zone: everyone, as with the permission": (
+        WITH_A_GAP,
+        "far",
+        [1, 2, 3, 4],
+        Reason.HINTED,
+    ),
+    "no hints: everyone, as with the permission": (FIVE, "n1", [1, 2, 3, 4, 5], Reason.HINTED),
+    "no endpoints": ([], "n1", [], Reason.NO_ENDPOINTS),
+    "no method finds the client: everyone": (HINTED_ENDPOINTS, NOWHERE, [1, 2, 3], Reason.NOT_PERMITTED),
+}
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "client", "told", "reason"),
+    HINTS_WHILE_NODES_ARE_DENIED.values(),
+    ids=HINTS_WHILE_NODES_ARE_DENIED,
+)
+def test_while_nodes_are_denied_answers_that_hints_for_zones_would_narrow_are_not_permitted(
+    endpoints: Sequence[Endpoint], client: str, told: list[int], reason: Reason
+) -> None:
+    wish = policy_of(service("db"), [KeySource.HINTS])
+    location = Location(client, None, "slices") if client else Location()
+    selection = select_while_denied(pool_of(endpoints), wish, location, nodes_denied=True)
+    assert (octets(selection.group), selection.reason) == (told, reason)
+
+
+def test_while_only_pods_are_denied_hints_for_zones_are_followed() -> None:
+    wish = policy_of(service("db"), [KeySource.HINTS])
+    selection = select_while_denied(pool_of(HINTED_ENDPOINTS), wish, at("renamed"), nodes_denied=False)
+    assert (octets(selection.group), selection.reason) == ([3], Reason.HINTED)
+
+
 def test_a_node_is_itself_even_while_its_hostname_label_is_seen_to_change() -> None:
     relabelled = Location("n1", node("n1", {H: "new-name", Z: "a"}))
     assert octets(select(pool_of(FIVE), valid(H), relabelled).group) == [1]
