@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from topodns.plugins.template.engine.values import RenderFailed, Value, kind, printed
 
 _MAX_WIDTH: Final = 255  # characters; no record needs more padding
-_VERB: Final = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>[0-9]*)(?:\.(?P<precision>[0-9]*))?(?P<verb>.)", re.DOTALL)
+_VERB: Final = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>[0-9]*)(?:\.(?P<precision>[0-9]*))?(?P<verb>.?)", re.DOTALL)
 _BASES: Final[Mapping[str, str]] = {"d": "d", "v": "d", "x": "x", "X": "X", "o": "o", "b": "b"}
 _PREFIXES: Final[Mapping[str, str]] = {"x": "0x", "X": "0X", "o": "0", "b": "0b"}
 _QUOTED: Final[Mapping[str, str]] = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -23,13 +23,17 @@ class _Verb(NamedTuple):
 def sprintf(pattern: str, arguments: Sequence[Value]) -> str:
     """`pattern` with its verbs replaced. Raises RenderFailed where Go would write an error into the text.
 
-    A single % at the end stays as it is.
+    These errors are a % without a verb, a verb without an argument, one that does not fit its argument, and arguments
+    without a verb. Also raised for what only Go prints: argument indexes, `*`, widths above 255, %T, %O, and %q of an
+    integer.
     """
     left = list(arguments)
 
     def replaced(match: re.Match[str]) -> str:
         if match["verb"] == "%":
             return "%"
+        if not match["verb"]:
+            raise RenderFailed(f"printf: {match[0]!r} at the end has no verb")
         if not left:
             raise RenderFailed(f"printf: nothing is left for {match[0]!r}")
         return _formatted(_read(match), left.pop(0))

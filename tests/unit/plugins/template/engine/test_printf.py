@@ -45,6 +45,14 @@ def test_verbs(text: str, result: str) -> None:
         ("{{ printf `%s` }}", "printf: nothing is left for '%s'"),
         ("{{ printf `a` 1 }}", "printf: 1 more arguments than verbs"),
         ("{{ printf `%999999999d` 1 }}", "is wider than 255"),
+        ("{{ printf `100%` }}", "printf: '%' at the end has no verb"),
+        ("{{ printf `%s 100%` `a` }}", "printf: '%' at the end has no verb"),
+        ("{{ printf `%%%-5.2` 1 }}", "printf: '%-5.2' at the end has no verb"),
+        ("{{ printf `%!` }}", "printf: nothing is left for '%!'"),
+        ("{{ printf `%*d` 5 1 }}", "cannot print an integer"),
+        ("{{ printf `%[1]d` 1 }}", "cannot print an integer"),
+        ("{{ printf `%d` true }}", "printf: %d cannot print a boolean"),
+        ("{{ printf `%t` 1 }}", "printf: %t cannot print an integer"),
     ],
 )
 def test_what_cannot_be_printed_says_why(text: str, problem: str) -> None:
