@@ -13,6 +13,7 @@ SCHEMA_VERSION: Final = "1.1.0"
 _SERVICE_LABELS: Final = 3  # <service>.<namespace>.svc
 _ZONAL_ANCHOR: Final = "_zone"
 _ZONAL_DIRECTIVES: Final = frozenset({"pin", "prefer"})
+_ABOVE_ZONES: Final = frozenset({(_ZONAL_ANCHOR,), *((each, _ZONAL_ANCHOR) for each in _ZONAL_DIRECTIVES)})
 
 
 class Fixed(Enum):
@@ -90,9 +91,12 @@ def parse(labels: Name, multicluster: bool = False, zonal: bool = False) -> Sche
     return _parse_pod(labels) if labels[-1] == "pod" else None
 
 
-def is_above_zones(name: ServiceName) -> bool:
-    """Whether this is `_zone.<service>` or `pin|prefer._zone.<service>`, as `parse` reads them."""
-    return name.endpoint == _ZONAL_ANCHOR or (name.port in _ZONAL_DIRECTIVES and f"_{name.protocol}" == _ZONAL_ANCHOR)
+def is_above_zones(labels: Name) -> bool:
+    """Whether the labels of a ServiceName are `_zone` or `pin|prefer._zone` in front of the Service.
+
+    By labels, as `parse` takes them: a ServiceName lacks the underscores, and `pin.zone` has no names below it.
+    """
+    return labels[:-_SERVICE_LABELS] in _ABOVE_ZONES
 
 
 def _parse_service(labels: Name, multicluster: bool, zonal: bool) -> SchemaName | None:

@@ -67,7 +67,7 @@ def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question:
         resolution = _headless(kubernetes, key, name, service, question, facts)
     else:
         resolution = _others(kubernetes, name, service, question, facts)
-    if resolution.response.rcode == Rcode.NXDOMAIN and _is_above_others(kubernetes, name, service):
+    if resolution.response.rcode == Rcode.NXDOMAIN and _is_above_others(kubernetes, name, service, question):
         return no_data(facts)
     return resolution
 
@@ -86,7 +86,9 @@ def _others(
     return _cluster_ips(kubernetes, name, service, question, facts)
 
 
-def _is_above_others(kubernetes: KubernetesZone, name: ServiceName | ZonalName, service: Service) -> bool:
+def _is_above_others(
+    kubernetes: KubernetesZone, name: ServiceName | ZonalName, service: Service, question: ZoneQuestion
+) -> bool:
     """Whether this is an empty non-terminal below a Service: no records, but names below it (RFC 8020).
 
     These are a protocol (`_tcp.web`, above `_http._tcp.web`), a cluster of an imported Service, and the labels
@@ -94,7 +96,9 @@ def _is_above_others(kubernetes: KubernetesZone, name: ServiceName | ZonalName, 
     """
     if isinstance(name, ZonalName) or service.external_name is not None:
         return False
-    if kubernetes.settings.zonal and service.headless and not service.imported and is_above_zones(name):
+    qname, origin = question.query.qname, question.origin.name
+    zonal_names = kubernetes.settings.zonal and service.headless and not service.imported
+    if zonal_names and is_above_zones(qname[: len(qname) - len(origin)]):
         return True
     if service.imported and not name.cluster and name.endpoint in backends_of(kubernetes, service).cluster_ids:
         return True

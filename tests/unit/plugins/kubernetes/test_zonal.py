@@ -69,6 +69,25 @@ def test_zonal_answers_names_that_say_a_topology_zone(question: str, answer: str
     assert ClusterDig(zones(), settings(zonal=True))(question) == expected(answer)
 
 
+ABOVE_ZONES = {
+    "_zone.hdls.testns.svc.cluster.local. A": "NODATA cluster.local. 5",
+    "pin._zone.hdls.testns.svc.cluster.local. A": "NODATA cluster.local. 5",
+    "prefer._zone.hdls.testns.svc.cluster.local. TXT": "NODATA cluster.local. 5",
+    "zone.hdls.testns.svc.cluster.local. A": "NXDOMAIN cluster.local. 5",
+    "pin.zone.hdls.testns.svc.cluster.local. A": "NXDOMAIN cluster.local. 5",
+    "prefer.zone.hdls.testns.svc.cluster.local. SRV": "NXDOMAIN cluster.local. 5",
+    "_pin._zone.hdls.testns.svc.cluster.local. A": "NXDOMAIN cluster.local. 5",
+    "_pin.zone.hdls.testns.svc.cluster.local. A": "NXDOMAIN cluster.local. 5",
+    "pin._zone.ghost.testns.svc.cluster.local. A": "NXDOMAIN cluster.local. 5",
+    "pin._zone.clstr.testns.svc.cluster.local. A": "NXDOMAIN cluster.local. 5",
+}
+
+
+@pytest.mark.parametrize(("question", "answer"), ABOVE_ZONES.items(), ids=ABOVE_ZONES.keys())
+def test_the_labels_above_topology_zones_exist_in_the_spelling_of_names_below_them(question: str, answer: str) -> None:
+    assert ClusterDig(zones(), settings(zonal=True))(question) == answer
+
+
 def test_without_zonal_such_names_do_not_exist() -> None:
     dig = ClusterDig(zones(), settings())
     assert dig("us-west-2a.pin._zone.hdls.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
