@@ -52,8 +52,6 @@ class NameErrors:
 
     def _of_address(self, address: bytes) -> str:
         served = " in the namespaces that `namespaces` lists" if self._settings.namespaces else ""
-        if served and self._settings.namespace_labels is not None:  # without `namespaces`, PTR ignores the labels
-            served += " and `namespace_labels` selects"
         return f"no Service and no ready endpoint{served} has the address {ip_address(address)}{self._noendpoints()}"
 
     def _of_pod(self, name: PodName) -> str:
@@ -72,18 +70,10 @@ class NameErrors:
         if exposes(self._settings, self._state, namespace):
             return ""
         if self._settings.namespaces and namespace not in self._settings.namespaces:
-            unlisted = f"`namespaces` does not list namespace {namespace!r}"
-            return unlisted + (f", and it {lacking}" if (lacking := self._lacks_labels(namespace)) else "")
+            return f"`namespaces` does not list namespace {namespace!r}"
         if ("", namespace) not in self._state.namespaces:
             return f"no namespace {namespace!r}"
-        return f"namespace {namespace!r} {self._lacks_labels(namespace)}"
-
-    def _lacks_labels(self, namespace: str) -> str:
-        """A predicate of an existing namespace that `namespace_labels` does not select; "" of any other."""
-        found, selector = self._state.namespaces.get(("", namespace)), self._settings.namespace_labels
-        if found is None or selector is None or selector.matches(found.labels):
-            return ""
-        return "does not have the labels of `namespace_labels`"
+        return f"namespace {namespace!r} does not have the labels of `namespace_labels`"
 
     def _noendpoints(self) -> str:
         return " (`noendpoints` is set)" if self._settings.noendpoints else ""

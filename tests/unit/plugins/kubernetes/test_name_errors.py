@@ -190,32 +190,6 @@ def test_the_reason_for_an_endpoint_address_names_noendpoints() -> None:
     assert reason_of("2.0.1.10.in-addr.arpa. PTR", NOENDPOINTS) == expected
 
 
-TWO_OPTIONS: dict[str, Any] = {
-    "namespaces": frozenset({"shop"}),
-    "namespace_labels": parse_selector("team=blue"),
-}
-
-
-@pytest.mark.parametrize(
-    ("question", "reason"),
-    [
-        (
-            "secret.hidden.svc.cluster.local. A",
-            "`namespaces` does not list namespace 'hidden', and it does not have the labels of `namespace_labels`",
-        ),
-        ("web.nil.svc.cluster.local. A", "`namespaces` does not list namespace 'nil'"),
-        ("web.shop.svc.cluster.local. A", "namespace 'shop' does not have the labels of `namespace_labels`"),
-        (
-            "1.0.0.10.in-addr.arpa. PTR",
-            "no Service and no ready endpoint in the namespaces that `namespaces` lists and `namespace_labels` selects"
-            " has the address 10.0.0.1",
-        ),
-    ],
-)
-def test_the_reason_names_both_options_that_select_namespaces(question: str, reason: str) -> None:
-    assert reason_of(question, TWO_OPTIONS) == reason
-
-
 def test_the_reason_for_an_imported_endpoint_without_its_cluster_says_where_the_cluster_belongs() -> None:
     several = settings("cluster.local.", "clusterset.local.", multicluster=["clusterset.local."])
     objects: Sequence[ClusterObject] = [
