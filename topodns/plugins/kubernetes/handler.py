@@ -35,7 +35,7 @@ from topodns.query.cname import follow, owned
 from topodns.query.deferred import Deferred, Outcome
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Stepped
 
-_MAX_CNAMES: Final = 10  # followed in a row, as CoreDNS
+_MAX_CNAMES: Final = 11  # followed in a row, as CoreDNS: its limit of 10 does not count the last one
 _VERSION: Final = RRset(
     b"",
     RRType.TXT,
@@ -166,12 +166,12 @@ def _namespace(kubernetes: KubernetesZone, node: NamespaceNode) -> Resolution:
 def _follow_inside(kubernetes: KubernetesZone, question: ZoneQuestion, target: Name, alias: Resolution) -> Resolution:
     """`alias`, a CNAME, with the records of its target under the same origin.
 
-    NODATA if those do not exist (CoreDNS), and for the whole of a loop or of a chain of more than 11 CNAMEs; SERVFAIL
+    NODATA if those do not exist (CoreDNS), and for the whole of a loop or of a chain of more than _MAX_CNAMES; SERVFAIL
     if the target's answer is.
     """
     query = question.query
     seen = (*question.seen, query.qname)
-    if target in seen or len(seen) > _MAX_CNAMES + 1:
+    if target in seen or len(seen) > _MAX_CNAMES:
         return no_data(alias.facts)
     following = query._replace(qname=target, spelling=name_wire(target))
     resolution = _respond(kubernetes, question_of(following, question.client, question.origin, seen))

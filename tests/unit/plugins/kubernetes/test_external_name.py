@@ -117,7 +117,7 @@ def test_external_names_are_answered_as_by_coredns(dig: ClusterDig, question: st
     assert dig(question) == expected(answer)
 
 
-def test_a_chain_of_external_names_is_followed_ten_times() -> None:
+def test_a_chain_of_eleven_external_names_is_followed_and_a_longer_one_is_nodata() -> None:
     links = [service(f"n{i}", NS, external_name=f"n{i + 1}.testns.svc.cluster.local") for i in range(12)]
     dig = ClusterDig([namespace(NS), *links, service("n12", NS, ["10.0.0.1"])], settings())
     assert dig("n1.testns.svc.cluster.local. A").count("CNAME") == 11
