@@ -5,8 +5,8 @@ from random import Random
 
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dnsserver.chain import Chain, build_chain, unanswered_rcode
-from topodns.plugins import ORDER, load
 from topodns.plugins.block import ServerBlock
+from topodns.plugins.order import ORDER, load
 from topodns.plugins.plugin import Install
 from topodns.plugins.setup import BlockListener, BlockSetup, Process
 from topodns.query.plugin import ChainPart

@@ -18,6 +18,7 @@ CRUMB = 40  # lines: a shorter module with one importer belongs to its importer
 
 TESTED_ELSEWHERE: Mapping[str, str] = {
     "__main__": "runs `cli.main`: tests/stories/test_command_line.py starts it",
+    "app.clusters": "built, read and kept over reloads in tests/unit/app/test_cluster_reload.py",
     "app.hooks": "a Protocol and options without code",
     "app.listeners": "opens sockets: tests/stories/test_starting.py, tests/stories/test_reload.py",
     "app.metrics": "counts sockets and reloads: tests/stories/test_observing.py, tests/stories/test_reload.py",
@@ -180,7 +181,7 @@ def test_the_files_that_test_a_module_instead_exist() -> None:
 
 
 def test_a_short_module_has_several_importers() -> None:
-    """Plugins are left out, which `plugins.load` imports by name, and the modules that each plugin's folder has."""
+    """Plugins are left out, which `load` imports by name, and the modules that each plugin's folder has."""
     imported = Counter(name for path in MODULES for name in imports_of(path))
     short = {
         name

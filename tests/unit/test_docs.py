@@ -24,7 +24,7 @@ from topodns.app.metrics import Events, readings
 from topodns.cli.main import main
 from topodns.kube.client.contract import ApiSettings
 from topodns.metrics.registry import Published, Reading
-from topodns.plugins import ORDER, load
+from topodns.plugins.order import ORDER, load
 from topodns.plugins.setup import MetricsSource, Shared
 from topodns.topology.select import Reason
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from topodns.app.load import settings_from_text
-from topodns.plugins import ORDER
+from topodns.plugins.order import ORDER
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs/reference/corefile.md").read_text(encoding="utf-8")

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 
 from topodns import __version__
-from topodns.plugins import ORDER
 from topodns.plugins.block import Settings
+from topodns.plugins.order import ORDER
 
 
 def version_text() -> str:

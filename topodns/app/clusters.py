@@ -13,24 +13,22 @@ from random import Random
 from typing import Final
 
 from topodns.app.cluster_lifecycle import NotKnown
+from topodns.app.cluster_reload import FeedSettings, feed_settings, kept_feed
 from topodns.app.loop_timers import LoopTimers
-from topodns.cluster.label_selector import Selector
-from topodns.cluster.model import Change, KeySource, Kind, Replaced
+from topodns.cluster.model import Change, Kind, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
-from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi
+from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.client.counters import RequestCounters
 from topodns.kube.client.credentials import OURS
 from topodns.kube.events.lease import NAMESPACE
 from topodns.kube.events.recorder import EventWriter
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.resources import Resource
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
@@ -43,41 +41,6 @@ from topodns.topology.select import OnInvalid
 
 _FORBIDDEN: Final = 403
 _OR_ELSE: Final[Mapping[Kind, str]] = {"Pod": ", or `locate` goes without pods"}
-
-
-@dataclass(frozen=True, slots=True)
-class FeedSettings:
-    """All settings of a feed. The other settings of a cluster in a Corefile only affect its answers."""
-
-    api: ApiSettings | None
-    manifests: tuple[str, ...]
-    labels: Selector | None
-    needed: frozenset[Kind]
-    resources: tuple[Resource, ...]  # to list and watch at an API server
-    key_sources: tuple[KeySource, ...]
-    terminating_fallback: bool
-    pod_names: bool
-    writes_events: bool
-
-    @property
-    def place(self) -> tuple[object, ...]:
-        """Equal for two feeds of the same source, even if they read different objects of it."""
-        return self.api, self.manifests
-
-
-def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> FeedSettings:
-    """The settings of the feed that these two directives need."""
-    return FeedSettings(
-        api=kubernetes.api,
-        manifests=kubernetes.manifests,
-        labels=kubernetes.labels,
-        needed=needed_kinds(kubernetes, topology),
-        resources=resources(kubernetes, topology),
-        key_sources=topology.keys if topology is not None else (),
-        terminating_fallback=topology is not None and topology.terminating_fallback,
-        pod_names=kubernetes.endpoint_pod_names,
-        writes_events=kubernetes.api is not None and topology is not None,
-    )
 
 
 class Feed:
@@ -260,7 +223,7 @@ class ClusterMaker:
         If there is none, with a new feed and an empty state.
         """
         settings = feed_settings(kubernetes, topology)
-        feed = _taken_over(settings, spare) or self._feed(settings)
+        feed = kept_feed(settings, spare) or self._feed(settings)
         locator = None
         if topology is not None:
             locator = Locator(
@@ -276,13 +239,6 @@ class ClusterMaker:
         if settings.writes_events:
             event_writer = EventWriter(connecting, OURS.namespace or NAMESPACE, self._holder, self.service_events)
         return Feed(settings, self._rng, connecting, event_writer)
-
-
-def _taken_over(settings: FeedSettings, spare: list[Feed]) -> Feed | None:
-    feed = next((feed for feed in spare if feed.settings == settings), None)
-    if feed is not None:
-        spare.remove(feed)
-    return feed
 
 
 def _taken_in(state: ClusterState, change: Change) -> Iterator[frozenset[Fact]]:

@@ -21,10 +21,10 @@ from topodns.dnsserver.fast_forward.eligibility import make_fast_route
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.memory.budget import SERVER, MemoryLimits
-from topodns.plugins import load
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.order import load
 from topodns.plugins.plugin import AnyPlugin, Install
 from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Process
 from topodns.query.plugin import Client

@@ -12,11 +12,11 @@ from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
 from topodns.dns.name import name_text
-from topodns.plugins import ORDER, load
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.cache.settings import AS_COREDNS, Cache
 from topodns.plugins.compatibility import unknown_problem
 from topodns.plugins.context import Context
+from topodns.plugins.order import ORDER, load
 
 
 def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context) -> ServerBlock:

@@ -17,9 +17,9 @@ from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import parse_keys
 from topodns.dns.name import ROOT
-from topodns.plugins import ORDER, load
 from topodns.plugins.compatibility import TRANSPORTS, DirectiveVerdict, Row, unknown_row
 from topodns.plugins.context import Context
+from topodns.plugins.order import ORDER, load
 
 _UNCHECKED: Final = Row(DirectiveVerdict.UNCHECKED, "mend the directive first")
 _GOOD: Final = frozenset({DirectiveVerdict.SAME, DirectiveVerdict.DIFFERS, DirectiveVerdict.WARNING})

@@ -1,4 +1,4 @@
-"""The plugin chain of a server block: calls its plugins in the order of `plugins.ORDER` until one answers."""
+"""The plugin chain of a server block: calls its plugins in the order of `plugins.order` until one answers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

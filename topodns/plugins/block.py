@@ -15,12 +15,12 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class ServerBlock:
-    """One server block. Its plugins see a query in the order of `plugins.ORDER`, not in that of the Corefile."""
+    """One server block. Its plugins see a query in the order of `plugins.order`, not in that of the Corefile."""
 
     keys: tuple[BlockKey, ...]
     source: str  # the file that contains it
     line: int
-    settings: Mapping[str, Any]  # by directive, in the order of `plugins.ORDER`: what the plugin's `parse` returned
+    settings: Mapping[str, Any]  # by directive, in the order of `plugins.order`: what the plugin's `parse` returned
 
     def get(self, plugin: "Plugin[S]") -> S | None:
         """The settings of this plugin; None if the block does not have its directive."""

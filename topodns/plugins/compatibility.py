@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from topodns.corefile.errors import nearest, shown_word
-from topodns.plugins import ORDER
+from topodns.plugins.order import ORDER
 
 
 class DirectiveVerdict(Enum):

@@ -106,7 +106,7 @@ class ClusterOfBlock(Protocol):
 
 
 class BlockSetup:
-    """One server block during setup: its plugins are set up from the last in `plugins.ORDER` to the first."""
+    """One server block during setup: its plugins are set up from the last in `plugins.order` to the first."""
 
     def __init__(self, process: Process, block: ServerBlock, cluster: ClusterOfBlock | None = None) -> None:
         self.process = process

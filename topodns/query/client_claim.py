@@ -8,7 +8,7 @@ from typing import Final
 
 from topodns.dns.message import Edns, Option
 from topodns.query.plugin import BadOption
-from topodns.topology.client_locator import Claim
+from topodns.topology.claim_trust import Claim
 
 NO_CLAIM: Final = Claim()
 

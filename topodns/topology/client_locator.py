@@ -6,12 +6,12 @@ is no access control.
 """
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Node
 from topodns.memory.bounded import LRUCache
+from topodns.topology.claim_trust import Claim, ClaimTrust
 from topodns.topology.node_of_address import node_of_endpoints, node_of_pods
 from topodns.topology.select import Location
 
@@ -36,19 +36,11 @@ class Method(Enum):
     PODCIDR_UNVERIFIED = "podcidr-unverified"  # without that proof: the operator knows that the CNI assigns from them
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The client's location by the EDNS options of a query. `Locator` decides which claims count."""
-
-    node_name: str | None = None  # EDNS option 65518, decoded
-    subnet: tuple[bytes, int] | None = None  # EDNS Client Subnet: packed address (4 or 16 octets), source prefix length
-
-
 class Locator:
     """Maps clients to Nodes by one cluster's state, with `methods` in the given order.
 
-    `trust`: sources (packed) of which every claim counts; of other sources, only the claim of a node identity from an
-    address of that Node. An ECS that no method can map is ignored: the source address decides, as if there were no ECS.
+    `trust`: sources (packed) of which every claim counts; `claims` decides on those of other sources. An ECS that no
+    method can map is ignored: the source address decides, as if there were no ECS.
     `own_node` and `own_addresses` (packed) are this server's.
     """
 
@@ -64,7 +56,7 @@ class Locator:
         self._methods = tuple((method.value, self._finder(method)) for method in methods)
         self._subnets_by_cidr = Method.PODCIDR in methods
         self._subnets_by_unverified_cidr = Method.PODCIDR_UNVERIFIED in methods
-        self._trust = trust
+        self.claims = ClaimTrust(state, trust)
         self._own_node = own_node
         self._own_addresses = own_addresses
         self._known: LRUCache[bytes, Location] = LRUCache(MAX_KNOWN)  # by source address; valid for `_revision`
@@ -85,20 +77,13 @@ class Locator:
             self._revision = self._state.revision
         return self._known.get(source) or self._find(source)
 
-    def trusts(self, source: bytes) -> bool:
-        """Whether ECS from this source counts. For other sources ECS is not enabled: neither read nor echoed.
-
-        (RFC 7871 section 7.2.1: a server that has not enabled ECS ignores the option and sends none.)
-        """
-        return source in self._trust
-
     def _located_by_claim(self, source: bytes, claim: Claim) -> Location | None:
         """The location by the node identity, else by the ECS, if this source may make that claim; None: by neither."""
         if claim.node_name is None and claim.subnet is None:
             return None
-        trusted = self.trusts(source)
+        trusted = self.claims.trusts(source)
         node_name = claim.node_name
-        if node_name is not None and self._is_known(node_name) and (trusted or self._may_name(source, node_name)):
+        if node_name is not None and self._is_known(node_name) and self.claims.may_name(source, node_name):
             return Location(node_name, self._state.node(node_name), "identity")
         if claim.subnet is None or not trusted:
             return None
@@ -120,18 +105,6 @@ class Locator:
     def _is_known(self, node_name: str) -> bool:
         """Whether a Node has this name, or a Pod or an endpoint names it as its Node, which may be deleted by now."""
         return self._state.node(node_name) is not None or self._state.nodes.has_pods_on(node_name)
-
-    def _may_name(self, source: bytes, node_name: str) -> bool:
-        """Whether an untrusted source may claim that its client is on this Node: only with an address of that Node.
-
-        Such a source is a node cache, a hostNetwork Pod or, with masquerading, any Pod of the Node; the method `nodes`
-        would mostly find the same. The first addresses of a pod CIDR count as the Node's: queries of a node cache on
-        the server's own Node come from the bridge's address, which is in no Node object. There the CIDR needs no
-        proof, because claim and CIDR agree independently.
-        """
-        nodes = self._state.nodes
-        owner = nodes.with_address(source) or nodes.with_pod_gateway(source)
-        return owner is not None and owner.name == node_name
 
     def _node_name_of_subnet(self, address: bytes, prefix_length: int) -> str:
         """The Node name for an ECS subnet, "" if none is found.

@@ -12,9 +12,9 @@ from topodns.app.load import load_chosen, load_settings
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.zones import BlockKey
 from topodns.dns.name import parse_name
-from topodns.plugins import ORDER, load
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.compatibility import COREDNS_ONLY
+from topodns.plugins.order import ORDER, load
 
 CLUSTER = """\
 .:53 {

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.corefile_settings import block_problem
 from tests.support.distribution_corefiles import COREFILES, RESOLV_CONF, ROOT, corefile
 from topodns.cli.coredns_check import Migration, examine
-from topodns.plugins import ORDER
 from topodns.plugins.compatibility import DirectiveVerdict
+from topodns.plugins.order import ORDER
 
 
 def examined(text: str, directory: str = "") -> Migration:

@@ -6,7 +6,7 @@ import pytest
 
 from topodns import __version__
 from topodns.cli import main as cli
-from topodns.plugins import ORDER
+from topodns.plugins.order import ORDER
 
 Captured = pytest.CaptureFixture[str]
 

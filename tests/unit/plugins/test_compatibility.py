@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.corefile_settings import block_problem
-from topodns.plugins import ORDER, load
 from topodns.plugins.compatibility import (
     COREDNS_ONLY,
     ELSEWHERE,
@@ -12,6 +11,7 @@ from topodns.plugins.compatibility import (
     unknown_row,
     unsupported,
 )
+from topodns.plugins.order import ORDER, load
 
 # CoreDNS 1.14.7's, in its order.
 PLUGIN_CFG = """

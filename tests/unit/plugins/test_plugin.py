@@ -1,7 +1,7 @@
 """Attributes of plugins."""
 
 from tests.support.corefile_settings import block_problem
-from topodns.plugins import ORDER, load
+from topodns.plugins.order import ORDER, load
 from topodns.plugins.plugin import FastPath, Reads
 
 

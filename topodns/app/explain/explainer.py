@@ -24,7 +24,8 @@ from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
-from topodns.topology.client_locator import Claim, Locator
+from topodns.topology.claim_trust import Claim
+from topodns.topology.client_locator import Locator
 from topodns.topology.select import Location
 
 _ANY_CLIENT: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # a placeholder for any client on the given Node

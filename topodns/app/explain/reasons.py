@@ -3,11 +3,11 @@
 from typing import Final
 
 from topodns.app.clusters import Cluster
+from topodns.app.explain.name_errors import NameErrors
 from topodns.cluster.model import Kind
 from topodns.dns.message import Query
 from topodns.dns.rrtype import Rcode
 from topodns.kube.manifests.source import ManifestSource
-from topodns.plugins.kubernetes.name_errors import NameErrors
 from topodns.query.plugin import Resolution
 from topodns.topology.client_locator import Method
 from topodns.topology.select import Reason

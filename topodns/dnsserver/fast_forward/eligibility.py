@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
 from topodns.dns.name import Name, is_below_any, name_text, name_wire
-from topodns.plugins import load
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.setup import PLUGIN as CACHE
@@ -15,6 +14,7 @@ from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loop import LoopGuard
+from topodns.plugins.order import load
 from topodns.plugins.plugin import FastPath
 from topodns.plugins.setup import BlockSetup
 from topodns.query.plugin import Client, Resolution

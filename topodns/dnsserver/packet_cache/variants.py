@@ -14,8 +14,8 @@ from topodns.dns.soa import MAILBOX, PRIMARY
 from topodns.dns.wire_format import HEADER_SIZE, POINTER, QUESTION_TAIL_SIZE
 from topodns.dnsserver.packet_cache.key import NAME_AT
 from topodns.dnsserver.packet_cache.rotation import end_of_name, record_places
-from topodns.plugins import ORDER, load
 from topodns.plugins.block import ServerBlock
+from topodns.plugins.order import ORDER, load
 from topodns.plugins.plugin import Reads
 from topodns.query.packet import Variants
 from topodns.query.plugin import Resolution

@@ -103,7 +103,7 @@ def _echo_subnet(kubernetes: KubernetesZone, edns: Edns, client: Client, resolut
 
     That is 0 where the client's location did not matter. A malformed one is FORMERR, for any name.
     """
-    if kubernetes.locator is None or not kubernetes.locator.trusts(client.address):
+    if kubernetes.locator is None or not kubernetes.locator.claims.trusts(client.address):
         return
     read_claim(edns)
     location = resolution.location

@@ -140,7 +140,7 @@ def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Locati
         return _UNKNOWN, False
     if edns is None or not edns.options or _CLAIM_OPTIONS.isdisjoint(code for code, _ in edns.options):
         return locator.locate(address), False
-    return locator.locate(address, read_claim(edns, locator.trusts(address))), True
+    return locator.locate(address, read_claim(edns, locator.claims.trusts(address))), True
 
 
 def _objection(

@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, query_of, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
+from topodns.app.explain.name_errors import NameErrors
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject
-from topodns.plugins.kubernetes.name_errors import NameErrors
 from topodns.plugins.kubernetes.settings import PodMode
 
 VERIFIED: dict[str, Any] = {"pods": PodMode.VERIFIED}

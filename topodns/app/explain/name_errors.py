@@ -1,6 +1,6 @@
 """Reasons for NXDOMAIN: which object of the cluster does not exist, or which option leaves it out.
 
-For `explain` only. `handler` answers without them, so this module repeats its order of checks.
+`plugins.kubernetes.handler` answers without them, so this module repeats its order of checks.
 """
 
 from ipaddress import ip_address

@@ -1,0 +1,65 @@
+"""The one list of plugins, in the order in which they see a query, and their import by name.
+
+A new plugin is a module of this room, or a folder with a module `setup`, that has a `Plugin` named PLUGIN; and a line
+of ORDER.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from topodns.plugins.plugin import AnyPlugin
+
+# The order in which plugins see a query: that of CoreDNS's plugin.cfg, with two exceptions, `cache` and `topology`.
+ORDER: Final = (
+    "metadata",
+    "cancel",  # limits the time of all plugins below
+    "timeouts",
+    "multisocket",
+    "reload",
+    "nsid",  # on every reply, whichever plugin answers
+    "bufsize",
+    "bind",
+    "debug",
+    "ready",
+    "health",
+    "pprof",
+    "prometheus",
+    "errors",
+    "log",
+    "local",  # before all plugins that could forward or log queries for localhost
+    "dns64",  # on the answers of all plugins below, cached ones too
+    "any",
+    "chaos",
+    "loadbalance",  # orders addresses last, after `rewrite` has changed them
+    "rewrite",
+    "autopath",  # each name that it tries goes through the plugins below
+    # After `rewrite`, to check the rewritten name; below `autopath`, to check each name tried; above `cache`, to check
+    # each client (CoreDNS 1.14.7, #8289 and #8290).
+    "acl",
+    "header",
+    "minimal",
+    "template",
+    "hosts",
+    "k8s_external",
+    "kubernetes",
+    "topology",  # settings of `kubernetes`; CoreDNS does not have it
+    "file",
+    "loop",  # stops queries that would be forwarded
+    "cache",  # lower than in CoreDNS: it keeps only answers of upstreams, so it never hides local data
+    "forward",
+    "whoami",  # the last resort
+    "view",  # selects the block, before all others
+)
+
+
+def load(name: str) -> "AnyPlugin":
+    """The plugin of this name in ORDER.
+
+    It is imported by name, so that a process loads only the plugins of its Corefile: a node cache has no `kubernetes`.
+    """
+    module = import_module(f"topodns.plugins.{name}")
+    if hasattr(module, "__path__"):
+        module = import_module(f"{module.__name__}.setup")
+    plugin: AnyPlugin = module.PLUGIN
+    return plugin
