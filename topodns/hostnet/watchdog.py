@@ -51,9 +51,12 @@ class Supervision:
         desired = self._renewed is not None and now - self._renewed < KEEPALIVE_TIMEOUT
         return None if self._is_finished or desired == self._on else desired
 
-    def switched(self, on: bool) -> None:
-        """Note that the redirect was switched on or off."""
-        self._on = on
+    def switched(self, on: bool, succeeded: bool) -> None:
+        """Note the result of switching on or off.
+
+        After a failure it is unknown whether the redirect is on, since it may be for one family: both remain due.
+        """
+        self._on = on if succeeded else None
 
     def timeout(self, now: float) -> float | None:
         """Seconds until `due` should be called again without a further message; None: not before a message.
@@ -170,9 +173,11 @@ def supervise(supervision: Supervision, rules: RedirectRules, child: Child) -> i
     while True:
         now = time.monotonic()
         due = supervision.due(now)
-        if due is not None and rules.switch(due):
-            supervision.switched(due)
-            continue
+        if due is not None:
+            succeeded = rules.switch(due)
+            supervision.switched(due, succeeded)
+            if succeeded:
+                continue
         if child.status is not None:
             deadline = deadline or now + _FINAL_RETRIES
             if due is None or now > deadline:

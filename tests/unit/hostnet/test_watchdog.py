@@ -10,7 +10,7 @@ def switched_on() -> Supervision:
     """At time 0."""
     made = Supervision(on=False)
     made.receive(RENEW, 0.0)
-    made.switched(True)
+    made.switched(True, succeeded=True)
     return made
 
 
@@ -19,7 +19,7 @@ def test_the_first_renewal_switches_on() -> None:
     assert made.due(0.0) is None
     made.receive(RENEW, 0.0)
     assert made.due(0.0) is True
-    made.switched(True)
+    made.switched(True, succeeded=True)
     assert made.due(0.5) is None
 
 
@@ -34,7 +34,7 @@ def test_n09_silence_switches_off_and_a_renewal_on_again() -> None:
     made = switched_on()
     assert made.due(KEEPALIVE_TIMEOUT - 0.01) is None
     assert made.due(KEEPALIVE_TIMEOUT) is False
-    made.switched(False)
+    made.switched(False, succeeded=True)
     made.receive(RENEW, 7.0)
     assert made.due(7.0) is True
 
@@ -76,6 +76,28 @@ def test_a_failed_switch_off_is_still_due() -> None:
     assert made.due(1.0) is False
     assert made.due(2.0) is False
     assert made.timeout(2.0) == 0.2
+
+
+def test_n09_a_redirect_that_is_on_for_one_family_is_switched_off_when_the_node_cache_ends() -> None:
+    """IPv4 was switched on before IPv6 failed."""
+    made = Supervision(on=False)
+    made.receive(RENEW, 0.0)
+    made.switched(True, succeeded=False)
+    assert made.due(0.5) is True
+    assert made.timeout(0.5) == 0.2
+    made.end()
+    assert made.due(0.6) is False
+    made.switched(False, succeeded=True)
+    assert made.due(0.7) is None
+
+
+def test_a_redirect_that_is_off_for_one_family_is_switched_on_by_a_renewal() -> None:
+    """IPv4 was switched off before IPv6 failed."""
+    made = switched_on()
+    assert made.due(KEEPALIVE_TIMEOUT) is False
+    made.switched(False, succeeded=False)
+    made.receive(RENEW, 2.0)
+    assert made.due(2.0) is True
 
 
 def test_it_sleeps_until_the_silence_would_be_too_long_and_for_ever_when_off() -> None:
