@@ -12,6 +12,7 @@ import pytest
 from tests.support.event_loops import PATIENCE, either_loop, eventually, needs_ipv6, run
 from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_format import MAX_MESSAGE
+from topodns.net.socket_memory import Socket, octets_to_read
 from topodns.net.sockets import open_tcp
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpLimits
@@ -89,6 +90,19 @@ async def client_of(server: Server, source: str = "") -> AsyncIterator[Client]:
         writer.transport.abort()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+
+def socket_of(server: Server) -> Socket:
+    """That of the only connection."""
+    (connection,) = server.listener._connections
+    return connection._socket
+
+
+async def all_read(server: Server) -> None:
+    """Wait until the server has read all octets sent on its only connection, and handled them."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await eventually(lambda: octets_to_read(socket_of(server)) == 0)
 
 
 def test_a_question_comes_with_where_it_came_from(loop_name: str) -> None:
@@ -221,6 +235,21 @@ def test_an_empty_message_ends_the_connection_after_the_answers_before_it(loop_n
         async with serving() as server, client_of(server) as client:
             client.writer.write(frame(b"ab") + frame(b"") + frame(b"cd"))
             assert await client.reply() == b"ba"
+            assert await client.is_closed()
+            assert len(server.seen.questions) == 1
+
+    run(loop_name, story())
+
+
+def test_queries_after_an_empty_message_are_dropped_also_while_an_answer_is_awaited(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.write(frame(b"later") + frame(b""))
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            client.writer.write(frame(b"ab") + frame(b"cd")[:3])
+            await all_read(server)
+            server.seen.awaited[0].settle(b"there")
+            assert await client.reply() == b"there"
             assert await client.is_closed()
             assert len(server.seen.questions) == 1
 
@@ -420,6 +449,48 @@ def test_closing_waits_for_a_message_begun_but_not_for_ever(loop_name: str) -> N
             await closing
             assert await slow.is_closed()
             assert server.seen.questions[-1][0] == b"last"
+
+    run(loop_name, story())
+
+
+def test_queries_that_arrive_after_the_close_are_dropped(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as server, client_of(server) as client:
+            client.writer.write(frame(b"later") + frame(b"begun")[:4])
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            closing = asyncio.create_task(server.listener.close())
+            await eventually(lambda: next(iter(server.listener._connections)).deadline.fixed)
+            client.writer.write(frame(b"begun")[4:] + frame(b"ab") + frame(b"cd")[:3])
+            assert await client.reply() == b"nugeb"
+            client.writer.write(frame(b"cd")[3:] + frame(b"ef"))
+            await all_read(server)
+            server.seen.awaited[0].settle(b"there")
+            assert await client.reply() == b"there"
+            assert await client.is_closed()
+            await closing
+            assert [question for question, *_ in server.seen.questions] == [b"later", b"begun"]
+
+    run(loop_name, story())
+
+
+def test_queries_that_the_kernel_had_before_the_close_are_answered(loop_name: str) -> None:
+    """It has them while the connection does not read, since it awaits as many answers as it may."""
+
+    async def story() -> None:
+        async with serving(TcpLimits(in_flight=1)) as server, client_of(server) as client:
+            client.writer.write(frame(b"later"))
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            client.writer.write(frame(b"ab") + frame(b"cd"))
+            await eventually(lambda: octets_to_read(socket_of(server)) == 8)
+            closing = asyncio.create_task(server.listener.close())
+            await eventually(lambda: next(iter(server.listener._connections)).deadline.fixed)
+            client.writer.write(frame(b"ef"))
+            await eventually(lambda: octets_to_read(socket_of(server)) == 12)
+            server.seen.awaited[0].settle(b"there")
+            assert [await client.reply() for _ in range(3)] == [b"there", b"ba", b"dc"]
+            assert await client.is_closed()
+            await closing
+            assert len(server.seen.questions) == 3
 
     run(loop_name, story())
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final, Protocol, cast
 
 from topodns.dns.addresses import packed_address
-from topodns.dns.tcp_framing import MessageReader, frame
+from topodns.dns.tcp_framing import PREFIX, MessageReader, frame
 from topodns.net.socket_memory import Socket, kernel_memory, octets_to_read, reset_on_close
 from topodns.net.tcp_deadlines import ConnectionDeadline
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
@@ -69,7 +69,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._client_reads = True
         self._reading = True
         self._scheduled = False  # queued in the schedule
-        self._finishing = False  # closes once nothing is left to answer
+        self._finishing = False  # closes once nothing is left to answer, and accepts no message that begins from now on
+        self._arrived = 0  # when finishing: octets of the stream that the kernel already had then, and are not read
         self._ended = False  # FIN is sent; open until the client has read everything
         self._transport: asyncio.Transport
 
@@ -94,9 +95,13 @@ class TcpConnection(asyncio.BufferedProtocol):
         return self._listener.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        unbroken = self._reader.pending > 0
+        pending = self._reader.pending
+        if self._finishing and not (pending or self._arrived):
+            return
         messages = self._reader.receive_data(bytes(self._listener.read_buffer[:nbytes]))
-        self.deadline.data_read(self._reader.pending, unbroken and not messages)
+        if self._finishing:
+            messages = self._begun_in_time(messages, nbytes, pending)
+        self.deadline.data_read(self._reader.pending, pending > 0 and not messages)
         if not self._set_unfinished(max(0, self._reader.pending - self._limits.begun)):
             self._listener.counts.over_memory += 1
             self.abort()
@@ -104,6 +109,22 @@ class TcpConnection(asyncio.BufferedProtocol):
         if messages:
             self._accept(messages)
             self._schedule_or_read()
+
+    def _begun_in_time(self, messages: list[bytes], nbytes: int, pending: int) -> list[bytes]:
+        """The messages of a read of `nbytes` octets, after `pending` ones of an incomplete message, to accept when
+        finishing: those that begin within the first `_arrived` octets or earlier. The others are dropped.
+        """
+        start, accepted = -pending, 0
+        for message in messages:
+            if start >= self._arrived:
+                break
+            start += PREFIX + len(message)
+            accepted += 1
+        if start >= self._arrived:
+            self._ignore_rest()
+        else:
+            self._arrived = max(0, self._arrived - nbytes)
+        return messages[:accepted]
 
     def _accept(self, messages: list[bytes]) -> None:
         """Add messages to `_waiting`, up to `limits.queries` over the life of the connection; it closes after those.
@@ -114,7 +135,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             messages = messages[: self._limits.queries - self._taken]
             self._taken += len(messages)
             if self._taken == self._limits.queries:
-                self._stop_accepting()
+                self._ignore_rest()
         self._waiting += messages
 
     def eof_received(self) -> bool:
@@ -123,8 +144,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         It stays open until all queries are answered and the client has read the replies: data that the kernel
         still sends after a close would not be counted in `unread`.
         """
-        self._stop_accepting()
-        self._reader = MessageReader()
+        self._ignore_rest()
         if self._waiting or self._awaited or self._deferred:
             return True
         return not self._end()
@@ -166,7 +186,7 @@ class TcpConnection(asyncio.BufferedProtocol):
     def evict(self) -> None:
         """Close in favour of a newer connection: with FIN if this one is idle, else as by `drop`."""
         if self.is_idle():
-            self._stop_accepting()
+            self._ignore_rest()
             self._transport.close()
         else:
             self.drop()
@@ -184,17 +204,29 @@ class TcpConnection(asyncio.BufferedProtocol):
     def finish(self) -> None:
         """The listener closes: close once messages that have arrived or begun are answered, or at the deadline."""
         self.deadline.listener_closes(awaited=self._awaited > 0)
+        if not self._finishing and not self._transport.is_closing():
+            self._arrived = octets_to_read(self._socket)
         self._stop_accepting()
         self._close_if_done()
 
     def _stop_accepting(self) -> None:
-        """Let the connection close once nothing is left to answer, or at the deadline, which no longer changes."""
+        """Let the connection close once nothing is left to answer, or at the deadline, which no longer changes.
+
+        Messages that have begun or arrived are still accepted, those that begin later are read and dropped.
+        """
         self._finishing = True
         self.deadline.fixed = True
 
+    def _ignore_rest(self) -> None:
+        """`_stop_accepting`, with an incomplete message and octets in the kernel dropped too."""
+        self._reader = MessageReader()
+        self._set_unfinished(0)
+        self._arrived = 0
+        self._stop_accepting()
+
     def _close_if_done(self) -> None:
         """Close if finishing and nothing is left to answer; only our half, until the client has read everything."""
-        unfinished = self._waiting or self._awaited or self._deferred or self._reader.pending
+        unfinished = self._waiting or self._awaited or self._deferred or self._reader.pending or self._arrived
         if not self._finishing or unfinished or self._ended or self._transport.is_closing():
             return
         if self._end():
@@ -307,8 +339,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             taken += 1
             if not message:  # no DNS message is empty: ignore the rest of the stream
                 self._waiting.clear()
-                self._reader = MessageReader()
-                self._stop_accepting()
+                self._ignore_rest()
                 break
             reply = answer(message, address, port)
             if isinstance(reply, Outcome):
