@@ -7,12 +7,13 @@ message has after "expected".
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from types import MappingProxyType
 from typing import Final, TypeVar
 
 from topodns.corefile.errors import ConfigError, hint, listed, nearest, shown, shown_word
 from topodns.corefile.parser import Directive
+from topodns.dns.addresses import unmapped_network
 from topodns.dns.rrtype import QTYPES, parse_qtype
 
 
@@ -140,11 +141,14 @@ def duration(directive: Directive, text: str) -> float:
 
 
 def parse_network(text: str) -> Network | None:
-    """The network of a text `ADDRESS/LENGTH` (bits after the prefix are dropped) or `ADDRESS`; None for other texts."""
+    """The network of a text `ADDRESS/LENGTH` (bits after the prefix are dropped) or `ADDRESS`; None for other texts.
+
+    IPv4-mapped addresses give an IPv4 network, as in `unmapped_network`.
+    """
     if not _PREFIX.fullmatch(text):
         return None
     try:
-        return ip_network(text, strict=False)
+        return unmapped_network(text)
     except ValueError:
         return None
 

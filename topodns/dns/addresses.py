@@ -1,13 +1,14 @@
-"""Packed IP addresses, 4 or 16 octets: an IPv4-mapped IPv6 address is the IPv4 address, everywhere in topodns.
+"""IP addresses, packed to 4 or 16 octets, and networks: an IPv4-mapped IPv6 address is the IPv4 address everywhere.
 
-A client has one address by whatever socket its query arrives, and Go's net.ParseIP, which the API server and CoreDNS
-use, does the same with texts.
+A client has one address by whatever socket its query arrives, and Go's net.ParseIP and net.ParseCIDR, which the API
+server and CoreDNS use, do the same with texts.
 """
 
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
 IPV4_MAPPED: Final = bytes(10) + b"\xff\xff"  # the prefix of RFC 4291 section 2.5.5.2
+_MAPPED_LENGTH: Final = 8 * len(IPV4_MAPPED)
 
 
 def unmapped(address: bytes) -> bytes:
@@ -21,3 +22,16 @@ def packed_address(text: str) -> bytes:
     Raises ValueError for a text that is no address.
     """
     return unmapped(ip_address(text).packed)
+
+
+def unmapped_network(text: str) -> IPv4Network | IPv6Network:
+    """The network of a text `ADDRESS/LENGTH` or `ADDRESS`, bits after the prefix dropped, as Go's net.ParseCIDR.
+
+    IPv4-mapped addresses with a length from 96 are an IPv4 network: `::ffff:10.0.0.0/104` is 10.0.0.0/8. With a shorter
+    one they are an IPv6 network, which contains no IPv4 address. Raises ValueError for a text that is no network.
+    """
+    network = ip_network(text, strict=False)
+    if isinstance(network, IPv4Network) or network.prefixlen < _MAPPED_LENGTH:
+        return network
+    address = unmapped(network.network_address.packed)
+    return network if len(address) == 16 else IPv4Network((address, network.prefixlen - _MAPPED_LENGTH))

@@ -5,10 +5,10 @@ Text has the meaning that Go's net.ParseIP and net.ParseCIDR give it.
 
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
-from topodns.dns.addresses import packed_address
+from topodns.dns.addresses import packed_address, unmapped_network
 
 
 class NetworkList:
@@ -41,11 +41,11 @@ class BadAddress(ValueError):
 
 
 def parse_cidr(text: str) -> NetworkList:
-    """The one network of `ADDRESS/LENGTH`; bits after the prefix are dropped. Raises BadAddress."""
+    """The one network of `ADDRESS/LENGTH`; bits after the prefix dropped, IPv4-mapped as IPv4. Raises BadAddress."""
     if not _CIDR.fullmatch(text):
         raise BadAddress(text)
     try:
-        return NetworkList((ip_network(text, strict=False),))
+        return NetworkList((unmapped_network(text),))
     except ValueError:
         raise BadAddress(text) from None
 

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.dns.addresses import packed_address, unmapped
+from topodns.dns.addresses import packed_address, unmapped, unmapped_network
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,29 @@ def test_any_other_text_is_an_error() -> None:
     for text in ("", "10.0.0", "10.0.0.01", "10.0.0.1/32", "web"):
         with pytest.raises(ValueError, match="does not appear"):
             packed_address(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+        ("::FFFF:10.1.2.3/104", "10.0.0.0/8"),
+        ("::ffff:10.1.2.3/128", "10.1.2.3/32"),
+        ("::ffff:10.1.2.3", "10.1.2.3/32"),
+        ("::ffff:10.1.2.3/97", "0.0.0.0/1"),
+        ("::ffff:0:0/96", "0.0.0.0/0"),
+        ("::ffff:10.1.2.3/95", "::fffe:0:0/95"),
+        ("::ffff:10.1.2.3/24", "::/24"),
+        ("::/0", "::/0"),
+        ("::10.0.0.0/104", "::a00:0/104"),
+        ("10.1.2.3/8", "10.0.0.0/8"),
+    ],
+)
+def test_a_network_is_that_of_go_s_parsecidr(text: str, network: str) -> None:
+    assert str(unmapped_network(text)) == network
+
+
+def test_a_length_above_that_of_the_written_address_is_an_error() -> None:
+    for text in ("::ffff:10.0.0.0/129", "10.0.0.0/33"):
+        with pytest.raises(ValueError, match="does not appear"):
+            unmapped_network(text)

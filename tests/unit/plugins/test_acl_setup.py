@@ -27,6 +27,7 @@ from topodns.plugins.acl import Acl, AclAction, AclRule
                 networks=(ip_network("10.0.0.1/32"), ip_network("fd00::1/128"), ip_network("192.168.0.0/16")),
             ),
         ),
+        ("drop net ::ffff:10.0.0.0/104", AclRule(AclAction.DROP, networks=(ip_network("10.0.0.0/8"),))),
         ("block type ANY net *", AclRule(AclAction.BLOCK, frozenset({255}))),
         ("block net 10.0.0.0/8 type *", AclRule(AclAction.BLOCK, networks=(ip_network("10.0.0.0/8"),))),
     ],

@@ -1,13 +1,12 @@
 """Decoders of fields that several kinds of API object share: addresses to packed bytes, strings interned."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ipaddress import ip_network
 from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
-from topodns.dns.addresses import packed_address
+from topodns.dns.addresses import packed_address, unmapped_network
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -41,7 +40,7 @@ def _parse_address_slowly(text: str) -> bytes:
 
 def parse_prefix(text: str) -> tuple[bytes, int]:
     """(packed network address, prefix length) of a CIDR; host bits are cleared. Raises ValueError."""
-    network = ip_network(text, strict=False)
+    network = unmapped_network(text)
     return network.network_address.packed, network.prefixlen
 
 

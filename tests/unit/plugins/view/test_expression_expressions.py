@@ -135,6 +135,9 @@ def test_operators_and_literals_of_expr_lang(expression: str) -> None:
         ("10.1.2.3", "10.1.2.4/30", False),
         ("10.1.2.3", "10.9.9.9/8", True),  # bits after the prefix are dropped
         ("::ffff:10.1.2.3", "10.0.0.0/8", True),
+        ("10.1.2.3", "::ffff:10.0.0.0/104", True),
+        ("11.1.2.3", "::ffff:10.0.0.0/104", False),
+        ("10.1.2.3", "::ffff:0:0/95", False),
         ("2001:db8::1", "2001:DB8::/32", True),
         ("2001:db8::1", "0.0.0.0/0", False),
         ("10.1.2.3", "::/0", False),
