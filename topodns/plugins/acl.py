@@ -17,6 +17,7 @@ from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Install, Plugin
 from topodns.plugins.setup import BlockSetup, MetricsSource, everywhere
+from topodns.query.counters import server_label
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import ChainPart, Client, Dropped, Resolution, Scope
 
@@ -158,11 +159,17 @@ def _readings(source: MetricsSource) -> Iterator[Published]:
 def _allowed(source: MetricsSource) -> Counter[tuple[str, ...]]:
     """Queries that `acl` let through, by (server, view): all queries of blocks with `acl` but those that it stopped."""
     blocks = [prepared.block for prepared in source.blocks()]
-    guarded = {(name_text(key.origin), block.view_name) for block in blocks if block.get(PLUGIN) for key in block.keys}
+    guarded = {
+        (server_label((host, key.port)), name_text(key.origin), block.view_name)
+        for block in blocks
+        if block.get(PLUGIN)
+        for host in block.bound_hosts
+        for key in block.keys
+    }
     counts: Counter[tuple[str, ...]] = Counter()
     for counters in source.counters():
         for kind, times in counters.kinds():
-            if (kind.origin, kind.view) in guarded and kind.plugin != PLUGIN.name:
+            if (counters.server, kind.origin, kind.view) in guarded and kind.plugin != PLUGIN.name:
                 counts[(counters.server, kind.view)] += times
     return counts
 

@@ -4,11 +4,17 @@ from ipaddress import ip_network
 
 import pytest
 
+from tests.support.chains import process
+from tests.support.corefile_settings import settings
+from tests.support.exposition_samples import counted
+from tests.support.plugin_metrics import shown
 from tests.support.query_builders import ask, client
 from topodns.dns.message import Ede, EdeCode, Response
 from topodns.dns.name import parse_name
 from topodns.dns.rrtype import QTYPES, Rcode, RRType
 from topodns.plugins.acl import AccessControl, Acl, AclAction, AclRule
+from topodns.plugins.setup import BlockSetup
+from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.plugin import Dropped, Resolution, Scope
 
 
@@ -117,3 +123,50 @@ def test_an_answer_that_depends_on_the_source_is_not_shared() -> None:
 
 def test_rules_by_type_alone_are_the_same_for_every_client() -> None:
     assert not AccessControl([directive(". { block type TXT }")]).client_dependent
+
+
+def answered(server: str, *plugins: str, origin: str = ".", view: str = "") -> QueryCounters:
+    """One query at this listener for each of these plugins, which answered it."""
+    kinds = (ReplyKind(origin, "A", "NOERROR", plugin, False, "", "", 0, 0, view) for plugin in plugins)
+    return counted(((kind, 1) for kind in kinds), into=QueryCounters(server, "udp", "1"))
+
+
+def test_allowed_queries_are_counted_for_the_listeners_of_blocks_with_acl_only() -> None:
+    corefile = """
+        . {
+            bind 127.0.0.1 127.0.0.2
+            acl
+            whoami
+        }
+        . a.example:5454 {
+            bind 127.0.0.3
+            view inside {
+                expr true
+            }
+            acl
+            whoami
+        }
+        .:5353 {
+            bind 127.0.0.1
+            whoami
+        }
+        . {
+            bind 127.0.0.3
+            whoami
+        }
+    """
+    blocks = [BlockSetup(process(), block) for block in settings(corefile).blocks]
+    counters = [
+        answered("dns://127.0.0.1:53", "whoami", "acl", "whoami"),
+        answered("dns://127.0.0.2:53", "whoami"),
+        answered("dns://127.0.0.1:5353", "whoami"),
+        answered("dns://127.0.0.3:53", "whoami"),
+        answered("dns://127.0.0.3:53", "whoami", view="inside"),
+        answered("dns://127.0.0.3:5454", "whoami", origin="a.example.", view="inside"),
+    ]
+    assert shown("acl", "coredns_acl_allowed_requests_total", blocks=blocks, counters=counters) == {
+        '{server="dns://127.0.0.1:53",view=""}': 2,
+        '{server="dns://127.0.0.2:53",view=""}': 1,
+        '{server="dns://127.0.0.3:53",view="inside"}': 1,
+        '{server="dns://127.0.0.3:5454",view="inside"}': 1,
+    }
