@@ -94,7 +94,7 @@ class SegmentedLru:
         while self.octets > self.limit and self._budget.grant(self):
             pass
         if len(self._probation) + len(self._protected) > self._capacity or self.octets > self.limit:
-            self._make_room()
+            self._make_room(spared=key)
         return True
 
     def remove(self, key: bytes) -> None:
@@ -142,26 +142,27 @@ class SegmentedLru:
         self.octets -= _size(key, entry)
         self._disown(key, entry)
 
-    def _make_room(self) -> None:
+    def _make_room(self, spared: bytes = b"") -> None:
         """Evict until a batch fits in: entries of a client above its share, then those on probation, then protected.
 
-        The last entry on probation is spared. Normally it is the one inserted last, but a replaced entry keeps its
-        place in the order, and protected entries of the same client may have gone on probation after a new one.
+        `spared`: key of the entry to keep in any case, since it is the one inserted last.
         """
         few, light = self._capacity - self._batch, self.limit - self.limit // _BATCH_SHARE
         before = len(self)
-        self._evict_own(self._largest, few, light)
-        for segment, spared in ((self._probation, 1), (self._protected, 0)):
+        self._evict_own(self._largest, few, light, spared)
+        for segment in (self._probation, self._protected):
+            kept = int(spared in segment)
             # A batch of keys at a time: a list of all keys at each call would cost more than the eviction.
-            while len(segment) > spared and (len(self) > few or self.octets > light):
-                for key in list(islice(segment, min(self._batch, len(segment) - spared))):
+            while len(segment) > kept and (len(self) > few or self.octets > light):
+                for key in list(islice(segment, self._batch + kept)):
                     if len(self) <= few and self.octets <= light:
                         break
-                    self._drop(segment, key)
+                    if key != spared:
+                        self._drop(segment, key)
         self.counts.evictions += before - len(self)
 
-    def _evict_own(self, owner: EntryOwner, few: int, light: int) -> None:
-        """Evict the owner's oldest entries while it exceeds its share; protected ones go on probation first.
+    def _evict_own(self, owner: EntryOwner, few: int, light: int, spared: bytes) -> None:
+        """Evict the owner's oldest entries but `spared` while it exceeds its share; protected ones go on probation.
 
         Ends once at most `few` entries and `light` octets remain in the table.
         """
@@ -169,6 +170,11 @@ class SegmentedLru:
         much, many = self.octets - light, len(self) - few
         while len(keys) > 1 and (many > 0 or much > 0) and owner.octets * CLIENT_SHARE > self.octets:
             key = keys.popleft()
+            if key == spared:
+                kept = self.peek(key)
+                if kept is not None and kept.owner is owner and keys[-1] != key:
+                    keys.append(key)
+                continue
             entry = probation.get(key)
             if entry is None:
                 asked_again = protected.get(key)

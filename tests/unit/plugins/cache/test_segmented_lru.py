@@ -124,6 +124,28 @@ def ask(table: SegmentedLru, client: bytes, numbers: range, times: int = 1) -> N
                 table.insert(key(number), entry(), client)
 
 
+def test_a_new_entry_stays_where_older_ones_of_its_client_go_from_protected_on_probation() -> None:
+    table = SegmentedLru(1024, Budget(MUCH))
+    ask(table, A, range(400), 2)
+    for number in range(400, 1024):
+        table.insert(key(number), entry(), number.to_bytes(4, "big"))
+    assert table.insert(key(2000), entry(), A)
+    assert table.peek(key(2000)) is not None
+    assert known(table, range(400)) < 400
+
+
+@pytest.mark.parametrize("protected", [False, True], ids=["on probation", "protected"])
+@pytest.mark.parametrize("client", [b"", A], ids=["of no client", "of a client"])
+def test_a_replaced_entry_that_is_larger_now_stays_where_others_go_for_it(protected: bool, client: bytes) -> None:
+    table = SegmentedLru(100_000, Budget(200_000))
+    ask(table, client, range(418), 2 if protected else 1)
+    assert table.counts.evictions == 0
+    assert table.insert(key(0), entry(6000), client)
+    assert table.peek(key(0)) is not None
+    assert table.counts.evictions > 0
+    assert table.octets <= table.limit
+
+
 OTHERS = range(2000)
 JUNK = range(10_000, 110_000)
 
@@ -197,6 +219,7 @@ def test_whatever_happens_each_octet_is_counted_once(seed: int) -> None:
         chance = rng.random()
         if chance < 0.5:
             table.insert(name, entry(rng.randrange(500)), client)
+            assert name in table
         elif chance < 0.95 and table.peek(name) is not None:
             table.touch(name, client)
         elif chance < 0.99:
