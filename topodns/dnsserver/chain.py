@@ -61,21 +61,28 @@ class Chain:
                 resolution.facts += facts
                 return self._wrapped(link, asked, client, resolution)
             if not isinstance(resolution, FellThrough):
-                return self._resolve_later(resolution, link, asked, client, facts)
+                return self._resolve_later(resolution, link, query, asked, client, facts)
             facts += resolution.facts
         ede = _UNANSWERED if self._unanswered == Rcode.SERVFAIL else None
         return Resolution(Response(self._unanswered, flags=0, ede=ede), "", Scope.CLIENT)
 
     async def _resolve_later(
-        self, deferred: Deferred[Stepped], link: ChainLink, asked: Query, client: Client, facts: tuple[Fact, ...]
+        self,
+        deferred: Deferred[Stepped],
+        link: ChainLink,
+        query: Query,
+        asked: Query,
+        client: Client,
+        facts: tuple[Fact, ...],
     ) -> Resolution:
+        """`asked`: the query as altered for this link; the links after it alter `query` themselves."""
         resolution = await deferred
         if isinstance(resolution, Resolution):
             resolution = self._wrapped(link, asked, client, resolution)
         else:
             facts += () if resolution is None else resolution.facts
             after = self._links[self._links.index(link) + 1 :]
-            resolution = await settled(Chain(after, self._client_dependent, self._unanswered).resolve(asked, client))
+            resolution = await settled(Chain(after, self._client_dependent, self._unanswered).resolve(query, client))
         resolution.facts += facts
         return resolution
 

@@ -234,6 +234,20 @@ def test_a_step_that_waits_and_passes_leaves_it_to_the_next() -> None:
     assert results[0].plugin == "forward"
 
 
+@pytest.mark.parametrize("deferred", [False, True])
+def test_each_step_gets_the_query_altered_once_also_after_one_that_waits_and_passes(deferred: bool) -> None:
+    def alter(query: Query) -> Query:
+        return query._replace(flags=query.flags + 1)
+
+    async def later(query: Query, client: Client) -> Resolution | None:
+        return cluster(query, client)
+
+    cluster = Cluster()
+    links = (ChainLink(later if deferred else cluster, (), alter), ChainLink(cluster, (), alter))
+    at_once(Chain(links).resolve(ask("other.example."), client()))
+    assert cluster.flags == [RD + 1, RD + 1]
+
+
 def test_a_step_that_falls_through_adds_its_facts_to_the_final_answer() -> None:
     """So that a kept answer is forgotten when the name appears in the cluster."""
 
