@@ -149,7 +149,7 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
     )
     yield Reading(
         "topodns_state_age_seconds",
-        "Time since the source was last heard of, or could be read.",
+        "Seconds since the last data of the API server, or since all manifests could be read.",
         "gauge",
         (),
         lambda: _age(clusters),

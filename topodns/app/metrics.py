@@ -56,7 +56,7 @@ def _process(events: Events) -> Iterator[Reading]:
     build = (__version__, "", f"python{platform.python_version()}")
     yield Reading(
         "coredns_build_info",
-        "The version of this program; its language stands under goversion.",
+        "The version of this program; goversion is the Python version.",
         "gauge",
         ("version", "revision", "goversion"),
         lambda: [(build, 1)],

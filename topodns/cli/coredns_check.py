@@ -111,7 +111,7 @@ class _LenientImporter(Importer):
         """Findings about imports that failed or matched no file."""
         yield from map(_refusal, self._problems)
         for pattern in self.unmatched:
-            text = f"no file matches {_word(pattern.text)}, so that what it is for was not looked at"
+            text = f"no file matches {_word(pattern.text)}, so the directives that it is to import were not checked"
             yield DirectiveFinding(pattern.file, pattern.line, "import", DirectiveVerdict.WARNING, text)
 
 

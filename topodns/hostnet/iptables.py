@@ -169,7 +169,7 @@ def _remove_table(network: HostNetwork, tools: Tools, table: IptablesTable, lock
         else:
             return False
     if table is not IptablesTable.RAW:
-        raise HostNetworkError(ErrorKind.IPTABLES_LOCK, "somebody else holds the lock of iptables")
+        raise HostNetworkError(ErrorKind.IPTABLES_LOCK, "another process holds the lock of iptables")
     _restore(tools, text, WITHOUT_LOCK)
     return True
 
@@ -217,7 +217,7 @@ def _is_of_kubernetes(tools: Tools) -> bool:
 def _error(program: str, result: ProgramResult) -> HostNetworkError:
     name = program.rpartition("/")[2]
     if any(sign in result.error for sign in _LOCKED):
-        return HostNetworkError(ErrorKind.IPTABLES_LOCK, f"{name}: somebody else holds the lock of iptables")
+        return HostNetworkError(ErrorKind.IPTABLES_LOCK, f"{name}: another process holds the lock of iptables")
     if "Permission denied" in result.error or "Operation not permitted" in result.error:
         return HostNetworkError(ErrorKind.PERMISSION, f"{name}: CAP_NET_ADMIN is missing")
     return HostNetworkError(ErrorKind.IPTABLES, f"{name}: {result.error}")

@@ -233,7 +233,7 @@ class HostNetworkReconciler:
         if changed and what:
             self.counts.repaired[what] += 1
             self.counts.last_repair[what] = time.time()
-            log.warning("added back the %s of the node cache, which somebody had changed", what)
+            log.warning("added back the %s of the node cache, which another program had changed", what)
         return True
 
     def _count_error(self, problem: HostNetworkError) -> None:

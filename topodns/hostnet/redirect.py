@@ -209,9 +209,7 @@ class IptablesRedirect:
         except OSError as problem:
             if problem.errno != errno.EAGAIN:  # EAGAIN: the pipe is full, so the watchdog has unread keepalives
                 self._heartbeat = None
-                log.error(
-                    "the supervisor is gone: when this process dies, its rules will stay until it is started anew"
-                )
+                log.error("the watchdog is gone: when this process dies, its rules stay until it is started again")
 
 
 def _remove_unused_table() -> None:

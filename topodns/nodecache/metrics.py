@@ -26,7 +26,7 @@ def node_readings(
     )
     yield _gauge("link_present", "The link was there at the last look.", lambda: counts.link_present)
     yield _gauge("rules_present", "The rules were there at the last look.", lambda: counts.rules_present)
-    yield _gauge("switched_on", "Traffic is led here.", reconciler.is_redirecting)
+    yield _gauge("switched_on", "DNS of the node is redirected to this node cache.", reconciler.is_redirecting)
     yield Reading(
         "topodns_nodecache_port_sockets",
         "Sockets of others that take DNS at the listen addresses.",

@@ -93,7 +93,7 @@ class NodeNetwork:
         if not counts.rules_present:
             yield "node-cache: waiting for the rules"
         if not self._reconciler.is_redirecting():
-            yield "node-cache: waiting for the answers to its own questions"
+            yield "node-cache: waiting for the answers to its self-probes"
 
     async def tear_down(self) -> None:
         """Tear down for a start without a server: no socket listens, and none will."""
@@ -134,9 +134,9 @@ class NodeNetwork:
         if self._logged_on is not (on := self._reconciler.is_redirecting()):
             self._logged_on = on
             if on:
-                log.info("node-cache: answers its own questions: DNS of this node is led here")
+                log.info("node-cache: self-probes are answered: DNS of this node is redirected to this node cache")
             else:
-                log.warning("node-cache: no answers to its own questions: DNS of this node goes to the cluster DNS")
+                log.warning("node-cache: no answers to self-probes: DNS of this node goes to the cluster DNS")
 
     def _config_changed(self, text: str) -> None:
         self._reload.set()

@@ -103,7 +103,7 @@ _ANSWERS: Final = (
 _STATE: Final = (
     Panel(
         "Age of the state",
-        "Since the API server was last heard of the kind that has been silent for longest: normally at most a minute.",
+        "Since the last data of the API server for the kind that has been silent longest: normally at most a minute.",
         "s",
         (Query("max by (instance) (topodns_state_age_seconds{SEL})", "{{instance}}"),),
     ),

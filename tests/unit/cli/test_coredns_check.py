@@ -166,7 +166,7 @@ def test_an_import_without_matches_is_reported_and_is_no_problem(tmp_path: Path)
     assert found.possible
     assert str(found).splitlines() == [
         f"{tmp_path}/Corefile:{line}: import: warning: "
-        f"no file matches custom/*.{name}, so that what it is for was not looked at"
+        f"no file matches custom/*.{name}, so the directives that it is to import were not checked"
         for line, name in ((2, "override"), (5, "server"))
     ] + [
         f"{tmp_path}/Corefile:1: block .: same",

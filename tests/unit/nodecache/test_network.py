@@ -80,9 +80,9 @@ def test_every_metric_of_a_node_is_in_the_manual_with_its_labels(
 @pytest.mark.parametrize(
     ("arguments", "link", "rules", "on", "waits_for"),
     [
-        ([], False, False, False, ["the link", "the rules", "the answers to its own questions"]),
-        ([], True, False, False, ["the rules", "the answers to its own questions"]),
-        ([], True, True, False, ["the answers to its own questions"]),
+        ([], False, False, False, ["the link", "the rules", "the answers to its self-probes"]),
+        ([], True, False, False, ["the rules", "the answers to its self-probes"]),
+        ([], True, True, False, ["the answers to its self-probes"]),
         ([], True, True, True, []),
         ([], False, True, True, ["the link"]),
         (["-setupinterface=false"], False, True, True, []),
@@ -133,8 +133,8 @@ def test_a_redirect_that_goes_on_or_off_is_logged_once(
 
     asyncio.run(renew())
     assert caplog.messages == [
-        "node-cache: answers its own questions: DNS of this node is led here",
-        "node-cache: no answers to its own questions: DNS of this node goes to the cluster DNS",
+        "node-cache: self-probes are answered: DNS of this node is redirected to this node cache",
+        "node-cache: no answers to self-probes: DNS of this node goes to the cluster DNS",
     ]
 
 

@@ -23,7 +23,7 @@ _LABELS_BY_TYPE: Final = ("server", "type", "zones", "view")
 # name, documentation, attribute of CacheCounts
 _COUNTERS: Final = (
     ("coredns_cache_misses", "Queries that the cache could not answer by itself.", "misses"),
-    ("coredns_cache_prefetch", "Answers that were asked for anew before anybody had to wait for them.", "prefetches"),
+    ("coredns_cache_prefetch", "Refreshes of cached answers in the background.", "prefetches"),
     ("coredns_cache_served_stale", "Answers given beyond their TTL.", "served_stale"),
     ("coredns_cache_drops", "Responses that are too large to be kept.", "drops"),
 )

@@ -219,7 +219,7 @@ class Flight(ABC):
             elif not self._take_plain(candidate, started, result):
                 self._read(candidate, transport, message, started, result)
         except Exception:  # the waiting clients still get an answer
-            log.exception("bug: what %s said of %s", candidate.name, name_text(wire_labels(self._question)))
+            log.exception("bug: the response of %s for %s", candidate.name, name_text(wire_labels(self._question)))
             if not self.over:
                 self._give_up()
 

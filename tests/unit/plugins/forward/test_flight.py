@@ -223,7 +223,7 @@ def test_a_bug_in_our_own_code_is_servfail(monkeypatch: pytest.MonkeyPatch, capl
     monkeypatch.setattr("topodns.plugins.forward.flight.read_plain", broken)
     scene = ForwardScene(WWW)
     assert scene.asked_and_answered(QUERY).rcode == Rcode.SERVFAIL
-    assert [record.message for record in caplog.records] == ["bug: what 192.0.2.1:53 said of www.example.org."]
+    assert [record.message for record in caplog.records] == ["bug: the response of 192.0.2.1:53 for www.example.org."]
     assert scene.in_flight.total == 0
 
 
