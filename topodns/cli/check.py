@@ -11,7 +11,7 @@ from random import Random
 from topodns.app.clusters import load_manifests
 from topodns.app.generation import Assembly, Machine
 from topodns.app.load import load_chosen
-from topodns.cli.coredns_check import examine
+from topodns.cli.coredns_check import Migration, examine
 from topodns.cli.options import add_corefile_flags, stdin_text
 from topodns.corefile.files import load_corefile
 from topodns.kube.client import check_kubeconfig
@@ -34,12 +34,13 @@ def check(arguments: Sequence[str]) -> int:
     )
     flags = parser.parse_args(arguments)
     text = stdin_text(flags.conf)
-    if flags.server is not None and not _examine(flags, text):
-        return 1
-    settings = _good(flags, text)
+    migration = _examined(flags, text) if flags.server is not None else None
+    settings = _good(flags, text) if migration is None or migration.possible else None
+    if migration is not None:
+        print(migration.report(readable=settings is not None))
     if settings is None:
         return 1
-    if flags.server is None:
+    if migration is None:
         blocks = "1 server block" if len(settings.blocks) == 1 else f"{len(settings.blocks)} server blocks"
         print(f"{settings.blocks[0].source}: good: {blocks}")
     return 0
@@ -62,12 +63,10 @@ def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
     return settings if whole else None
 
 
-def _examine(flags: argparse.Namespace, text: str | None) -> bool:
-    """Print the migration report of CoreDNS's Corefile; returns whether it can be served unchanged."""
+def _examined(flags: argparse.Namespace, text: str | None) -> Migration:
+    """The findings about CoreDNS's Corefile."""
     path = flags.conf or "Corefile"
-    migration = examine(load_corefile(path) if text is None else text, path, flags.port, os.environ)
-    print(migration)
-    return migration.possible
+    return examine(load_corefile(path) if text is None else text, path, flags.port, os.environ)
 
 
 def check_kubeconfigs(settings: Settings) -> None:

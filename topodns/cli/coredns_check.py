@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.app.load import settings_from_text
+from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
@@ -70,13 +71,13 @@ class Migration:
         """Whether topodns can replace CoreDNS with this Corefile unchanged."""
         return all(finding.verdict in _GOOD for finding in self.findings)
 
-    def __str__(self) -> str:
-        """A line for each finding, and a summary line."""
+    def report(self, readable: bool) -> str:
+        """A line for each finding, and a summary line. `readable`: whether all files of the Corefile can be read."""
         numbers = Counter(finding.verdict for finding in self.findings)
         counted = ", ".join(
             f"{numbers[verdict]} {_SUMMED_UP[verdict]}" for verdict in DirectiveVerdict if numbers[verdict]
         )
-        outcome = "the image can be swapped" if self.possible else "not as it is"
+        outcome = "the image can be swapped" if self.possible and readable else "not as it is"
         return "\n".join([*map(str, self.findings), f"{self.file}: {outcome}: {counted}"])
 
 
@@ -122,9 +123,9 @@ def _refusal(problem: ConfigError, subject: str = "") -> DirectiveFinding:
 def _between_blocks(
     text: str, file: str, default_port: int, environment: Mapping[str, str]
 ) -> Iterator[DirectiveFinding]:
-    """The first problem between lines, such as two blocks for the same names; nothing if there is none."""
+    """The first problem between lines, such as two blocks for the same names, or a block that forwards to itself."""
     try:
-        settings_from_text(text, file, default_port, environment)
+        refuse_circles(settings_from_text(text, file, default_port, environment), ())
     except ConfigError as problem:
         yield _refusal(problem)
 

@@ -164,7 +164,7 @@ def test_an_import_without_matches_is_reported_and_is_no_problem(tmp_path: Path)
     text = ". {\n    import custom/*.override\n    whoami\n}\nimport custom/*.server\n"
     found = examined(text, str(tmp_path))
     assert found.possible
-    assert str(found).splitlines() == [
+    assert found.report(readable=True).splitlines() == [
         f"{tmp_path}/Corefile:{line}: import: warning: "
         f"no file matches custom/*.{name}, so the directives that it is to import were not checked"
         for line, name in ((2, "override"), (5, "server"))
@@ -196,11 +196,11 @@ WORDS = st.sampled_from(
 @settings(max_examples=200)
 @given(st.lists(WORDS, max_size=12), st.sampled_from(sorted(ORDER)))
 def test_whatever_it_is_given_it_reports(words: list[str], name: str) -> None:
-    assert str(examined(f". {{\n{name} {' '.join(words)}\n}}\n")).startswith("Corefile:")
+    assert examined(f". {{\n{name} {' '.join(words)}\n}}\n").report(readable=True).startswith("Corefile:")
 
 
 def test_the_sum_is_in_the_last_line() -> None:
-    report = str(examined(". {\n    whoami\n    errors\n    etcd\n    bufsize 1\n}\n"))
+    report = examined(". {\n    whoami\n    errors\n    etcd\n    bufsize 1\n}\n").report(readable=True)
     assert report.splitlines()[-1] == "Corefile: not as it is: 2 same, 1 different, 1 not supported, 1 refused"
 
 
@@ -217,4 +217,16 @@ def test_the_guide_shows_the_printed_output(tmp_path: Path) -> None:
     (shown,) = re.findall(r"^```text\n(Corefile:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")
     text = corefile("eks", {RESOLV_CONF: str(tmp_path / "resolv.conf")})
-    assert [line for line in shown.splitlines() if line not in str(examined(text)).splitlines()] == []
+    assert [line for line in shown.splitlines() if line not in examined(text).report(readable=True).splitlines()] == []
+
+
+def test_a_block_that_forwards_to_itself_is_refused() -> None:
+    found = examined(".:53 {\n    forward . 127.0.0.1\n    loop\n}\n")
+    assert not found.possible
+    assert "which is this server block itself: a loop" in found.report(readable=True)
+
+
+def test_where_a_file_cannot_be_read_the_report_promises_no_swap() -> None:
+    found = examined(". {\n    whoami\n}\n")
+    assert found.report(readable=True).splitlines()[-1] == "Corefile: the image can be swapped: 2 same"
+    assert found.report(readable=False).splitlines()[-1] == "Corefile: not as it is: 2 same"

@@ -28,7 +28,10 @@ SENTENCES: Final = {
 
 
 def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
-    """Why the name does not exist, or why these endpoints were selected; "" where neither is the case."""
+    """Why the name does not exist, or may exist, or why these endpoints were selected; "" where none is the case."""
+    if resolution.response.rcode == Rcode.SERVFAIL:
+        waiting = f": waiting for {', '.join(cluster.waiting_for())}" if not cluster.state.synced else ""
+        return f"the state of the cluster is not complete{waiting}"
     if resolution.response.rcode == Rcode.NXDOMAIN:
         return missing_object(cluster, query)
     return SENTENCES[resolution.selection.reason] if resolution.selection is not None else ""

@@ -67,7 +67,7 @@ class Line:
 
     def answer(self, name: str = "") -> None:
         """The queries for this name, or all."""
-        wanted = [message for message in self.asked if name.encode() in message]
+        wanted = [message for message in self.asked if name.encode() in message[12:]]
         self.asked = [message for message in self.asked if message not in wanted]
         for message in wanted:
             self.connection.data_received(frame(reply_to(message)))
