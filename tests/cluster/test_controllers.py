@@ -129,11 +129,11 @@ def test_a_rolled_stateful_set_is_never_without_an_answer_nor_has_a_strangers(
 
     def rolled() -> bool:
         before = place.pods("db")
-        told = asker.addresses(place.fqdn("db"))
+        got = asker.addresses(place.fqdn("db"))
         after = place.pods("db")
         known.update(address for pod in [*before, *after] for address in pod.ips)
-        assert told, "nothing"
-        assert told <= known
+        assert got, "nothing"
+        assert got <= known
         return all(pod.ready and pod.ip not in old for pod in after) and len(after) == 3
 
     becomes(rolled, True)

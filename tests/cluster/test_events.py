@@ -28,7 +28,7 @@ def spotless(cluster: Cluster, place: Place) -> Place:
     return place
 
 
-def told(place: Place) -> dict[str, str]:
+def got(place: Place) -> dict[str, str]:
     """By Service: the reason of the one Event on it."""
     events = [
         event for event in place.cluster.list("Event", place.name) if event["involvedObject"]["kind"] == "Service"
@@ -62,12 +62,12 @@ def test_two_replicas_together_report_each_service_once(cluster: Cluster, serve:
         serve("telling-2", COREFILE, node="node3", account=ACCOUNT) as two,
     ):
         spotless.create(headless("bad", "no such key"), headless("virtual", ZONE, clusterIP="10.96.77.2"))
-        becomes(lambda: told(spotless), {"bad": INVALID, "virtual": MISPLACED})
+        becomes(lambda: got(spotless), {"bad": INVALID, "virtual": MISPLACED})
         lease = cluster.read("Lease", NAMESPACE, "topodns-events")
         assert lease is not None
         assert lease["spec"]["holderIdentity"].startswith(("telling-1_", "telling-2_"))
         becomes(lambda: counted([one, two]), dict.fromkeys(OUTCOMES, 0.0) | {"written": 2, "present": 2})
-        assert told(spotless) == {"bad": INVALID, "virtual": MISPLACED}
+        assert got(spotless) == {"bad": INVALID, "virtual": MISPLACED}
         for server in (one, two):
             assert server.metric("topodns_policy_invalid", namespace=spotless.name, service="bad") == 1
         ((kind, reason, _, source, message),) = described(spotless, "bad")
@@ -85,4 +85,4 @@ def test_without_the_permission_the_log_and_metrics_have_it_and_no_event_is_ther
         assert server.metric("topodns_policy_invalid", namespace=spotless.name, service="bad") == 1
         eventually(lambda: "no Event on a Service could be written: 403" in server.logs(), "why there is none")
         assert f"Service {spotless.name}/bad: " in server.logs()
-        assert told(spotless) == {}
+        assert got(spotless) == {}

@@ -8,7 +8,7 @@ from tests.cluster.conftest import Serve
 from tests.support.dns_messages import Opt, node_identity, subnet
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.location_service import NAME, NOWHERE, node_told, whereabouts
+from tests.support.kube.location_service import NAME, NOWHERE, node_of, whereabouts
 from tests.support.kube.objects import pod, sleeping_container
 from tests.support.kube.query_pods import Asker, asker
 from tests.support.kube.server_pods import Server
@@ -17,7 +17,7 @@ PORTS = {"nodes": 1053, "slices": 1054, "pods": 1055, "podcidr-unverified": 1056
 TRUSTING = 1057  # and asks `slices`
 SERVER_NODE, OTHER = "node1", "node3"
 
-Told = dict[str, str]
+Got = dict[str, str]
 
 
 def corefile() -> str:
@@ -61,7 +61,7 @@ class Guesses:
     def __call__(self, client: Asker, port: int, opt: Opt | None = None) -> str:
         reply = client.ask(f"{self._name} A", self._to, port, opt=opt)
         assert reply.rcode == "NOERROR", str(reply)
-        return node_told(set(reply.data), self._nodes)
+        return node_of(set(reply.data), self._nodes)
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +69,11 @@ def guess(locating: Server, here: Place) -> Guesses:
     return Guesses(locating, here)
 
 
-def everywhere(nodes: list[str]) -> Told:
+def everywhere(nodes: list[str]) -> Got:
     return {node: node for node in nodes}
 
 
-def nowhere(nodes: list[str]) -> Told:
+def nowhere(nodes: list[str]) -> Got:
     return dict.fromkeys(nodes, NOWHERE)
 
 

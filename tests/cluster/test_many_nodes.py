@@ -40,7 +40,7 @@ FLEET: Final = [FakeNode(i, {ZONE: "abc"[i % 3], **rack_of(i)}) for i in range(3
 CLIENTS: Final = [node.name for node in FLEET[::37]]  # of each zone, in a rack and in none
 
 Asked = tuple[str, str]  # Service and the client's node
-Told = dict[Asked, frozenset[str]]
+Got = dict[Asked, frozenset[str]]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def ask(server: Process, name: str, option: tuple[int, bytes]) -> frozenset[str]
     return frozenset(reply.data) if reply.rcode == "NOERROR" else frozenset([reply.rcode])
 
 
-def told(server: Process, place: Place, clients: Iterable[str] = CLIENTS) -> Told:
+def got(server: Process, place: Place, clients: Iterable[str] = CLIENTS) -> Got:
     """To clients whose node cache names their node."""
     services = [*KEYS, *KEYS_OF_SET]
     return {
@@ -94,7 +94,7 @@ def told(server: Process, place: Place, clients: Iterable[str] = CLIENTS) -> Tol
     }
 
 
-def expected(place: Place, clients: Iterable[str] = CLIENTS) -> Told:
+def expected(place: Place, clients: Iterable[str] = CLIENTS) -> Got:
     labels, endpoints = node_labels(place.cluster), service_endpoints(place.cluster, place.name)
     return {
         (service, client): chosen(endpoints[service], keys, client, labels)
@@ -105,7 +105,7 @@ def expected(place: Place, clients: Iterable[str] = CLIENTS) -> Told:
 
 def mistakes(server: Process, place: Place, clients: Iterable[str] = CLIENTS) -> Mapping[Asked, str]:
     """Answers that the objects read from the API server right afterwards do not explain."""
-    answers, right = told(server, place, clients), expected(place, clients)
+    answers, right = got(server, place, clients), expected(place, clients)
     return {
         key: f"{len(answers[key] - right[key])} too many and {len(right[key] - answers[key])} too few"
         for key in right
@@ -128,7 +128,7 @@ def test_the_server_holds_as_many_objects_as_the_api_server(outside: Process, cl
 
 def test_a_client_named_by_its_node_identity_gets_the_near_endpoints(outside: Process, crowd: Place) -> None:
     becomes(lambda: mistakes(outside, crowd), {})
-    answers = told(outside, crowd)
+    answers = got(outside, crowd)
     assert {len(answers[("all", client)]) for client in CLIENTS} == {PODS}
     assert all(0 < len(answers[("near", client)]) < PODS for client in CLIENTS)
 
@@ -233,7 +233,7 @@ def test_fifty_nodes_deleted_at_once_take_their_clients_and_in_the_end_their_end
     clients = [*CLIENTS, *gone[::10]]
     at_once(gone, lambda name: cluster.delete("Node", "", name))
     becomes(lambda: mistakes(outside, crowd, clients), {})
-    assert all(told(outside, crowd, [client])[("near", client)] == frozenset() for client in gone[::10])
+    assert all(got(outside, crowd, [client])[("near", client)] == frozenset() for client in gone[::10])
     lost = [pod["metadata"]["name"] for pod in cluster.list("Pod", crowd.name) if pod["spec"].get("nodeName") in gone]
     assert lost
     delete_by_force(crowd, lost)

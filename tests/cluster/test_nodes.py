@@ -7,7 +7,7 @@ import pytest
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.expected_nearest import answers
-from tests.support.kube.location_service import NAME, node_told, whereabouts
+from tests.support.kube.location_service import NAME, node_of, whereabouts
 from tests.support.kube.objects import HOSTNAME, ZONE, Object, headless, manual_slice, metadata
 from tests.support.kube.waiting import becomes, eventually
 
@@ -79,8 +79,8 @@ def test_clients_of_a_deleted_node_are_in_no_zone_until_it_is_back(
     try:
         cluster.delete("Node", "", "node4")
         becomes(lambda: asker.addresses(near), set())
-        told = node_told(asker.addresses(where), cluster.nodes)
-        assert told == "node4"  # a slice still says where the pod is, and the same node needs no label
+        got = node_of(asker.addresses(where), cluster.nodes)
+        assert got == "node4"  # a slice still says where the pod is, and the same node needs no label
         assert askers["node1"].addresses(near) == on("node1", "node2")
     finally:
         assert lab.register(lab.node("node4")).ok

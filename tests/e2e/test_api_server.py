@@ -50,16 +50,16 @@ except urllib.error.HTTPError as refusal:
 print(reply.status, reply.read().decode())
 """
 
-Told = Mapping[str, Mapping[str, frozenset[str]]]  # by question and the client's node
+Got = Mapping[str, Mapping[str, frozenset[str]]]  # by question and the client's node
 
 
-def told(askers: Askers, questions: list[str]) -> Told:
+def got(askers: Askers, questions: list[str]) -> Got:
     """The answers about the Service of the cluster DNS, by client."""
-    told: dict[str, Mapping[str, frozenset[str]]] = {}
+    got: dict[str, Mapping[str, frozenset[str]]] = {}
     for question in questions:
         name, qtype = question.split()
-        told[question] = {node: frozenset(asker.addresses(name, qtype)) for node, asker in askers.items()}
-    return told
+        got[question] = {node: frozenset(asker.addresses(name, qtype)) for node, asker in askers.items()}
+    return got
 
 
 class Scene(NamedTuple):
@@ -67,7 +67,7 @@ class Scene(NamedTuple):
 
     place: Place
     late: str
-    right: Told
+    right: Got
 
     @property
     def questions(self) -> list[str]:
@@ -98,7 +98,7 @@ def scene(place: Place, askers: Askers) -> Scene:
         f"{late} A": everywhere("NXDOMAIN"),
         f"no-such.{web} A": everywhere("NXDOMAIN"),
     }
-    becomes(lambda: told(askers, list(right)), right)
+    becomes(lambda: got(askers, list(right)), right)
     return Scene(place, late, right)
 
 
@@ -144,7 +144,7 @@ def test_k02_a_minute_without_the_api_server_all_names_keep_resolving(
 
     def served() -> dict[str, object]:
         ready, _ = get(clients, askers, survivor, READY, "/ready")
-        return {**told(askers, scene.questions), "of the nodes' networks": told(host_askers, [name]), "/ready": ready}
+        return {**got(askers, scene.questions), "of the nodes' networks": got(host_askers, [name]), "/ready": ready}
 
     with outage(cluster.lab):
         begun = time.monotonic()
@@ -169,7 +169,7 @@ def test_k02_a_minute_without_the_api_server_all_names_keep_resolving(
     begun = time.monotonic()
     scene.place.create(headless("late", app=""), manual_slice("late", "late", [("198.51.100.9", "")]))
     after = {**scene.right, f"{scene.late} A": dict.fromkeys(askers, frozenset({"198.51.100.9"}))}
-    becomes(lambda: told(askers, scene.questions), after, KNOWN_AGAIN)
+    becomes(lambda: got(askers, scene.questions), after, KNOWN_AGAIN)
     known = time.monotonic() - begun
     say(f"API server back after {OUTAGE:g} s, the nodes Ready: a new Service is known within {known:.1f} s")
     becomes(lambda: get(clients, askers, victim, READY, "/ready")[0], 200)
@@ -211,8 +211,8 @@ def test_k11_k24_an_etcd_is_wiped_and_restored(
     restored = {**scene.right, ONE_OF_MANY: dict.fromkeys(askers, NXDOMAIN)}
     later = {**scene.right, ONE_OF_MANY: dict.fromkeys(askers, ADDRESS_OF_ONE)}
 
-    def of_pods() -> Told:
-        return told(askers, [*later])
+    def of_pods() -> Got:
+        return got(askers, [*later])
 
     def of_host() -> frozenset[str]:
         reply = on_host.ask(ONE_OF_MANY)
@@ -247,5 +247,5 @@ def is_refused(cluster: Cluster, pod: PodView) -> bool:
     return "401" in log_on_node(cluster, pod)
 
 
-def every_answer(course: list[Told]) -> set[tuple[str, str, frozenset[str]]]:
+def every_answer(course: list[Got]) -> set[tuple[str, str, frozenset[str]]]:
     return {(question, *each) for moment in course for question, by_node in moment.items() for each in by_node.items()}

@@ -79,12 +79,12 @@ def test_dual_stack_it_answers_over_both_families(clients: Place, askers: Askers
         for tcp in ([], ["+tcp"])
     ]
 
-    def told() -> set[str]:
+    def got() -> set[str]:
         pod = askers["node2"].pod
         script = " && ".join(" ".join(words) for words in digs)
         return set(clients.run(pod, "sh", "-c", f"{{ {script}; }} || true").splitlines())
 
-    becomes(told, {FIRST_SERVICES[0]})
+    becomes(got, {FIRST_SERVICES[0]})
 
 
 @pytest.mark.short

@@ -137,7 +137,7 @@ def essence(reply: Reply) -> str:
     return f"{reply.rcode} {reply.data} {authority}"
 
 
-def told(askers: Askers, questions: Sequence[str], to: str) -> dict[tuple[str, str], str]:
+def got(askers: Askers, questions: Sequence[str], to: str) -> dict[tuple[str, str], str]:
     """By node and question."""
     asked = product(askers.items(), questions)
     return {(node, question): essence(asker.ask(question, to)) for (node, asker), question in asked}
@@ -186,7 +186,7 @@ def without_caches(
 ) -> Mapping[tuple[str, str], str]:
     """The answers that pods get from the cluster DNS, which knows the Services."""
     eventually(lambda: known_everywhere(askers, services), "endpoints of either family are known to both servers")
-    return told(askers, questions, CLUSTER_DNS)
+    return got(askers, questions, CLUSTER_DNS)
 
 
 def known_everywhere(askers: Askers, services: Place) -> bool:
@@ -251,7 +251,7 @@ def test_every_question_of_a_node_is_answered_by_its_cache(caches: NodeCaches, e
 def test_pods_get_the_same_answers_as_without_the_node_cache(
     caches: NodeCaches, without_caches: Mapping[tuple[str, str], str], askers: Askers, questions: list[str], to: str
 ) -> None:
-    assert told(askers, questions, to) == without_caches
+    assert got(askers, questions, to) == without_caches
 
 
 @pytest.mark.short
@@ -293,8 +293,8 @@ def test_it_has_two_capabilities_and_no_token(caches: NodeCaches, cluster: Clust
     machine, pod = cluster.lab.machine("node1"), caches.pod("node1")
     for pid in processes(machine, pod):
         status = dict(line.split(":\t", 1) for line in machine.run("cat", f"/proc/{pid}/status").splitlines())
-        told = {name: int(status[name], 16) for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")}
-        assert told == {"CapEff": CAPABILITIES, "CapBnd": CAPABILITIES, "NoNewPrivs": 1, "Seccomp": 2}
+        got = {name: int(status[name], 16) for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")}
+        assert got == {"CapEff": CAPABILITIES, "CapBnd": CAPABILITIES, "NoNewPrivs": 1, "Seccomp": 2}
         mounts = [line.split() for line in machine.run("cat", f"/proc/{pid}/mounts").splitlines()]
         assert next(mount[3] for mount in mounts if mount[1] == "/").startswith("ro,")
         assert not [mount for mount in mounts if "serviceaccount" in mount[1]]

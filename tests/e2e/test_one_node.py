@@ -10,7 +10,7 @@ import pytest
 from tests.kubelab.lab import Lab
 from tests.kubelab.options import Options, node_list
 from tests.support.kube.cluster import Cluster, Place
-from tests.support.kube.first_lookups import told_at_start
+from tests.support.kube.first_lookups import logged_at_start
 from tests.support.kube.labs import lab_of
 from tests.support.kube.objects import HOSTNAME, headless, pause_container, pod, sleeping_container
 from tests.support.kube.operator_commands import Operator
@@ -46,8 +46,8 @@ def shop(small_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 
 def test_the_first_pod_gets_the_endpoint_of_its_own_node_at_its_first_query(shop: Place) -> None:
     everything = {each.ip for each in shop.pods("db")}
-    told = told_at_start(shop, NODE, ["db-local", "db"])
-    assert told == {"db-local": everything, "db": everything}
+    got = logged_at_start(shop, NODE, ["db-local", "db"])
+    assert got == {"db-local": everything, "db": everything}
 
 
 def test_a_process_of_the_node_is_found_as_well(small_lab: Lab, shop: Place) -> None:

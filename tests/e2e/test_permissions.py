@@ -110,7 +110,7 @@ def lived(
     with serving_on_host(cluster, tmp_path, *TOPOLOGY, zones=zones, kubernetes=KUBERNETES, command=lists):
         for name in ("first", "second"):  # the second finds a Lease, which is there to be renewed
             place.create(headless(name, "no such key"))
-            eventually(partial(told, place, name), f"an Event on the Service {name}")
+            eventually(partial(got, place, name), f"an Event on the Service {name}")
         becomes(lambda: askers["node1"].addresses("kubernetes.default.svc.cluster.local"), {FIRST_SERVICES[0]})
         values = operator.run("helm", "--namespace", "kube-system", "get", "values", "topodns", "-o", "json")
         objects = rendered(json.loads(values))
@@ -118,7 +118,7 @@ def lived(
     return objects
 
 
-def told(place: Place, service: str) -> bool:
+def got(place: Place, service: str) -> bool:
     return any(event["involvedObject"]["name"] == service for event in place.cluster.list("Event", place.name))
 
 

@@ -24,7 +24,7 @@ def started(kubeadm: None, cluster: Cluster, operator: Operator) -> Place:
     return Place(cluster, "near")
 
 
-def told(operator: Operator) -> Answers:
+def got(operator: Operator) -> Answers:
     """The last lines that each node has printed."""
     lines = operator.follow("docs/operate/quick-start.md", "quick-start-look").splitlines()
     return {node: set(addresses) for node, *addresses in map(str.split, lines)}
@@ -33,7 +33,7 @@ def told(operator: Operator) -> Answers:
 def test_without_keys_every_node_gets_all_endpoints(started: Place, cluster: Cluster, operator: Operator) -> None:
     web = started.pods_once_ready("web", 3)
     assert {cluster.topology_zones[pod.node] for pod in web} == {"a", "b", "c"}
-    becomes(lambda: told(operator), of_everybody(cluster, web))
+    becomes(lambda: got(operator), of_everybody(cluster, web))
     assert serving(cluster) == ["coredns"] * 2
 
 
@@ -41,7 +41,7 @@ def test_with_a_soft_list_each_node_gets_the_endpoints_of_its_own_zone(
     started: Place, cluster: Cluster, operator: Operator
 ) -> None:
     operator.follow("docs/operate/quick-start.md", "quick-start-keys")
-    becomes(lambda: told(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
+    becomes(lambda: got(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
 
 
 def test_with_a_hard_list_a_client_without_near_endpoints_gets_nothing_and_explain_says_why(
@@ -50,7 +50,7 @@ def test_with_a_hard_list_a_client_without_near_endpoints_gets_nothing_and_expla
     operator.follow("docs/operate/quick-start.md", "quick-start-hard")
     (web,) = started.pods_once_ready("web", 1)
     near = of_zone(cluster, [web])
-    becomes(lambda: told(operator), {node: addresses or NOTHING for node, addresses in near.items()})
+    becomes(lambda: got(operator), {node: addresses or NOTHING for node, addresses in near.items()})
     explained = operator.follow("docs/operate/quick-start.md", "quick-start-explain")
     far = min(node for node, addresses in near.items() if not addresses)
     assert f"client   any on node {far} (as given)\nname     web.near.svc.cluster.local. A\n" in explained
@@ -68,7 +68,7 @@ def test_in_the_place_of_coredns_every_pod_gets_the_near_endpoints(
 ) -> None:
     operator.follow("docs/operate/quick-start.md", "quick-start-replace")
     becomes(lambda: serving(cluster), ["topodns"] * 2)
-    becomes(lambda: told(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
+    becomes(lambda: got(operator), of_zone(cluster, started.pods_once_ready("web", 3)))
 
 
 def test_taken_away_nothing_is_left_of_it(started: Place, cluster: Cluster, operator: Operator) -> None:

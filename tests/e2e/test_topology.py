@@ -17,7 +17,7 @@ from tests.support.kube.background_clients import asked_all_the_time
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
 from tests.support.kube.expected_nearest import answers
-from tests.support.kube.first_lookups import told_at_start
+from tests.support.kube.first_lookups import logged_at_start
 from tests.support.kube.objects import ZONE, pause_container, pod_spec, spread, workload
 from tests.support.kube.operator_commands import Operator
 from tests.support.kube.query_loads import Asked, load, outcome
@@ -107,7 +107,7 @@ def test_clients_of_each_node_get_exactly_their_own(shop: Place, askers: Askers)
     settle(shop, askers)
     assert {pod.node for app in SIZES for pod in shop.pods(app)} == set(shop.cluster.nodes)
     right = expected(shop, "web")
-    assert {len(set(map(frozenset, told.values()))) for told in right.values()} == {1, 3, 4}
+    assert {len(set(map(frozenset, got.values()))) for got in right.values()} == {1, 3, 4}
 
 
 @pytest.mark.short
@@ -145,11 +145,11 @@ def test_processes_on_a_nodes_network_get_their_own_also_from_a_server_on_that_n
     servers = dns_pods(cluster)
     for name in keys_by_service("web"):
         for server in servers:
-            told = {node: asker.addresses(shop.fqdn(name), to=server.ip) for node, asker in host_askers.items()}
-            assert told == right[name], (name, server)
+            got = {node: asker.addresses(shop.fqdn(name), to=server.ip) for node, asker in host_askers.items()}
+            assert got == right[name], (name, server)
         elsewhere = set(cluster.nodes) - {server.node for server in servers}
-        told = {node: host_askers[node].addresses(shop.fqdn(name)) for node in elsewhere}
-        assert told == {node: right[name][node] for node in elsewhere}
+        got = {node: host_askers[node].addresses(shop.fqdn(name)) for node in elsewhere}
+        assert got == {node: right[name][node] for node in elsewhere}
 
 
 @pytest.mark.short
@@ -158,8 +158,8 @@ def test_processes_on_a_nodes_network_get_their_own_also_from_a_server_on_that_n
 def test_a_pod_behind_no_service_gets_its_own_at_its_first_question(shop: Place, askers: Askers, node: str) -> None:
     settle(shop, askers)
     services = keys_by_service("web")
-    right = {name: told[node] or {NOTHING} for name, told in expected(shop, "web").items()}
-    assert told_at_start(shop, node, services) == right
+    right = {name: got[node] or {NOTHING} for name, got in expected(shop, "web").items()}
+    assert logged_at_start(shop, node, services) == right
 
 
 def scale(operator: Operator, place: Place, what: str, replicas: int) -> None:

@@ -55,9 +55,9 @@ def test_one_of_two_connections_freezes_under_load_and_no_query_of_a_client_is_l
         closing(Load(server, False, [packed(ANSWER)], source=stub_address())) as load,
     ):
         names = (f"n{number}.example.org A" for number in range(PER_SECOND * SECONDS))
-        told = load.run(names, window=4000, per_second=PER_SECOND)
-        assert (told.lost, told.wrong) == ([], [])
-        assert len(told.seconds) == PER_SECOND * SECONDS
+        got = load.run(names, window=4000, per_second=PER_SECOND)
+        assert (got.lost, got.wrong) == ([], [])
+        assert len(got.seconds) == PER_SECOND * SECONDS
         assert len(met) > 60, "the connection was not in use when it froze"
         assert server.metric("topodns_forward_dropped_total") == 0
 

@@ -77,9 +77,9 @@ def test_slices_of_one_namespace_move_no_client_of_another(shared: tuple[FakeApi
         until(lambda: server.metric(CONTRADICTED) >= 20, server.output())
         asked = fate.asked
         until(lambda: fate.asked > asked + 5, "more questions")
-        told = {address: server.ask(NEAR, address).data for address in EVERYBODY}
+        got = {address: server.ask(NEAR, address).data for address in EVERYBODY}
     assert (fate.lost, fate.wrong) == (0, []), fate
-    assert set(map(tuple, told.values())) == {("127.62.1.2",)}, told
+    assert set(map(tuple, got.values())) == {("127.62.1.2",)}, got
     api.delete(*forgeries)
     until(lambda: not server.metric(CONTRADICTED), "no forgery is left")
 
@@ -118,15 +118,15 @@ def test_without_pods_one_namespace_cannot_end_the_proof_of_pod_cidrs(tmp_path: 
 
 
 def test_an_identity_sent_from_a_node_names_that_node_or_none(shared: tuple[FakeApi, Server], tmp_path: Path) -> None:
-    def told(server: Server, source: str, name: str) -> list[str]:
+    def got(server: Server, source: str, name: str) -> list[str]:
         return server.ask(NEAR, source, Opt(options=[node_identity(name)])).data
 
     _, server = shared
-    assert told(server, "127.61.0.1", "n1") == ["127.62.1.2"]
-    assert told(server, "127.61.0.1", "n2") == ["127.62.1.2"]
-    assert told(server, VICTIM, "n2") == ["127.62.1.2"]
+    assert got(server, "127.61.0.1", "n1") == ["127.62.1.2"]
+    assert got(server, "127.61.0.1", "n2") == ["127.62.1.2"]
+    assert got(server, VICTIM, "n2") == ["127.62.1.2"]
     with cluster(tmp_path, *PODS, options="trust 127.61.0.1") as (_, server):
-        assert told(server, "127.61.0.1", "n2") == ["127.62.2.2"]
+        assert got(server, "127.61.0.1", "n2") == ["127.62.2.2"]
 
 
 def test_a_pod_that_asks_before_its_object_is_known_gets_the_endpoint_of_its_own_node(

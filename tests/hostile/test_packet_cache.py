@@ -66,10 +66,10 @@ def cpu_each(server: Server, messages: Sequence[bytes], sock: socket.socket) -> 
         for message in asked:
             sock.send(message)
         for message in asked:
-            told = sock.recv(4096)
+            got = sock.recv(4096)
             end = message.index(b"\0", 12) + 5
-            assert told[:2] == message[:2], "the id"
-            assert told[12:end] == message[12:end], "the question as it was spelled"
+            assert got[:2] == message[:2], "the id"
+            assert got[12:end] == message[12:end], "the question as it was spelled"
     return (cpu_seconds(server.pid) - before) / len(messages)
 
 
@@ -101,9 +101,9 @@ def test_a_cached_answer_to_any_other_packet_equals_that_of_a_server_without_cac
                 for _ in range(20):
                     data = query(f"{mixed(name, rng)} A", opt and cookie(rng), ident=7)
                     end = 12 + len(name) + 2
-                    told = at_once(server, data, tcp)
-                    assert told[12:end] == data[12:end]
-                    assert told.lower() == first.lower()
+                    got = at_once(server, data, tcp)
+                    assert got[12:end] == data[12:end]
+                    assert got.lower() == first.lower()
 
 
 def at_once(server: Server, data: bytes, tcp: bool) -> bytes:

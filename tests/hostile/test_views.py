@@ -52,13 +52,13 @@ def test_strangers_of_many_networks_take_nothing_from_the_clients_of_a_node_call
             networks = (f"127.{41 + number // 200}.{number % 200}.9" for number in range(MAX_NAMED + 20))
             return [" ".join(server.ask(DB, source).data) for source in networks for _ in range(2)]
 
-        told = strangers_ask()
+        got = strangers_ask()
         with (
             victim(server, DB, "127.31.1.1", per_second=200, source="127.31.0.1") as on_others,
             victim(server, DB, "127.31.2.1", per_second=200, source="127.31.0.2") as on_prefix,
         ):
             until(lambda: min(on_others.asked, on_prefix.asked) >= MIN_ASKED, "questions asked")
-            told += strangers_ask()
+            got += strangers_ask()
         assert (on_others.lost, on_others.wrong) == (0, []), on_others
         assert (on_prefix.lost, on_prefix.wrong) == (0, []), on_prefix
-        assert set(told) == {""}
+        assert set(got) == {""}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.namespaced_cluster import NodeScene, node_scene
-from tests.support.namespaced_node import World, namespaces_of, why_impossible, world
+from tests.support.namespaced_node import Setup, namespaces_of, setup, why_impossible
 from tests.support.node_processes import ClusterServer, cluster_dns
 from tests.support.suite_skips import skip_all, those_of
 
@@ -26,9 +26,9 @@ def _nothing_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def scene() -> Iterator[World]:
+def scene() -> Iterator[Setup]:
     """A node with servers that answer a word."""
-    with world() as made:
+    with setup() as made:
         yield made
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace, World
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace, Setup
 from tests.support.node_cache_template import node_template
 from tests.support.node_processes import running
 from tests.support.server_process import ROOT, until
@@ -56,7 +56,7 @@ def searching(pod: Namespace) -> Iterator[None]:
 
 
 @contextmanager
-def node(scene: World, directory: Path, autopath: str) -> Iterator[None]:
+def node(scene: Setup, directory: Path, autopath: str) -> Iterator[None]:
     scene.cluster.run("ip", f"addr add {UPSTREAM}/24 dev eth0")
     (directory / "server").mkdir()
     (directory / "server" / "Corefile").write_text(CLUSTER)
@@ -74,14 +74,14 @@ def node(scene: World, directory: Path, autopath: str) -> Iterator[None]:
         searching(scene.pod),
     ):
         until(
-            lambda: process.poll() is not None or "10." in told(scene.pod, "dig +short +search web.shop"),
+            lambda: process.poll() is not None or "10." in got(scene.pod, "dig +short +search web.shop"),
             "the node cache answers",
         )
         assert process.poll() is None, (directory / "log").read_text()
         yield
 
 
-def told(pod: Namespace, command: str) -> str:
+def got(pod: Namespace, command: str) -> str:
     """The output of a program of the pod, with the pod's resolv.conf; "" where it fails."""
     try:
         return pod.run("ip", f"netns exec {pod.name} {command}")
@@ -89,13 +89,13 @@ def told(pod: Namespace, command: str) -> str:
         return ""
 
 
-def count_questions(scene: World) -> None:
+def count_questions(scene: Setup) -> None:
     scene.node.run("nft", "add table inet counting")
     scene.node.run("nft", "add chain inet counting before { type filter hook prerouting priority -500 ; }")
     scene.node.run("nft", "add rule inet counting before iifname pod0 udp dport 53 counter")
 
 
-def questions(scene: World) -> int:
+def questions(scene: Setup) -> int:
     """How many have come over the pod's link since `count_questions`."""
     found = re.search(r"packets (\d+)", scene.node.run("nft", "list table inet counting"))
     assert found is not None
@@ -106,11 +106,11 @@ def questions(scene: World) -> int:
     ("autopath", "expected"), [("    autopath @kubernetes\n", 1), ("", 4)], ids=["with", "without"]
 )
 def test_with_autopath_a_pod_asks_once_for_a_name_outside(
-    scene: World, tmp_path: Path, autopath: str, expected: int
+    scene: Setup, tmp_path: Path, autopath: str, expected: int
 ) -> None:
     with node(scene, tmp_path, autopath):
         count_questions(scene)
-        assert "192.0.2.1" in told(scene.pod, "dig +short +search example.com")
+        assert "192.0.2.1" in got(scene.pod, "dig +short +search example.com")
         assert questions(scene) == expected
-        assert "192.0.2.1" in told(scene.pod, "getent ahostsv4 example.com")  # the C library
+        assert "192.0.2.1" in got(scene.pod, "getent ahostsv4 example.com")  # the C library
         assert questions(scene) == 2 * expected

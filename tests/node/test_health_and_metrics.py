@@ -104,12 +104,12 @@ def test_a_failed_upstream_is_reported_and_so_is_its_recovery(cluster: NodeScene
 def test_readiness_begins_when_pods_are_answered_and_ends_at_sigterm(cluster: NodeScene, tmp_path: Path) -> None:
     template = node_template().replace("    loop\n", "    loop\n    ready 127.0.0.1:8181\n", 1)
     write_template(tmp_path, template.replace("DNS__:8080", "DNS__:8080 {\n        lameduck 4s\n    }"))
-    node, told, rules = cluster.node, "", ""
+    node, got, rules = cluster.node, "", ""
     with running(node.namespace, arguments(node, tmp_path), tmp_path / "log", **environment()) as process:
-        while not told.startswith("200"):
+        while not got.startswith("200"):
             assert process.poll() is None, (tmp_path / "log").read_text()
-            told, rules = get(cluster, READINESS), node.namespace.run("nft", "list ruleset")
-            assert told[:3] in ("", "503", "200"), told
+            got, rules = get(cluster, READINESS), node.namespace.run("nft", "list ruleset")
+            assert got[:3] in ("", "503", "200"), got
         assert "table inet topodns" in rules
         assert dig(cluster.pod, CLUSTER_DNS[4], READY) != []
         assert get(cluster, "http://169.254.20.10:8080/health") == "200 OK"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Protocol, World
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Protocol, Setup
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from topodns.hostnet.firewall import Firewall
 
@@ -11,7 +11,7 @@ PROTOCOLS: tuple[Protocol, ...] = ("udp", "tcp")
 
 
 @FIREWALLS
-def test_dns_from_a_pod_is_answered_here_without_an_entry_of_conntrack(scene: World, firewall: Firewall) -> None:
+def test_dns_from_a_pod_is_answered_here_without_an_entry_of_conntrack(scene: Setup, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
@@ -27,7 +27,7 @@ def test_dns_from_a_pod_is_answered_here_without_an_entry_of_conntrack(scene: Wo
 
 
 @FIREWALLS
-def test_dns_of_the_nodes_own_processes_is_not_tracked_either(scene: World, firewall: Firewall) -> None:
+def test_dns_of_the_nodes_own_processes_is_not_tracked_either(scene: Setup, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)) as reconciler, renewed(reconciler):
             await becomes("node", scene.node, CLUSTER_DNS[4])
@@ -47,7 +47,7 @@ def test_dns_of_the_nodes_own_processes_is_not_tracked_either(scene: World, fire
 
 
 @FIREWALLS
-def test_probes_of_the_kubelet_are_not_tracked(scene: World, firewall: Firewall) -> None:
+def test_probes_of_the_kubelet_are_not_tracked(scene: Setup, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
@@ -62,7 +62,7 @@ def test_probes_of_the_kubelet_are_not_tracked(scene: World, firewall: Firewall)
 
 
 @FIREWALLS
-def test_switched_off_the_cluster_dns_answers_and_conntrack_knows_of_it(scene: World, firewall: Firewall) -> None:
+def test_switched_off_the_cluster_dns_answers_and_conntrack_knows_of_it(scene: Setup, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)):
             for address in CLUSTER_DNS.values():
@@ -78,7 +78,7 @@ def test_switched_off_the_cluster_dns_answers_and_conntrack_knows_of_it(scene: W
 
 
 @FIREWALLS
-def test_dns_passes_a_node_whose_policy_is_drop(scene: World, firewall: Firewall) -> None:
+def test_dns_passes_a_node_whose_policy_is_drop(scene: Setup, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)) as reconciler, renewed(reconciler):
             for address in CLUSTER_DNS.values():

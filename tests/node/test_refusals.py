@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support.namespaced_node import World
+from tests.support.namespaced_node import Setup
 from tests.support.reconciler_on_node import network, on_node
 from tests.support.server_process import ROOT
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
@@ -34,7 +34,7 @@ asyncio.run(attempt())
 
 
 @pytest.mark.parametrize("firewall", ["auto", "nftables", "iptables"])
-def test_without_cap_net_admin_it_says_that_the_permission_is_missing(scene: World, firewall: str) -> None:
+def test_without_cap_net_admin_it_says_that_the_permission_is_missing(scene: Setup, firewall: str) -> None:
     command = ["setpriv", "--bounding-set=-net_admin", sys.executable, "-c", ATTEMPT.format(firewall=firewall)]
     with scene.node.entered():
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=dict(os.environ))
@@ -42,7 +42,7 @@ def test_without_cap_net_admin_it_says_that_the_permission_is_missing(scene: Wor
     assert "nodelocaldns" not in scene.node.run("ip", "-br link")
 
 
-def test_where_ipv6_is_switched_off_the_address_cannot_be_had_and_it_says_why(scene: World) -> None:
+def test_where_ipv6_is_switched_off_the_address_cannot_be_had_and_it_says_why(scene: Setup) -> None:
     async def story() -> None:
         reconciler = HostNetworkReconciler(network())
         with pytest.raises(HostNetworkError, match="IPv6 is switched off on this node") as refused:

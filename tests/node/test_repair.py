@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.event_loops import eventually
 from tests.support.host_network_builder import host_network
-from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, World
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Setup
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from topodns.hostnet import reconciler as reconciler_module
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
@@ -34,7 +34,7 @@ XTABLES_LOCK = "/run/xtables.lock"
     ],
 )
 def test_n06_the_link_is_repaired_at_the_kernel_s_notification(
-    scene: World, breakage: str, monkeypatch: pytest.MonkeyPatch
+    scene: Setup, breakage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)  # only events
 
@@ -51,7 +51,7 @@ def test_n06_the_link_is_repaired_at_the_kernel_s_notification(
     on_node(scene, story)
 
 
-def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: World) -> None:
+def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: Setup) -> None:
     async def story() -> None:
         reconciler = HostNetworkReconciler(network(Firewall.NFTABLES))
         await reconciler.set_up_link()
@@ -69,7 +69,7 @@ def test_n06_without_the_link_a_pod_is_served_by_the_cluster_at_once(scene: Worl
 
 @pytest.mark.parametrize("command", ["flush ruleset", "delete table inet topodns", "flush chain inet topodns output"])
 def test_n07_rules_of_nftables_are_back_without_waiting_for_a_tick(
-    scene: World, command: str, monkeypatch: pytest.MonkeyPatch
+    scene: Setup, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 
@@ -85,7 +85,7 @@ def test_n07_rules_of_nftables_are_back_without_waiting_for_a_tick(
     on_node(scene, story)
 
 
-def test_n18_three_rules_of_nftables_become_one(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_n18_three_rules_of_nftables_become_one(scene: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 0.2)
     counted: list[int] = []
 
@@ -108,11 +108,11 @@ def test_n18_three_rules_of_nftables_become_one(scene: World, monkeypatch: pytes
     on_node(scene, story)
 
 
-def raw_rules(scene: World) -> list[str]:
+def raw_rules(scene: Setup) -> list[str]:
     return list(parse_save(scene.node.run("iptables-save", "-t raw"))["raw"].rules)
 
 
-def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_n18_three_rules_of_iptables_become_one(scene: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 0.2)
     dns = ["-d", CLUSTER_DNS[4], "-p", "udp", "--dport", "53", "-m", "comment", "--comment", SKIP_CONNTRACK]
     before: list[str] = []
@@ -137,7 +137,7 @@ def test_n18_three_rules_of_iptables_become_one(scene: World, monkeypatch: pytes
 
 @pytest.mark.parametrize("flushed", ["-F PREROUTING", "-F TOPODNS-OUTPUT", "-F", "-D TOPODNS-PREROUTING 1"])
 def test_n07_a_flush_of_iptables_is_mended_without_waiting_for_a_tick(
-    scene: World, monkeypatch: pytest.MonkeyPatch, flushed: str
+    scene: Setup, monkeypatch: pytest.MonkeyPatch, flushed: str
 ) -> None:
     monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 
@@ -154,7 +154,7 @@ def test_n07_a_flush_of_iptables_is_mended_without_waiting_for_a_tick(
 
 
 def test_n07_a_rule_of_nftables_is_back_without_waiting_for_a_tick(
-    scene: World, monkeypatch: pytest.MonkeyPatch
+    scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 
@@ -171,7 +171,7 @@ def test_n07_a_rule_of_nftables_is_back_without_waiting_for_a_tick(
 
 
 @pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
-def test_rules_that_a_nodelocal_dnscache_left_behind_go(scene: World, firewall: Firewall) -> None:
+def test_rules_that_a_nodelocal_dnscache_left_behind_go(scene: Setup, firewall: Firewall) -> None:
     for address, chain in ((CLUSTER_DNS[4], "PREROUTING"), ("192.0.2.1", "PREROUTING")):
         rule = ["-d", address, "-p", "udp", "--dport", "53", "-m", "comment", "--comment", SKIP_CONNTRACK]
         scene.node.run("iptables", ["-t", "raw", "-I", chain, *rule, "-j", "NOTRACK"])
@@ -185,7 +185,7 @@ def test_rules_that_a_nodelocal_dnscache_left_behind_go(scene: World, firewall: 
     on_node(scene, story)
 
 
-def test_a_link_of_another_program_keeps_addresses_that_are_not_ours(scene: World) -> None:
+def test_a_link_of_another_program_keeps_addresses_that_are_not_ours(scene: Setup) -> None:
     scene.node.run("ip", "link add nodelocaldns type bridge")
     scene.node.run("ip", "addr add 192.0.2.1/24 dev nodelocaldns")
 
@@ -207,12 +207,12 @@ def legacy_locked() -> Iterator[None]:
         yield
 
 
-def use_legacy(scene: World) -> None:
+def use_legacy(scene: Setup) -> None:
     for program in ("iptables-legacy", "ip6tables-legacy"):
         scene.node.run(program, "-t mangle -N KUBE-KUBELET-CANARY")
 
 
-def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> None:
+def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: Setup) -> None:
     async def story() -> None:
         async with kept(network(Firewall.IPTABLES), removed=False) as reconciler, renewed(reconciler):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
@@ -231,7 +231,7 @@ def test_n08_a_teardown_does_not_wait_for_the_lock_of_iptables(scene: World) -> 
         assert "TOPODNS" not in scene.node.run(program, "")
 
 
-def test_n08_a_held_lock_is_reported_as_such(scene: World) -> None:
+def test_n08_a_held_lock_is_reported_as_such(scene: Setup) -> None:
     async def story() -> None:
         reconciler = HostNetworkReconciler(network(Firewall.IPTABLES))
         with legacy_locked(), pytest.raises(HostNetworkError, match="lock of iptables") as refused:
@@ -244,7 +244,7 @@ def test_n08_a_held_lock_is_reported_as_such(scene: World) -> None:
     on_node(scene, story)
 
 
-def test_without_rules_only_the_link_is_made(scene: World) -> None:
+def test_without_rules_only_the_link_is_made(scene: Setup) -> None:
     async def story() -> None:
         async with kept(network(Firewall.NONE)) as reconciler:
             assert reconciler.renew()
@@ -255,7 +255,7 @@ def test_without_rules_only_the_link_is_made(scene: World) -> None:
     on_node(scene, story)
 
 
-def test_one_family_is_enough(scene: World) -> None:
+def test_one_family_is_enough(scene: Setup) -> None:
     async def story() -> None:
         async with kept(host_network(LINK_LOCAL[6])) as reconciler:
             assert reconciler.renew()
@@ -264,7 +264,7 @@ def test_one_family_is_enough(scene: World) -> None:
 
 
 def test_a_change_without_a_notification_is_repaired_at_the_sync_interval(
-    scene: World, monkeypatch: pytest.MonkeyPatch
+    scene: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler_module, "MAX_SYNC_INTERVAL", 3600.0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaced_node import CLUSTER_DNS, World, ask
+from tests.support.namespaced_node import CLUSTER_DNS, Setup, ask
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from tests.support.reconciler_process import SILENT, keeping
 from tests.support.server_process import until
@@ -18,7 +18,7 @@ FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPT
 MOST = REDIRECT_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out
 
 
-def answers(scene: World, word: str) -> bool:
+def answers(scene: Setup, word: str) -> bool:
     return all(ask(scene.pod, address) == word for address in CLUSTER_DNS.values())
 
 
@@ -28,14 +28,14 @@ def child_of(process: subprocess.Popen[bytes]) -> int:
     return int(children[0]) if children else process.pid
 
 
-def instances(scene: World) -> int:
+def instances(scene: Setup) -> int:
     """The names that are listened on."""
     sockets = scene.node.run("cat", "/proc/net/unix").splitlines()
     return sum("@topodns-host-network/" in line and line.split()[3] == "00010000" for line in sockets)
 
 
 @FIREWALLS
-def test_n09_a_switch_that_is_not_renewed_is_off(scene: World, firewall: Firewall) -> None:
+def test_n09_a_switch_that_is_not_renewed_is_off(scene: Setup, firewall: Firewall) -> None:
     async def story() -> None:
         async with kept(network(firewall)) as reconciler:
             async with renewed(reconciler):
@@ -48,7 +48,7 @@ def test_n09_a_switch_that_is_not_renewed_is_off(scene: World, firewall: Firewal
 
 
 @FIREWALLS
-def test_n09_killed_it_lets_go_of_the_traffic(scene: World, firewall: Firewall) -> None:
+def test_n09_killed_it_lets_go_of_the_traffic(scene: Setup, firewall: Firewall) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, firewall) as process:
         until(lambda: answers(scene, "node"), "switched on")
@@ -58,7 +58,7 @@ def test_n09_killed_it_lets_go_of_the_traffic(scene: World, firewall: Firewall) 
 
 
 @FIREWALLS
-def test_n09_hung_it_lets_go_of_the_traffic_and_takes_it_back_when_it_goes_on(scene: World, firewall: Firewall) -> None:
+def test_n09_hung_it_lets_go_of_the_traffic_and_takes_it_back_when_it_goes_on(scene: Setup, firewall: Firewall) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, firewall) as process:
         until(lambda: answers(scene, "node"), "switched on")
@@ -69,7 +69,7 @@ def test_n09_hung_it_lets_go_of_the_traffic_and_takes_it_back_when_it_goes_on(sc
 
 
 @FIREWALLS
-def test_a_stop_ends_with_its_exit_status_and_leaves_nothing(scene: World, firewall: Firewall) -> None:
+def test_a_stop_ends_with_its_exit_status_and_leaves_nothing(scene: Setup, firewall: Firewall) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, firewall) as process:
         until(lambda: answers(scene, "node"), "switched on")
@@ -80,7 +80,7 @@ def test_a_stop_ends_with_its_exit_status_and_leaves_nothing(scene: World, firew
     assert "nodelocaldns" not in scene.node.run("ip", "-br link")
 
 
-def test_the_exit_status_of_a_supervised_process_contains_the_signal(scene: World) -> None:
+def test_the_exit_status_of_a_supervised_process_contains_the_signal(scene: Setup) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, Firewall.IPTABLES) as process:
         until(lambda: answers(scene, "node"), "switched on")
@@ -88,7 +88,7 @@ def test_the_exit_status_of_a_supervised_process_contains_the_signal(scene: Worl
         assert process.wait() == 128 + signal.SIGKILL
 
 
-def test_it_can_be_switched_off_at_once(scene: World) -> None:
+def test_it_can_be_switched_off_at_once(scene: Setup) -> None:
     async def story() -> None:
         async with kept(network(Firewall.NFTABLES)) as reconciler:
             assert reconciler.renew()
@@ -102,7 +102,7 @@ def test_it_can_be_switched_off_at_once(scene: World) -> None:
     on_node(scene, story)
 
 
-def test_n09_a_restart_adopts_the_rules_and_the_state_of_the_switch(scene: World) -> None:
+def test_n09_a_restart_adopts_the_rules_and_the_state_of_the_switch(scene: Setup) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, Firewall.NFTABLES) as dead:
         until(lambda: answers(scene, "node"), "switched on")
@@ -119,7 +119,7 @@ def test_n09_a_restart_adopts_the_rules_and_the_state_of_the_switch(scene: World
     on_node(scene, story)
 
 
-def test_n09_a_supervised_restart_switches_off_the_dead_instance_s_switch(scene: World) -> None:
+def test_n09_a_supervised_restart_switches_off_the_dead_instance_s_switch(scene: Setup) -> None:
     async def story() -> None:
         async with kept(network(Firewall.IPTABLES), removed=False) as dead, renewed(dead):
             await becomes("node", scene.pod, CLUSTER_DNS[4])
@@ -135,7 +135,7 @@ def test_n09_a_supervised_restart_switches_off_the_dead_instance_s_switch(scene:
 
 
 @FIREWALLS
-def test_n10_the_old_instance_leaves_everything_to_the_new_one(scene: World, firewall: Firewall) -> None:
+def test_n10_the_old_instance_leaves_everything_to_the_new_one(scene: Setup, firewall: Firewall) -> None:
     scene.answer_on_node(*ADDRESSES)
     with keeping(scene, firewall) as old, keeping(scene, firewall) as new:
         until(lambda: answers(scene, "node"), "switched on")

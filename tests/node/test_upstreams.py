@@ -56,9 +56,9 @@ def test_n01_with_no_upstream_left_a_new_name_is_servfail_before_a_stub_gives_up
         end(cluster, servers)
         for number, address in enumerate(LISTENED):
             name = f"10-99-0-{number}.shop.pod.cluster.local."
-            told = cluster.pod.run("dig", f"+time=5 +tries=1 @{address} {name}")
-            assert "status: SERVFAIL" in told
-            (seconds,) = [int(line.split()[3]) / 1000 for line in told.splitlines() if line.startswith(";; Query time")]
+            got = cluster.pod.run("dig", f"+time=5 +tries=1 @{address} {name}")
+            assert "status: SERVFAIL" in got
+            (seconds,) = [int(line.split()[3]) / 1000 for line in got.splitlines() if line.startswith(";; Query time")]
             assert seconds <= GIVEN_UP + NOISE
 
 
@@ -81,7 +81,7 @@ def test_n04_with_no_upstream_left_all_that_was_known_is_answered(
             until(lambda: len(learning.asked) > 4 * KEPT, "all is known")
         assert (learning.lost, learning.wrong) == ([], [])
         end(cluster, servers)
-        until(lambda: age() > 1, "what is told is stale")
+        until(lambda: age() > 1, "the answer is stale")
         with asking(cluster.pod, LISTENED, RATE / 4, known) as outcome:
             until(lambda: len(outcome.asked) > 4 * KEPT, "all was asked")
     print(outcome)

@@ -229,8 +229,8 @@ def process_of(unshare: int) -> int:
     children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
     if not children:
         return 0
-    told = Path(f"/proc/{children[0]}/cmdline").read_bytes().split(b"\0")
-    return int(children[0]) if told[0].decode() == PYTHON else 0
+    got = Path(f"/proc/{children[0]}/cmdline").read_bytes().split(b"\0")
+    return int(children[0]) if got[0].decode() == PYTHON else 0
 
 
 def answer(pid: int, port: int) -> str:

@@ -156,9 +156,9 @@ POD_MODES = [
 def test_pod_names_are_as_the_mode_says(directory: Path, tmp_path: Path, mode: str, expected: dict[str, str]) -> None:
     (tmp_path / "cluster.yaml").symlink_to(directory / "cluster.yaml")
     with serving(tmp_path, cluster(tmp_path, mode, "nodes pods")) as server:
-        told = {}
+        got = {}
         for question in expected:
             reply = server.ask(question)
-            told[question] = reply.data[0] if reply.data else reply.rcode
-        assert told == expected
+            got[question] = reply.data[0] if reply.data else reply.rcode
+        assert got == expected
         assert server.ask(NEAR, pod_address(1, "front", 4)).data == [pod_address(3, "near", 4)]

@@ -40,14 +40,14 @@ def test_a_reader_that_has_had_enough_is_no_accident(arguments: tuple[str, ...])
 
 def test_an_import_without_matches_is_reported_once_however_often_the_corefile_is_checked(tmp_path: Path) -> None:
     text = ". {\n    bind HERE\n    import custom/*.override\n    reload 2s 0s\n    whoami\n}\n"
-    told = "[WARNING] No files matching import glob pattern: custom/*.override "
+    got = "[WARNING] No files matching import glob pattern: custom/*.override "
     with serving(tmp_path, text) as server:
-        assert len(server.lines(told)) == 1
+        assert len(server.lines(got)) == 1
         (tmp_path / "custom").mkdir()
         (tmp_path / "custom" / "a.override").write_text("errors\n")
         server.signal(signal.SIGUSR1)
         server.wait_for_line("Reloading complete")
-        assert len(server.lines(told)) == 1
+        assert len(server.lines(got)) == 1
 
 
 def test_outside_of_a_pod_the_start_names_the_line_of_the_directive(tmp_path: Path) -> None:

@@ -88,13 +88,13 @@ def asked(server: Server) -> Counter[str]:
     return Counter(f"{name} {qtype}" for qtype, _, name, *_ in words if qtype != "TXT")
 
 
-def told(reply: Reply) -> tuple[str, list[str]]:
+def got(reply: Reply) -> tuple[str, list[str]]:
     return reply.rcode, reply.answer
 
 
 @pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])
 def test_one_question_brings_the_name_outside(node: Server, tcp: bool) -> None:
-    rcode, answer = told(node.ask(f"{SEARCHED} A", tcp=tcp))
+    rcode, answer = got(node.ask(f"{SEARCHED} A", tcp=tcp))
     assert rcode == "NOERROR"
     assert [line.split()[0::2] for line in answer] == [
         [f"{SEARCHED}.", "IN", "example.com."],

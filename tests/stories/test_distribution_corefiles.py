@@ -31,7 +31,7 @@ CUSTOM_RECORDS = [
 ]
 
 
-class World:
+class Setup:
     """The eight servers, each started when it is first asked for, and what all of them share."""
 
     def __init__(self, directory: Path, stack: ExitStack) -> None:
@@ -78,17 +78,17 @@ def _at(upstream: BadUpstream) -> str:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     with ExitStack() as stack:
-        yield World(tmp_path_factory.mktemp("distributions"), stack)
+        yield Setup(tmp_path_factory.mktemp("distributions"), stack)
 
 
 each = pytest.mark.parametrize("name", COREFILES)
 
 
 @each
-def test_names_of_the_cluster_are_answered_over_udp_and_tcp(world: World, name: str) -> None:
-    server = world.server(name)
+def test_names_of_the_cluster_are_answered_over_udp_and_tcp(setup: Setup, name: str) -> None:
+    server = setup.server(name)
     for tcp in (False, True):
         assert server.ask(f"{FRONT} A", tcp=tcp).data == ["10.96.0.1"]
         assert server.ask("plain.default.svc.cluster.local A", tcp=tcp).data == ["10.61.1.2", "10.61.2.2"]
@@ -99,14 +99,14 @@ def test_names_of_the_cluster_are_answered_over_udp_and_tcp(world: World, name: 
 
 
 @each
-def test_names_outside_are_forwarded_and_then_come_from_the_cache(world: World, name: str) -> None:
-    server = world.server(name)
+def test_names_outside_are_forwarded_and_then_come_from_the_cache(setup: Setup, name: str) -> None:
+    server = setup.server(name)
     outside = f"www.{name}.example.com A"
     for tcp in (False, True, False):
         reply = server.ask(outside, tcp=tcp)
         assert (reply.rcode, reply.data) == ("NOERROR", [ANSWER])
         assert {"ra", "rd"} <= reply.flag_names
-    assert len([each for each in world.upstream.asked if _asks_for(each, f"www.{name}.example.com")]) == 1
+    assert len([each for each in setup.upstream.asked if _asks_for(each, f"www.{name}.example.com")]) == 1
 
 
 def _asks_for(asked: Asked, name: str) -> bool:
@@ -115,15 +115,15 @@ def _asks_for(asked: Asked, name: str) -> bool:
 
 
 @each
-def test_a_reverse_name_that_the_cluster_does_not_have_is_forwarded(world: World, name: str) -> None:
-    server = world.server(name)
+def test_a_reverse_name_that_the_cluster_does_not_have_is_forwarded(setup: Setup, name: str) -> None:
+    server = setup.server(name)
     server.ask("7.100.51.198.in-addr.arpa PTR")
-    assert any(_asks_for(each, "7.100.51.198.in-addr.arpa") for each in world.upstream.asked)
+    assert any(_asks_for(each, "7.100.51.198.in-addr.arpa") for each in setup.upstream.asked)
 
 
 @each
-def test_probes_and_metrics_are_where_the_manifests_look_for_them(world: World, name: str) -> None:
-    server = world.server(name)
+def test_probes_and_metrics_are_where_the_manifests_look_for_them(setup: Setup, name: str) -> None:
+    server = setup.server(name)
     assert server.get("/health", HEALTH) == (200, "OK")
     assert server.get("/ready", READY) == (200, "OK")
     before = server.metric("coredns_dns_requests_total", type="A")
@@ -136,26 +136,26 @@ def test_probes_and_metrics_are_where_the_manifests_look_for_them(world: World, 
 @pytest.mark.parametrize(
     ("name", "question", "data"), CUSTOM_RECORDS, ids=[f"{case[0]}: {case[1]}" for case in CUSTOM_RECORDS]
 )
-def test_custom_records_and_stub_domains_are_answered(world: World, name: str, question: str, data: list[str]) -> None:
-    server = world.server(name)
+def test_custom_records_and_stub_domains_are_answered(setup: Setup, name: str, question: str, data: list[str]) -> None:
+    server = setup.server(name)
     for tcp in (False, True):
         assert server.ask(question, tcp=tcp).data == data
 
 
 @pytest.mark.parametrize("question", ["a.b.c.d.internal.cloudapp.net A", "www.reddog.microsoft.com AAAA"])
-def test_the_templates_of_aks_keep_search_lists_from_its_resolvers(world: World, question: str) -> None:
-    server = world.server("aks")
+def test_the_templates_of_aks_keep_search_lists_from_its_resolvers(setup: Setup, question: str) -> None:
+    server = setup.server("aks")
     assert server.ask(question).rcode == "NXDOMAIN"
-    assert not any(_asks_for(each, question.split()[0]) for each in world.upstream.asked)
+    assert not any(_asks_for(each, question.split()[0]) for each in setup.upstream.asked)
 
 
-def test_names_of_azure_machines_are_still_asked_of_its_resolvers(world: World) -> None:
-    assert world.server("aks").ask("vm.internal.cloudapp.net A").data == [ANSWER]
+def test_names_of_azure_machines_are_still_asked_of_its_resolvers(setup: Setup) -> None:
+    assert setup.server("aks").ask("vm.internal.cloudapp.net A").data == [ANSWER]
 
 
-def test_the_one_line_topology_is_all_that_it_takes(world: World, tmp_path: Path) -> None:
+def test_the_one_line_topology_is_all_that_it_takes(setup: Setup, tmp_path: Path) -> None:
     with running(CLUSTER, own_address()) as api:
-        text = on_loopback(corefile("kubeadm", {RESOLV_CONF: _at(world.upstream)}), api.url)
+        text = on_loopback(corefile("kubeadm", {RESOLV_CONF: _at(setup.upstream)}), api.url)
         with serving(tmp_path, text.replace("    loop\n", "    loop\n    topology\n")) as server:
             until(lambda: server.get("/ready", READY)[0] == 200, "/ready")
             assert server.ask("near.default.svc.cluster.local A", IN_A).data == ["10.61.1.1"]

@@ -89,7 +89,7 @@ def server(tmp_path: Path, files: Files) -> Iterator[Server]:
 
 def soon(server: Server, source: str, expected: list[str], question: str = DB) -> None:
     """The answer becomes this within the time that is promised."""
-    until(lambda: server.ask(question, source).data == expected, f"{source} is told {expected}", WITHIN)
+    until(lambda: server.ask(question, source).data == expected, f"the answer of {source}: {expected}", WITHIN)
 
 
 def test_every_kind_of_edit_is_in_the_next_answers(server: Server, files: Files) -> None:

@@ -18,7 +18,7 @@ from tests.support import reply_faults as faulty
 from tests.support.dns_messages import EDE, Opt
 from tests.support.faulty_upstream import ANSWER, Act, Asked, BadUpstream, Behaviour, bad_upstream
 from tests.support.server_process import METRICS, Server, serving, until
-from tests.support.stub_resolvers import Stub, Told, ask_together
+from tests.support.stub_resolvers import Got, Stub, ask_together
 from tests.support.upstream_faults import (
     LIES,
     answers,
@@ -130,7 +130,7 @@ known.test {{
 
 
 @dataclass
-class World:
+class Setup:
     """The upstreams' side. While all is `well`, those of the `known` origins answer."""
 
     well: bool = True
@@ -177,10 +177,10 @@ def stub(kind: str, transport: str, variant: str, host: str = "first") -> Stub:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Told]]:
+def got(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Got]]:
     """The replies to the stubs, by the name that they asked for."""
-    world = World()
-    with bad_upstream(world.behave) as bad, bad_upstream(answers) as good, free_port() as nobody:
+    setup = Setup()
+    with bad_upstream(setup.behave) as bad, bad_upstream(answers) as good, free_port() as nobody:
         corefile = COREFILE.format(
             metrics=METRICS,
             forwards="\n    ".join(
@@ -192,28 +192,28 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Told]]:
             forwards_of_known=forwards("known", ["good", *FAILING], bad, nobody),
         )
         with serving(tmp_path_factory.mktemp("faults"), corefile) as server:
-            yield ask_everything(server, world)
+            yield ask_everything(server, setup)
             assert server.metric("coredns_panics_total") == 0
             assert "bug" not in server.output()
 
 
-def ask_everything(server: Server, world: World) -> dict[str, Told]:
+def ask_everything(server: Server, setup: Setup) -> dict[str, Got]:
     known = [stub(kind, transport, "known") for kind, transport in product(FAILING, TRANSPORTS) if kind != "down"]
-    learn(server, world, known)
+    learn(server, setup, known)
     beside = [stub(*each, "beside", host) for each in product(FAILING, TRANSPORTS) for host in ("first", "second")]
     alone = [stub(*each, "alone") for each in product(KINDS, TRANSPORTS)]
     answered = {}
     for stubs in (beside, [*alone, *known]):
-        answered.update({stub.name: told for stub, told in zip(stubs, ask_together(server, stubs), strict=True)})
+        answered.update({stub.name: got for stub, got in zip(stubs, ask_together(server, stubs), strict=True)})
     return answered
 
 
-def learn(server: Server, world: World, known: Sequence[Stub]) -> None:
+def learn(server: Server, setup: Setup, known: Sequence[Stub]) -> None:
     """Have these names in the cache, and past their TTL of a second."""
-    assert {str(told) for told in ask_together(server, known)} == {RIGHT}
+    assert {str(got) for got in ask_together(server, known)} == {RIGHT}
     server.ask(f"{CANARY} A")
-    until(lambda: server.ask(f"{CANARY} A") and world.asked[CANARY] > 1, "the end of the TTL")
-    world.well = False
+    until(lambda: server.ask(f"{CANARY} A") and setup.asked[CANARY] > 1, "the end of the TTL")
+    setup.well = False
 
 
 @contextmanager
@@ -229,49 +229,49 @@ each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
 @each_transport
 @pytest.mark.parametrize("kind", FAILING | ANSWERING)
-def test_n01_a_stub_gets_the_right_answer_or_servfail_in_time(told: dict[str, Told], kind: str, transport: str) -> None:
+def test_n01_a_stub_gets_the_right_answer_or_servfail_in_time(got: dict[str, Got], kind: str, transport: str) -> None:
     name = name_of(kind, transport, "alone")
     expected = KINDS[kind].udp if transport == "udp" else KINDS[kind].tcp
-    assert str(told[name]) == expected.format(name=name)
-    assert told[name].seconds < IN_TIME
+    assert str(got[name]) == expected.format(name=name)
+    assert got[name].seconds < IN_TIME
 
 
 @each_transport
 @pytest.mark.parametrize("kind", FAILING)
 def test_with_another_good_upstream_every_stub_gets_the_right_answer(
-    told: dict[str, Told], kind: str, transport: str
+    got: dict[str, Got], kind: str, transport: str
 ) -> None:
     for host in ("first", "second"):
-        answer = told[name_of(kind, transport, "beside", host)]
+        answer = got[name_of(kind, transport, "beside", host)]
         assert str(answer) == RIGHT
         assert answer.seconds < AT_ONCE
 
 
 @each_transport
 @pytest.mark.parametrize("kind", [kind for kind in FAILING if kind != "down"])
-def test_n04_a_name_known_before_is_served_stale(told: dict[str, Told], kind: str, transport: str) -> None:
-    answer = told[name_of(kind, transport, "known")]
+def test_n04_a_name_known_before_is_served_stale(got: dict[str, Got], kind: str, transport: str) -> None:
+    answer = got[name_of(kind, transport, "known")]
     assert str(answer) == RIGHT
     assert answer.reply is not None
     assert (answer.reply.options or {})[EDE][:2] == STALE_ANSWER
     assert answer.seconds < IN_TIME
 
 
-def test_a_message_of_64_kib_reaches_a_client_over_tcp_whole(told: dict[str, Told]) -> None:
-    reply = told[name_of("large", "tcp", "alone")].reply
+def test_a_message_of_64_kib_reaches_a_client_over_tcp_whole(got: dict[str, Got]) -> None:
+    reply = got[name_of("large", "tcp", "alone")].reply
     assert reply is not None
     assert (reply.rcode, len(reply.wire), len(reply.answer)) == ("NOERROR", 0xFFFF, 245)
 
 
-def test_a_message_of_64_kib_is_cut_short_for_a_client_over_udp(told: dict[str, Told]) -> None:
-    reply = told[name_of("large", "udp", "alone")].reply
+def test_a_message_of_64_kib_is_cut_short_for_a_client_over_udp(got: dict[str, Got]) -> None:
+    reply = got[name_of("large", "udp", "alone")].reply
     assert reply is not None
     assert (reply.rcode, reply.flag_names) == ("NOERROR", {"qr", "rd", "ra", "tc"})
     assert len(reply.wire) <= 512
 
 
 @each_transport
-def test_a_chain_of_a_hundred_aliases_is_no_answer(told: dict[str, Told], transport: str) -> None:
-    reply = told[name_of("long-chain", transport, "alone")].reply
+def test_a_chain_of_a_hundred_aliases_is_no_answer(got: dict[str, Got], transport: str) -> None:
+    reply = got[name_of("long-chain", transport, "alone")].reply
     assert reply is not None
     assert (reply.rcode, reply.answer) == ("SERVFAIL", [])

@@ -53,11 +53,11 @@ def test_n05_when_one_upstream_of_two_dies_under_load_no_query_is_lost(
         closing(Load(server, tcp, [RIGHT])) as load,
     ):
         names = (f"n{number}.example.org A" for number in range(PER_SECOND * SECONDS))
-        told = load.run(names, window=4000, per_second=PER_SECOND)
-        print(f"p50 {told.percentile(50):.4f} s, p99 {told.percentile(99):.3f} s, longest {max(told.seconds):.3f} s")
-        assert (told.lost, told.wrong) == ([], [])
-        assert len(told.seconds) == PER_SECOND * SECONDS
-        assert max(told.seconds) < LONGEST
+        got = load.run(names, window=4000, per_second=PER_SECOND)
+        print(f"p50 {got.percentile(50):.4f} s, p99 {got.percentile(99):.3f} s, longest {max(got.seconds):.3f} s")
+        assert (got.lost, got.wrong) == ([], [])
+        assert len(got.seconds) == PER_SECOND * SECONDS
+        assert max(got.seconds) < LONGEST
         assert len(one.asked) > PER_SECOND // 4
 
 
@@ -100,9 +100,9 @@ def test_n13_thirty_thousand_random_names_take_little_memory(tmp_path: Path, tcp
         for number in (500, NAMES):
             before = server.resident_bytes()
             with closing(Load(server, tcp, [RIGHT, MINIMUM])) as load:
-                told = load.run(random_names(number), window=300)
-            assert (told.lost, told.wrong) == ([], [])
+                got = load.run(random_names(number), window=300)
+            assert (got.lost, got.wrong) == ([], [])
         growth = server.resident_bytes() - before
-        print(f"{growth / (1 << 20):.1f} MiB more, p99 {told.percentile(99):.3f} s")
+        print(f"{growth / (1 << 20):.1f} MiB more, p99 {got.percentile(99):.3f} s")
         assert growth <= MAX_GROWTH
         assert len(upstream.asked) >= NAMES

@@ -116,8 +116,8 @@ def looks_random(numbers: Sequence[int], bits: int) -> bool:
 def test_n15_over_udp_each_query_has_an_unpredictable_port_and_id(server: Server, upstream: BadUpstream) -> None:
     upstream.behaviour = backwards(TOGETHER)  # answers when all are there
     asked = len(upstream.asked)
-    told = ask_together(server, [Stub(f"guess-{number}.example.org A", tcp=False) for number in range(TOGETHER)])
-    assert {str(each) for each in told} == {f"NOERROR {ANSWER}"}
+    got = ask_together(server, [Stub(f"guess-{number}.example.org A", tcp=False) for number in range(TOGETHER)])
+    assert {str(each) for each in got} == {f"NOERROR {ANSWER}"}
     on_reply = upstream.asked[asked:]
     assert len({each.port for each in on_reply}) == TOGETHER
     assert looks_random([each.port for each in on_reply], bits=12)  # the kernel's range is no power of two
@@ -127,8 +127,8 @@ def test_n15_over_udp_each_query_has_an_unpredictable_port_and_id(server: Server
 def test_over_tcp_each_query_has_an_unpredictable_id(server: Server, upstream: BadUpstream) -> None:
     upstream.behaviour = backwards(TOGETHER)
     asked = len(upstream.asked)
-    told = ask_together(server, [Stub(f"pipelined-{number}.example.org A", tcp=True) for number in range(TOGETHER)])
-    assert {str(each) for each in told} == {f"NOERROR {ANSWER}"}
+    got = ask_together(server, [Stub(f"pipelined-{number}.example.org A", tcp=True) for number in range(TOGETHER)])
+    assert {str(each) for each in got} == {f"NOERROR {ANSWER}"}
     on_reply = upstream.asked[asked:]
     assert len({each.connection for each in on_reply}) <= 2
     assert looks_random([int.from_bytes(each.message[:2], "big") for each in on_reply], bits=16)

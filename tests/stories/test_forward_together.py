@@ -143,7 +143,7 @@ def test_n14_a_flooding_client_costs_no_other_client_its_answer(tmp_path: Path) 
         assert server.metric("topodns_forward_in_flight") == PER_CLIENT
         assert server.metric("topodns_forward_dropped_total", reason="client") == FLOOD - PER_CLIENT
         stubs = [Stub(f"other-{number}.example.org A", tcp=number % 2 > 0) for number in range(40)]
-        assert {str(told) for told in ask_together(server, stubs)} == {f"NOERROR {ANSWER}"}
+        assert {str(got) for got in ask_together(server, stubs)} == {f"NOERROR {ANSWER}"}
         release(upstream)
 
 

@@ -32,11 +32,11 @@ def addresses(source: HostsSource, name: str) -> list[str]:
 @contextlib.asynccontextmanager
 async def looking(source: HostsSource) -> AsyncIterator[list[frozenset[Fact]]]:
     """Meanwhile it runs; gives the changes that it published."""
-    told: list[frozenset[Fact]] = []
-    source.changed = told.append
+    got: list[frozenset[Fact]] = []
+    source.changed = got.append
     task = asyncio.create_task(source.poller.run())
     try:
-        yield told
+        yield got
         assert not task.done()
     finally:
         task.cancel()
@@ -66,10 +66,10 @@ def test_an_edit_is_read_at_the_next_poll_and_published(loop_name: str, tmp_path
         path.write_text("10.0.0.1 a.example\n")
         source = source_of(path)
         source.load()
-        async with looking(source) as told:
+        async with looking(source) as got:
             path.write_text("10.0.0.22 a.example\n")
             await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.22"])
-            await eventually(lambda: told == [frozenset((hosts_fact(str(path)),))])
+            await eventually(lambda: got == [frozenset((hosts_fact(str(path)),))])
 
     run(loop_name, story())
 
@@ -79,10 +79,10 @@ def test_a_file_that_comes_later_is_taken(loop_name: str, tmp_path: Path) -> Non
     async def story() -> None:
         source = source_of(tmp_path / "hosts")
         source.load()
-        async with looking(source) as told:
+        async with looking(source) as got:
             (tmp_path / "hosts").write_text("10.0.0.1 a.example\n" * 200)
             await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.1"])
-            await eventually(lambda: len(told) == 1)
+            await eventually(lambda: len(got) == 1)
 
     run(loop_name, story())
 
@@ -96,10 +96,10 @@ def test_entries_that_were_read_stay_when_the_file_is_removed(
         path.write_text("10.0.0.1 a.example\n")
         source = source_of(path)
         source.load()
-        async with looking(source) as told:
+        async with looking(source) as got:
             path.unlink()
             await eventually(lambda: "what was read before stays" in caplog.text)
-            assert (addresses(source, "a.example."), told) == (["10.0.0.1"], [])
+            assert (addresses(source, "a.example."), got) == (["10.0.0.1"], [])
             path.write_text("10.0.0.2 a.example\n")
             await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.2"])
         assert len(caplog.messages) == 1

@@ -336,10 +336,10 @@ def test_a_plugin_gets_the_arguments_and_environment_of_the_kubeconfig(
         async with serving(replies(OK), server_side(certificates)) as served:
             script = (
                 "import json, os, sys\n"
-                "told = [sys.argv[1:], os.environ['REGION'], json.loads(os.environ['KUBERNETES_EXEC_INFO'])]\n"
-                "told.append(sys.stdin.read())\n"
-                "told = {'token': json.dumps(told).encode().hex()}\n"
-                f"print(json.dumps({{'kind': 'ExecCredential', 'apiVersion': '{VERSION}', 'status': told}}))"
+                "got = [sys.argv[1:], os.environ['REGION'], json.loads(os.environ['KUBERNETES_EXEC_INFO'])]\n"
+                "got.append(sys.stdin.read())\n"
+                "got = {'token': json.dumps(got).encode().hex()}\n"
+                f"print(json.dumps({{'kind': 'ExecCredential', 'apiVersion': '{VERSION}', 'status': got}}))"
             )
             user = files.plugin(
                 command=sys.executable, args=["-c", script, "a b"], env=[{"name": "REGION", "value": "x"}]

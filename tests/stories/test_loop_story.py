@@ -56,7 +56,7 @@ def test_a_loop_without_the_directive_ends_with_each_question(tmp_path: Path) ->
     """The query comes back while it is in flight, and waits for itself until time is up."""
     with circle(tmp_path, "") as (server, upstream, relay):
         stubs = [Stub(f"www-{number}.example.org A", tcp=False) for number in range(50)]
-        assert {str(told) for told in ask_together(server, stubs)} == {"SERVFAIL"}
+        assert {str(got) for got in ask_together(server, stubs)} == {"SERVFAIL"}
         assert len(upstream.asked) <= 6 * len(stubs)
         relay.to = None
         assert server.ask("www.example.org A").data == [ANSWER]

@@ -67,21 +67,21 @@ def asked_for(upstream: BadUpstream, prefix: bytes) -> int:
 def test_n04_all_upstreams_gone_every_cached_name_is_answered_within_two_seconds(tmp_path: Path) -> None:
     cached = names("n", 1000)
     with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, ttl=1) as server:
-        told = asked_once(server, cached)
-        assert (told.lost, told.wrong) == ([], [])
+        got = asked_once(server, cached)
+        assert (got.lost, got.wrong) == ([], [])
         upstream.behaviour = silent
         until(lambda: server.ask(cached[0]).answer[0].split()[1] == "30", "the end of the TTL")
         with closing(Load(server, False, [RIGHT])) as load:
-            told = load.run(cached, window=4000, per_second=1000)
-        print(f"not known to be gone: p50 {told.percentile(50):.3f} s, longest {max(told.seconds):.3f} s")
-        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
-        assert max(told.seconds) < LONGEST
+            got = load.run(cached, window=4000, per_second=1000)
+        print(f"not known to be gone: p50 {got.percentile(50):.3f} s, longest {max(got.seconds):.3f} s")
+        assert (got.lost, got.wrong, len(got.seconds)) == ([], [], 1000)
+        assert max(got.seconds) < LONGEST
         until(lambda: server.metric("coredns_proxy_healthcheck_failures_total") > 3, "it is known to be gone", 20)
         with closing(Load(server, False, [RIGHT])) as load:
-            told = load.run(cached, window=4000, per_second=1000)
-        print(f"known to be gone: p50 {told.percentile(50):.4f} s, longest {max(told.seconds):.3f} s")
-        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
-        assert told.percentile(90) < 0.2
+            got = load.run(cached, window=4000, per_second=1000)
+        print(f"known to be gone: p50 {got.percentile(50):.4f} s, longest {max(got.seconds):.3f} s")
+        assert (got.lost, got.wrong, len(got.seconds)) == ([], [], 1000)
+        assert got.percentile(90) < 0.2
 
 
 def half_of_them_exist(message: bytes) -> bytes:
@@ -105,15 +105,15 @@ def test_n13_a_flood_of_one_client_s_names_leaves_memory_and_another_s_names_alo
             asked_once(server, others, source)
         assert asked_for(upstream, b"other") == 1000
         before = server.resident_bytes()
-        told = asked_once(server, names("x", FLOOD), flooder, window=200)
-        assert (told.lost, told.wrong) == ([], [])
+        got = asked_once(server, names("x", FLOOD), flooder, window=200)
+        assert (got.lost, got.wrong) == ([], [])
         growth = server.resident_bytes() - before
         print(f"{before / (1 << 20):.1f} MiB, {growth / (1 << 20):.1f} MiB more")
         assert growth < MAX_GROWTH
         assert server.metric("coredns_cache_evictions_total") > FLOOD / 4
         upstream.behaviour = silent  # so that what is answered is what is known, old by now or not
-        told = asked_once(server, others, source, window=1000)
-        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 1000)
+        got = asked_once(server, others, source, window=1000)
+        assert (got.lost, got.wrong, len(got.seconds)) == ([], [], 1000)
 
 
 SHARE = 1366  # of one client, while others need next to nothing: half of the places that are free then
@@ -125,8 +125,8 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
         bad_upstream(lambda asked: silent(asked) if b"junk" in asked.message else behaviour(asked)) as upstream,
         node_cache(tmp_path, upstream) as server,
     ):
-        told = asked_once(server, names("before", 60), stub_address(), window=1)
-        alone = told.percentile(50)
+        got = asked_once(server, names("before", 60), stub_address(), window=1)
+        alone = got.percentile(50)
         flooder, flood = stub_address(), threading.Event()
 
         def keep_asking() -> None:
@@ -140,16 +140,14 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
         thread.start()
         try:
             until(lambda: server.metric("topodns_forward_dropped_total", reason="client") > 100, "the flood")
-            told = asked_once(server, names("beside", 60), stub_address(), window=4)
+            got = asked_once(server, names("beside", 60), stub_address(), window=4)
         finally:
             flood.set()
             thread.join()
-        print(
-            f"p50 alone {alone:.3f} s, beside the flood {told.percentile(50):.3f} s, longest {max(told.seconds):.3f} s"
-        )
-        assert (told.lost, told.wrong, len(told.seconds)) == ([], [], 60)
-        assert told.percentile(50) < alone + 0.2
-        assert max(told.seconds) < LONGEST
+        print(f"p50 alone {alone:.3f} s, beside the flood {got.percentile(50):.3f} s, longest {max(got.seconds):.3f} s")
+        assert (got.lost, got.wrong, len(got.seconds)) == ([], [], 60)
+        assert got.percentile(50) < alone + 0.2
+        assert max(got.seconds) < LONGEST
         assert server.metric("topodns_forward_dropped_total", reason="total") == 0
         assert server.metric("topodns_forward_in_flight") <= SHARE + 4
 

@@ -169,11 +169,11 @@ def test_each_exchange_is_one_line_of_coredns_shape(logging_server: Server) -> N
     ]
     server.wait_for_line("AAAA IN missing")
     lines = [LINE.fullmatch(line) for line in server.lines(" IN ")]
-    told = [line.groupdict() for line in lines if line is not None]
-    assert [int(line["id"]) for line in told] == [reply.ident for reply in replies]
-    assert [int(line["rsize"]) for line in told] == [len(reply.wire) for reply in replies]
-    assert told[0]["flags"] == "qr,aa,rd"
-    last = {name: told[2][name] for name in ("remote", "type", "name", "proto", "do", "bufsize", "rcode")}
+    got = [line.groupdict() for line in lines if line is not None]
+    assert [int(line["id"]) for line in got] == [reply.ident for reply in replies]
+    assert [int(line["rsize"]) for line in got] == [len(reply.wire) for reply in replies]
+    assert got[0]["flags"] == "qr,aa,rd"
+    last = {name: got[2][name] for name in ("remote", "type", "name", "proto", "do", "bufsize", "rcode")}
     assert last == {
         "remote": SHELL_A1,
         "type": "AAAA",
@@ -192,6 +192,6 @@ def test_only_the_classes_asked_for_are_logged(tmp_path: Path) -> None:
             for _ in range(2):
                 server.ask(question)
         server.wait_for_line("web.shop")
-        told = [line.removeprefix("[INFO] ") for line in server.lines("shop.svc")]
+        got = [line.removeprefix("[INFO] ") for line in server.lines("shop.svc")]
     missing, web = "missing.shop.svc.cluster.local. NXDOMAIN", "web.shop.svc.cluster.local. NODATA"
-    assert told == [missing, missing, web, web]
+    assert got == [missing, missing, web, web]

@@ -92,8 +92,8 @@ def test_pipelined_queries_are_each_answered_once(server: Server) -> None:
     asked = {ident: SMALL_A if ident % 3 else BIG_A for ident in range(500)}
     with open_tcp((server.address, server.port)) as sock:
         send_framed(sock, *(query(question, ident=ident) for ident, question in asked.items()))
-        told = [Reply(receive_framed(sock)) for _ in asked]
-    assert {reply.ident: len(reply.answer) for reply in told} == {
+        got = [Reply(receive_framed(sock)) for _ in asked]
+    assert {reply.ident: len(reply.answer) for reply in got} == {
         ident: 2 if question == SMALL_A else BIG for ident, question in asked.items()
     }
 

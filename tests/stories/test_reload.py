@@ -211,18 +211,18 @@ class Stream(threading.Thread):
         if self._datagrams:
             for message in self._asked:
                 self._sock.send(message)
-            told = [self._sock.recv(65535) for _ in self._asked]
+            got = [self._sock.recv(65535) for _ in self._asked]
         else:
             send_framed(self._sock, *self._asked)
-            told = [receive_framed(self._sock) for _ in self._asked]
-        self._check(told)
+            got = [receive_framed(self._sock) for _ in self._asked]
+        self._check(got)
 
-    def _check(self, told: list[bytes]) -> None:
-        if {wire[:2] for wire in told} != {message[:2] for message in self._asked}:
+    def _check(self, got: list[bytes]) -> None:
+        if {wire[:2] for wire in got} != {message[:2] for message in self._asked}:
             self.failure = f"wrong ids after {self.answered} answers"
-        elif not all(wire.endswith(ADDRESS) for wire in told):
-            self.failure = f"a wrong answer after {self.answered}: {told[0].hex()}"
-        self.answered += len(told)
+        elif not all(wire.endswith(ADDRESS) for wire in got):
+            self.failure = f"a wrong answer after {self.answered}: {got[0].hex()}"
+        self.answered += len(got)
 
 
 def test_no_query_is_lost_while_listeners_come_stay_and_go(running: Story) -> None:

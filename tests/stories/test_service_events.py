@@ -44,7 +44,7 @@ def all_of(api: FakeApi, kind: str) -> list[Object]:
     return [value for value in api.objects() if value["kind"] == kind]
 
 
-def told(api: FakeApi) -> list[tuple[str, str]]:
+def got(api: FakeApi) -> list[tuple[str, str]]:
     """Of each Event the Service and the reason."""
     return sorted((each["involvedObject"]["name"], each["reason"]) for each in all_of(api, "Event"))
 
@@ -64,7 +64,7 @@ def test_of_two_servers_one_reports_each_service_once_and_the_other_continues_wh
 ) -> None:
     with replica(tmp_path, "one", api) as one, replica(tmp_path, "two", api) as two:
         api.put(BAD)
-        until(lambda: told(api) == [("bad", "TopologyPolicyInvalid")], str(told(api)))
+        until(lambda: got(api) == [("bad", "TopologyPolicyInvalid")], str(got(api)))
         first = holder(api)
         (event,) = all_of(api, "Event")
         for server in (one, two):
@@ -75,8 +75,8 @@ def test_of_two_servers_one_reports_each_service_once_and_the_other_continues_wh
         writer.process.kill()
         writer.process.wait()
         api.put(MISPLACED)
-        until(lambda: len(told(api)) == 2, str(told(api)), 3 * DURATION)
-        assert told(api)[1] == ("misplaced", "TopologyPolicyMisplaced")
+        until(lambda: len(got(api)) == 2, str(got(api)), 3 * DURATION)
+        assert got(api)[1] == ("misplaced", "TopologyPolicyMisplaced")
         assert holder(api) != first
 
 
@@ -91,7 +91,7 @@ def test_without_permission_one_line_says_so_and_names_are_answered(tmp_path: Pa
         until(lambda: server.metric(WRITTEN, outcome="denied") == 1, "it is counted")
         assert len(server.lines("no Event")) == 1
         assert server.ask("front.default.svc.cluster.local A").data == ["10.96.0.1"]
-    assert (api.requests.count("leases"), api.requests.count("events"), told(api)) == (1, 0, [])
+    assert (api.requests.count("leases"), api.requests.count("events"), got(api)) == (1, 0, [])
 
 
 def test_requests_are_counted_under_client_go_s_names(tmp_path: Path, api: FakeApi) -> None:
@@ -99,7 +99,7 @@ def test_requests_are_counted_under_client_go_s_names(tmp_path: Path, api: FakeA
     requests, durations = ("coredns_kubernetes_rest_client_" + name for name in ("requests_total", "request_duration"))
     with replica(tmp_path, "only", api) as server:
         api.put(BAD)
-        until(lambda: told(api), "an Event")
+        until(lambda: got(api), "an Event")
         until(lambda: server.metric(requests, code="201", method="POST", host=host) == 2, "a Lease and an Event")
         assert server.metric(requests, code="404", method="GET", host=host) == 1
         asked = server.metric(requests, code="200", method="GET", host=host)

@@ -92,8 +92,8 @@ def namespaces_of(pid: int) -> list[str]:
     return [line.split()[0] for line in listed.splitlines() if line.startswith(f"topodns-{pid}-")]
 
 
-class World:
-    """The node of `world`. Every server answers with a word that names it."""
+class Setup:
+    """The node of `setup`. Every server answers with a word that names it."""
 
     def __init__(self, node: Namespace, pod: Namespace, cluster: Namespace, stack: ExitStack) -> None:
         self.node, self.pod, self.cluster = node, pod, cluster
@@ -115,7 +115,7 @@ class World:
 
 
 @contextmanager
-def world() -> Iterator[World]:
+def setup() -> Iterator[Setup]:
     with ExitStack() as stack:
         node, pod, cluster = (stack.enter_context(namespace(role)) for role in ("node", "pod", "cluster"))
         _connect(node, pod, "pod0", _POD)
@@ -125,7 +125,7 @@ def world() -> Iterator[World]:
         for version, program in ((4, "iptables-restore"), (6, "ip6tables-restore")):
             node.run(program, "--noflush", _kube_proxy(CLUSTER_DNS[version], _BACKEND[version]))
         stack.enter_context(answering(cluster, "cluster", tuple(_BACKEND.values()), 53))
-        yield World(node, pod, cluster, stack)
+        yield Setup(node, pod, cluster, stack)
 
 
 def _connect(node: Namespace, other: Namespace, link: str, addresses: dict[int, str]) -> None:

@@ -1,4 +1,4 @@
-"""A reconciler of the host network at work on the node of a `namespaced_node.World`."""
+"""A reconciler of the host network at work on the node of a `namespaced_node.Setup`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -9,7 +9,7 @@ import uvloop
 
 from tests.support.event_loops import PATIENCE
 from tests.support.host_network_builder import host_network
-from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, World, ask
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Setup, ask
 from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.reconciler import HostNetworkReconciler
 from topodns.hostnet.rules import RENEWAL_INTERVAL, HostNetwork
@@ -22,7 +22,7 @@ def network(firewall: Firewall = Firewall.AUTO) -> HostNetwork:
     return host_network(",".join(ADDRESSES), firewall=firewall)
 
 
-def on_node(scene: World, story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def on_node(scene: Setup, story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run the story as a process on the node."""
     with scene.node.entered(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(asyncio.wait_for(story(), 6 * PATIENCE))

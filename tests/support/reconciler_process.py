@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tests.support.namespaced_node import World
+from tests.support.namespaced_node import Setup
 from tests.support.reconciler_on_node import kept, network, renewed
 from tests.support.server_process import ROOT
 from topodns.hostnet.firewall import Firewall
@@ -23,7 +23,7 @@ SILENT = "silent"
 
 
 @contextmanager
-def keeping(scene: World, firewall: Firewall, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+def keeping(scene: Setup, firewall: Firewall, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """The process on the node; at the end it is killed with all that it started."""
     with scene.node.entered():
         process = subprocess.Popen([sys.executable, "-m", MODULE, firewall, *more], cwd=ROOT, start_new_session=True)

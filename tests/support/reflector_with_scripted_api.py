@@ -39,7 +39,7 @@ MOVED = {**service("a"), "spec": {"clusterIP": "10.96.0.7"}}
 BAD = {**service("b"), "spec": {"ports": "x"}}
 
 
-class World:
+class Setup:
     """A reflector between a scripted server and a state, and the changes that the state published."""
 
     def __init__(self, resource: Resource, *replies: Body | ApiError) -> None:
@@ -76,14 +76,14 @@ def after(
     *replies: Body | ApiError,
     lists: Iterable[Body | ApiError] = (),
     verifying: bool = False,
-) -> World:
+) -> Setup:
     """The world once this time has passed. `lists` are for requests to list alone, as in ScriptedApi."""
 
-    async def story() -> World:
-        world = World(resource, *replies)
-        world.api.lists.extend(lists)
-        await world.pass_time(seconds, verifying)
-        return world
+    async def story() -> Setup:
+        setup = Setup(resource, *replies)
+        setup.api.lists.extend(lists)
+        await setup.pass_time(seconds, verifying)
+        return setup
 
     return run_virtually(story())
 
@@ -105,8 +105,8 @@ def gaps_of(times: list[float]) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-def cluster_ips(world: World) -> list[str]:
+def cluster_ips(setup: Setup) -> list[str]:
     """Of Service a."""
-    held = world.state.held("Service", ObjectKey("default", "a"))
+    held = setup.state.held("Service", ObjectKey("default", "a"))
     assert isinstance(held, Service)
     return [str(ip_address(packed)) for packed in held.cluster_ips]

@@ -71,7 +71,7 @@ def asked(query: Query) -> str:
 
 
 @dataclass(slots=True)
-class World:
+class Setup:
     """The steps below, which answer every question alike, and the listener, which knows a few names."""
 
     answered: Response = field(default_factory=Response)
@@ -90,10 +90,10 @@ class World:
 
 
 def resolve(
-    lines: str, query: Query, world: World, who: Client | None = None, chase: Chase | None = None, server: bytes = b""
+    lines: str, query: Query, setup: Setup, who: Client | None = None, chase: Chase | None = None, server: bytes = b""
 ) -> Resolution:
     """The result for a client whose query passes the rules and then the world below; to be settled at once."""
-    answered = Rewriter(rules(lines), chase, server)(query, who or client(), world.below)
+    answered = Rewriter(rules(lines), chase, server)(query, who or client(), setup.below)
     if isinstance(answered, Resolution):
         return answered
     settled: list[Resolution] = []

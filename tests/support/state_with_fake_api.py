@@ -34,7 +34,7 @@ FRONT, MOVED = service("front", cluster_ip="10.96.0.1"), service("front", cluste
 MANY: Final = tuple(service(f"s{number}", cluster_ip=f"10.96.1.{number}") for number in range(150))
 
 
-class World:
+class Setup:
     """`published` are the facts that changes touched, one set for each publication."""
 
     def __init__(self, objects: Iterable[Object], settings: KubernetesSettings = SETTINGS, seed: int = 1) -> None:
@@ -98,9 +98,9 @@ def giving_lists(streaming: bool) -> Prepare:
 def _nothing(_: FakeApi) -> None: ...
 
 
-async def knows(world: World, cluster_ip: str, seconds: float) -> None:
+async def knows(setup: Setup, cluster_ip: str, seconds: float) -> None:
     """That the Service `front` has this address, soon."""
-    await until(lambda: world.cluster_ip("front") == cluster_ip, seconds)
+    await until(lambda: setup.cluster_ip("front") == cluster_ip, seconds)
 
 
 async def until(condition: Callable[[], object], seconds: float) -> float:
@@ -114,7 +114,7 @@ async def until(condition: Callable[[], object], seconds: float) -> float:
 
 
 def play(
-    story: Callable[[World], Awaitable[None]],
+    story: Callable[[Setup], Awaitable[None]],
     *objects: Object,
     settings: KubernetesSettings = SETTINGS,
     up: bool = True,
@@ -123,15 +123,15 @@ def play(
     """Run a story over a source that has just been started. `prepare` comes before the first request."""
 
     async def whole() -> None:
-        world = World(objects, settings)
-        async with world.api:
-            prepare(world.api)
+        setup = Setup(objects, settings)
+        async with setup.api:
+            prepare(setup.api)
             if not up:
-                await world.api.close()
-            await world.source.connect()
-            running = asyncio.create_task(world.source.run(), name="source")
+                await setup.api.close()
+            await setup.source.connect()
+            running = asyncio.create_task(setup.source.run(), name="source")
             try:
-                await story(world)
+                await story(setup)
                 assert not running.done(), running
             finally:
                 running.cancel()

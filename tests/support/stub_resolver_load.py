@@ -51,7 +51,7 @@ class Asked:
     sent: float
     answered: float | None = None
     right: bool = False
-    told: str = ""  # what was wrong
+    got: str = ""  # what was wrong
     port: int = 0  # that it was asked from: how conntrack names it
 
     @property
@@ -89,8 +89,8 @@ class Outcome:
         if not self.asked:
             return 0.0
         last = self.asked[-1].sent
-        told = sorted(each.answered for each in self.asked if each.answered is not None and each.right)
-        moments = [self.asked[0].sent, *told, last]
+        got = sorted(each.answered for each in self.asked if each.answered is not None and each.right)
+        moments = [self.asked[0].sent, *got, last]
         return max(max(after - before for before, after in pairwise(moments)), 0.0)
 
     def of(self, address: str) -> "Outcome":
@@ -110,7 +110,7 @@ class Outcome:
 
     def __str__(self) -> str:
         """For a failed assertion, and to print: `4000 asked, 0 lost, ...`."""
-        wrong = sorted({each.told for each in self.wrong})
+        wrong = sorted({each.got for each in self.wrong})
         sent = [each.sent - self.asked[0].sent for each in self.lost]
         when = f" (sent {sent[0]:.2f} to {sent[-1]:.2f} s after the first)" if sent else ""
         return (
@@ -180,7 +180,7 @@ class StubLoad:
                 return
             data = sock.recv(_SIZE)
         except OSError as refusal:
-            asked.told = str(refusal)
+            asked.got = str(refusal)
             self._close(descriptor)
             return
         if asked.tcp:
@@ -213,7 +213,7 @@ def _judge(asked: Asked, message: bytes, reply: bytes) -> None:
     rcode = reply[3] & 15
     ours = reply[12 : len(message)].lower() == message[12:].lower()
     asked.right = ours and rcode == 0 and reply.endswith(socket.inet_aton(asked.question.right))
-    asked.told = "" if asked.right else f"rcode {rcode}" if ours else "another question"
+    asked.got = "" if asked.right else f"rcode {rcode}" if ours else "another question"
 
 
 @contextmanager

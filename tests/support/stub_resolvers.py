@@ -21,7 +21,7 @@ _sources = count()
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Got:
     """The reply to a stub, and after how many seconds; None: nothing, or the connection was lost."""
 
     reply: Reply | None
@@ -54,15 +54,15 @@ def stub_address() -> str:
     return f"127.{60 + number // 62500 % 100}.{1 + number // 250 % 250}.{1 + number % 250}"
 
 
-def ask_together(server: Server, stubs: Sequence[Stub]) -> list[Told]:
+def ask_together(server: Server, stubs: Sequence[Stub]) -> list[Got]:
     """The reply to each, all asking at the same time."""
     with ThreadPoolExecutor(len(stubs)) as pool:
         return list(pool.map(lambda stub: _ask(server, stub), stubs))
 
 
-def _ask(server: Server, stub: Stub) -> Told:
+def _ask(server: Server, stub: Stub) -> Got:
     began = time.monotonic()
     reply: Reply | None = None
     with suppress(TimeoutError, ConnectionError):
         reply = server.ask(stub.question, stub_address(), stub.opt, stub.tcp)
-    return Told(reply, time.monotonic() - began)
+    return Got(reply, time.monotonic() - began)

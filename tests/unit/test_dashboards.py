@@ -136,6 +136,6 @@ def section(board: Board) -> str:
 
 @each_board
 def test_the_manual_describes_each_panel_in_its_order(name: str) -> None:
-    told = re.findall(r"^\| (.+?) \| .+ \|$", section(BOARDS[name]), re.MULTILINE)
-    assert told[0] == "panel"
-    assert told[1:] == [panel.title for panel in BOARDS[name].panels()]
+    got = re.findall(r"^\| (.+?) \| .+ \|$", section(BOARDS[name]), re.MULTILINE)
+    assert got[0] == "panel"
+    assert got[1:] == [panel.title for panel in BOARDS[name].panels()]

@@ -259,8 +259,8 @@ def test_the_worked_examples_of_sizing_follow_from_its_formula() -> None:
     assert [len(row) for row in formula] == [2] * 6
     assert len(examples) >= 3
     for *sizes, resident, peak, with_use in examples:
-        for told, column in ((resident, 0), (peak, 1)):
-            assert told == round(
+        for got, column in ((resident, 0), (peak, 1)):
+            assert got == round(
                 sum(row[column] * count for row, count in zip(formula, [1, *sizes], strict=True)) / 1000
             )
         assert with_use == resident + 40

@@ -19,7 +19,7 @@ for name in sys.argv[1:]:
 _OVER: Final = ("Succeeded", "Failed")
 
 
-def told_at_start(place: Place, node: str, services: Collection[str]) -> dict[str, set[str]]:
+def logged_at_start(place: Place, node: str, services: Collection[str]) -> dict[str, set[str]]:
     """By Service, the first answer to a Pod that has just started on this node, without a second query."""
     command = ["python3", "-c", _LOOK_UP, *(f"{place.fqdn(service)}." for service in services)]
     name = f"first-{node}"
@@ -33,4 +33,4 @@ def told_at_start(place: Place, node: str, services: Collection[str]) -> dict[st
     eventually(over, f"Pod {name} has asked")
     lines = [line.split(" ") for line in place.cluster.logs(place.name, name).splitlines()]
     place.delete("Pod", name, grace=0)
-    return {asked.partition(".")[0]: set(told) for asked, *told in lines}
+    return {asked.partition(".")[0]: set(got) for asked, *got in lines}

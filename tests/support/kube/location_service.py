@@ -14,12 +14,12 @@ def whereabouts(nodes: Iterable[str]) -> list[Object]:
     return [headless(NAME, HOSTNAME, app=""), manual_slice(NAME, NAME, [(_address(node), node) for node in nodes])]
 
 
-def node_told(addresses: set[str], nodes: Iterable[str]) -> str:
+def node_of(addresses: set[str], nodes: Iterable[str]) -> str:
     """The node whose endpoint an answer has; NOWHERE for none at all."""
-    told = [node for node in nodes if _address(node) in addresses]
-    assert {_address(node) for node in told} == addresses, addresses
-    assert len(told) <= 1, told
-    return told[0] if told else NOWHERE
+    got = [node for node in nodes if _address(node) in addresses]
+    assert {_address(node) for node in got} == addresses, addresses
+    assert len(got) <= 1, got
+    return got[0] if got else NOWHERE
 
 
 def _address(node: str) -> str:

@@ -19,7 +19,7 @@ from tests.support.kube.cluster import PodView, exec_command
 from tests.support.kube.waiting import eventually, join_all
 
 _AGENT: Final = Path(__file__).with_name("load_agent.py").read_text()
-_PROBLEMS: Final = 20  # so many are told of
+_PROBLEMS: Final = 20  # so many are reported
 
 
 class Asked(NamedTuple):
@@ -42,8 +42,8 @@ class Asked(NamedTuple):
         if self.holds is None:
             return "right"
         records = [len(each).to_bytes(2, "big") + each for each in (ip_address(held).packed for held in self.holds)]
-        told = int.from_bytes(reply[6:8], "big")
-        return "right" if told == len(records) and all(each in reply for each in records) else "wrong"
+        got = int.from_bytes(reply[6:8], "big")
+        return "right" if got == len(records) and all(each in reply for each in records) else "wrong"
 
 
 class Question(NamedTuple):

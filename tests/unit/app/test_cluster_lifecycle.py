@@ -109,11 +109,11 @@ def test_a_feed_that_is_not_kept_ends_and_a_kept_one_goes_on() -> None:
         await place.feeding.keep_only([second.feed])
         assert [task.cancelled() for task in place.tasks] == [True, False]
         assert [client.closed for client in place.clients] == [True, False]
-        told: list[object] = []
-        second.feed.subscribe(told.append)
+        got: list[object] = []
+        second.feed.subscribe(got.append)
         place.api.put(service("web", cluster_ip="10.96.0.2"))
         await asyncio.sleep(1)
-        assert told
+        assert got
         assert first.state.service_with_address(b"\x0a\x60\0\2") is None
         assert second.state.service_with_address(b"\x0a\x60\0\2") is not None
 

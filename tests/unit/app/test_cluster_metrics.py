@@ -42,6 +42,6 @@ def test_objects_are_counted_of_the_kinds_that_are_watched_and_of_no_others(
     building = assembly()
     clusters = read_whole(building, settings(f". {{\n{directives}\n}}\n", str(tmp_path))).clusters
     assert building.cluster_maker is not None
-    told = cluster_readings(lambda: clusters, building.cluster_maker)
-    shown = only(scraped(readings=told), "topodns_state_objects")
+    got = cluster_readings(lambda: clusters, building.cluster_maker)
+    shown = only(scraped(readings=got), "topodns_state_objects")
     assert shown == {f'{{kind="{kind}"}}': count for kind, count in {**ALWAYS, **more}.items()}

@@ -152,13 +152,13 @@ def test_an_edit_after_a_reload_is_published_to_the_current_generation(assembly:
     manifest = directory / "cluster.yaml"
     old = read_whole(assembly, settings(corefile("manifests cluster.yaml"), str(directory)))
     new = assembly.build(settings(corefile("manifests cluster.yaml\nttl 9"), str(directory)), old.feeds)
-    told: list[frozenset[Fact]] = []
+    got: list[frozenset[Fact]] = []
     (feed,) = new.feeds
-    feed.subscribe(told.append)
+    feed.subscribe(got.append)
     manifest.write_text(SERVICE.replace("10.96.0.20", "10.96.0.21"))
     assert isinstance(feed.source, ManifestSource)
     asyncio.run(feed.source.run(only(str(manifest))))
-    assert told == [frozenset({service_fact(*WEB), address_fact(FORMER), address_fact(packed("10.96.0.21"))})]
+    assert got == [frozenset({service_fact(*WEB), address_fact(FORMER), address_fact(packed("10.96.0.21"))})]
 
 
 async def only(path: str) -> AsyncIterator[frozenset[str]]:

@@ -78,8 +78,8 @@ def test_check_reads_kubeconfigs_without_asking_a_server(
     path.write_text(f"cluster.local {{\n    kubernetes {{\n        kubeconfig config {context}\n    }}\n}}\n")
     (tmp_path / "config").write_text(text)
     assert cli.main(["check", "-conf", str(path)]) == bool(problem)
-    told = capsys.readouterr().err
-    assert told.startswith(f"{path}:3: {tmp_path}/config: {problem}") if problem else not told
+    got = capsys.readouterr().err
+    assert got.startswith(f"{path}:3: {tmp_path}/config: {problem}") if problem else not got
 
 
 WITH_MANIFESTS = "cluster.local {\n    kubernetes {\n        manifests .\n    }\n    topology\n}\n"

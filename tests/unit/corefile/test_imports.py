@@ -84,10 +84,10 @@ def test_a_pattern_imports_its_files_by_name(tmp_path: Path) -> None:
 
 def test_a_pattern_without_matches_is_allowed_and_warned_of_in_coredns_s_words(tmp_path: Path) -> None:
     (tmp_path / "a.server").write_text("import more/*\n")
-    text, told = ". {\n import custom/*.override\n whoami\n}\nimport *.server\n", list[str]()
-    found = settings_from_text(text, f"{tmp_path}/Corefile", 53, {}, told.append)
+    text, got = ". {\n import custom/*.override\n whoami\n}\nimport *.server\n", list[str]()
+    found = settings_from_text(text, f"{tmp_path}/Corefile", 53, {}, got.append)
     assert found.blocks[0].directives == ("whoami",)
-    assert told == [
+    assert got == [
         f"No files matching import glob pattern: custom/*.override ({tmp_path}/Corefile:2)",
         f"No files matching import glob pattern: more/* ({tmp_path}/a.server:1)",
     ]

@@ -43,7 +43,7 @@ def soa(owner: bytes) -> RRset:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "got"),
     [
         (0, ["aa", "qr"]),
         (RD, ["aa", "qr", "rd"]),
@@ -54,15 +54,15 @@ def soa(owner: bytes) -> RRset:
         (0x000F, ["aa", "qr"]),  # an RCODE in a query means nothing
     ],
 )
-def test_of_the_querys_flags_rd_and_cd_come_back(asked: int, told: list[str]) -> None:
+def test_of_the_querys_flags_rd_and_cd_come_back(asked: int, got: list[str]) -> None:
     reply = reply_to(ask("example.", flags=asked), Response())
-    assert sorted(reply.flag_names) == told
+    assert sorted(reply.flag_names) == got
     assert reply.flags & 0x0040 == 0
     assert reply.rcode == "NOERROR"
 
 
 @pytest.mark.parametrize(
-    ("response", "told"),
+    ("response", "got"),
     [
         (Response(), ["aa", "qr", "rd"]),
         (Response(flags=0), ["qr", "rd"]),
@@ -72,8 +72,8 @@ def test_of_the_querys_flags_rd_and_cd_come_back(asked: int, told: list[str]) ->
         (Response(cleared=RD | AA), ["qr"]),
     ],
 )
-def test_flags_are_those_that_the_response_sets_and_clears(response: Response, told: list[str]) -> None:
-    assert sorted(reply_to(ask("example.", flags=RD), response).flag_names) == told
+def test_flags_are_those_that_the_response_sets_and_clears(response: Response, got: list[str]) -> None:
+    assert sorted(reply_to(ask("example.", flags=RD), response).flag_names) == got
 
 
 @pytest.mark.parametrize("rcode", [Rcode.NOERROR, Rcode.FORMERR, Rcode.SERVFAIL, Rcode.NXDOMAIN, Rcode.REFUSED])
@@ -283,7 +283,7 @@ def test_options_of_the_response_come_in_its_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "got"),
     [
         ("x" * 300, "x" * 200),
         ("é" * 150, "é" * 100),
@@ -291,8 +291,8 @@ def test_options_of_the_response_come_in_its_order() -> None:
         ("x" + "😀" * 60, "x" + "😀" * 49),
     ],
 )
-def test_a_long_extended_error_is_cut_between_characters(text: str, told: str) -> None:
-    assert reply_to(ask("example.", edns=PLAIN_EDNS), Response(ede=Ede(0, text))).ede == told
+def test_a_long_extended_error_is_cut_between_characters(text: str, got: str) -> None:
+    assert reply_to(ask("example.", edns=PLAIN_EDNS), Response(ede=Ede(0, text))).ede == got
 
 
 def test_options_that_leave_the_opt_record_no_room_are_left_out() -> None:

@@ -63,7 +63,7 @@ def test_over_tcp_a_reply_may_fill_a_message(opt: Opt | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("transport", "options", "told"),
+    ("transport", "options", "got"),
     [
         ("tcp", [(KEEPALIVE, b"")], {KEEPALIVE: (100).to_bytes(2, "big")}),
         ("tcp", [(10, b"8 octets"), (KEEPALIVE, b"")], {KEEPALIVE: (100).to_bytes(2, "big")}),
@@ -72,10 +72,10 @@ def test_over_tcp_a_reply_may_fill_a_message(opt: Opt | None) -> None:
     ],
 )
 def test_keepalive_is_sent_over_tcp_to_clients_that_ask_for_it(
-    transport: str, options: list[tuple[int, bytes]], told: dict[int, bytes]
+    transport: str, options: list[tuple[int, bytes]], got: dict[int, bytes]
 ) -> None:
     reply = send(handler(block(".", whoami), transport=transport), dig("example. A", Opt(options=options)))
-    assert reply.options == told
+    assert reply.options == got
 
 
 def sizes_in(question: bytes, more: int) -> tuple[int, int]:

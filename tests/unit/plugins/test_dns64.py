@@ -72,7 +72,7 @@ def ask(texts: Texts, settings: Dns64, source: str, qtype: str = "AAAA", late: b
     return at_once(translator(question, client(source), below.later if late else below))
 
 
-def told(resolution: Resolution) -> str:
+def got(resolution: Resolution) -> str:
     response = resolution.response
     rcode = [] if response.rcode == Rcode.NOERROR else [RCODE_NAMES[response.rcode]]
     return "\n".join([*rcode, *lines((*response.answer, *response.authority), ASKED)])
@@ -118,12 +118,12 @@ CASES = {
 
 @pytest.mark.parametrize(("texts", "settings", "source", "answer"), CASES.values(), ids=CASES)
 def test_answers_to_an_aaaa_query(texts: Texts, settings: Dns64, source: str, answer: str) -> None:
-    assert told(ask(texts, settings, source)) == expected(answer)
-    assert told(ask(texts, settings, source, late=True)) == expected(answer)
+    assert got(ask(texts, settings, source)) == expected(answer)
+    assert got(ask(texts, settings, source, late=True)) == expected(answer)
 
 
 def test_other_types_are_left_alone() -> None:
-    assert told(ask({"A": TWO}, ALL, IPV6, "A")) == TWO
+    assert got(ask({"A": TWO}, ALL, IPV6, "A")) == TWO
 
 
 def test_a_second_question_is_asked_only_where_it_matters() -> None:

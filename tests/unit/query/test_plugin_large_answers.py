@@ -111,7 +111,7 @@ def meant_ports(scene: Scene) -> list[EndpointPort]:
     return [port for port in ports if name in ("", port.name) and protocol in ("", port.protocol.lower())]
 
 
-def told(scene: Scene, pool: list[Endpoint]) -> list[Endpoint]:
+def got(scene: Scene, pool: list[Endpoint]) -> list[Endpoint]:
     """The endpoints of these that the name means, and that the client gets."""
     left = left_of_service(scene.name)
     if len(left) == 1:
@@ -130,7 +130,7 @@ def pools(scene: Scene) -> Iterator[tuple[str, int, list[Endpoint], int]]:
         slices = [one for one in scene.slices if one.cluster_id == cluster or not imported]
         for port in meant_ports(scene):
             for family in (4, 6):
-                yield cluster, family, told(scene, exposing(slices, port, family)), port.number
+                yield cluster, family, got(scene, exposing(slices, port, family)), port.number
 
 
 def everything(scene: Scene, spelled_origin: bytes) -> Response:
@@ -164,7 +164,7 @@ def addresses(scene: Scene) -> tuple[RRset, ...]:
                 found |= dict.fromkeys(each.address for each in pool)
     else:
         everyone = [each for each in merged(scene.slices) if TYPES[family_of(each)] == scene.qtype]
-        found = dict.fromkeys(each.address for each in told(scene, everyone))
+        found = dict.fromkeys(each.address for each in got(scene, everyone))
     return (RRset(b"", scene.qtype, 5, tuple(found)),) if found else ()
 
 

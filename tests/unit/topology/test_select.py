@@ -180,12 +180,12 @@ VECTORS: Mapping[str, tuple[list[str], str, Sequence[Endpoint], list[int], Reaso
 }
 
 
-@pytest.mark.parametrize(("keys", "client", "endpoints", "told", "reason"), VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize(("keys", "client", "endpoints", "got", "reason"), VECTORS.values(), ids=VECTORS)
 def test_a_client_gets_the_matches_of_the_first_key_with_any(
-    keys: list[str], client: str, endpoints: Sequence[Endpoint], told: list[int], reason: Reason
+    keys: list[str], client: str, endpoints: Sequence[Endpoint], got: list[int], reason: Reason
 ) -> None:
     selection = select(pool_of(endpoints), policy(*keys), at(client))
-    assert octets(selection.group) == told
+    assert octets(selection.group) == got
     assert selection.reason is reason
 
 
@@ -241,17 +241,17 @@ UNKNOWN: Mapping[str, tuple[list[str], str, UnknownClient, list[int], Reason]] =
 }
 
 
-@pytest.mark.parametrize(("keys", "client", "setting", "told", "reason"), UNKNOWN.values(), ids=UNKNOWN)
-def test_unknown_client(keys: list[str], client: str, setting: UnknownClient, told: list[int], reason: Reason) -> None:
+@pytest.mark.parametrize(("keys", "client", "setting", "got", "reason"), UNKNOWN.values(), ids=UNKNOWN)
+def test_unknown_client(keys: list[str], client: str, setting: UnknownClient, got: list[int], reason: Reason) -> None:
     selection = select(pool_of(FIVE), policy(*keys), at(client), unknown_client=setting)
-    assert octets(selection.group) == told
+    assert octets(selection.group) == got
     assert selection.reason is reason
 
 
 DENIED: Mapping[str, tuple[list[str], str, bool, list[int], Reason]] = {
     "no method finds the client: everyone": ([Z], NOWHERE, False, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
     "not even its own node's": ([H], NOWHERE, True, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
-    "a client that is found is told the same as ever": ([Z], "n1", False, [1, 2], Reason.MATCHED),
+    "a client that is found gets the same as ever": ([Z], "n1", False, [1, 2], Reason.MATCHED),
     "also nothing": ([Z], "far", False, [], Reason.NO_MATCH),
     "a node's labels are not known: everyone": ([Z], "n1", True, [1, 2, 3, 4, 5], Reason.NOT_PERMITTED),
     "its name is": ([H, Z], "n1", True, [1], Reason.MATCHED),
@@ -264,14 +264,14 @@ DENIED: Mapping[str, tuple[list[str], str, bool, list[int], Reason]] = {
 
 
 @pytest.mark.parametrize("unknown_client", UnknownClient)
-@pytest.mark.parametrize(("keys", "client", "nodes_denied", "told", "reason"), DENIED.values(), ids=DENIED)
+@pytest.mark.parametrize(("keys", "client", "nodes_denied", "got", "reason"), DENIED.values(), ids=DENIED)
 def test_a_client_without_a_location_for_want_of_a_permission_gets_endpoints(
-    keys: list[str], client: str, nodes_denied: bool, told: list[int], reason: Reason, unknown_client: UnknownClient
+    keys: list[str], client: str, nodes_denied: bool, got: list[int], reason: Reason, unknown_client: UnknownClient
 ) -> None:
     location = Location(client, None if nodes_denied else NODES.get(client), "slices") if client else Location()
     pool = Backends([endpoint_slice("db", *FIVE)], (lambda _: None) if nodes_denied else NODES.get, False).pools[4]
     selection = select_while_denied(pool, policy(*keys), location, nodes_denied, unknown_client)
-    assert (octets(selection.group), selection.reason) == (told, reason)
+    assert (octets(selection.group), selection.reason) == (got, reason)
 
 
 def test_while_nodes_are_denied_openyurt_s_key_for_unpooled_nodes_gives_every_endpoint() -> None:
@@ -338,12 +338,12 @@ OPENYURT: Mapping[str, tuple[str, str, list[int]]] = {
 }
 
 
-@pytest.mark.parametrize(("value", "client", "told"), OPENYURT.values(), ids=OPENYURT)
-def test_openyurt(value: str, client: str, told: list[int]) -> None:
+@pytest.mark.parametrize(("value", "client", "got"), OPENYURT.values(), ids=OPENYURT)
+def test_openyurt(value: str, client: str, got: list[int]) -> None:
     pool = Backends([endpoint_slice("db", *YURT_ENDPOINTS)], YURT_NODES.get, terminating_fallback=False).pools[4]
     wish = policy_of(service("db", openyurt=value), [KeySource.OPENYURT])
     location = Location(client, YURT_NODES.get(client)) if client else Location()
-    assert octets(select(pool, wish, location).group) == told
+    assert octets(select(pool, wish, location).group) == got
 
 
 # Hints: what they keep is in test_hints; here, for whom
@@ -362,11 +362,11 @@ HINTS: Mapping[str, tuple[str, list[int], Reason]] = {
 }
 
 
-@pytest.mark.parametrize(("client", "told", "reason"), HINTS.values(), ids=HINTS)
-def test_hints_are_followed_for_the_clients_node(client: str, told: list[int], reason: Reason) -> None:
+@pytest.mark.parametrize(("client", "got", "reason"), HINTS.values(), ids=HINTS)
+def test_hints_are_followed_for_the_clients_node(client: str, got: list[int], reason: Reason) -> None:
     wish = policy_of(service("db"), [KeySource.HINTS])
     selection = select(pool_of(HINTED_ENDPOINTS), wish, at(client), UnknownClient.REFUSE)
-    assert octets(selection.group) == told
+    assert octets(selection.group) == got
     assert selection.reason is reason
 
 
@@ -389,17 +389,17 @@ HINTS_WHILE_NODES_ARE_DENIED: Mapping[str, tuple[Sequence[Endpoint], str, list[i
 
 
 @pytest.mark.parametrize(
-    ("endpoints", "client", "told", "reason"),
+    ("endpoints", "client", "got", "reason"),
     HINTS_WHILE_NODES_ARE_DENIED.values(),
     ids=HINTS_WHILE_NODES_ARE_DENIED,
 )
 def test_while_nodes_are_denied_answers_that_hints_for_zones_would_narrow_are_not_permitted(
-    endpoints: Sequence[Endpoint], client: str, told: list[int], reason: Reason
+    endpoints: Sequence[Endpoint], client: str, got: list[int], reason: Reason
 ) -> None:
     wish = policy_of(service("db"), [KeySource.HINTS])
     location = Location(client, None, "slices") if client else Location()
     selection = select_while_denied(pool_of(endpoints), wish, location, nodes_denied=True)
-    assert (octets(selection.group), selection.reason) == (told, reason)
+    assert (octets(selection.group), selection.reason) == (got, reason)
 
 
 def test_while_only_pods_are_denied_hints_for_zones_are_followed() -> None:

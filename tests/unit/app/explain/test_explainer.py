@@ -153,7 +153,7 @@ def test_a_corefile_with_an_api_server_has_no_manifests_to_explain() -> None:
 
 def test_a_name_that_falls_through_is_explained_by_the_object_that_is_missing(directory: Path) -> None:
     text = "cluster.local {\n kubernetes {\n manifests cluster.yaml\n fallthrough\n }\n topology\n}\n"
-    with pytest.raises(Unexplained) as told:
+    with pytest.raises(Unexplained) as got:
         explained(settings(text, str(directory)), "missing", client="10.0.0.1")
     name, why = "missing.shop.svc.cluster.local.", "no Service 'missing' in namespace 'shop'"
-    assert str(told.value) == f"{name} falls through `kubernetes`: {why}"
+    assert str(got.value) == f"{name} falls through `kubernetes`: {why}"

@@ -63,10 +63,10 @@ def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
     cluster.source.progress = (Progress(nodes, 0.0, trouble=Trouble("list", 403, "403: forbidden")),)
     cluster.state.do_without("Node")
     question = {"name": "hard.shop.svc.cluster.local", "node": "one"}
-    with pytest.raises(Unexplained) as told:
+    with pytest.raises(Unexplained) as got:
         explain_reply([cluster], parse_question(question))
     why = "Node (cannot list nodes: 403: forbidden)"
-    assert str(told.value) == f"Nodes cannot be read, so that no node is known: {why}"
+    assert str(got.value) == f"Nodes cannot be read, so that no node is known: {why}"
     explanation = explain_reply([cluster], parse_question({**question, "node": "", "client": "10.0.0.1"}))
     grant = 'apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]'
     assert explanation.hint == f"topology lacks {why}; the ClusterRole needs {grant}"

@@ -197,8 +197,8 @@ def test_an_upstream_with_node_identity_gets_it_with_each_plain_query() -> None:
     resolver = Resolver(True, whatever, origin="example.", options=IDENTITY)
     for name, opt in (("a.example. A", None), ("b.example. A", Opt()), ("c.example. A", forged)):
         resolver.ask(query(name, opt))
-    told = [asked.message[asked.message.index(b"\7example\0") + 13 :] for asked in resolver.upstream.asked]
-    assert told == [Opt(size=1232, options=IDENTITY).wire()] * 3
+    got = [asked.message[asked.message.index(b"\7example\0") + 13 :] for asked in resolver.upstream.asked]
+    assert got == [Opt(size=1232, options=IDENTITY).wire()] * 3
 
 
 def test_a_failure_of_ours_is_kept_like_one_of_the_upstream() -> None:

@@ -259,8 +259,8 @@ def test_an_unusable_kubeconfig_is_reported_with_the_line_of_the_corefile(
     file: Path, text: str, context: str, problem: str
 ) -> None:
     file.write_text(text)
-    told = checked_by_connect(ApiSettings(kubeconfig=str(file), context=context, place="Corefile:4"))
-    assert told.startswith(f"Corefile:4: {file}: {problem}" if problem else "Corefile:4: the API server is 'nowhere'")
+    got = checked_by_connect(ApiSettings(kubeconfig=str(file), context=context, place="Corefile:4"))
+    assert got.startswith(f"Corefile:4: {file}: {problem}" if problem else "Corefile:4: the API server is 'nowhere'")
 
 
 def test_without_the_kubernetes_package_a_kubeconfig_is_refused_and_the_way_out_is_named(

@@ -51,7 +51,7 @@ class Replica:
             await self._task
 
 
-class World:
+class Setup:
     def __init__(self) -> None:
         self.replicas: list[Replica] = []
         self.api = FakeApi(SERVICES, self._front)
@@ -67,7 +67,7 @@ class World:
         made.report(*findings)
         return made
 
-    def told(self) -> list[str]:
+    def got(self) -> list[str]:
         """The names of the Services that have an Event."""
         return sorted(each["involvedObject"]["name"] for each in self._all("Event"))
 
@@ -75,20 +75,20 @@ class World:
         return "".join(each["spec"]["holderIdentity"] for each in self._all("Lease"))
 
     async def tells(self, *names: str, within: float = SOON) -> None:
-        await until(lambda: self.told() == list(names), within)
+        await until(lambda: self.got() == list(names), within)
 
     def _all(self, kind: str) -> list[Object]:
         return [each for each in self.api.objects() if each["kind"] == kind]
 
 
-def play(story: Callable[[World], Awaitable[None]]) -> None:
+def play(story: Callable[[Setup], Awaitable[None]]) -> None:
     async def whole() -> None:
-        world = World()
-        async with world.api:
+        setup = Setup()
+        async with setup.api:
             try:
-                await story(world)
+                await story(setup)
             finally:
-                for replica in world.replicas:
+                for replica in setup.replicas:
                     await replica.kill()
 
     run_virtually(whole())
@@ -99,33 +99,33 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_without_a_finding_nothing_is_asked() -> None:
-    async def story(world: World) -> None:
-        world.replica()
+    async def story(setup: Setup) -> None:
+        setup.replica()
         await asyncio.sleep(REPEATED)
-        assert world.front.attempts == []
+        assert setup.front.attempts == []
 
     play(story)
 
 
 def test_an_event_is_about_the_service_that_there_is() -> None:
-    async def story(world: World) -> None:
-        world.replica(BAD)
-        await world.tells("bad")
-        (made,) = (each for each in world.api.objects() if each["kind"] == "Event")
-        (about,) = (each for each in world.api.objects() if each["metadata"]["name"] == "bad")
+    async def story(setup: Setup) -> None:
+        setup.replica(BAD)
+        await setup.tells("bad")
+        (made,) = (each for each in setup.api.objects() if each["kind"] == "Event")
+        (about,) = (each for each in setup.api.objects() if each["metadata"]["name"] == "bad")
         assert made["involvedObject"]["uid"] == about["metadata"]["uid"]
         assert (made["message"], made["reportingInstance"]) == ("a key is empty", "replica-0")
-        assert world.api.requests.count("events", "create") == 1
+        assert setup.api.requests.count("events", "create") == 1
 
     play(story)
 
 
 def test_each_request_is_one_that_the_optional_role_allows() -> None:
-    async def story(world: World) -> None:
+    async def story(setup: Setup) -> None:
         for _ in range(2):
-            world.replica(BAD, WORSE)
+            setup.replica(BAD, WORSE)
         await asyncio.sleep(REPEATED)
-        asked = {(one.resource, one.verb, one.name) for one in world.api.requests.all}
+        asked = {(one.resource, one.verb, one.name) for one in setup.api.requests.all}
         assert asked <= {
             ("leases", "get", NAME),
             ("leases", "update", NAME),
@@ -138,9 +138,9 @@ def test_each_request_is_one_that_the_optional_role_allows() -> None:
 
 
 def test_two_replicas_write_one_event_and_one_of_them_at_a_time() -> None:
-    async def story(world: World) -> None:
-        first, second = world.replica(BAD, WORSE), world.replica(BAD, WORSE)
-        await world.tells("bad", "worse")
+    async def story(setup: Setup) -> None:
+        first, second = setup.replica(BAD, WORSE), setup.replica(BAD, WORSE)
+        await setup.tells("bad", "worse")
         assert sorted((first.counts["written"], second.counts["written"])) == [0, 2]
         await asyncio.sleep(4 * DURATION)
         assert first.counts + second.counts == {"written": 2, "present": 2}
@@ -149,43 +149,43 @@ def test_two_replicas_write_one_event_and_one_of_them_at_a_time() -> None:
 
 
 def test_the_lease_of_a_holder_that_was_killed_is_taken_over_when_it_has_run_out() -> None:
-    async def story(world: World) -> None:
-        first, second = world.replica(BAD), world.replica()
-        await world.tells("bad")
+    async def story(setup: Setup) -> None:
+        first, second = setup.replica(BAD), setup.replica()
+        await setup.tells("bad")
         await first.kill()
         second.report(BAD, WORSE)
         await asyncio.sleep(DURATION - 1)
-        assert (world.told(), world.holder()) == (["bad"], "replica-0")
-        await world.tells("bad", "worse")
-        assert world.holder() == "replica-1"
+        assert (setup.got(), setup.holder()) == (["bad"], "replica-0")
+        await setup.tells("bad", "worse")
+        assert setup.holder() == "replica-1"
 
     play(story)
 
 
 def test_a_replica_that_has_lost_the_lease_stops_writing() -> None:
-    async def story(world: World) -> None:
-        replica = world.replica(BAD)
-        await world.tells("bad")
+    async def story(setup: Setup) -> None:
+        replica = setup.replica(BAD)
+        await setup.tells("bad")
         await asyncio.sleep(DURATION)
-        (lease,) = (each for each in world.api.objects() if each["kind"] == "Lease")
+        (lease,) = (each for each in setup.api.objects() if each["kind"] == "Lease")
         stolen = {**lease, "spec": {**lease["spec"], "holderIdentity": "somebody", "leaseDurationSeconds": 3600}}
-        world.api.put(stolen)
+        setup.api.put(stolen)
         replica.report(BAD, WORSE)
         await asyncio.sleep(3599)
-        assert (world.told(), world.holder()) == (["bad"], "somebody")
-        await world.tells("bad", "worse")
+        assert (setup.got(), setup.holder()) == (["bad"], "somebody")
+        await setup.tells("bad", "worse")
 
     play(story)
 
 
 def test_a_problem_that_lasts_is_reported_again_when_its_event_has_expired() -> None:
-    async def story(world: World) -> None:
-        world.replica(BAD)
-        await world.tells("bad")
-        world.api.delete(*(each for each in world.api.objects() if each["kind"] == "Event"))
+    async def story(setup: Setup) -> None:
+        setup.replica(BAD)
+        await setup.tells("bad")
+        setup.api.delete(*(each for each in setup.api.objects() if each["kind"] == "Event"))
         await asyncio.sleep(REPEATED - 10)
-        assert world.told() == []
-        await world.tells("bad", within=20)
+        assert setup.got() == []
+        await setup.tells("bad", within=20)
 
     play(story)
 
@@ -194,49 +194,49 @@ def test_a_problem_that_lasts_is_reported_again_when_its_event_has_expired() -> 
 def test_without_permission_for_the_lease_it_is_said_once_and_tried_once_an_hour(
     verb: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(world: World) -> None:
-        world.api.deny("leases", verb)
-        replica = world.replica(BAD, WORSE)
+    async def story(setup: Setup) -> None:
+        setup.api.deny("leases", verb)
+        replica = setup.replica(BAD, WORSE)
         await asyncio.sleep(DENIED - 1)
-        tried = len(world.front.attempts)
-        assert (tried <= 2, world.told()) == (True, [])
+        tried = len(setup.front.attempts)
+        assert (tried <= 2, setup.got()) == (True, [])
         await asyncio.sleep(3 * DENIED)
-        assert len(world.front.attempts) == 4 * tried
+        assert len(setup.front.attempts) == 4 * tried
         assert replica.counts == {"denied": 4}
-        world.api.heal()
-        await world.tells("bad", "worse", within=DENIED)
+        setup.api.heal()
+        await setup.tells("bad", "worse", within=DENIED)
 
     play(story)
     assert len(warnings(caplog)) == 1
 
 
 def test_without_permission_for_events_in_a_namespace_the_others_get_theirs(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(world: World) -> None:
-        world.api.deny("events")
-        replica = world.replica(BAD, WORSE)
+    async def story(setup: Setup) -> None:
+        setup.api.deny("events")
+        replica = setup.replica(BAD, WORSE)
         await asyncio.sleep(60)
-        assert (replica.counts, world.api.requests.count("events")) == ({"denied": 1}, 1)
-        world.api.heal()
+        assert (replica.counts, setup.api.requests.count("events")) == ({"denied": 1}, 1)
+        setup.api.heal()
         replica.report(AFAR, BAD, WORSE)
-        await world.tells("lost", within=2 * DURATION)
+        await setup.tells("lost", within=2 * DURATION)
         await asyncio.sleep(DENIED / 2)
-        assert world.told() == ["lost"]
-        await world.tells("bad", "lost", "worse", within=DENIED)
+        assert setup.got() == ["lost"]
+        await setup.tells("bad", "lost", "worse", within=DENIED)
 
     play(story)
     assert len(warnings(caplog)) == 1
 
 
 def test_an_event_that_is_refused_for_itself_does_not_stop_the_others() -> None:
-    async def story(world: World) -> None:
-        world.api.faults.refusals["events", "create"] = Refusal(422, "Invalid", "no such words")
-        replica = world.replica(BAD)
+    async def story(setup: Setup) -> None:
+        setup.api.faults.refusals["events", "create"] = Refusal(422, "Invalid", "no such words")
+        replica = setup.replica(BAD)
         await until(lambda: replica.counts == {"failed": 1}, SOON)
-        world.api.heal()
+        setup.api.heal()
         replica.report(BAD, WORSE)
-        await world.tells("worse")
+        await setup.tells("worse")
         await asyncio.sleep(600)
-        assert world.told() == ["worse"]
+        assert setup.got() == ["worse"]
 
     play(story)
 
@@ -255,13 +255,13 @@ def test_an_event_that_is_refused_for_itself_does_not_stop_the_others() -> None:
 def test_a_failure_that_may_pass_is_tried_again_at_most_once_a_minute(
     trouble: Callable[[FakeApi], None], wait: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(world: World) -> None:
-        trouble(world.api)
-        replica = world.replica(BAD)
+    async def story(setup: Setup) -> None:
+        trouble(setup.api)
+        replica = setup.replica(BAD)
         await asyncio.sleep(1800)
         assert 2 <= replica.counts["failed"] <= 1 + 1800 / wait
-        world.api.heal()
-        await world.tells("bad", within=wait + SOON)
+        setup.api.heal()
+        await setup.tells("bad", within=wait + SOON)
 
     play(story)
     assert len(warnings(caplog)) == 1
@@ -270,47 +270,47 @@ def test_a_failure_that_may_pass_is_tried_again_at_most_once_a_minute(
 def test_nothing_is_begun_under_a_lease_that_may_end_before_it() -> None:
     assert SURE + LIMIT < DURATION
 
-    async def story(world: World) -> None:
-        world.api.slow(LIMIT + 1)
-        replica = world.replica(BAD)
+    async def story(setup: Setup) -> None:
+        setup.api.slow(LIMIT + 1)
+        replica = setup.replica(BAD)
         await asyncio.sleep(600)
-        assert (world.told(), world.holder()) == ([], "")
+        assert (setup.got(), setup.holder()) == ([], "")
         assert replica.counts["failed"] > 1
 
     play(story)
 
 
 def test_a_server_that_is_away_is_asked_once_a_minute() -> None:
-    async def story(world: World) -> None:
-        await world.api.close()
-        world.replica(BAD, WORSE)
+    async def story(setup: Setup) -> None:
+        await setup.api.close()
+        setup.replica(BAD, WORSE)
         await asyncio.sleep(600)
-        assert len(world.front.attempts) == pytest.approx(600 / TROUBLED, abs=1)
-        await world.api.open()
-        await world.tells("bad", "worse", within=TROUBLED + 1)
+        assert len(setup.front.attempts) == pytest.approx(600 / TROUBLED, abs=1)
+        await setup.api.open()
+        await setup.tells("bad", "worse", within=TROUBLED + 1)
 
     play(story)
 
 
 def test_a_service_that_is_gone_gets_no_event() -> None:
-    async def story(world: World) -> None:
-        world.api.delete(SERVICES[0])
-        replica = world.replica(BAD)
+    async def story(setup: Setup) -> None:
+        setup.api.delete(SERVICES[0])
+        replica = setup.replica(BAD)
         await until(lambda: replica.counts == {"gone": 1}, SOON)
         await asyncio.sleep(600)
-        assert world.api.requests.count("events") == 0
+        assert setup.api.requests.count("events") == 0
 
     play(story)
 
 
 def test_three_hundred_mistakes_are_ten_requests_a_minute() -> None:
-    async def story(world: World) -> None:
+    async def story(setup: Setup) -> None:
         many = [Finding(ObjectKey("default", f"s{number}"), "invalid", "bad") for number in range(300)]
-        world.api.put(*(service(one.service.name) for one in many))
-        world.replica(*many)
+        setup.api.put(*(service(one.service.name) for one in many))
+        setup.replica(*many)
         await asyncio.sleep(59)
-        assert len(world.told()) == 10
+        assert len(setup.got()) == 10
         await asyncio.sleep(30 * 60)
-        assert len(world.told()) == 300
+        assert len(setup.got()) == 300
 
     play(story)

@@ -10,7 +10,7 @@ from tests.support.reflector_with_scripted_api import (
     BAD,
     MOVED,
     SERVICES,
-    World,
+    Setup,
     added,
     after,
     cluster_ips,
@@ -33,12 +33,12 @@ from tests.support.scripted_api import (
 
 def test_additions_changes_and_deletions_are_taken_in_as_they_come() -> None:
     lines = [*streamed("a", "b"), event("MODIFIED", MOVED, 101), event("DELETED", service("b"), 102)]
-    world = after(1, SERVICES, watch(*lines, *added("c", version=103)))
-    assert cluster_ips(world) == ["10.96.0.7"]
-    assert world.names == "ac"
-    changed = [next(fact.name for fact in facts if fact.kind == "service") for facts in world.published[1:]]
+    setup = after(1, SERVICES, watch(*lines, *added("c", version=103)))
+    assert cluster_ips(setup) == ["10.96.0.7"]
+    assert setup.names == "ac"
+    changed = [next(fact.name for fact in facts if fact.kind == "service") for facts in setup.published[1:]]
     assert changed == ["a", "b", "c"]
-    assert world.progress.events == 3
+    assert setup.progress.events == 3
 
 
 def test_a_line_may_come_in_any_pieces() -> None:
@@ -49,10 +49,10 @@ def test_a_line_may_come_in_any_pieces() -> None:
 
 
 def test_a_watch_that_ends_in_time_goes_on_at_once_from_the_last_version() -> None:
-    world = after(241, SERVICES, watch(*streamed("a"), 240.0, bookmark(150), ends=True))
-    assert world.api.times == [0.0, 240.0]
-    assert world.api.requests[1].parameters["resourceVersion"] == "150"
-    assert world.progress.trouble is None
+    setup = after(241, SERVICES, watch(*streamed("a"), 240.0, bookmark(150), ends=True))
+    assert setup.api.times == [0.0, 240.0]
+    assert setup.api.requests[1].parameters["resourceVersion"] == "150"
+    assert setup.progress.trouble is None
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_a_watch_that_ends_in_time_goes_on_at_once_from_the_last_version() -> No
     ],
 )
 def test_the_next_watch_begins_where_the_last_one_was(line: bytes, version: str) -> None:
-    world = after(5, SERVICES, watch(*streamed("a"), line, 2.0, ends=True))
-    assert world.api.requests[1].parameters["resourceVersion"] == version
+    setup = after(5, SERVICES, watch(*streamed("a"), line, 2.0, ends=True))
+    assert setup.api.requests[1].parameters["resourceVersion"] == version
 
 
-def gaps_of_watches(world: World) -> list[float]:
+def gaps_of_watches(setup: Setup) -> list[float]:
     """Of those without a list."""
-    return gaps_of([request.at for request in world.api.requests if request.is_watch and not request.streams_list])
+    return gaps_of([request.at for request in setup.api.requests if request.is_watch and not request.streams_list])
 
 
 def test_a_watch_that_ends_at_once_and_says_nothing_is_not_asked_for_in_a_tight_loop() -> None:
     ended = [watch(ends=True)] * 50
-    world = after(30, SERVICES, NO_WATCH_LIST, *ended, lists=[listed("a")] * 50)
-    gaps = gaps_of_watches(world)
+    setup = after(30, SERVICES, NO_WATCH_LIST, *ended, lists=[listed("a")] * 50)
+    gaps = gaps_of_watches(setup)
     assert min(gaps) >= 0.8
     assert len(gaps) >= 3
 
@@ -87,40 +87,40 @@ def test_a_watch_that_ends_at_once_and_says_nothing_is_not_asked_for_in_a_tight_
 )
 def test_a_watch_that_ends_at_once_and_brings_nothing_new_is_asked_for_less_and_less_often(line: bytes) -> None:
     ended = [watch(line, ends=True)] * 200
-    world = after(120, SERVICES, NO_WATCH_LIST, *ended, lists=[listed("a")] * 200)
-    gaps = gaps_of_watches(world)
+    setup = after(120, SERVICES, NO_WATCH_LIST, *ended, lists=[listed("a")] * 200)
+    gaps = gaps_of_watches(setup)
     assert min(gaps) >= 0.8
     assert 4 <= len(gaps) <= 40
-    assert world.progress.trouble is not None
+    assert setup.progress.trouble is not None
 
 
 def test_garbage_after_the_head_of_a_response_is_no_success() -> None:
     garbage = [watch(0.15, b"{garbage\n", ends=True)] * 200
-    world = after(120, SERVICES, NO_WATCH_LIST, *garbage, lists=[listed("a")] * 200)
-    gaps = gaps_of_watches(world)
+    setup = after(120, SERVICES, NO_WATCH_LIST, *garbage, lists=[listed("a")] * 200)
+    gaps = gaps_of_watches(setup)
     assert min(gaps) >= 0.8
     assert 4 <= len(gaps) <= 40
-    assert world.progress.trouble is not None
+    assert setup.progress.trouble is not None
 
 
 def test_a_watch_that_is_granted_and_silent_ends_the_trouble() -> None:
-    world = after(5, SERVICES, watch(*streamed("a"), 2.0, ends=True), REFUSED, listed("a"), watch())
-    assert len(world.api.requests) == 4
-    assert world.progress.trouble is None
+    setup = after(5, SERVICES, watch(*streamed("a"), 2.0, ends=True), REFUSED, listed("a"), watch())
+    assert len(setup.api.requests) == 4
+    assert setup.progress.trouble is None
 
 
 def test_k06_a_silent_watch_is_ended_ten_seconds_after_the_server_should_have() -> None:
-    world = after(310, SERVICES, watch(*streamed("a")), watch(*added("b", version=101)))
-    seconds = int(world.api.requests[0].parameters["timeoutSeconds"])
-    assert seconds + 10 <= world.api.times[1] <= seconds + 11 <= 306
-    assert world.names == "ab"
-    assert world.api.requests[1].parameters["resourceVersion"] == "100"
+    setup = after(310, SERVICES, watch(*streamed("a")), watch(*added("b", version=101)))
+    seconds = int(setup.api.requests[0].parameters["timeoutSeconds"])
+    assert seconds + 10 <= setup.api.times[1] <= seconds + 11 <= 306
+    assert setup.names == "ab"
+    assert setup.api.requests[1].parameters["resourceVersion"] == "100"
 
 
 def test_k08_missing_bookmarks_are_no_error() -> None:
-    world = after(600, SERVICES, watch(*streamed("a"), 250.0, ends=True), watch(250.0, ends=True))
-    assert [request.parameters.get("resourceVersion") for request in world.api.requests] == [None, "100", "100"]
-    assert world.names == "a"
+    setup = after(600, SERVICES, watch(*streamed("a"), 250.0, ends=True), watch(250.0, ends=True))
+    assert [request.parameters.get("resourceVersion") for request in setup.api.requests] == [None, "100", "100"]
+    assert setup.names == "a"
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_k09_a_deletion_older_than_the_held_object_is_ignored() -> None:
 @pytest.mark.parametrize("garbage", [b"{]\n", b"[]\n", b'{"type":"ODD","object":{}}\n', b"\xff\xfe\n"])
 def test_k10_broken_lines_end_the_stream_which_goes_on_from_there(garbage: bytes) -> None:
     begun, more = watch(*streamed("a"), garbage), watch(*added("b", version=101))
-    world = after(2, SERVICES, begun, more, lists=[listed("a")])
-    assert world.names == "ab"
-    assert 0.8 <= world.api.times[1] == world.api.times[2] <= 1.0
-    assert world.api.requests[2].parameters["resourceVersion"] == "100"
+    setup = after(2, SERVICES, begun, more, lists=[listed("a")])
+    assert setup.names == "ab"
+    assert 0.8 <= setup.api.times[1] == setup.api.times[2] <= 1.0
+    assert setup.api.requests[2].parameters["resourceVersion"] == "100"
 
 
 def test_k10_an_object_that_cannot_be_read_is_skipped_and_counted_and_named_once(
@@ -152,8 +152,8 @@ def test_k10_an_object_that_cannot_be_read_is_skipped_and_counted_and_named_once
 ) -> None:
     bad = event("MODIFIED", BAD, 101)
     with caplog.at_level(logging.WARNING):
-        world = after(1, SERVICES, watch(*streamed("a", "b"), bad, bad, *added("c", version=102)))
-    assert (world.names, len(world.api.requests), world.progress.decode_errors) == ("abc", 1, 2)
+        setup = after(1, SERVICES, watch(*streamed("a", "b"), bad, bad, *added("c", version=102)))
+    assert (setup.names, len(setup.api.requests), setup.progress.decode_errors) == ("abc", 1, 2)
     (line,) = caplog.messages
     assert "Service default/b" in line
 
@@ -172,9 +172,9 @@ def test_the_api_server_s_message_is_logged_in_one_short_line_that_does_nothing_
     line: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        world = after(1, SERVICES, watch(*streamed("a"), line))
+        setup = after(1, SERVICES, watch(*streamed("a"), line))
     (message,) = caplog.messages
-    for text in (message, world.progress.describe()):
+    for text in (message, setup.progress.describe()):
         assert text.isprintable()
         assert len(text) < 600
     assert "n\\x1b[31m" in message
@@ -182,5 +182,5 @@ def test_the_api_server_s_message_is_logged_in_one_short_line_that_does_nothing_
 
 def test_k10_an_unreadable_object_in_a_list_keeps_its_last_value() -> None:
     again = page(at_version(service("a"), 10), at_version(BAD, 11), version=200)
-    world = after(3, SERVICES, NO_WATCH_LIST, listed("a", "b", "c"), GONE, again)
-    assert world.names == "ab"
+    setup = after(3, SERVICES, NO_WATCH_LIST, listed("a", "b", "c"), GONE, again)
+    assert setup.names == "ab"

@@ -17,7 +17,7 @@ ONE, TWO = endpoint("10.0.0.1"), endpoint("10.0.0.2")
 UNREADY = endpoint("10.0.0.1", ready=False)
 
 
-class World:
+class Setup:
     """Service web with one slice, web-1, of one endpoint."""
 
     def __init__(self, *services: ClusterObject) -> None:
@@ -43,14 +43,14 @@ class World:
         self.writer.apply("EndpointSlice", Event(Deleted("EndpointSlice", ObjectKey("default", name)), ""))
 
 
-def told(story: Callable[[World], Awaitable[None]], *services: ClusterObject) -> list[tuple[float, str]]:
+def got(story: Callable[[Setup], Awaitable[None]], *services: ClusterObject) -> list[tuple[float, str]]:
     """The endpoints of web that were seen, and when, a second after the story."""
 
-    async def whole() -> World:
-        world = World(*services)
-        await story(world)
+    async def whole() -> Setup:
+        setup = Setup(*services)
+        await story(setup)
         await asyncio.sleep(1.0)
-        return world
+        return setup
 
     return run_virtually(whole()).seen
 
@@ -59,84 +59,84 @@ def second(*endpoints: object) -> EndpointSlice:
     return endpoint_slice("web", *endpoints, name="web-2")  # type: ignore[arg-type]
 
 
-async def emptied(world: World) -> None:
-    world.put(endpoint_slice("web", UNREADY))
+async def emptied(setup: Setup) -> None:
+    setup.put(endpoint_slice("web", UNREADY))
 
 
-async def deleted(world: World) -> None:
-    world.delete("web-1")
+async def deleted(setup: Setup) -> None:
+    setup.delete("web-1")
 
 
 @pytest.mark.parametrize("story", [emptied, deleted])
-def test_the_last_endpoint_goes_two_tenths_of_a_second_later(story: Callable[[World], Awaitable[None]]) -> None:
-    assert told(story) == [(0.2, "")]
+def test_the_last_endpoint_goes_two_tenths_of_a_second_later(story: Callable[[Setup], Awaitable[None]]) -> None:
+    assert got(story) == [(0.2, "")]
 
 
 @pytest.mark.parametrize("story", [emptied, deleted])
 @pytest.mark.parametrize(
     "other", [service("web", cluster_ips=["10.96.0.1"]), service("other")], ids=["with a ClusterIP", "unknown"]
 )
-def test_that_of_another_service_goes_at_once(story: Callable[[World], Awaitable[None]], other: ClusterObject) -> None:
-    assert [at for at, _ in told(story, other)] == [0.0]
+def test_that_of_another_service_goes_at_once(story: Callable[[Setup], Awaitable[None]], other: ClusterObject) -> None:
+    assert [at for at, _ in got(story, other)] == [0.0]
 
 
 @pytest.mark.parametrize("story", [emptied, deleted])
 def test_a_replacement_within_the_hold_is_applied_at_once_and_the_service_is_never_empty(
-    story: Callable[[World], Awaitable[None]],
+    story: Callable[[Setup], Awaitable[None]],
 ) -> None:
-    async def moved(world: World) -> None:
-        await story(world)
+    async def moved(setup: Setup) -> None:
+        await story(setup)
         await asyncio.sleep(0.1)
-        world.put(second(TWO))
+        setup.put(second(TWO))
 
-    seen = told(moved)
+    seen = got(moved)
     assert seen[-1] == (0.1, "2")
     assert {at for at, _ in seen} == {0.1}  # in one turn of the loop, so no question comes between
 
 
 def test_a_replacement_after_the_hold_finds_the_service_empty() -> None:
-    async def moved(world: World) -> None:
-        await emptied(world)
+    async def moved(setup: Setup) -> None:
+        await emptied(setup)
         await asyncio.sleep(0.3)
-        world.put(second(TWO))
+        setup.put(second(TWO))
 
-    assert told(moved) == [(0.2, ""), (0.3, "2")]
+    assert got(moved) == [(0.2, ""), (0.3, "2")]
 
 
 def test_one_of_several_endpoints_goes_at_once() -> None:
-    async def story(world: World) -> None:
-        world.put(second(TWO))
-        world.delete("web-1")
+    async def story(setup: Setup) -> None:
+        setup.put(second(TWO))
+        setup.delete("web-1")
 
-    assert told(story) == [(0.0, "12"), (0.0, "2")]
+    assert got(story) == [(0.0, "12"), (0.0, "2")]
 
 
 def test_further_removals_wait_with_the_first_and_do_not_make_it_longer() -> None:
-    async def story(world: World) -> None:
-        world.put(endpoint_slice("web", UNREADY))
+    async def story(setup: Setup) -> None:
+        setup.put(endpoint_slice("web", UNREADY))
         await asyncio.sleep(0.15)
-        world.put(second(endpoint("10.0.0.2", ready=False)))
-        world.delete("web-2")
-        world.delete("web-1")
+        setup.put(second(endpoint("10.0.0.2", ready=False)))
+        setup.delete("web-2")
+        setup.delete("web-1")
 
-    seen = told(story)
+    seen = got(story)
     assert {round(at, 6) for at, _ in seen} == {0.2}
     assert seen[-1][1] == ""
 
 
 def test_a_slice_that_goes_to_another_service_does_not_wait() -> None:
-    async def story(world: World) -> None:
-        world.put(endpoint_slice("other", ONE, name="web-1"))
+    async def story(setup: Setup) -> None:
+        setup.put(endpoint_slice("other", ONE, name="web-1"))
 
-    assert [at for at, _ in told(story)] == [0.0]
+    assert [at for at, _ in got(story)] == [0.0]
 
 
 def test_a_list_does_not_wait_and_comes_after_held_removals() -> None:
-    async def story(world: World) -> None:
-        await deleted(world)
-        for _ in world.writer.replace("EndpointSlice", (second(TWO),), frozenset()):
+    async def story(setup: Setup) -> None:
+        await deleted(setup)
+        for _ in setup.writer.replace("EndpointSlice", (second(TWO),), frozenset()):
             pass
 
-    seen = told(story)
+    seen = got(story)
     assert {at for at, _ in seen} == {0.0}
     assert seen[-1][1] == "2"

@@ -118,10 +118,10 @@ class Dig:
         return at_once(self.chain.resolve(query_of(question), client(source)))
 
     def __call__(self, question: str, source: str = STRANGER) -> str:
-        return told(self.resolve(question, source), question.split()[0])
+        return got(self.resolve(question, source), question.split()[0])
 
 
-def told(resolution: Resolution, qname: str) -> str:
+def got(resolution: Resolution, qname: str) -> str:
     response = resolution.response
     return "\n".join(lines(response.answer, qname)) or RCODE_NAMES[response.rcode]
 
@@ -183,7 +183,7 @@ def test_names_that_may_be_a_service_s_own_are_not_searched_outside(question: st
     dig = Dig(pods=pods, more_outside={outside: "192.0.2.66"})
     for source in ("10.0.0.1", "10.0.0.2", STRANGER):
         resolution = dig.resolve(question, source)
-        assert told(resolution, name) == "NXDOMAIN"
+        assert got(resolution, name) == "NXDOMAIN"
         assert resolution.scope is Scope.EVERYONE
     assert dig.asked == []
 
@@ -280,7 +280,7 @@ def test_successes_are_counted() -> None:
 def through(searcher: Searcher, records: Mapping[str, str], asked: list[str], question: str) -> str:
     around: Around = SearchPath(Autopath(((),)), searcher)
     step = Upstream(records, asked)
-    return told(at_once(around(query_of(question), client(), step)), question.split()[0])
+    return got(at_once(around(query_of(question), client(), step)), question.split()[0])
 
 
 def domains(*texts: str) -> tuple[Name, ...]:

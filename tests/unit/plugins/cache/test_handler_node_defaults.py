@@ -171,8 +171,8 @@ def test_failures_push_out_no_denials() -> None:
     def fill(name: str, response: Response) -> None:
         for number in range(1000):
             asked = question(f"{name}{number}.example. A")
-            told = Resolution(Response(response.rcode, (), response.authority), "forward", upstream="192.0.2.1:53")
-            cache(asked, CLIENT, lambda query, client: told)  # noqa: B023
+            got = Resolution(Response(response.rcode, (), response.authority), "forward", upstream="192.0.2.1:53")
+            cache(asked, CLIENT, lambda query, client: got)  # noqa: B023
 
     fill("denied", denied())
     before = len(cache.memory.denial)

@@ -87,7 +87,7 @@ def find(question: str) -> ZoneAnswer:
     return look_up(TABLE, query_of(question))
 
 
-def told(question: str) -> str:
+def got(question: str) -> str:
     finding = find(question)
     response, spelling = finding.response, query_of(question).spelling
     words = [RCODE_NAMES[response.rcode]] if response.rcode else []
@@ -273,22 +273,22 @@ DELEGATIONS = {
 
 @pytest.mark.parametrize(("question", "answer"), ANSWERS.values(), ids=ANSWERS)
 def test_answers(question: str, answer: str) -> None:
-    assert told(question) == expected(answer)
+    assert got(question) == expected(answer)
 
 
 @pytest.mark.parametrize(("question", "answer"), WILDCARDS.values(), ids=WILDCARDS)
 def test_a_wildcard_matches_names_that_do_not_exist(question: str, answer: str) -> None:
-    assert told(question) == expected(answer)
+    assert got(question) == expected(answer)
 
 
 @pytest.mark.parametrize(("question", "answer"), ALIASES.values(), ids=ALIASES)
 def test_aliases_are_followed(question: str, answer: str) -> None:
-    assert told(question) == expected(answer)
+    assert got(question) == expected(answer)
 
 
 @pytest.mark.parametrize(("question", "answer"), DELEGATIONS.values(), ids=DELEGATIONS)
 def test_names_of_others_are_referred_to_them(question: str, answer: str) -> None:
-    assert told(question) == expected(answer)
+    assert got(question) == expected(answer)
 
 
 def test_a_name_that_a_dname_makes_too_long_does_not_exist() -> None:

@@ -23,22 +23,22 @@ class Scene:
         places = InFlight(max_total=4, max_per_client=4)
         self.forward = ForwardScene(behave, in_flight=places, **settings)  # type: ignore[arg-type]  # a behaviour
         self.forward.upstreams[0].delay = 0.3
-        self.told: dict[str, str] = {}
+        self.got: dict[str, str] = {}
 
     def ask(self, name: str, asker: object) -> None:
-        """`told` has the rcode by name and last octet of the client, or that the question was dropped."""
+        """`got` has the rcode by name and last octet of the client, or that the question was dropped."""
         pursue(self._asked(name, asker), lambda _: None)
 
     async def _asked(self, name: str, asker: object) -> None:
-        told = f"{name} {asker.address[-1]}"  # type: ignore[attr-defined]  # a client
+        got = f"{name} {asker.address[-1]}"  # type: ignore[attr-defined]  # a client
         try:
             course = self.forward.forwarding(ask(f"{name}.example.org"), asker)  # type: ignore[arg-type]
             resolution = await course  # type: ignore[misc]  # a course
         except Dropped as dropped:
-            self.told[told] = f"dropped by {dropped.plugin}"
+            self.got[got] = f"dropped by {dropped.plugin}"
         else:
             assert isinstance(resolution, Resolution)
-            self.told[told] = RCODE_NAMES[resolution.response.rcode]
+            self.got[got] = RCODE_NAMES[resolution.response.rcode]
 
 
 def test_the_newest_question_of_the_client_with_most_is_dropped_and_all_others_are_answered() -> None:
@@ -47,9 +47,9 @@ def test_the_newest_question_of_the_client_with_most_is_dropped_and_all_others_a
         scene.ask(name, HEAVY)
     scene.ask("d", OTHER)
     scene.ask("late", LATE)
-    assert scene.told == {"c 1": "dropped by forward"}
+    assert scene.got == {"c 1": "dropped by forward"}
     scene.forward.timers.advance(0.3)
-    assert scene.told == {
+    assert scene.got == {
         **{"a 1": "NOERROR", "b 1": "NOERROR", "c 1": "dropped by forward"},
         **{"d 2": "NOERROR", "late 3": "NOERROR"},
     }
@@ -66,7 +66,7 @@ def test_the_query_of_a_dropped_question_is_cancelled() -> None:
     assert scene.forward.asked == [5]
     scene.forward.timers.advance(10)
     assert scene.forward.asked == [5 + 4]  # those that wait are asked a second time, the dropped one is not
-    assert scene.told["d 1"] == "dropped by forward"
+    assert scene.got["d 1"] == "dropped by forward"
 
 
 def test_a_dropped_question_that_waited_for_the_next_round_is_not_asked_again() -> None:
@@ -86,9 +86,9 @@ def test_others_that_wait_for_the_same_flight_get_its_answer() -> None:
         scene.ask(name, HEAVY)
     scene.ask("same", OTHER)
     scene.ask("late", LATE)
-    assert scene.told == {"same 1": "dropped by forward"}
+    assert scene.got == {"same 1": "dropped by forward"}
     scene.forward.timers.advance(0.3)
-    assert scene.told["same 2"] == "NOERROR"
+    assert scene.got["same 2"] == "NOERROR"
     assert (scene.forward.asked, scene.forward.in_flight.total) == ([4], 0)
 
 
@@ -99,7 +99,7 @@ def test_a_name_whose_flight_was_cancelled_is_asked_anew() -> None:
     scene.ask("d", OTHER)
     scene.ask("c", LATE)
     scene.forward.timers.advance(0.3)
-    assert (scene.told["c 1"], scene.told["c 3"]) == ("dropped by forward", "NOERROR")
+    assert (scene.got["c 1"], scene.got["c 3"]) == ("dropped by forward", "NOERROR")
 
 
 def test_max_concurrent_counts_a_dropped_question_no_more() -> None:
@@ -112,7 +112,7 @@ def test_max_concurrent_counts_a_dropped_question_no_more() -> None:
         scene.ask(name, HEAVY)
     scene.ask("h", OTHER)
     scene.forward.timers.advance(0.3)
-    assert set(scene.told.values()) == {"NOERROR"}
+    assert set(scene.got.values()) == {"NOERROR"}
 
 
 @pytest.mark.parametrize("short", [True, False], ids=["the short way", "the long way"])

@@ -168,14 +168,14 @@ def test_a_new_pod_is_answered_by_its_node_as_soon_as_it_is_known(name: str) -> 
     assert cluster.ask(name) == [{packed("10.1.1.2")}]
 
 
-@pytest.mark.parametrize(("name", "told"), [("hard", set[bytes]()), ("soft", EVERYBODY)])
-def test_a_client_that_no_pod_comes_for_is_answered_as_unknown(name: str, told: set[bytes]) -> None:
+@pytest.mark.parametrize(("name", "got"), [("hard", set[bytes]()), ("soft", EVERYBODY)])
+def test_a_client_that_no_pod_comes_for_is_answered_as_unknown(name: str, got: set[bytes]) -> None:
     cluster = Cluster()
     answers = cluster.ask(name)
     assert not answers
     cluster.timers.advance(SECONDS)
-    assert answers == [told]
-    assert cluster.ask(name) == [told]  # at once
+    assert answers == [got]
+    assert cluster.ask(name) == [got]  # at once
 
 
 def test_without_keys_no_query_waits() -> None:

@@ -129,8 +129,8 @@ def test_a_wrong_selector_is_refused_with_its_reason() -> None:
 )
 def test_an_obsolete_option_of_coredns_is_refused_with_its_replacement(options: str, instead: str) -> None:
     name = options.partition(" ")[0]
-    told = f"Corefile:4: topodns has no option '{name}' of 'kubernetes': {instead}"
-    assert option_problem(options).startswith(told)
+    got = f"Corefile:4: topodns has no option '{name}' of 'kubernetes': {instead}"
+    assert option_problem(options).startswith(got)
 
 
 @pytest.mark.parametrize(

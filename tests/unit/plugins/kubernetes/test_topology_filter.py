@@ -326,13 +326,13 @@ DENIALS: dict[str, tuple[Kind, str, str, list[int]]] = {
 
 
 @pytest.mark.parametrize("unknown_client", UnknownClient)
-@pytest.mark.parametrize(("denied", "name", "source", "told"), DENIALS.values(), ids=DENIALS)
+@pytest.mark.parametrize(("denied", "name", "source", "got"), DENIALS.values(), ids=DENIALS)
 def test_a_client_that_a_denied_kind_would_locate_is_not_left_without_endpoints(
-    denied: Kind, name: str, source: str, told: list[int], unknown_client: UnknownClient
+    denied: Kind, name: str, source: str, got: list[int], unknown_client: UnknownClient
 ) -> None:
     every_method = (Method.NODES, Method.PODS, Method.SLICES)
     dig = without(denied, TopologySettings(locate=every_method, unknown_client=unknown_client))
-    assert addresses(dig, name, source) == [f"172.0.0.{each}" for each in told]
+    assert addresses(dig, name, source) == [f"172.0.0.{each}" for each in got]
 
 
 def test_pods_that_no_method_asks_for_may_be_denied() -> None:

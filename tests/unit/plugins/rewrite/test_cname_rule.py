@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.query_builders import client
-from tests.support.rewrite_directives import World, line, question, resolve, response, rules
+from tests.support.rewrite_directives import Setup, line, question, resolve, response, rules
 from topodns.dns.message import Flag, Query, Response
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.rewrite.handler import Rewriter
@@ -57,40 +57,40 @@ OLD = ("@ 200 CNAME my.example.", "my.example. 200 CNAME X.cdn.net.", "x.cdn.net
 def test_the_target_is_looked_up_anew(
     rule: str, answer: list[str], chased: dict[str, Resolution | None], sees: list[str]
 ) -> None:
-    world = World(response(answer), chased)
-    resolution = resolve(f"rewrite {rule}", question("my-app.com. A"), world, chase=world.chase)
+    setup = Setup(response(answer), chased)
+    resolution = resolve(f"rewrite {rule}", question("my-app.com. A"), setup, chase=setup.chase)
     assert list(map(line, resolution.response.answer)) == sees
     assert resolution.response.rcode == Rcode.NOERROR
-    assert world.chased == list(chased)
+    assert setup.chased == list(chased)
 
 
 @pytest.mark.parametrize(("flags", "truncated"), [(Flag.TC, Flag.TC), (0, 0)])
 def test_whether_it_is_truncated_is_the_word_on_the_new_target(flags: int, truncated: int) -> None:
     old = response(["@ 5 CNAME b."])
     old.flags = Flag.AA | (Flag.TC if not truncated else 0)
-    world = World(old, {"c. A": known("@ 5 A 10.0.0.1", flags=flags)})
-    resolution = resolve("rewrite cname b c", question("a. A"), world, chase=world.chase)
+    setup = Setup(old, {"c. A": known("@ 5 A 10.0.0.1", flags=flags)})
+    resolution = resolve("rewrite cname b c", question("a. A"), setup, chase=setup.chase)
     assert resolution.response.flags == Flag.AA | truncated
     assert resolution.scope is Scope.CLIENT
 
 
 def test_names_that_another_rule_renamed_are_turned_back_around_it() -> None:
-    world = World(response(["@ 5 CNAME x.two.", "x.two. 5 A 10.0.0.1"]), {"y. A": known("@ 7 A 10.0.0.9")})
+    setup = Setup(response(["@ 5 CNAME x.two.", "x.two. 5 A 10.0.0.1"]), {"y. A": known("@ 7 A 10.0.0.9")})
     lines = "rewrite continue name suffix .one .two answer auto\nrewrite cname x.two y"
-    resolution = resolve(lines, question("a.one. A"), world, chase=world.chase)
+    resolution = resolve(lines, question("a.one. A"), setup, chase=setup.chase)
     assert list(map(line, resolution.response.answer)) == ["@ 5 CNAME y.", "y. 7 A 10.0.0.9"]
 
 
 def test_a_later_rule_has_turned_names_back_before_it() -> None:
-    world = World(response(["@ 5 CNAME x.two.", "x.two. 5 A 10.0.0.1"]), {"y. A": known("@ 7 A 10.0.0.9")})
+    setup = Setup(response(["@ 5 CNAME x.two.", "x.two. 5 A 10.0.0.1"]), {"y. A": known("@ 7 A 10.0.0.9")})
     lines = "rewrite continue cname x.one y\nrewrite name suffix .one .two answer auto"
-    resolution = resolve(lines, question("a.one. A"), world, chase=world.chase)
+    resolution = resolve(lines, question("a.one. A"), setup, chase=setup.chase)
     assert list(map(line, resolution.response.answer)) == ["@ 5 CNAME y.", "y. 7 A 10.0.0.9"]
 
 
 def test_without_a_listener_cnames_are_left_alone() -> None:
-    world = World(response(OLD))
-    resolution = resolve("rewrite cname my.example b", question("my-app.com. A"), world)
+    setup = Setup(response(OLD))
+    resolution = resolve("rewrite cname my.example b", question("my-app.com. A"), setup)
     assert list(map(line, resolution.response.answer)) == list(OLD)
 
 
@@ -98,12 +98,12 @@ def test_a_target_that_the_acl_drops_changes_nothing() -> None:
     def dropped(target: tuple[str, ...], qtype: int, who: Client) -> Resolution:
         raise Dropped("acl")
 
-    resolution = resolve("rewrite cname my.example b", question("a. A"), World(response(OLD)), chase=dropped)
+    resolution = resolve("rewrite cname my.example b", question("a. A"), Setup(response(OLD)), chase=dropped)
     assert list(map(line, resolution.response.answer)) == list(OLD)
 
 
 def test_a_new_target_that_is_no_name_is_servfail() -> None:
-    resolution = resolve(f"rewrite cname substring my. {'m' * 64}.", question("a. A"), World(response(OLD)))
+    resolution = resolve(f"rewrite cname substring my. {'m' * 64}.", question("a. A"), Setup(response(OLD)))
     assert resolution.response.rcode == Rcode.SERVFAIL
     assert resolution.response.ede is not None
     assert resolution.response.ede.text.startswith("rewrite gives no valid name: label of more than 63 octets in 'mmm")

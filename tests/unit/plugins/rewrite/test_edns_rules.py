@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.dns_messages import subnet
 from tests.support.query_builders import client
-from tests.support.rewrite_directives import World, question, resolve
+from tests.support.rewrite_directives import Setup, question, resolve
 from topodns.dns.message import Edns, Option, Response
 from topodns.plugins.rewrite.edns_rules import OperatorOption, operator_options
 from topodns.query.plugin import Scope
@@ -42,9 +42,9 @@ def edns(*options: tuple[int, bytes]) -> Edns:
     ],
 )
 def test_the_query_below_has_the_options(rule: str, sent: Edns | None, below: Edns | None) -> None:
-    world = World()
-    resolve(f"rewrite edns0 {rule}", question("a.com. A", sent), world, client("10.240.7.9"))
-    assert [query.edns for query in world.queries] == [below]
+    setup = Setup()
+    resolve(f"rewrite edns0 {rule}", question("a.com. A", sent), setup, client("10.240.7.9"))
+    assert [query.edns for query in setup.queries] == [below]
 
 
 @pytest.mark.parametrize(
@@ -61,22 +61,22 @@ def test_the_query_below_has_the_options(rule: str, sent: Edns | None, below: Ed
     ],
 )
 def test_variables(rule: str, address: str, data: bytes) -> None:
-    world = World()
+    setup = Setup()
     lines, server = f"rewrite edns0 local set 1 {rule}", bytes((10, 96, 0, 10))
-    resolve(lines, question("A.Com. AAAA"), world, client(address), server=server)
-    assert [query.edns.option(1) for query in world.queries if query.edns] == [data]
+    resolve(lines, question("A.Com. AAAA"), setup, client(address), server=server)
+    assert [query.edns.option(1) for query in setup.queries if query.edns] == [data]
 
 
 def test_an_unknown_server_address_is_no_match() -> None:
-    world = World()
-    resolve("rewrite edns0 local set 1 {server_ip}\nrewrite type A MX", question("a.com. A"), world)
-    assert [(query.edns, query.qtype) for query in world.queries] == [(None, 15)]
+    setup = Setup()
+    resolve("rewrite edns0 local set 1 {server_ip}\nrewrite type A MX", question("a.com. A"), setup)
+    assert [(query.edns, query.qtype) for query in setup.queries] == [(None, 15)]
 
 
 def test_the_name_is_the_one_that_earlier_rules_made() -> None:
-    world = World()
-    resolve("rewrite continue name a.com b.org\nrewrite edns0 local set 1 {qname}", question("a.com. A"), world)
-    assert [query.edns.option(1) for query in world.queries if query.edns] == [b"b.org."]
+    setup = Setup()
+    resolve("rewrite continue name a.com b.org\nrewrite edns0 local set 1 {qname}", question("a.com. A"), setup)
+    assert [query.edns.option(1) for query in setup.queries if query.edns] == [b"b.org."]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_the_name_is_the_one_that_earlier_rules_made() -> None:
     ],
 )
 def test_a_rule_that_changed_nothing_is_no_match(lines: str, asked_next: bool) -> None:
-    world = World()
-    resolve(f"{lines}\nrewrite type A MX", question("a.com. A", edns((1, b"x"))), world)
-    assert [query.qtype == 15 for query in world.queries] == [asked_next]
+    setup = Setup()
+    resolve(f"{lines}\nrewrite type A MX", question("a.com. A", edns((1, b"x"))), setup)
+    assert [query.qtype == 15 for query in setup.queries] == [asked_next]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_a_rule_that_changed_nothing_is_no_match(lines: str, asked_next: bool) -
     ],
 )  # fmt: skip
 def test_options_of_the_response(lines: str, sent: Edns, given: Options, seen: Options) -> None:
-    world = World(Response(options=given))
-    assert resolve(lines, question("a.com. A", sent), world, client("10.240.7.9")).response.options == seen
+    setup = Setup(Response(options=given))
+    assert resolve(lines, question("a.com. A", sent), setup, client("10.240.7.9")).response.options == seen
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_options_of_the_response(lines: str, sent: Edns, given: Options, seen: O
     ],
 )
 def test_an_answer_that_depends_on_the_client_is_for_it_alone(rule: str, scope: Scope) -> None:
-    assert resolve(f"rewrite edns0 {rule}", question("a.com. A", edns()), World()).scope is scope
+    assert resolve(f"rewrite edns0 {rule}", question("a.com. A", edns()), Setup()).scope is scope
 
 
 def test_the_operators_options_are_distinguished_from_the_clients() -> None:
     sent = question("a.com. A", edns((9, b"client"), (10, b"cookie")))
-    world = World()
-    resolve("rewrite continue edns0 local set 9 ours\nrewrite edns0 local append 10 ours", sent, world)
-    assert [operator_options(query) for query in world.queries] == [(OperatorOption(9, b"ours"),)]
+    setup = Setup()
+    resolve("rewrite continue edns0 local set 9 ours\nrewrite edns0 local append 10 ours", sent, setup)
+    assert [operator_options(query) for query in setup.queries] == [(OperatorOption(9, b"ours"),)]
     assert operator_options(sent) == ()
     assert operator_options(question("a.com. A")) == ()

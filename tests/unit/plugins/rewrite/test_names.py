@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.rewrite_directives import World, asked, line, question, resolve, response
+from tests.support.rewrite_directives import Setup, asked, line, question, resolve, response
 from topodns.query.plugin import Scope
 
 
@@ -189,8 +189,8 @@ def test_names_in_the_answer(case: Case) -> None:
 
 
 def _check(case: Case) -> None:
-    world = World(response(case.answer.split("; ")))
-    resolution = resolve(case.lines, question(case.question), world)
-    assert list(map(asked, world.queries)) == [case.below]
+    setup = Setup(response(case.answer.split("; ")))
+    resolution = resolve(case.lines, question(case.question), setup)
+    assert list(map(asked, setup.queries)) == [case.below]
     assert "; ".join(map(line, resolution.response.answer)) == case.sees
     assert resolution.scope is Scope.EVERYONE

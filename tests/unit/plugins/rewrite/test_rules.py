@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.rewrite_directives import World, asked, question, resolve, rrset
+from tests.support.rewrite_directives import Setup, asked, question, resolve, rrset
 from topodns.dns.message import Edns, Response
 from topodns.dns.rrtype import Rcode
 
@@ -19,16 +19,16 @@ ANY, HINFO, CH, IN = 255, 13, 3, 1
     ],
 )
 def test_another_type_is_asked_for(lines: str, qtype: str, below: str) -> None:
-    world = World()
-    resolve(lines, question(f"a.com. {qtype}"), world)
-    assert list(map(asked, world.queries)) == [below]
+    setup = Setup()
+    resolve(lines, question(f"a.com. {qtype}"), setup)
+    assert list(map(asked, setup.queries)) == [below]
 
 
 @pytest.mark.parametrize(("qclass", "below"), [(CH, IN), (IN, IN), (4, 4)])
 def test_another_class_is_asked_for(qclass: int, below: int) -> None:
-    world = World()
-    resolve("rewrite class CH IN", question("a.com. A")._replace(qclass=qclass), world)
-    assert [query.qclass for query in world.queries] == [below]
+    setup = Setup()
+    resolve("rewrite class CH IN", question("a.com. A")._replace(qclass=qclass), setup)
+    assert [query.qclass for query in setup.queries] == [below]
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_another_class_is_asked_for(qclass: int, below: int) -> None:
     ],
 )
 def test_ttls_of_all_sections_are_kept_within_bounds(rule: str, name: str, ttls: list[int]) -> None:
-    world = World(
+    setup = Setup(
         Response(
             answer=(rrset("@ 5 A 10.0.0.1"),),
             authority=(rrset("com. 300 NS ns.com."),),
             additional=(rrset("ns.com. 60 A 10.0.0.2"),),
         )
     )
-    seen = resolve(f"rewrite {rule}", question(f"{name} A"), world).response
+    seen = resolve(f"rewrite {rule}", question(f"{name} A"), setup).response
     assert [each.ttl for each in (*seen.answer, *seen.authority, *seen.additional)] == ttls
     assert seen.answer[0].owner == b""
 
@@ -82,4 +82,4 @@ def test_ttls_of_all_sections_are_kept_within_bounds(rule: str, name: str, ttls:
     ],
 )  # fmt: skip
 def test_another_rcode_is_written(lines: str, decided: int, edns: Edns | None, seen: int) -> None:
-    assert resolve(lines, question("a.com. A", edns), World(Response(decided))).response.rcode == seen
+    assert resolve(lines, question("a.com. A", edns), Setup(Response(decided))).response.rcode == seen
