@@ -1,6 +1,6 @@
 """Client location in a query's EDNS options: topodns's node identity and EDNS Client Subnet (ECS, RFC 7871).
 
-Reads the claims and echoes the subnet; `topology.client_locator` decides whether to trust a claim.
+Reads the claims and echoes the subnet; `topology.claim_trust` decides which claims count.
 """
 
 import re
@@ -24,7 +24,7 @@ _SCOPE_AT: Final = 3
 def read_claim(edns: Edns, subnet_enabled: bool = True) -> Claim:
     """The claim in the query. Raises BadOption on a malformed ECS. An invalid node name is ignored.
 
-    Without `subnet_enabled`, ECS is not read, not even to check it: for sources that `Locator.trusts` rejects.
+    Without `subnet_enabled`, ECS is not read, not even to check it: for sources that `ClaimTrust.trusts` rejects.
     """
     if not edns.options:
         return NO_CLAIM
