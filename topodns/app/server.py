@@ -121,7 +121,7 @@ class Server:
         try:
             if not await self._unless_stopped(self._begin()):
                 await self._clean_up()
-                return 0
+                return 1 if self._failed else 0
             self._announce()
         except BaseException:
             await self._clean_up()

@@ -25,3 +25,23 @@ def test_a_bug_met_in_building_a_corefile_refuses_it_and_ends_nothing(
     with caplog.at_level(logging.ERROR), pytest.raises(STOP_ERRORS, match="a bug of topodns: IndexError"):
         asyncio.run(server._activate(wanted))
     assert "bug: this Corefile could not be built" in caplog.text
+
+
+@pytest.mark.parametrize(("raises", "status"), [(True, 1), (False, 0)])
+def test_a_start_that_a_dead_task_ends_has_failed_and_one_that_a_signal_ends_has_not(
+    monkeypatch: pytest.MonkeyPatch, raises: bool, status: int
+) -> None:
+    server = Server(lambda: settings(".:0 {\nwhoami\n}"), Announcement(print_nothing), Options())
+
+    async def ends() -> None:
+        if raises:
+            raise IndexError("tuple index out of range")
+        server._stop.set()  # as SIGTERM does
+
+    async def begin() -> None:
+        server._start(ends(), "feed")
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("topodns.app.server.handle_signals", lambda *_: None)
+    monkeypatch.setattr(server, "_begin", begin)
+    assert asyncio.run(server.run()) == status
