@@ -131,7 +131,8 @@ class _ConsolidatedErrors:
     def take(self) -> bool:
         """Count an error. The first begins a period, at whose end the number of its errors is logged in one line.
 
-        False if the caller must log this error: the first of a period, with `show_first`.
+        False if the caller must log this error: the first of a period, with `show_first`. If no other follows in the
+        period, there is no line at its end.
         """
         self._count += 1
         if self._count > 1:

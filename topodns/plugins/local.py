@@ -41,7 +41,7 @@ _APEX: Final[Mapping[int, bytes]] = {RRType.SOA: _SOA, RRType.NS: _LOCALHOST_WIR
 
 
 def answer_local(query: Query, client: Client) -> Resolution | None:
-    """Records with the loopback addresses, their PTR, and SOA and NS of the zones. None for other names and classes.
+    """A and AAAA of localhost, the PTR of 127.0.0.1, SOA and NS of the zones. None for other names and classes.
 
     All else in the zones is NODATA or NXDOMAIN. Names that begin or end with the label localhost have its addresses:
     search lists produce names that begin with it.

@@ -20,7 +20,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Refresh an entry queried `amount` times without a gap over `window` seconds, when little of its TTL remains."""
+    """Refresh an entry once little of its TTL remains, if it was queried `amount` times without a long gap.
+
+    A gap of more than `window` seconds between two queries restarts the count.
+    """
 
     amount: int  # 1 or more
     window: float = 60.0
@@ -29,7 +32,10 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class ServeStale:
-    """Stale answers (RFC 8767), times in seconds. The defaults are recommendations of its sections 4 to 6."""
+    """Stale answers (RFC 8767), times in seconds.
+
+    The default of `max_age` is CoreDNS's, the other times are recommendations of RFC 8767 sections 4 and 5.
+    """
 
     max_age: float = 3600.0  # after the TTL expired, more than 0
     verify: bool = False  # ask the upstream first, instead of sending the stale answer at once

@@ -29,9 +29,9 @@ class Rules:
     def judge(self, query: Query, response: Response) -> CacheVerdict | None:
         """The sort and TTL of an upstream's response; None for one that must not be cached.
 
-        That is a truncated response, an rcode other than NOERROR, NXDOMAIN and the failures, a failure with `servfail
-        0`, a denial without an SOA (RFC 2308 section 5), and a TTL of 0, which forbids reuse (RFC 1035 section 3.2.1);
-        CoreDNS caches the last for MINTTL.
+        That is a truncated response, an rcode other than NOERROR, NXDOMAIN, SERVFAIL and NOTIMP, the latter two with
+        `servfail 0`, a denial without an SOA (RFC 2308 section 5), and a TTL of 0, which forbids reuse (RFC 1035
+        section 3.2.1): CoreDNS caches a response with TTL 0 for MINTTL.
         """
         if response.flags & ~response.cleared & Flag.TC:
             return None
@@ -53,12 +53,15 @@ class Rules:
         return share.max_ttl if ttl > share.max_ttl else ttl
 
     def keeps(self, sort: Sort, qname: Name) -> bool:
-        """Whether this sort of answer may be cached for the name (`disable`)."""
+        """Whether this sort of answer may be cached for the name: `disable denial` covers failures too."""
         share = self._success if sort is Sort.SUCCESS else self._denial
         return not is_below_any(qname, share.disabled)
 
     def cap(self, response: Response) -> None:
-        """Lower TTLs to the maximum for answers or denials, as CoreDNS does also for answers that it does not cache."""
+        """Lower TTLs to the maximum for answers or denials, as CoreDNS does also for answers that it does not cache.
+
+        Without effect if no TTL of the answer section (where that is empty, of the authority section) exceeds it.
+        """
         negative = response.rcode == Rcode.NXDOMAIN or not response.answer
         longest = self._denial.max_ttl if negative else self._success.max_ttl
         for rrset in response.answer or response.authority:

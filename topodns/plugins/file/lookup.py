@@ -1,8 +1,8 @@
 """The lookup of a query in a zone: RFC 1034 section 4.3.2, with wildcards by RFC 4592 and DNAME by RFC 6672.
 
 Sections and additional records are those of CoreDNS's `file`, without DNSSEC. Differences, on purpose: a wildcard never
-matches a name that exists without records; negative answers have the SOA's MINIMUM as TTL, also at the end of a CNAME
-chain.
+matches a name that exists without records; the TTL of a negative answer is at most the SOA's MINIMUM, also at the end
+of a CNAME chain.
 """
 
 from dataclasses import dataclass, field

@@ -57,7 +57,8 @@ class TableBuilder:
     def add(self, record: RRset) -> None:
         """Add an RRset of one record; one outside the zone is ignored.
 
-        Raises BadZone beyond MAX_RECORDS, and for records of DNSSEC, a misplaced SOA and a second SOA or CNAME.
+        Raises BadZone beyond MAX_RECORDS, and for RRSIG, NSEC, NSEC3 and NSEC3PARAM records, an SOA below the apex, a
+        second SOA, and a second CNAME of a name with another target.
         """
         self._records += 1
         if self._records > MAX_RECORDS:

@@ -71,6 +71,9 @@ class ForwardShared:
         self.connections: defaultdict[str, Connections] = defaultdict(lambda: defaultdict(Counts))  # by upstream
 
     def bound_udp_sockets(self, most: int) -> None:
-        """Limit the UDP sockets to upstreams to `most`, and the queries in flight, so that each of them gets one."""
+        """Limit the UDP sockets to upstreams to `most`, and the queries in flight to two thirds of `most`.
+
+        So each query gets a socket, and some may get a second one (`UdpSockets`).
+        """
         self.udp_sockets.most = most
         self.in_flight.bound(self.udp_sockets.questions)

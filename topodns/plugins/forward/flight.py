@@ -312,7 +312,8 @@ class Flight(ABC):
     def _failure(self) -> Answer:
         """SERVFAIL with an extended error about the upstreams (RFC 8914 sections 4.23 and 4.24).
 
-        Problems contain addresses, also those of certificates, which would disclose the cluster's network to clients.
+        Only with `names_upstreams` its text has the problems: they contain addresses, also those of certificates, which
+        would disclose the cluster's network to clients.
         """
         names = ", ".join(self._problems or [each.name for each in self._context.pool.candidates])
         if self._problems is None:

@@ -66,7 +66,7 @@ class UpstreamHealth:
             self._probe()
 
     def check_idle(self) -> None:
-        """Probe the upstream, unless it has replied since the previous check, or `max_fails` is 0.
+        """Suspect the upstream, and so probe it, unless it has replied since the previous check, or `max_fails` is 0.
 
         All directives that use this upstream share the checks: those soon after that of another directive do nothing.
         """

@@ -112,7 +112,10 @@ def _choice(policy: UpstreamPolicy, rng: Random) -> Choice:
 
 
 class _RoundRobin:
-    """Each call picks the candidate after that of the previous call."""
+    """Candidates in turn: call n picks number n modulo how many are given.
+
+    A call with fewer (a retry, one down) shifts the turn.
+    """
 
     def __init__(self) -> None:
         self._turn = 0

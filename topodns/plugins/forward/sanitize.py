@@ -37,8 +37,8 @@ Records = tuple[RRset, ...]
 def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
     """The records kept of the three sections, in the order received; DNSSEC records only with `dnssec_ok`.
 
-    An owner equal to the question's name is b"". Raises WireError for an answer without any record about the question,
-    and for more than MAX_CHAIN aliases: a chain cut short would be answered as NODATA.
+    An owner equal to the question's name is b"". Raises WireError for an answer section that has records, but none
+    about the question, and for more than MAX_CHAIN aliases: a chain cut short would be answered as NODATA.
     """
     if not reply.authority and not reply.additional and _is_plain(reply):
         return reply.answer, (), ()
@@ -175,7 +175,10 @@ def _is_under(name: bytes, origin: bytes) -> bool:
 
 
 def _only_alias(rrset: RRset) -> RRset:
-    """The RRset with one CNAME, the first: a name has at most one (RFC 1034 section 3.6.2), some servers send more."""
+    """The RRset; of several CNAMEs only the first.
+
+    A name has at most one (RFC 1034 section 3.6.2), but some servers send more.
+    """
     if rrset.rtype == RRType.CNAME and len(rrset.rdatas) > 1:
         return rrset._replace(rdatas=rrset.rdatas[:1])
     return rrset

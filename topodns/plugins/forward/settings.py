@@ -14,7 +14,7 @@ class UpstreamTransport(Enum):
 
 
 class UpstreamPolicy(Enum):
-    """Order in which the upstreams are asked."""
+    """Order in which the upstreams are asked; the value is the word in the Corefile."""
 
     RANDOM = "random"
     ROUND_ROBIN = "round_robin"
@@ -56,7 +56,10 @@ class HealthCheck:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """One directive; a server block may have several, tried in order. Times in seconds, defaults are CoreDNS's."""
+    """One directive; a server block may have several, tried in order. Times in seconds.
+
+    Defaults are CoreDNS's, except for `max_age`, which is no limit there.
+    """
 
     origins: tuple[Name, ...]  # FROM: one name, or the reverse zones of an address prefix
     upstreams: tuple[UpstreamAddress, ...]  # at least one, no two of them equal

@@ -44,9 +44,10 @@ class HostNames:
     def __call__(self, query: Query, client: Client) -> Stepped:
         """The records, with AA; NODATA, without SOA, where the name exists without records of the type.
 
-        An unknown name goes to the next plugin below `fallthrough`, else it is SERVFAIL; an unknown reverse name always
-        falls through. With `fallthrough_unsupported`, so do other types than A, AAAA and PTR, for known names below
-        `fallthrough` too. None for names outside the origins (PTR has no such limit) and for other classes.
+        FellThrough for an unknown name under an origin of `fallthrough`, and for any unknown name of a PTR query;
+        SERVFAIL for all other unknown names. With `fallthrough_unsupported` FellThrough also for known names under an
+        origin of `fallthrough`, for types other than A, AAAA and PTR. None for names outside the origins (PTR has no
+        such limit) and for other classes.
         """
         if query.qclass != RRClass.IN:
             return None

@@ -143,5 +143,5 @@ class HostTable:
         return by_name.get(_WILDCARD_WIRE + parent, ()) if len(parent) > 1 else ()
 
     def names(self, address: bytes) -> tuple[bytes, ...]:
-        """The names (wire form, lower case) of a packed address, in the order of the lines."""
+        """The names (wire form, lower case) of a packed address in the order of the lines, without those with `*`."""
         return tuple(self._names.get(address, ()))

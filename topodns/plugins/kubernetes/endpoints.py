@@ -1,6 +1,6 @@
-"""Single endpoints: `<hostname or dashed address>.<service>.<namespace>.svc`, and SRV targets.
+"""Names of single endpoints, `<hostname or dashed address>.<service>.<namespace>.svc`, and SRV records with them.
 
-Topology filters them only with `filter_hostnames`: a query for such a name has chosen already.
+Topology filters the answer to a query for such a name only with `filter_hostnames`: the client has chosen already.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +40,7 @@ def backends_of(kubernetes: KubernetesZone, service: Service) -> Backends:
 def named(
     kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion, facts: Facts
 ) -> Resolution:
-    """Records of an endpoint's name, under a Service of any type; NXDOMAIN if no ready endpoint has the name.
+    """Records of an endpoint's name, also of a Service with ClusterIPs; NXDOMAIN if no ready endpoint has the name.
 
     With `filter_hostnames` the topology policy of a headless Service filters its endpoint names as well.
     """
@@ -111,7 +111,7 @@ def members(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion
 
 
 def endpoints_at(kubernetes: KubernetesZone, address: bytes) -> list[tuple[ObjectKey, Endpoint]]:
-    """The Services with a ready endpoint at this packed address, each with that endpoint."""
+    """(key of a Service, its ready endpoint at this packed address) pairs; empty with `noendpoints`."""
     if kubernetes.settings.noendpoints:
         return []
     return [(key, endpoint) for key, endpoint in kubernetes.state.endpoints_with_address(address) if endpoint.ready]

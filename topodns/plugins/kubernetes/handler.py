@@ -81,9 +81,9 @@ async def _respond_after(kubernetes: KubernetesZone, arrival: Outcome[None], que
 
 
 def _completed(kubernetes: KubernetesZone, question: ZoneQuestion, resolution: Resolution) -> Answered | FellThrough:
-    """The resolution with its SOA and EDNS options, and with the records of its CNAME's target outside the origin.
+    """The resolution with its EDNS options, and with the records of its CNAME's target outside the origin.
 
-    For NXDOMAIN under `fallthrough`, FellThrough instead.
+    Without records it gets the SOA, but not with REFUSED. For NXDOMAIN under `fallthrough`, FellThrough instead.
     """
     query, response = question.query, resolution.response
     if not response.answer:
@@ -101,7 +101,8 @@ def _completed(kubernetes: KubernetesZone, question: ZoneQuestion, resolution: R
 def _echo_subnet(kubernetes: KubernetesZone, edns: Edns, client: Client, resolution: Resolution) -> None:
     """Repeat a trusted Client Subnet, with the prefix length that the answer is for (RFC 7871 section 7.2.1).
 
-    That is 0 where the client's location did not matter. A malformed one is FORMERR, for any name.
+    That is 0 where the client's location did not matter or was not found by this subnet. Raises BadOption, which is
+    FORMERR, for a malformed one, whatever the name.
     """
     if kubernetes.locator is None or not kubernetes.locator.claims.trusts(client.address):
         return

@@ -21,8 +21,9 @@ _ADDRESS: Final = 45  # octets of an address and its entry in a tuple
 class KeptLabels:
     """An LRU cache of the labels of groups; of a large group, as many as answers needed so far.
 
-    A group, and its labels with it, is replaced at the next change of its Service's endpoints: the cache holds weak
-    references only. Over `max_octets` in all, the least recently used groups are evicted.
+    Groups of up to 16 endpoints are not cached. The cache refers to a group only weakly: the next change of a Service's
+    endpoints replaces it, and its labels are not used again. Over `max_octets` in all, the labels of the least recently
+    used groups are evicted.
     """
 
     def __init__(self, pod_names: bool, max_octets: int = MAX_OCTETS) -> None:
@@ -32,7 +33,7 @@ class KeptLabels:
 
     @property
     def octets(self) -> float:
-        """Of all cached labels, about."""
+        """Approximate memory of all cached labels."""
         return self._kept.currsize
 
     def between(self, group: Group, start: int, stop: int) -> list[bytes]:

@@ -32,7 +32,7 @@ def server_addresses(kubernetes: KubernetesZone, question: ZoneQuestion) -> Reso
 def services_behind(kubernetes: KubernetesZone) -> tuple[list[Service], Facts]:
     """The Services that have one of this server's own addresses as a ready endpoint, and the dependencies of that.
 
-    None with `noendpoints`.
+    There are no such Services with `noendpoints`.
     """
     own = kubernetes.own_addresses
     keys = dict.fromkeys(key for address in own for key, _ in endpoints_at(kubernetes, address))

@@ -44,7 +44,7 @@ class PodWait:
         """An outcome that is settled after the next change that concerns this address, at the latest after 200 ms.
 
         None if the query must not wait: the watches would report no Pod, the address waited in vain in the last 30 s,
-        or too many queries wait.
+        the table of such addresses is full, or too many queries wait, of this address or in all.
         """
         if not self._enabled():
             return None

@@ -35,10 +35,11 @@ def serves(kubernetes: KubernetesZone, node: NamespaceNode) -> bool:
 
 
 def respond(kubernetes: KubernetesZone, name: PodName, question: ZoneQuestion) -> Resolution:
-    """The record of the address spelled in the name; NXDOMAIN if it spells none, or the namespace is not exposed.
+    """The record of the address that the name contains.
 
-    In mode `verified` also if no Pod of the namespace has the address, but SERVFAIL while RBAC denies Pods. SRV has
-    port 0 and the name itself as target, as CoreDNS.
+    NXDOMAIN if it contains none, if the namespace is not exposed, in mode `disabled`, and in mode `verified` if no Pod
+    of the namespace has the address, but then SERVFAIL while RBAC denies Pods. SRV has port 0 and the name itself as
+    target, as CoreDNS.
     """
     settings, state = kubernetes.settings, kubernetes.state
     facts: Facts = (namespace_fact(name.namespace),)
@@ -67,7 +68,7 @@ def _pod_wire(name: PodName, question: ZoneQuestion) -> bytes:
 
 
 def pod_address(label: str) -> bytes | None:
-    """The packed address that a label such as `10-0-0-1` or `2001-db8--1` spells, or None.
+    """The packed address in a label such as `10-0-0-1` or `2001-db8--1`; None for any other label.
 
     As in CoreDNS: exactly three dashes, none doubled, are an IPv4 address; anything else is tried as IPv6, where an
     IPv4-mapped address has an A record.

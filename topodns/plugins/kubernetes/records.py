@@ -29,7 +29,7 @@ Sections = tuple[tuple[RRset, ...], tuple[RRset, ...]]
 
 
 class Offer(NamedTuple):
-    """One port at one address of one target."""
+    """One SRV record to make: its target, a port, and the target's address for the additional section."""
 
     target: bytes  # wire-form name
     address: bytes  # packed
@@ -37,7 +37,10 @@ class Offer(NamedTuple):
 
 
 class GroupOffer(NamedTuple):
-    """One port at each endpoint of a group, all of one family. A target is an endpoint's label before `suffix`."""
+    """SRV records to make: one port at each endpoint of a group, all of one address family.
+
+    The target of each is the endpoint's label followed by `suffix`.
+    """
 
     group: Group
     port: int
@@ -58,8 +61,8 @@ def srv_records(offers: Sequence[Offer], ttl: int) -> Sections:
 
 
 def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int, limit: int) -> Sections:
-    """As `srv_records`, for groups of endpoints. An answer to more than 20 endpoints in all that does not fit into
-    `limit` octets is cut, and the rest of the offers is not taken.
+    """As `srv_records`, for groups of endpoints. An answer of more than 20 endpoints, counted once for each port, that
+    does not fit into `limit` octets is cut, and the rest of the offers is not taken.
 
     The cut answer still exceeds `limit`, so that the writer truncates it and sets TC as for the whole; it has no
     addresses of targets, for which no octets are left.
@@ -97,8 +100,11 @@ def service_srv_records(
     ttl: int,
     limit: int,
 ) -> Sections:
-    """The SRV records of a Service, which may have thousands of ports: with its own (wire-form) name as target where it
-    has addresses, then each host; and those addresses. An answer that exceeds `limit` octets is cut as above.
+    """The SRV records of a Service: for each port one to `name`, if there are addresses, and one to each of `hosts`.
+
+    The additional section has the addresses of `name`. Names are in wire form. The weight is 100 divided by the number
+    of addresses and hosts times that of ports, at least 1. An answer that exceeds `limit` octets is cut, and without
+    addresses then, as in `endpoint_srv_records`: a Service may have thousands of ports.
     """
     number = len(ports) * (len(addresses) + len(hosts))
     if not number:

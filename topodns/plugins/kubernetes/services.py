@@ -75,7 +75,7 @@ def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question:
 def _others(
     kubernetes: KubernetesZone, name: ServiceName | ZonalName, service: Service, question: ZoneQuestion, facts: Facts
 ) -> Resolution:
-    """All names but those of a headless Service itself and of its ports."""
+    """The resolution of all names but those of a headless Service itself and of its ports."""
     if isinstance(name, ZonalName):
         return zonal.respond(kubernetes, name, service, question, facts) if service.headless else name_error(facts)
     if service.external_name is not None:

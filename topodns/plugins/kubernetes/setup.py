@@ -114,7 +114,10 @@ def _tls_files(option: Directive) -> tuple[str, ...]:
 
 
 def _file_and_context(option: Directive) -> tuple[str, str]:
-    """The file and the name of the context, "" for the file's current context."""
+    """The arguments of `kubeconfig`: a file, and the name of a context in it, "" for its current one.
+
+    Raises ConfigError.
+    """
     no_body(option)
     match option.args:
         case (file,):

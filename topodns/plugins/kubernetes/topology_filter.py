@@ -133,7 +133,7 @@ def _selection(
 def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Location, bool]:
     """The client's location by its claims and its address, and whether it makes a claim.
 
-    Raises BadOption for a malformed claim.
+    Raises BadOption for a malformed Client Subnet from a trusted source.
     """
     edns, locator, address = question.query.edns, kubernetes.locator, question.client.address
     if locator is None:

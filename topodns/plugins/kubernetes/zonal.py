@@ -24,8 +24,9 @@ from topodns.query.plugin import Resolution
 def respond(
     kubernetes: KubernetesZone, name: ZonalName, service: Service, question: ZoneQuestion, facts: Facts
 ) -> Resolution:
-    """The endpoints of a headless Service whose slices name this topology zone; if there are none, NODATA (`pin`)
-    or all endpoints (`prefer`).
+    """The ready endpoints of a headless Service in this topology zone, which is a field of an endpoint in its slice.
+
+    If there are none of either address family: NODATA (`pin`) or all ready endpoints (`prefer`).
     """
     backends, ttl = backends_of(kubernetes, service), kubernetes.settings.ttl
     missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)

@@ -1,6 +1,7 @@
 """The `loadbalance` plugin: orders the addresses in a response at random, by weight, or by preferred network.
 
-CNAMEs always come first, because some stub resolvers need that; then all other types, addresses, and MX.
+In an answer that it orders CNAMEs come first, because some stub resolvers need that; then all other types, addresses,
+and MX.
 Records of one RRset stay together.
 """
 
@@ -39,7 +40,8 @@ class LoadBalancer:
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """Order the response of `resolution`, if it is NOERROR, and return `resolution`.
 
-        An order by weight or preference of more than one address is for this query only (Scope.CLIENT).
+        By weight only responses to A, AAAA and SRV queries are ordered. An order by weight or preference of more than
+        one address is for this query only (Scope.CLIENT).
         """
         response = resolution.response
         if response.rcode != Rcode.NOERROR:
