@@ -74,7 +74,7 @@ class HeaderFlags:
         return query._replace(flags=(query.flags | self._settings.query_set) & ~self._settings.query_clear)
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """The response with its flags set and cleared, after RD was copied from `query`, the altered one."""
+        """The response with RD as in `query`, which `alter_query` has altered, and then its flags set and cleared."""
         response, settings = resolution.response, self._settings
         desired = query.flags & Flag.RD
         response.flags = (response.flags | desired | settings.response_set) & ~settings.response_clear

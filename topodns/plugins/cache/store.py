@@ -89,7 +89,7 @@ class Memory:
     def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes) -> int:
         """`learn` for a response with only the RRset asked for, at a name that `disable` does not cover.
 
-        Returns the TTL to send to the client, whether the response was cached or not: 0 is not cached and stays.
+        Returns the TTL to send to the client, also if the response was not cached. A TTL of 0 is not raised or cached.
         """
         given = rrset.ttl
         if not given:

@@ -47,9 +47,10 @@ class SingleFlight:
         """Attach the waiter to the flight of this message, which is started unless it is in progress.
 
         There are never two flights for one message over the same transport (RFC 5452 section 5). `udp`: the client's
-        query came over UDP. `asked` is the time of that query, 0.0 for now, so that time spent on other names for it
-        counts. False, and the waiter gets no answer, when too many queries wait, of this directive, in total or of this
-        client. See `Flight` for the other arguments; the waiter may get its answer before this returns.
+        query came over UDP. `asked` is the time of that query (monotonic seconds; 0.0: now), from which the deadline of
+        a new flight counts. False, and the waiter gets no answer, when too many queries wait, of this directive, in
+        total or of this client. See `Flight` for the other arguments; the waiter may get its answer before this
+        returns.
         """
         if 0 < self.max_concurrent <= self.waiting or not self.in_flight.enter(waiter):
             return False

@@ -57,7 +57,7 @@ class ExternalZone:
         self._origins = Origins(settings.origins)
 
     def __call__(self, query: Query, client: Client) -> Answered | FellThrough | None:
-        """The resolution of a query under one of the origins, or its fallthrough; None for any other query.
+        """The resolution of a query under one of the origins, or FellThrough by `fallthrough`; None for all others.
 
         Deferred if it waits for the target of a CNAME.
         """

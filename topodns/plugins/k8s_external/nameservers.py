@@ -17,7 +17,7 @@ _SERVER: Final = "ns1"  # one name for all name servers
 
 
 def soa(external: K8sExternalZone, origin_wire: bytes) -> RRset:
-    """The SOA of an origin, given in the query's spelling. Its TTL is the option `ttl`, not capped."""
+    """The SOA of an origin, given in the query's spelling. Its TTL is the option `ttl`, also above 300 s."""
     apex, ttl = label_wire(external.settings.apex), external.settings.ttl
     serial = external.kubernetes.state.external.serial
     return soa_rrset(origin_wire, serial, ttl, label_wire(_SERVER) + apex, MAILBOX + apex, ttl)

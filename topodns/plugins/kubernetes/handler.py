@@ -53,7 +53,7 @@ class ClusterZone:
         self._kubernetes = kubernetes
 
     def __call__(self, query: Query, client: Client) -> Stepped | Deferred[Stepped]:
-        """The resolution of a query under one of the origins, or its fallthrough; None for any other query.
+        """The resolution of a query under one of the origins, or FellThrough by `fallthrough`; None for all others.
 
         Deferred if it waits for the client's Pod (`pod_wait`) or for the target of a CNAME.
         """

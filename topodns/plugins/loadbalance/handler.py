@@ -1,6 +1,6 @@
 """The `loadbalance` plugin: orders the addresses in a response at random, by weight, or by preferred network.
 
-In an answer that it orders CNAMEs come first, because some stub resolvers need that; then all other types, addresses,
+In a response that it orders, CNAMEs come first, because some stub resolvers need that; then all other types, addresses,
 and MX.
 Records of one RRset stay together.
 """
