@@ -43,7 +43,7 @@ class Admin:
         self._readiness = Readiness(waits_for)
 
     def follow(self, generation: Generation) -> None:
-        """Serve the routes of this generation, and close the addresses that it does not have.
+        """Serve the routes of this generation (and of `metrics_listen`), and close all other addresses.
 
         Raises ListenError; the previous routes and listeners then stay.
         """

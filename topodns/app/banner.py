@@ -22,7 +22,7 @@ def plugins_text() -> str:
 
 
 def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
-    """Print each key with its port, then the version, as CoreDNS does."""
+    """Print each server block's keys with port and bound host, if any, then the version, as CoreDNS does."""
     lines = []
     for block in settings.blocks:
         for key in block.keys:

@@ -139,7 +139,10 @@ Start = Callable[[Coroutine[None, None, None], str], asyncio.Task[None]]
 
 
 class NotKnown(Exception):
-    """The clusters of a new Corefile cannot be read: unusable connection settings, or a reload would lose a kind."""
+    """The clusters of a Corefile cannot be used.
+
+    Connection settings are unusable, or, at a reload, a kind of object that the replaced cluster has cannot be read.
+    """
 
 
 class ClusterCare:

@@ -28,7 +28,7 @@ _COUNTERS: Final = (
 
 
 def api_readings(clusters: Clusters) -> Iterator[Published]:
-    """Metrics of the watches of the clusters, which are looked up at scrape time."""
+    """Metrics of the watches at API servers. `clusters` returns the present clusters; it is called at each scrape."""
     for name, documentation, attribute in _COUNTERS:
         yield Reading(name, documentation, "counter", ("kind",), _summed(clusters, attribute))
     yield Reading(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FeedSettings:
-    """All settings of a feed. The other settings of a cluster in a Corefile only affect its answers."""
+    """All settings that a feed depends on. The other settings of a cluster may change without a new feed."""
 
     api: ApiSettings | None
     manifests: tuple[str, ...]

@@ -88,7 +88,7 @@ class Feed:
             await self.source.load_gently()
 
     def subscribe(self, *subscribers: Callable[[frozenset[Fact]], object]) -> None:
-        """Replace the subscribers: the owner of the active generation sets them.
+        """Replace the subscribers that an earlier call set; `pod_wait` stays subscribed beside them.
 
         Each is called with the facts (dependencies of answers) that a change touched, in the same turn of the event
         loop, before any query is answered.
@@ -115,7 +115,10 @@ class Feed:
             await self.source.close()
 
     def _take_in(self, change: Change) -> Iterator[None]:
-        """Apply a change of the manifests, a small step per `next`; the subscribers get the facts that it touched."""
+        """Apply a change of the manifests, one small step per `next`.
+
+        Each step calls the subscribers with the facts that it touched, if any.
+        """
         for facts in _taken_in(self.state, change):
             if facts:
                 for subscriber in self._subscribers:
@@ -158,7 +161,7 @@ class Cluster:
     def waiting_for(self) -> Iterable[str]:
         """The kinds that are not synced yet, with the reason where a request was denied or failed.
 
-        A line for each kind of an API server; for manifests one line, which is true only while a kind is not synced.
+        A line for each such kind of an API server; for manifests one line, to be used only while a kind is not synced.
         """
         if isinstance(self.source, ApiSource):
             return self.source.waiting_for()
@@ -167,7 +170,7 @@ class Cluster:
     def lacks(self) -> Iterator[str]:
         """A line for each kind that `topology` needs and that was denied (403, 404) from the start.
 
-        It has the failure, and the RBAC rule that is needed unless the failure is another than a 403.
+        Each line has the kind's last failure; if that is a 403, or there is none at present, also the RBAC rule to add.
         """
         if self.topology is None or not isinstance(self.source, ApiSource):
             return

@@ -33,7 +33,7 @@ class Metrics:
         self._readings += readings
 
     def published(self) -> Iterator[Published]:
-        """All metrics but those of the interpreter and of /proc; the timestamp is of the iteration's begin."""
+        """All metrics but those of the interpreter and of /proc. One is the Unix time at which the iteration began."""
         began = [((), self._now())]
         yield Reading(
             "topodns_exposition_timestamp_seconds", "When this was begun to be made.", "gauge", (), lambda: began

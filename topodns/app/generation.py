@@ -68,7 +68,7 @@ class Generation:
         return lambda query, client: self.tables[at].match(query, client)
 
     def view_key(self, address: bytes) -> tuple[Hashable, ...]:
-        """The packet cache key of a client with this packed address: clients with equal keys share answers."""
+        """The part of a packet cache key by the client's packed address: clients with equal parts share answers."""
         return tuple([view(address) for view in self.views])
 
 

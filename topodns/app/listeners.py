@@ -178,7 +178,7 @@ class Listeners:
     def _share_descriptors(self, prepared: Prepared) -> None:
         """Set the connection limit of each TCP listener: an equal share of the descriptors for TCP, at least 1.
 
-        It is at most the default, which also stays without a limit on descriptors. A changed lower limit is logged.
+        At most the default, which also applies if descriptors are not limited. A new limit below it is logged.
         """
         if self._descriptors is None:
             return

@@ -69,7 +69,8 @@ def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> Non
 def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
     """Whether `other` must not follow `one` of the same zone and port. A block without `bind` has every address.
 
-    A view separates them, but after a block without view both must have `bind`, or neither, as in CoreDNS.
+    A view in either separates them, with one exception, as in CoreDNS: if only `other` has a view, both must have
+    `bind`, or neither. Without views, disjoint addresses of `bind` separate them. A key twice in one block overlaps.
     """
     if one is other:
         return True

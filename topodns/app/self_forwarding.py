@@ -27,7 +27,7 @@ def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None
 
 
 def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:
-    """The topmost forwarded names: each is below both an origin of the block and one of the directive."""
+    """The topmost forwarded names: each is at or below both an origin of the block and one of the directive."""
     for key in block.keys:
         for origin in forward.origins:
             if is_subdomain(key.origin, origin):

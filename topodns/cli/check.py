@@ -64,7 +64,7 @@ def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
 
 
 def _examined(flags: argparse.Namespace, text: str | None) -> Migration:
-    """The findings about CoreDNS's Corefile."""
+    """The findings about CoreDNS's Corefile. Raises ConfigError if it cannot be read."""
     path = flags.conf or "Corefile"
     return examine(load_corefile(path) if text is None else text, path, flags.port, os.environ)
 
@@ -81,7 +81,8 @@ def check_kubeconfigs(settings: Settings) -> None:
 def check_manifests(settings: Settings) -> bool:
     """Whether every manifest file that the Corefile names, and every object in it, could be read.
 
-    Logs the bad ones, and problems of topology keys. Raises OSError or BadText for other files of the Corefile.
+    Logs the bad ones, and problems of topology keys. Raises ConfigError, or for other files of the Corefile OSError or
+    BadText.
     """
     machine = Machine("", "", frozenset(), Random(0))
     whole = True

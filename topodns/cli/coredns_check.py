@@ -61,14 +61,14 @@ class DirectiveFinding:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """All findings about a Corefile, in the order of its lines with imports expanded in place."""
+    """All findings about a Corefile: on imports, then on each block in order, then at most one between blocks."""
 
     file: str
     findings: tuple[DirectiveFinding, ...]
 
     @property
     def possible(self) -> bool:
-        """Whether topodns can replace CoreDNS with this Corefile unchanged."""
+        """Whether topodns can replace CoreDNS with this Corefile unchanged, if all files that it names are valid."""
         return all(finding.verdict in _GOOD for finding in self.findings)
 
     def report(self, readable: bool) -> str:

@@ -13,7 +13,7 @@ TIMEOUT: Final = 5.0  # seconds
 
 
 class AdminError(Exception):
-    """The server could not be reached, or refused the request; the text gives the reason."""
+    """No reply, a refusal, or a reply that is no explanation; the text gives the reason."""
 
 
 def explain(arguments: Sequence[str]) -> int:

@@ -9,7 +9,10 @@ from topodns.corefile.errors import ConfigError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line. Returns the exit status: 0 success, 1 failure or invalid input, 2 wrong usage or SIGINT."""
+    """Run the command line. Returns the exit status: 0 success, 1 failure or invalid input, 2 SIGINT.
+
+    A server that runs stops at SIGINT with 0 (`app.signals`). Wrong usage raises SystemExit with status 2.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         status = run_named(arguments)

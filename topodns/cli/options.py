@@ -42,8 +42,8 @@ def _port(text: str) -> int:
 class LoadedCorefile:
     """Loads the Corefile again at each call, except for the text of standard input, which is kept.
 
-    Its warnings are logged only after its text has changed; CoreDNS repeats them at each check of `reload`, every 30
-    seconds by default.
+    Warnings about the Corefile are logged at the first call and after each change of its text; CoreDNS repeats them at
+    each check of `reload`, every 30 seconds by default.
     """
 
     def __init__(self, path: str, port: int, stdin: str | None) -> None:

@@ -13,12 +13,12 @@ class AddressIndex:
         self._keys: dict[bytes, ObjectKey | tuple[ObjectKey, ...]] = {}
 
     def keys(self, address: bytes) -> tuple[ObjectKey, ...]:
-        """The objects with this address, ordered by namespace and name, independent of the order of their changes."""
+        """The keys of the objects with this address, ordered by namespace and name."""
         held = self._keys.get(address, ())
         return (held,) if isinstance(held, ObjectKey) else held
 
     def shared(self, addresses: Iterable[bytes]) -> Iterator[tuple[ObjectKey, ...]]:
-        """`keys` of each of these addresses that more than one object has."""
+        """For each of these addresses that several objects have: the keys of the objects."""
         for held in map(self._keys.get, addresses):
             if held is not None and not isinstance(held, ObjectKey):
                 yield held

@@ -62,8 +62,9 @@ class Backends:
         kept: Mapping[str, SliceMembers] | None = None,
         shares_address: Callable[[EndpointSlice], bool] | None = None,
     ) -> None:
-        """`kept`: members of other Backends of this Service, by name of the slice. Used for slices that are still the
-        same, if `shares_address` finds no address of the other slices twice.
+        """`kept`: members of earlier Backends of this Service, by name of the slice.
+
+        They are used for slices that have not changed since, unless `shares_address` is true of a changed or new one.
         """
         self._slices = tuple(each for each in slices if each.address_type in _ADDRESS_TYPES)
         self._node_of = node
@@ -113,9 +114,10 @@ class Backends:
         return self._port_pools.get(key) or self._port_pools.setdefault(key, self._of_slices(family, number))
 
     def named(self, endpoint_name: str) -> Mapping[int, Group]:
-        """The ready endpoints with this label (`endpoint_label`), in any case, by family; never filtered by topology.
+        """The ready endpoints with this label (`endpoint_label`), by family; never filtered by topology.
 
-        Several endpoints may have the same label (KEP-752). A family without any is absent.
+        Labels are compared without regard to case. Several endpoints may have the same (KEP-752). A family without any
+        is absent.
         """
         name = endpoint_name.lower()
         groups = ((family, self._named_of(family, name)) for family in self.pools)
@@ -236,9 +238,9 @@ def _kept_members(
     kept: Mapping[str, SliceMembers],
     shares_address: Callable[[EndpointSlice], bool],
 ) -> tuple[SliceMembers, ...] | None:
-    """As `_members`, but only slices that are not in `kept`, or no longer the same, are checked for shared addresses.
+    """The members of each slice: from `kept` if the slice has not changed since, else built anew.
 
-    None if one of those may share an address, or if there are too many slices.
+    None if `shares_address` is true of a slice that is not in `kept` or has changed, or if there are too many slices.
     """
     if len(slices) > _MAX_SLICES:
         return None

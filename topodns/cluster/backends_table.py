@@ -32,7 +32,7 @@ class BackendsTable:
         self._none = self._build(())
 
     def get(self, owner: SliceOwner, cluster_id: str = "") -> Backends:
-        """The Backends of a Service; with `cluster_id`, only those of this cluster of an imported one (KEP-1645).
+        """The Backends of a Service or ServiceImport; with `cluster_id`, of that cluster's slices only (KEP-1645).
 
         Nothing is cached without slices: names that do not exist must take no memory.
         """

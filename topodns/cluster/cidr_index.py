@@ -22,7 +22,7 @@ class CidrTable:
         return ""
 
     def start_owner(self, address: bytes, size: int) -> str:
-        """As `owner` if the address is one of the first `size` of the longest CIDR around it, else ""."""
+        """As `owner`, but "" unless the address is among the first `size` addresses of the longest CIDR around it."""
         number = int.from_bytes(address, "big")
         for host_bits, networks in self._tables[len(address)]:
             if number >> host_bits in networks:
@@ -87,7 +87,7 @@ class CidrTable:
 
 
 def _split(network: bytes, prefix_length: int) -> tuple[int, int]:
-    """The number of a network's host bits, and the network without them."""
+    """The number of a network's host bits, and the network without them, as an integer."""
     host_bits = len(network) * 8 - prefix_length
     return host_bits, int.from_bytes(network, "big") >> host_bits
 

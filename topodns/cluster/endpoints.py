@@ -48,7 +48,7 @@ EMPTY_GROUP: Final = Group(())
 
 
 class Segment:
-    """Ready endpoints of one family: of one slice, or of all slices of a Service where those share an address.
+    """Ready endpoints of one family: of one slice, or of several merged, for example as they share an address.
 
     Its indexes are built on first use and valid until a label of its endpoints' Nodes changes.
     """
@@ -84,7 +84,7 @@ class Segment:
         return kept
 
     def labels(self, pod_names: bool) -> LabelIndex:
-        """The endpoints by the label of their names; `pod_names` must be the same in each call."""
+        """The endpoints by their DNS label (`endpoint_label`); `pod_names` must be the same in each call."""
         if self._labels is None:
             self._labels = LabelIndex(self.endpoints, pod_names)
         return self._labels
@@ -147,7 +147,7 @@ class Pool:
         self._by_host: dict[tuple[str, str], Group] = {}
 
     def matching(self, key: str, value: str) -> Group:
-        """The endpoints on Nodes with label `key` of exactly `value`; from the second time on in constant time.
+        """The endpoints on Nodes with label `key` of exactly `value`; in constant time after a first match.
 
         The Node's own label counts. Only without a Node object does the slice's copy: its zone, its topology map.
         For kubernetes.io/hostname, a Node without that label (or without an object) has its name as the value.
@@ -282,7 +282,8 @@ def _everyone(segments: Sequence[Segment]) -> Group:
 def _label_of(node: Node | None, endpoint: Endpoint, key: str) -> str | None:
     """The value of a topology key at an endpoint's Node; None: absent.
 
-    If there is a Node object only its label counts: the slice's copies may stay stale forever.
+    If there is a Node object only its label counts: the slice's copies may stay stale forever. Without a label
+    kubernetes.io/hostname its value is the Node's name.
     """
     name = endpoint.node_name
     if node is not None:

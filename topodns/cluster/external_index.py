@@ -27,8 +27,8 @@ class ExternalIndex:
     def take(self, old: ClusterObject | None, new: ClusterObject | None, wall_seconds: int) -> Collection[Fact]:
         """Apply a change of an object (None: absent) at this Unix time.
 
-        Returns the dependencies touched: those of its old and new external addresses; none if no external address,
-        external hostname or port of a Service changes.
+        Returns the dependencies touched: those of its old and new external addresses; none if external addresses,
+        external hostnames and ports stay the same, or if there is no external address or hostname before and after.
         """
         before, after = external_part(old), external_part(new)
         if before == after:

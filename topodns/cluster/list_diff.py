@@ -48,7 +48,7 @@ class ListDiff:
 
     A group has all differing slices of a Service, or one other object. `groups` is complete when `steps` has ended.
 
-    Objects under the keys of `newer` are not compared: the held ones are newer than the list.
+    The keys of `newer` are not compared: the held object, or its absence, is newer than the list.
     """
 
     groups: deque[list[Difference]]  # a deque, so that the consumer frees the memory of each group it removes

@@ -1,7 +1,7 @@
 """The Kubernetes objects of a cluster as small frozen values, and the changes to them. No DNS.
 
 Addresses are packed bytes (4 or 16 octets), names are the API's own strings. A missing `ready` condition is True
-(discovery.k8s.io/v1). Duplicate endpoints are still there: `endpoints.Backends` removes them.
+(discovery.k8s.io/v1). Duplicate endpoints are still there: `backends.Backends` removes them.
 
 `version` is the resourceVersion if that is a decimal number, else 0. It orders the versions of one object (KEP-5504)
 and is not part of its equality.
@@ -124,7 +124,10 @@ class Policy:
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether every client gets all endpoints; `policy_of` returns None instead of such a policy."""
+        """Whether it has no keys (not even `*`) and follows no hints, so that every client gets all endpoints.
+
+        `policy_of` returns None instead of such a policy.
+        """
         return not self.keys and self.source is not KeySource.HINTS
 
 
@@ -195,7 +198,7 @@ class EndpointSlice:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A Pod with an address. A Pod in a terminal phase (Succeeded, Failed) counts as deleted."""
+    """A Pod with an address. A Pod in the phase Succeeded, Failed or Unknown counts as deleted."""
 
     namespace: str
     name: str
@@ -213,7 +216,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class StatefulSet:
-    """Only for the warning about a topology policy on its governing Service."""
+    """Only for the warning about a topology policy on its governing Service, which is `service_name`."""
 
     namespace: str
     name: str

@@ -17,7 +17,10 @@ GATEWAYS: Final = 2  # addresses at the start of a pod CIDR that belong to the N
 
 
 class NodeIndex:
-    """The Nodes of one cluster by address. A lookup is a few dictionary accesses, independent of their number."""
+    """The Nodes of one cluster by address. A lookup is a few dictionary accesses, independent of the number of Nodes.
+
+    `with_pod_subnet` also searches all longer pod CIDRs, and `with_pods_around` the Pods of one Node.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -78,15 +81,20 @@ class NodeIndex:
         return self._nodes[name] if name else None
 
     def move_endpoints(self, old: Set[Placement], new: Set[Placement], namespace: str) -> None:
-        """Update the proof of pod CIDRs: the Pods in a slice of this namespace were at `old` and are at `new`."""
+        """Update the proof that Pods get their addresses from pod CIDRs, by the Pods in one slice of this namespace.
+
+        They were at `old` and are at `new` (empty: there is no slice, or no Pod in it).
+        """
         if old != new:
             self._verified = None
             self._by_slices.move(old, new, namespace)
 
     def move_pod(self, old: Pod | None, new: Pod | None) -> Iterator[bytes]:
-        """Update the proof of pod CIDRs: a Pod was added (old None), changed, or removed (new None).
+        """Update the proof that Pods get their addresses from pod CIDRs.
 
-        Yields the gateway addresses of its old and new Node: `with_pods_around` may have another result for them now.
+        A Pod was added (old None), changed, or removed (new None). Yields the first two addresses (GATEWAYS) of each
+        pod CIDR of its old and its new Node, as `with_pods_around` may have another result for them now; none for a
+        Pod of the host network.
         A generator: nothing happens before its first step.
         """
         one = new or old
@@ -108,7 +116,9 @@ class NodeIndex:
 
     @property
     def pod_cidrs_verified(self) -> bool:
-        """Whether the CNI plugin provably assigns addresses from pod CIDRs: by Pods if any is known, else by slices.
+        """Whether it is proven that Pods get their addresses from pod CIDRs (`PodCidrProof.holds`).
+
+        The proof is by Pods outside the host network if any is known, else by slices.
 
         Observations on a Node without a Node object do not count: slices outlive a deleted Node, and the pod CIDRs of
         the other Nodes are as reliable as before.
@@ -119,9 +129,10 @@ class NodeIndex:
         return self._verified
 
     def with_pods_around(self, address: bytes) -> Node | None:
-        """The Node in whose pod CIDR this gateway address is, if Pods of that Node are known to be in it as well.
+        """The Node whose pod CIDR has this address as its first or second; None if there is none.
 
-        The address is then that of their bridge, the source address of host processes on the server's own Node.
+        Also None unless a Pod on that Node is known to have an address in the Node's pod CIDRs. With one, this address
+        is that of the Pods' bridge, the source address of host processes on the server's own Node.
         """
         node = self.with_pod_gateway(address)
         if node is None:
@@ -177,7 +188,8 @@ class NodeIndex:
 def facts_of_change(old: Node | None, new: Node | None) -> set[Fact]:
     """The dependencies that a change of a Node touches, except Services.
 
-    A change of readiness or creation time touches only its addresses: they may belong to another Node now.
+    A change of readiness or creation time touches only its addresses: they may belong to another Node now. A change
+    of pod CIDRs touches EVERYTHING.
     """
     if _cidrs(old) != _cidrs(new):
         return {EVERYTHING}

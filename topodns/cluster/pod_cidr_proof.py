@@ -1,8 +1,8 @@
 """Decides whether Node.spec.podCIDRs may locate clients: proof that the CNI plugin assigns Pod addresses from them.
 
 Some plugins ignore podCIDRs that are set (Calico's own IPAM, Cilium's cluster-pool, those of cloud VPCs). The proof is
-made of observations: each is an address, the Node of a Pod with it, and the namespace of the object it comes from. It
-agrees if the address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in
+made of observations: each is an address, the Node of a Pod with it, and the namespace of the object it comes from. An
+observation agrees if the address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in
 docs/reference/topology.md.
 """
 
@@ -64,12 +64,12 @@ class PodCidrProof:
     def holds(self, nodes: int) -> bool | None:
         """Whether pod CIDRs are proven in a cluster in which `nodes` Nodes have one; None without any observation.
 
-        By namespace: each contradicts if more than one in 1,000 of its observations does, else it agrees. Contradicting
-        ones are outvoted if they are a single one, or at most one in 100, and at least two others agree. By number: the
-        others have 200 agreeing observations, or agreeing ones on so many Nodes that accident is excluded: an address
-        from the same range but assigned regardless of the CIDRs lies in the CIDR of its Node with a probability of one
-        in `nodes`. A Node counts once, since its Pods may all have addresses of one block. With `nodes` 1 a single
-        agreeing observation is proof.
+        Two conditions. By namespace: each contradicts if more than one in 1,000 of its observations does, else it
+        agrees. None contradicts, or at least two agree and only one, or at most one in 100, contradicts. By number: the
+        agreeing namespaces have 200 agreeing observations, or agreeing ones on so many Nodes that accident is excluded:
+        an address from the same range but assigned regardless of the CIDRs lies in the CIDR of its Node with a
+        probability of one in `nodes`. A Node counts once, since its Pods may all have addresses of one block. With
+        `nodes` 1 a single agreeing observation is proof.
         """
         if not self._observed:
             return None

@@ -44,7 +44,7 @@ class PortIndex:
         self._sets = tuple(numbers)
 
     def set_of(self, port: EndpointPort) -> int | None:
-        """The number of the set of slices with this port; None if no slice has it."""
+        """The number of the set of slices with this port; None if it is not among `ports`."""
         return self._set_of.get(port)
 
     def places(self, number: int) -> tuple[int, ...]:

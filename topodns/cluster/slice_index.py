@@ -186,7 +186,7 @@ class SliceTable:
 
 
 def owner_of(one: EndpointSlice) -> SliceOwner:
-    """The Service of a slice; its name is "" if the slice has none."""
+    """The Service or ServiceImport of a slice; its name is "" if the slice has none."""
     return SliceOwner(ObjectKey(one.namespace, one.service_name), one.imported)
 
 
@@ -200,7 +200,10 @@ def _addresses(one: EndpointSlice | None) -> frozenset[bytes]:
 
 
 def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
-    """(address, Node name) of each endpoint of a slice that is a Pod with a Node of this cluster."""
+    """(address, Node name) of each endpoint that is a Pod with a nodeName.
+
+    None of an imported slice, nor of one without Service.
+    """
     if not _is_local(one):
         return frozenset()
     return frozenset([(each.address, each.node_name) for each in one.endpoints if each.node_name and each.pod_name])

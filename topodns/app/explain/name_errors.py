@@ -89,7 +89,7 @@ class NameErrors:
         return f"{kind} {name.service!r} in namespace {name.namespace!r} {self._lacking(name, service)}"
 
     def _lacking(self, name: ServiceName | ZonalName, service: Service) -> str:
-        """What the Service lacks for the name to exist, as a predicate."""
+        """Why this name of an existing Service does not exist, as the predicate of a sentence about the Service."""
         if service.external_name is not None:
             if target_of(service.external_name) is None:
                 return f"has an externalName that is not a DNS name: {service.external_name!r}"

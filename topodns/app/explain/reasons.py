@@ -28,7 +28,10 @@ SENTENCES: Final = {
 
 
 def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
-    """Why the name does not exist, or may exist, or why these endpoints were selected; "" where none is the case."""
+    """Why the response is SERVFAIL or NXDOMAIN, or else why these endpoints were selected; "" if none were selected.
+
+    SERVFAIL: the name may exist, but the cluster's state is not complete.
+    """
     if resolution.response.rcode == Rcode.SERVFAIL:
         waiting = f": waiting for {', '.join(cluster.waiting_for())}" if not cluster.state.synced else ""
         return f"the state of the cluster is not complete{waiting}"
@@ -62,7 +65,10 @@ def _unread(cluster: Cluster, kind: Kind) -> str:
 
 
 def operator_hint(cluster: Cluster, unlocated: bytes | None) -> str:
-    """Advice for the operator, "" for none. `unlocated`: the packed address of a client without a known Node."""
+    """Advice for the operator, "" for none.
+
+    `unlocated`: the packed address of a client without a known Node; None if its Node is known or was given.
+    """
     state = cluster.state
     if cluster.topology is None:
         return "the server block has no `topology`: every client gets the same answer"

@@ -66,7 +66,7 @@ def parse_each(parse: Callable[[S], T], items: Iterable[S], place: str) -> tuple
 def namespace_of(metadata: ApiMetadata) -> str:
     """The namespace of an object, `default` if missing, as with kubectl; objects of the API server always have one.
 
-    Raises ValueError as `checked_label`.
+    Raises ValueError if it is over 63 octets or not ASCII.
     """
     return checked_label(metadata.namespace or "default", "metadata.namespace")
 
@@ -102,7 +102,7 @@ def numbered_ports(ports: Sequence[ApiPort] | None, field: str) -> Sequence[tupl
 
 
 def checked_label(text: str | None, field: str) -> str:
-    """As `parse_label`; the error begins with the field."""
+    """A text for a DNS label; None gives "". Raises ValueError with `field` if it is over 63 octets or not ASCII."""
     try:
         return parse_label(text)
     except ValueError as error:

@@ -137,9 +137,10 @@ def _decode_node(source: ApiNode) -> Iterator[Node]:
 
 
 def _legible(texts: Iterable[str | None]) -> tuple[bytes, ...]:
-    """The distinct valid addresses of texts that the API server does not validate; others are skipped.
+    """The distinct valid addresses of texts that the API server does not validate; invalid ones are skipped.
 
-    An invalid address from a CNI or a cloud must not make the whole object unreadable.
+    A `/LENGTH` after an address is cut off. An invalid address from a CNI or a cloud must not make the whole object
+    unreadable.
     """
     found: dict[bytes, None] = {}
     for text in texts:

@@ -104,7 +104,7 @@ def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None
 def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
     """A slice per subset and family, as the EndpointSlice mirroring controller makes them.
 
-    Their names contain "/", which no API object's name can.
+    Their names contain "/", which no API object's name can. Raises ValueError for an invalid field.
     """
     service_name = checked_label(source.metadata.name, "metadata.name")
     namespace = namespace_of(source.metadata)
@@ -151,7 +151,7 @@ def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str) -> tuple[Endpoi
 
 
 def _pod_name(target: ApiTarget | None, namespace: str) -> str:
-    """The name of an endpoint's target if that is a Pod of the slice's namespace, else "".
+    """The name in an endpoint's targetRef if that refers to a Pod of the slice's namespace, else "".
 
     Write permission for slices in one namespace must not affect the Pods of another. The API server does not validate
     the name; one that is not ASCII cannot be a Pod's.

@@ -61,7 +61,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An ERROR event, which ends the watch. `status` is an HTTP status; 410: the resourceVersion is too old."""
+    """An ERROR event, which ends the watch. `status`: HTTP status, 0 if absent; 410: the resourceVersion is too old."""
 
     status: int
     problem: str
@@ -70,7 +70,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """One object that cannot be decoded; others are not affected. `key` is None if namespace or name is unreadable."""
+    """One object that cannot be decoded; others are not affected. `key` is None if it could not be determined."""
 
     key: ObjectKey | None
     problem: str
