@@ -307,7 +307,7 @@ PLUGIN: Final = Plugin(
     name="forward",
     coredns=differs(
         "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal questions "
-        "are asked once, and a client has at most 256 of them under way; max_age 0 is 30s to 60s here",
+        "are asked once, and a client has at most 256 of them under way; without max_age connections last 30s to 60s",
         doh_method=unsupported("write tls://ADDRESS: most such servers speak DNS over TLS too"),
         resolver=unsupported("write the addresses of the upstreams: names of theirs are not looked up"),
     ),
