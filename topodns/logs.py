@@ -79,9 +79,9 @@ class _Formatter(logging.Formatter):
 
 
 class RateLimit:
-    """A logging filter that passes MAX_PER_SECOND records of a kind within a second of the first of them.
+    """A logging filter that passes MAX_PER_SECOND records of a kind (one format string) within a second of the first.
 
-    The next one that passes states the number suppressed.
+    The next record of that kind that passes states the number suppressed.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -24,7 +24,7 @@ _DROPS: Final = (
 
 
 def notices(link_names: Collection[str], dropping: Collection[str]) -> tuple[str, ...]:
-    """The log lines. `link_names`: the node's links; `dropping`: nftables input or output chains with policy drop."""
+    """A log line for each of these conditions. `link_names`: the node's links; `dropping`: from `dropping_chains`."""
     found = [_IPVS] if "kube-ipvs0" in link_names else []
     cilium = next((name for name in ("cilium_host", "cilium_net") if name in link_names), None)
     if cilium is not None:
@@ -33,7 +33,7 @@ def notices(link_names: Collection[str], dropping: Collection[str]) -> tuple[str
 
 
 def dropping_chains(listing: str) -> tuple[str, ...]:
-    """From `nft -j list chains`: the input and output chains with policy drop, except those of iptables.
+    """From the output of `nft -j list chains`: names for the log of the input and output chains with policy drop.
 
     iptables chains are left out because we add ACCEPT rules there. Raises ValueError or KeyError if malformed.
     """
@@ -51,7 +51,7 @@ def _of_iptables(chain: dict[str, Any]) -> bool:
 
 
 def check_node() -> tuple[str, ...]:
-    """The log lines for this node. Runs nft, so it blocks."""
+    """`notices` for this node. Runs nft if it is installed, so it blocks."""
     dropping: tuple[str, ...] = ()
     if nft := find_program("nft"):
         listed = run((nft, "-j", "list", "chains"))

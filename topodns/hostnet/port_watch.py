@@ -34,7 +34,7 @@ class PortWatch:
         self.counts: dict[str, int] | None = None  # sockets by HOLDERS; None: not known
 
     def list_sockets(self) -> list[BoundSocket] | None:
-        """The sockets at the listen addresses; None if the kernel has no sock_diag for them, which is logged once."""
+        """All sockets at the listen addresses, ours too; None if the kernel cannot list them, which is logged once."""
         try:
             return sockets_at(self._network.local_addresses, self._network.port)
         except OSError as problem:
@@ -48,10 +48,10 @@ class PortWatch:
         return found is None or not self._instance_registry.own_sockets().issuperset(each.inode for each in found)
 
     def update(self, found: Iterable[BoundSocket] | None) -> None:
-        """Count the result of `list_sockets`, and log foreign sockets.
+        """Set `counts` from the result of `list_sockets`, and log new foreign sockets.
 
-        A socket counts as foreign at the second update that finds it: an instance opens its sockets a moment before it
-        announces them.
+        A socket that no instance has announced counts as foreign from the second update in a row that finds it, since
+        an instance opens its sockets a moment before it announces them; at the first one it is not counted.
         """
         if found is None:
             self.counts = None

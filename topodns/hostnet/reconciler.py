@@ -74,7 +74,7 @@ class HostNetworkReconciler:
         self._redirect_made = False
 
     async def set_up_link(self) -> None:
-        """Create or adopt the link, bring it up and add its addresses. Raises HostNetworkError."""
+        """If `setup_interface`: create or adopt the link, bring it up, add its addresses. Raises HostNetworkError."""
         self.has_begun = True
         if self._network.setup_interface:
             await self._counted(lambda: ensure_link(self._network))
@@ -146,11 +146,13 @@ class HostNetworkReconciler:
                 monitor.stop()
 
     async def release(self, has_successor: bool) -> bool:
-        """Stop redirecting queries here, unless another instance serves and `has_successor` (it also answers probes).
+        """Stop redirecting queries here, unless another instance takes over; `remove` then keeps link and rules.
+
+        One takes over if it serves and `has_successor`: another server has also answered a probe. If this process has
+        changed nothing (not `has_begun`), it is instead enough that one serves or that the port is in use.
 
         Returns whether that worked. Queries that arrived before can still be answered; `remove` comes next. Takes
-        TEARDOWN_PATIENCE at most and raises nothing. Cancel `run` before. If this process has changed nothing (not
-        `has_begun`), link and rules are kept only if another instance serves or the port is in use.
+        TEARDOWN_PATIENCE at most and raises nothing. Cancel `run` before.
         """
         self._ended = True
         self._renewed, self.counts.rules_present = None, False
@@ -167,10 +169,10 @@ class HostNetworkReconciler:
         return await self._bounded("rules", self._redirect.release)
 
     async def remove(self) -> bool:
-        """Remove the rules and the link, or our addresses from a link that is not ours. Call it last, after `release`.
+        """Unless another instance takes over (`release`), remove the rules and, if `setup_interface`, the link.
 
-        Returns whether nothing of ours was left behind. Takes TEARDOWN_PATIENCE at most for each of the two, and raises
-        nothing.
+        From a link that is not ours only our addresses are removed. Call this last, after `release`. Returns whether no
+        removal failed. Takes TEARDOWN_PATIENCE at most for rules and for link, and raises nothing.
         """
         removed = True
         if not self._handed_over:
@@ -185,7 +187,7 @@ class HostNetworkReconciler:
 
     def leave(self, has_successor: bool) -> None:
         """Instead of `release` and `remove`: keep link and rules, but stop the redirect unless another instance serves
-        and `has_successor`.
+        and `has_successor` (another server has also answered a probe).
         """
         self._ended = True
         if self.instance_registry.end() and has_successor:
@@ -196,7 +198,7 @@ class HostNetworkReconciler:
         self._thread.shutdown(wait=False)
 
     def _check(self) -> None:
-        """Check the other instances and the rules now and every CHECK_INTERVAL seconds until `run` ends.
+        """Poll the other instances, and wake `run` if the rules are missing: now and every CHECK_INTERVAL seconds.
 
         A timer, since a task that sleeps costs several times as much.
         """

@@ -27,16 +27,22 @@ class Redirect(Protocol):
     """The redirect rules of one firewall."""
 
     def renew(self) -> bool:
-        """Redirect all listen addresses until it expires. Returns whether the rules exist, as far as is known."""
+        """Redirect all listen addresses for REDIRECT_SECONDS. Returns whether the rules are in place, as `present`."""
 
     def expire(self) -> bool:
-        """Stop redirecting all listen addresses now. Returns whether the rules exist, as far as is known."""
+        """Stop redirecting all listen addresses now. Returns whether the rules are in place, as `present`."""
 
     def present(self) -> bool:
-        """Whether the rules exist, as far as is known without running a program."""
+        """Whether the rules are in place, as far as is known without running a program; else `ensure_rules` is due.
+
+        iptables without a watchdog: also False while the redirect is to be switched on or off by `ensure_rules`.
+        """
 
     def ensure_rules(self) -> bool:
-        """Bring the rules to the desired state. Returns whether they had to be repaired. Raises HostNetworkError."""
+        """Bring the rules to the desired state. Returns whether they were missing or changed by another program.
+
+        Switching on or off is no such change. Raises HostNetworkError.
+        """
 
     def ensure_accept_rules(self) -> bool:
         """Make sure that the filter table accepts DNS, and remove leftovers of firewalls that are not in use.
@@ -64,7 +70,7 @@ class Redirect(Protocol):
 
 
 def find_firewall(network: HostNetwork) -> Firewall:
-    """The firewall to use on this node, by `choose_firewall`; runs programs. Raises HostNetworkError if none works."""
+    """The firewall to use on this node, by `choose_firewall`, with its errors. Runs programs."""
     return choose_firewall(
         network.firewall,
         nftables_works=partial(nftables.nftables_works, network),

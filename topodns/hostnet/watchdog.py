@@ -54,7 +54,8 @@ class Supervision:
     def switched(self, on: bool, succeeded: bool) -> None:
         """Note the result of switching on or off.
 
-        After a failure it is unknown whether the redirect is on, since it may be for one family: both remain due.
+        After a failure it is unknown whether the redirect is on, since it may be on for one IP version only: `due` then
+        asks for a switch until one succeeds.
         """
         self._on = on if succeeded else None
 
@@ -75,8 +76,10 @@ class RedirectRules:
         self._programs = programs  # path, input for on, input for off
 
     def switch(self, on: bool) -> bool:
-        """Switch on or off. Returns whether all programs succeeded. None runs after one that fails to switch on; after
-        one that fails to switch off, it and the others run without the xtables lock.
+        """Switch on or off, by one program after another. Returns whether all succeeded.
+
+        If a program fails to switch on, those after it do not run. If one fails to switch off, it runs again without
+        the xtables lock, and so do those after it.
         """
         locked = False
         succeeded = True
@@ -165,9 +168,9 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def supervise(supervision: Supervision, rules: RedirectRules, child: Child) -> int:
-    """Run until the child has ended and the redirect is off (or after _FINAL_RETRIES seconds). Returns the exit status.
+    """Run until the child has ended and the redirect is off (or the child sent LEAVE). Returns the exit status.
 
-    A child killed by signal N gives 128 + N.
+    Switching off is retried for _FINAL_RETRIES seconds. A child killed by signal N gives 128 + N.
     """
     deadline: float | None = None
     while True:
@@ -190,9 +193,10 @@ def supervise(supervision: Supervision, rules: RedirectRules, child: Child) -> i
 
 
 def main(arguments: list[str]) -> int:
-    """Arguments: a descriptor with the output of `watchdog_launch.watchdog_input`, then the node cache's command.
+    """Run the watchdog. Returns the exit status.
 
-    Returns the exit status.
+    Arguments: the number of a descriptor with the output of `watchdog_launch.watchdog_input`, then the node cache's
+    command.
     """
     with open(int(arguments[0]), "rb") as settings:
         first, *fields = settings.read().split(b"\0")

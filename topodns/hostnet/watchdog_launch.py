@@ -38,7 +38,8 @@ def watchdog_input(network: HostNetwork, tools: Sequence[Tools], left_behind: bo
     """The watchdog's input, NUL-separated: "unknown" or "off" for the redirect at its start, then for each IP version
     the path of iptables-restore and its input for on and for off.
 
-    `left_behind`: there are rules of a dead instance and no other instance uses them, so they are switched off.
+    `left_behind`: there are rules of a dead instance and no other instance uses them, so the watchdog switches them off
+    ("unknown").
     """
     fields = ["unknown" if left_behind else "off"]
     for each in tools:

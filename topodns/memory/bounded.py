@@ -1,4 +1,5 @@
-"""Dictionaries with a bound and a rule for what goes first, by cachetools: least recently used, or after some time.
+"""Bounded dictionaries, by cachetools. To make room all evict the least recently used entry; TTLCache and TLRUCache
+remove expired entries first.
 
 Their operations take 0.2 to 3 us. So none is on the path of every query, or of a hit: a plain dictionary is, and
 `ReadLRU` bounds one.
@@ -17,7 +18,7 @@ V = TypeVar("V")
 class ReadLRU(Generic[K, V]):
     """At most `maxsize` entries: a further one replaces the one written least recently.
 
-    `entries` is for reading, at the cost of a plain dictionary; it is not the use that counts.
+    `entries`, a plain dictionary, is for reading. A read does not count as a use, so it costs no bookkeeping.
     """
 
     def __init__(self, maxsize: int) -> None:

@@ -15,7 +15,7 @@ _PORTIONS: Final = 128  # of a budget; at least four per table
 class Holder(Protocol):
     """A table with a share of a budget.
 
-    `limit`, in octets, starts at 0, and the budget sets it; the table keeps to it. `octets`: used so far.
+    `limit`, in octets, starts at 0, and the budget sets it; the table keeps to it. `octets`: in use now.
     """
 
     limit: int
@@ -47,7 +47,7 @@ class Budget:
     def grant(self, table: Holder) -> bool:
         """Raise the limit of `table` by a portion, taken if necessary from one with unused octets or the largest limit.
 
-        False, with nothing changed, if no other table has enough unused octets, or a limit larger by two portions:
+        False, with nothing changed, if no other table has two portions unused or a limit larger by two portions; then
         `table` must evict.
         """
         portion = max(1, self.octets // max(_PORTIONS, 4 * len(self._holders)))

@@ -62,7 +62,7 @@ class _Slots(ABC):
         """The sender and destination address of the datagram in this slot: for `send_to`, at any later time."""
 
     def send_to(self, replies: Sequence[tuple[object, bytes]]) -> None:
-        """Send each reply to its peer. Overwrites the slots."""
+        """Send each reply, of at most DATAGRAM octets, to its peer (a value of `peer`). Overwrites the slots."""
         for first in range(0, len(replies), SLOTS):
             lengths = []
             for slot, (peer, reply) in enumerate(replies[first : first + SLOTS]):
@@ -177,7 +177,10 @@ class _Vector:
 
 
 class MmsgBatch(_Slots):
-    """A batch received and sent with one system call each, which saves a third of the whole cost of a query."""
+    """A batch received with one system call, and sent with one for each run of replies (`_runs`).
+
+    That saves a third of the whole cost of a query.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)

@@ -9,7 +9,9 @@ from topodns.logs import one_line
 
 
 class ApiError(Exception):
-    """The API server refused or could not be reached. `status` is 0 where no response came.
+    """A request failed or cannot be made. `status` is the HTTP status of a refusal, also of one within a watch; else 0.
+
+    0 stands for no response, an unusable one, and unusable settings or credentials.
 
     Its text is one short printable line even where `problem` comes from the server: it goes to the log and to /ready.
     """
@@ -48,7 +50,7 @@ class KubeApi(Protocol):
     """A client of one API server, made by `connect`."""
 
     def stream(self, path: str, parameters: Mapping[str, str]) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """GET: the body of a 200 response, piece by piece as it arrives.
+        """GET: the body of a 2xx response, piece by piece as it arrives.
 
         At most some hundred KiB are buffered for a slow caller; then TCP flow control stops the server. Silence in the
         body has no deadline here; the caller sets one. Raises ApiError, also while the body is read; the request after
@@ -68,7 +70,7 @@ _NO_PARAMETERS: Final[Mapping[str, str]] = {}
 
 
 async def read_body(api: KubeApi, path: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> bytes:
-    """GET: the complete body of a 200 response. Raises ApiError, also for one longer than MAX_READ."""
+    """GET: the complete body of a 2xx response. Raises ApiError, also for one longer than MAX_READ."""
     content = bytearray()
     async with api.stream(path, parameters) as pieces:
         async for piece in pieces:

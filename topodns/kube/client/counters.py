@@ -18,6 +18,6 @@ class RequestCounters:
     durations: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
 
     def count(self, method: str, host: str, code: str, seconds: float) -> None:
-        """Count one request; `seconds` is the time to the head of its response."""
+        """Count one request. `code`: status or NO_RESPONSE; `seconds`: to the head of the response or the failure."""
         self.results[(code, method, host)] += 1
         self.durations.setdefault((method, host), Histogram(BUCKETS)).observe(seconds)

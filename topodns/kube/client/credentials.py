@@ -120,7 +120,7 @@ def _is_url(text: str, user: bool = False) -> bool:
 
 
 def _is_host(name: str) -> bool:
-    """Whether the resolver and TLS accept it: for empty and long labels (RFC 5890) they raise no OSError."""
+    """Whether IDNA can encode a name: for empty and long labels resolver and TLS raise UnicodeError, no OSError."""
     try:
         name.encode("idna")
     except UnicodeError:
@@ -229,7 +229,7 @@ class Login:
     async def renew(self, refused: Access) -> Access:
         """The access for a retry after a 401 for `refused`, read again unless that has happened already.
 
-        An equal one if there is no other.
+        If it equals `refused`, there is no other, and a retry is useless.
         """
         async with self._one_at_a_time:
             if self._access is refused:
@@ -243,7 +243,7 @@ class Login:
         return access
 
     async def _read(self, refused: bool) -> Access:
-        """Read the access; on failure keep the present one, which may stay valid for a while."""
+        """Read the access; on failure keep the present one, which may stay valid a while. Raises ApiError if none."""
         try:
             access = checked(await self._source(refused))
         except ApiError as problem:

@@ -42,7 +42,7 @@ def check_plugin(spec: Mapping[str, object]) -> tuple[str, str]:
 async def run_plugin(spec: Mapping[str, object], directory: str, deadline: float) -> Credential:
     """Run the plugin of an `exec` entry, at most `deadline` seconds. Raises ApiError.
 
-    `directory` is the kubeconfig's, which a relative command path is resolved against.
+    `directory` is the kubeconfig's: a relative command path is resolved against it, a command without "/" by PATH.
     """
     command, version = check_plugin(spec)
     info = {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}

@@ -260,7 +260,7 @@ def _origin(response: aiohttp.ClientResponse) -> str:
 
 
 def _coding(response: aiohttp.ClientResponse) -> str:
-    """The Content-Encoding of the response's body; "" for none or identity, the only one that requests accept."""
+    """The Content-Encoding of the response's body; "" for none or identity, the only coding that requests accept."""
     coding: str = response.headers.get("Content-Encoding", "").strip()
     return "" if coding.lower() == "identity" else coding
 

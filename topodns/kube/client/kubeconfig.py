@@ -95,7 +95,10 @@ class Kubeconfig:
         )
 
     async def _logged_in(self, user: Entry, directory: str, run_plugins: bool) -> tuple[Entry, float]:
-        """The user entry with its credentials resolved, and their expiry in seconds since the epoch."""
+        """The user entry with the credentials of `tokenFile` or `exec` filled in, and when these expire.
+
+        That is in seconds since the epoch, infinite for no expiry. Raises ApiError.
+        """
         for name in _REFUSED:
             if name in user:
                 raise ApiError(0, f"the user has {name!r}, which is not supported")

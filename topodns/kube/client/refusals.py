@@ -44,7 +44,7 @@ def _plain_text(status: int, body: bytes) -> str:
 
 
 def _seconds(header: str, now: float, content: Mapping[str, object]) -> float | None:
-    """Seconds to wait, from Retry-After (RFC 9110 section 10.2.3), else from the Status; None if absent."""
+    """Seconds to wait, from Retry-After (RFC 9110 section 10.2.3), else from the Status; None if absent or invalid."""
     if _SECONDS.fullmatch(header.strip()):
         return float(header.strip())
     if header:

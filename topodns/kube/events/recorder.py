@@ -35,9 +35,9 @@ class Due(NamedTuple):
 
 
 class EventSchedule:
-    """The schedule of Events: one per finding every REPEATED seconds while it lasts, PER_MINUTE in total. No I/O.
+    """The schedule of Events: one per finding every REPEATED seconds while the finding lasts. No I/O.
 
-    `clock` gives seconds, from any start.
+    At most PER_MINUTE attempts a minute are made for all findings together. `clock` gives seconds, from any start.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -49,7 +49,7 @@ class EventSchedule:
         self._attempts: deque[float] = deque(maxlen=PER_MINUTE)
 
     def report(self, findings: Iterable[Finding]) -> None:
-        """Set all present findings; an earlier one that is missing has been fixed."""
+        """Set all present findings; an earlier one that is missing has been fixed. Kinds not in REASONS are ignored."""
         self._wished = tuple(finding for finding in findings if finding.kind in REASONS)
 
     def next(self) -> Due | None:
@@ -102,8 +102,8 @@ T = TypeVar("T")
 class EventWriter:
     """Writes Events to one API server.
 
-    `counts` is by outcome: `written`, `present`, `gone` (the Service is), `denied`, `failed`. `connect` is called when
-    the first Event is due; its connection is used for nothing else.
+    `counts` is by outcome: `written`, `present` (the same Event exists), `gone` (no such Service), `denied`, `failed`.
+    `connect` is called when the first Event is due; its connection is used for nothing else.
     """
 
     def __init__(
@@ -167,7 +167,9 @@ class EventWriter:
         self._counts[outcome] += 1
 
     def _refused(self, finding: Finding, error: ApiError) -> None:
-        """Record a failed write: a 403 concerns the namespace (RoleBinding, termination), others this Event alone."""
+        """Record a failed write: a 403 concerns the namespace (RoleBinding, termination), other final refusals this
+        Event alone; after a transient failure all Events wait.
+        """
         if error.status == _FORBIDDEN:
             self._count("denied", error)
             self._plan.denied(finding.service.namespace)
@@ -221,7 +223,7 @@ def _is_final(error: ApiError) -> bool:
 
 
 def _patience(error: ApiError) -> float:
-    """Seconds to wait after a failure that concerns every Event."""
+    """Seconds that all Events wait after a failed connect or Lease, or a transient failure of one Event."""
     return DENIED if _is_final(error) else max(TROUBLED, error.retry_after or 0.0)
 
 

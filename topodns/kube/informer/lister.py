@@ -83,7 +83,7 @@ class Pages:
         return found
 
     async def _within_deadline(self, place: Mapping[str, str]) -> bytes | None:
-        """The page, or None where it is larger than MAX_PAGE."""
+        """The page, or None where it is larger than MAX_PAGE. Raises ApiError, NoPage if it does not arrive in time."""
         try:
             async with asyncio.timeout(self._deadline):
                 return await self._read({**self._resource.selectors, "limit": str(self._limit), **place})
@@ -243,14 +243,14 @@ class Lister:
     def succeeded(self) -> None:
         """Note a proof of health: a complete list, a new event, or a watch that stays open.
 
-        If it ends a failure, `RetryGate.open` ends the waits of all reflectors.
+        If it ends a failure, `RetryGate.open` ends the waits of all reflectors, except patient ones.
         """
         if self.progress.succeeded(asyncio.get_running_loop().time()):
             log.info("plugin/kubernetes: %s: the API server answers again", self.progress.resource.name)
             self.shared.gate.open()
 
     async def is_denied(self, verb: Verb) -> bool:
-        """Whether RBAC refuses this verb (403), by a minimal request."""
+        """Whether RBAC refuses this verb (403), by a minimal request; False after any other failure of that."""
         shortest = {"limit": "1"} if verb == "list" else {"watch": "true", "timeoutSeconds": "1"}
         try:
             async with self.shared.api.stream(self.path, {**self.progress.resource.selectors, **shortest}):

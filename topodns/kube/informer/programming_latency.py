@@ -25,9 +25,9 @@ class ProgrammingLatency:
         self.by_kind: Mapping[str, Histogram] = {kind: Histogram(BUCKETS) for kind in _SERVICE_KINDS}
 
     def observe(self, changed: ClusterObject, triggered: float, state: ClusterState, now: float) -> None:
-        """Count an object that `state` has from now on. `triggered`, `now`: wall clock, in seconds since the epoch.
+        """Record the latency of a change that `state` has just got: from `triggered` to `now`, at least 0.
 
-        Not counted unless it is a slice of a known Service.
+        Both are wall clock, in seconds since the epoch. Only a slice of a known Service is recorded.
         """
         service = state.service(*owner_of(changed)) if isinstance(changed, EndpointSlice) else None
         if service is not None:

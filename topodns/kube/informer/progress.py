@@ -11,7 +11,7 @@ Verb = Literal["list", "watch"]
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The failure of the last request."""
+    """The failure of the last list or watch, with no proof of health since."""
 
     verb: Verb
     status: int  # HTTP status; 0 where no response came
@@ -37,7 +37,7 @@ class Progress:
         return max(0, self.lists - 1)
 
     def failed(self, verb: Verb, error: ApiError) -> bool:
-        """Record a failed request. Returns whether to log it: there was no failure, or one of other verb or status."""
+        """Record a failed request. Returns whether to log it: the last one succeeded or had another verb or status."""
         before, self.trouble = self.trouble, Trouble(verb, error.status, str(error))
         if before is None or (before.verb, before.status) != (verb, error.status):
             return True
@@ -45,7 +45,7 @@ class Progress:
         return False
 
     def tried_other(self, verb: Verb, denied: bool) -> bool:
-        """Record whether RBAC denies `verb`, the other one, too. Returns whether it does, but not when last tried."""
+        """Record whether RBAC denies `verb` too, which the failed request did not use. Returns whether that is new."""
         if self.trouble is None:
             return False
         before, now = self.trouble.also_denied, verb if denied else None

@@ -179,7 +179,7 @@ class Reflector:
     def _handle_unverified(self, error: ApiError) -> None:
         """Log a failed verification; force a new list if the server is behind the last seen resourceVersion.
 
-        Where lists are streamed, a missing permission to `list` shows only here.
+        Where lists are streamed, a missing permission to `list` shows only here and in a rollback check.
         """
         level = logging.WARNING if error.status == _FORBIDDEN else logging.INFO
         log.log(level, "plugin/kubernetes: not verified, cannot list %s: %s", self._resource.name, error)
@@ -221,5 +221,5 @@ class Reflector:
 
 
 def _is_ahead(error: ApiError) -> bool:
-    """Whether the requested resourceVersion is newer than the server's: it lags, or etcd was restored."""
+    """Whether the requested resourceVersion is newer than the server's: the server lags, or etcd was restored."""
     return _FROM_THE_FUTURE in str(error).lower()

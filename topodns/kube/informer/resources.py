@@ -10,9 +10,9 @@ from topodns.cluster.model import Kind
 class Resource:
     """One watched kind, by its names in RBAC and in URLs.
 
-    `paths` are tried in order: after a 404 the next one. An `optional` resource may be denied; features that need it
-    are then off. A `custom` resource may also be not installed and then counts as empty. Core resources always exist,
-    so a 404 for one of them does not come from an API server.
+    `paths` are tried in order: after a 404 the next one. An `optional` resource may be refused (403, or 404 on all
+    paths); features that need it are then off. A `custom` resource may be not installed: after a 404 on all paths it
+    counts as empty. Core resources always exist, so a 404 for one of them does not come from an API server.
     """
 
     kind: Kind

@@ -17,7 +17,7 @@ class Backoff:
     """Random exponential backoff: each wait is between SHORTEST and a ceiling that doubles, at most LONGEST.
 
     Unless each attempt is `costly` (a list), the ceiling is also at most a quarter of the time since the first failure
-    in a row, so that a recovery is noticed soon. It is never below FIRST.
+    in a row, so that a recovery is noticed soon. The ceiling is never below FIRST.
     """
 
     def __init__(self, rng: Random, costly: bool = False) -> None:
@@ -51,7 +51,7 @@ SPACING: Final = 0.8  # seconds between two retries of any kinds
 
 
 class RetryGate:
-    """Spaces the retries of all reflectors, and ends their waits once one of them succeeds.
+    """Spaces the retries of all reflectors, and ends their waits (but patient ones) once one of them succeeds.
 
     `losses` counts the watches of any kind lost to an unavailable server; each makes all reflectors check for a
     rollback.
@@ -66,7 +66,7 @@ class RetryGate:
         """Wait this long and then for a slot SPACING apart from other retries; `open` ends both early.
 
         At least SPACING even then, since the success of another kind may not mean success for this one. `patient`:
-        the server asked for this pause (Retry-After), so `open` does not shorten it.
+        `open` does not shorten this wait, for example since the server asked for it (Retry-After).
         """
         opened = asyncio.Event() if patient else self._opened
         await asyncio.sleep(SPACING)
@@ -80,7 +80,7 @@ class RetryGate:
         self._last = min(self._last, asyncio.get_running_loop().time())
 
     def _claim_turn(self) -> float:
-        """Claim the next slot, at least SPACING after the last claimed one. Returns the seconds until it."""
+        """Claim the next slot, at least SPACING after the last claimed one. Returns the seconds until the new slot."""
         now = asyncio.get_running_loop().time()
         self._last = max(now, self._last + SPACING)
         return self._last - now

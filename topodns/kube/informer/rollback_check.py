@@ -56,8 +56,8 @@ class RollbackCheck:
     def gives_up(self, error: ApiError) -> bool:
         """Whether to watch unchecked: the server is reachable, but MAX_TRIES checks in a row got 5xx or no usable page.
 
-        The check is repeated before the next watch. After a 403 (no permission to list) it is skipped until the next
-        lost watch.
+        The check stays due before the next watch. After a 403 (no permission to list) the result is False, and no check
+        is due until another watch is lost.
         """
         if error.status == _FORBIDDEN:
             self.skip()

@@ -14,8 +14,8 @@ from topodns.kube.informer.removal_hold import RemovalHold
 class StateWriter:
     """Writes `state`.
 
-    Each of `subscribers`, which may change, is called with the dependencies that a change touched, in the same turn of
-    the loop as the change.
+    Each of `subscribers` (read at every change) is called with the facts that a change touched, if any, in the same
+    turn of the loop as the change.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class SyncState:
         return {"resourceVersion": self._seen, "resourceVersionMatch": "NotOlderThan"}
 
     def forget_version(self, any_age: bool = False) -> None:
-        """Force a list; `any_age` where the server lacks the last seen version, as after etcd was restored."""
+        """Force a list; with `any_age` it may be older than the last seen version, as after etcd was restored."""
         self.version = None
         if any_age:
             self.request_newest()
@@ -57,7 +57,7 @@ class SyncState:
                 self.undecodable.skip(item)
 
     def is_behind(self, version: str) -> bool:
-        """Whether a newer version was seen before. Versions that are not numbers have no order: False."""
+        """Whether a version newer than this one was seen before. Versions that are not numbers have no order: False."""
         return 0 < parse_version(version) < parse_version(self._seen)
 
     def lag(self, version: str) -> str:

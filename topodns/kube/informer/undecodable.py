@@ -30,7 +30,7 @@ class UndecodableObjects:
             log.warning("plugin/kubernetes: skipped %s", problem)
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget the problem of an object that was decoded or deleted, so that it is logged if it comes back."""
+        """Forget the problem of an object that was decoded or deleted, so that a problem with it is logged again."""
         if self.problems:
             self.problems.pop(key, None)
 

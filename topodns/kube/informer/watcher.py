@@ -66,7 +66,7 @@ _REFUSALS: Final = (400, 422)  # for sendInitialEvents where it is unknown or di
 
 
 class NoInitialEvents(Exception):
-    """The server does not stream lists (KEP-3157)."""
+    """The response is no complete list in initial events: the server does not stream lists (KEP-3157)."""
 
 
 class WatchRun:

@@ -54,7 +54,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """All files merged: every kind, empty ones too. `conflicts` has one log line per pair of files."""
+    """All files merged: every kind, empty ones too. `conflicts`: a log line per pair of files that overlap."""
 
     objects: Mapping[Kind, tuple[ClusterObject, ...]]
     conflicts: tuple[str, ...]
@@ -64,7 +64,7 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
     """Decode a file; the generator returns its Contents, and yields where the caller may pause.
 
     `selector` applies to objects of the SELECTABLE kinds. Raises BadManifest where the file as a whole is unreadable,
-    which also covers a file half written: empty is unreadable, only a comment is not.
+    also where it is empty, since it may be half written; a file of comments alone is readable.
     """
     if not data.strip():
         raise BadManifest(file, 1, "empty; is it still being written?")
@@ -90,8 +90,8 @@ def _entries(document: Document, selector: Selector | None) -> Iterator[Manifest
 
 
 def _key_of(value: ClusterObject) -> ObjectKey:
-    """The key of the API object in the file. Slices made of an Endpoints are named by subset, but the Endpoints as its
-    Service.
+    """The key of the API object that `value` was decoded from. For a slice made of an Endpoints, which is named by
+    subset, that is the key of the Endpoints, which has the name of its Service.
     """
     if isinstance(value, EndpointSlice) and value.mirrored:
         return ObjectKey(value.namespace, value.service_name)
@@ -158,8 +158,8 @@ def _kind_of(value: ClusterObject) -> Kind:
 
 
 def _without_covered(values: Iterable[ClusterObject]) -> list[ClusterObject]:
-    """The EndpointSlices without those made of the Endpoints of a Service that also has others: they are duplicates or
-    outdated.
+    """The EndpointSlices, except those made of an Endpoints whose Service also has real ones: the Endpoints repeats
+    these or is outdated.
     """
     slices = [value for value in values if isinstance(value, EndpointSlice)]
     covered = {(each.namespace, each.service_name) for each in slices if not each.mirrored and not each.imported}

@@ -135,7 +135,7 @@ class ManifestSource:
             yield from self._refresh_file(file, self._files[file], asked=path in named)
 
     def _list(self, path: str) -> tuple[str, ...]:
-        """The files of a path, sorted; of an unreadable one the last known ones, whose reading reports the problem."""
+        """The files of a path, sorted; of an unreadable path the last known ones, whose reading reports the problem."""
         try:
             names = os.listdir(path)
         except NotADirectoryError:

@@ -188,7 +188,10 @@ def _line_of(event: yaml.Event) -> int:
 
 
 def _plain_value(text: str) -> object:
-    """The value of an unquoted scalar in YAML 1.1, without timestamps (text in Kubernetes) and base 60."""
+    """The value of an unquoted scalar: null and booleans as in YAML 1.1 (`yes`, `off`), integers, decimal floats.
+
+    All else is text: timestamps (as in Kubernetes), base 60, `017`, `.inf`.
+    """
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in "+-.0123456789":

@@ -92,7 +92,7 @@ class HttpConnection:
             self._close()
 
     def finish(self) -> None:
-        """Close, after the reply if a request is being received or handled."""
+        """Close: between two requests at once, else after the reply to the request awaited, received or handled."""
         self._closing = True
         if self._idle and not self._turns.has(self):
             self._close()

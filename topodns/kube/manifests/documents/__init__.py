@@ -25,9 +25,9 @@ class Document(NamedTuple):
 def parse_documents(data: bytes, file: str) -> Iterator[Document | None]:
     """The objects of a YAML or JSON file in order, lists flattened. `file` is only for messages.
 
-    Text whose first character is `{` is JSON, several values in a row included; anything else is YAML 1.1, with
-    timestamps left as text. None, at least once per millisecond of work, marks a point where a caller in an event loop
-    may let other tasks run. Raises BadManifest, possibly after some documents, and nothing else.
+    Text that begins with `{`, after any white space, is JSON, several values in a row included; anything else is YAML
+    (`yaml_reader`), with timestamps left as text. None, at least once per millisecond of work, marks a point where a
+    caller in an event loop may let other tasks run. Raises BadManifest, possibly after some documents; nothing else.
     """
     text = _decoded(data, file)
     values = read_json(text, file) if text.lstrip()[:1] == "{" else read_yaml(text, file)
@@ -67,7 +67,10 @@ def _flattened(value: Value, file: str, lists: int) -> Iterator[Document]:
 
 
 def _listed(value: Value, kind: str, file: str, lists: int) -> Iterator[Document]:
-    """The items of a list; those of a typed list get kind and apiVersion from it."""
+    """The items of a list, flattened; those of a typed list get a missing kind and apiVersion from the list.
+
+    An item that is not an object gives an empty one, so that decoding reports it.
+    """
     assert isinstance(value.content, dict)
     items = value.content["items"] or []
     if not isinstance(items, list):
