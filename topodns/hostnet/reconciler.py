@@ -95,7 +95,7 @@ class HostNetworkReconciler:
         return await self._in_worker(check_node) if self.firewall is not Firewall.NONE else ()
 
     def renew(self) -> bool:
-        """Redirect traffic here for REDIRECT_SECONDS. Takes some microseconds and never blocks.
+        """Redirect traffic here for at most REDIRECT_SECONDS from now. Takes some microseconds and never blocks.
 
         Returns False if the rules are missing; their repair is started, so call again after the usual interval.
         """

@@ -1,7 +1,9 @@
 """The redirect of DNS traffic to this process, for nftables, iptables or no firewall.
 
-The redirect expires unless it is renewed within REDIRECT_SECONDS; clients then reach the cluster DNS behind the same
-address. `ensure_*`, `release` and `remove` run programs and block; all other methods never block.
+The redirect expires unless it is renewed: with nftables REDIRECT_SECONDS after the last renewal, with iptables after
+KEEPALIVE_TIMEOUT (see `IptablesRedirect`). Clients then reach the cluster DNS behind the same address.
+
+`ensure_*`, `release` and `remove` run programs and block; all other methods never block.
 """
 
 import errno
@@ -27,7 +29,7 @@ class Redirect(Protocol):
     """The redirect rules of one firewall."""
 
     def renew(self) -> bool:
-        """Redirect all listen addresses for REDIRECT_SECONDS. Returns whether the rules are in place, as `present`."""
+        """Redirect all listen addresses until that expires. Returns whether the rules are in place, as `present`."""
 
     def expire(self) -> bool:
         """Stop redirecting all listen addresses now. Returns whether the rules are in place, as `present`."""
@@ -151,8 +153,9 @@ class NftablesRedirect:
 
 
 class IptablesRedirect:
-    """Redirect by iptables: the watchdog switches it off when keepalives stop. Without a watchdog it stays on when this
-    process dies.
+    """Redirect by iptables: the watchdog switches it off KEEPALIVE_TIMEOUT seconds after the last keepalive.
+
+    Without a watchdog the next `ensure_rules` after that time does so, and it stays on when this process dies.
     """
 
     def __init__(self, network: HostNetwork, heartbeat: int | None, already_on: bool) -> None:
