@@ -11,7 +11,7 @@ from topodns.plugins.plugin import FastPath, Plugin
 
 
 def parse_metadata(directive: Directive, _: Context) -> bool:
-    """`metadata [ZONES...]`: checked, without effect: no plugin here needs a collector of metadata."""
+    """`metadata [ZONES...]`: always True, without effect: no plugin here publishes metadata. Raises ConfigError."""
     no_body(directive)
     parse_origins(directive, directive.args)
     return True

@@ -12,7 +12,10 @@ _MAX_SOCKETS: Final = 1024  # CoreDNS's limit
 
 
 def parse_multisocket(directive: Directive, _: Context) -> int:
-    """`multisocket [NUM_SOCKETS]`: the number of sockets requested, 1..1024; 0 without it: one per CPU core."""
+    """`multisocket [NUM_SOCKETS]`: the number requested, 1..1024, or 0 if there is none (CoreDNS: one per CPU core).
+
+    Raises ConfigError. The number has no effect here.
+    """
     no_body(directive)
     if not directive.args:
         return 0

@@ -15,9 +15,9 @@ _MAX_NSID: Final = 255  # octets
 
 
 def parse_nsid(directive: Directive, _: Context) -> str:
-    """The arguments, joined by blanks; "" without any.
+    """The arguments, joined by blanks; "" without any. Raises ConfigError for more than 255 octets.
 
-    At most 255 octets: a longer text would silently be left out of most UDP replies.
+    A longer text would silently be left out of most UDP replies.
     """
     no_body(directive)
     text = " ".join(directive.args)
@@ -33,7 +33,7 @@ class Nsid:
         self._option = (Option.NSID, (identifier or hostname).encode())
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
-        """The response; if the query has the option NSID, with this server's, in place of one of the plugins below."""
+        """The response; if the query has the option NSID, with this server's NSID in place of any other."""
         if query.edns is None or query.edns.option(Option.NSID) is None:
             return resolution
         response = resolution.response

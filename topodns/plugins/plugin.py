@@ -35,7 +35,7 @@ class Reads(IntEnum):
 
 
 class FastPath(Enum):
-    """The part of a plugin in the fast path that relays plain questions to `forward` as octets."""
+    """The effect of a plugin on the fast path, which relays plain questions to `forward` as octets."""
 
     ABSENT = "a plain question does not meet it"
     PASSED = "the fast path knows the plugin"

@@ -13,7 +13,7 @@ _PPROF: Final = Address("localhost", 6053)
 
 
 def parse_pprof(directive: Directive, _: Context) -> Address:
-    """`pprof [ADDRESS] { block [RATE] }`: Go's profiler. Checked, without effect here."""
+    """`pprof [ADDRESS] { block [RATE] }`, Go's profiler: the address, without effect here. Raises ConfigError."""
 
     def block(option: Directive, address: Address) -> Address:
         no_body(option)

@@ -56,8 +56,8 @@ def unready(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
 class Readiness:
     """The answers of /ready, at all its addresses and over reloads.
 
-    503 with the reasons, a line each, until there is none; then 200 for good, or with `monitor continuously` until
-    there is one again. 503 in any case once the server stops. `waits_for`: reasons beside those of clusters.
+    503 with the reasons, a line each, until a request finds none; then 200 for good, or with `monitor continuously`
+    until there is a reason again. 503 in any case once the server stops. `waits_for`: reasons beside those of clusters.
     """
 
     def __init__(self, waits_for: Callable[[], Iterable[str]]) -> None:
@@ -70,7 +70,7 @@ class Readiness:
         self._stopping = True
 
     def route(self, clusters: Collection[WatchedCluster], continuously: bool) -> Callable[[HttpRequest], HttpReply]:
-        """The handler of /ready for a server block, with the clusters of all blocks."""
+        """The handler of /ready for a server block, with the clusters of all blocks. `continuously`: its `monitor`."""
 
         def ready(request: HttpRequest) -> HttpReply:
             return self._reply(clusters, continuously)

@@ -25,7 +25,10 @@ _MIN_JITTER: Final = 1.0
 
 
 def parse_reload(directive: Directive, _: Context) -> Reload | None:
-    """`reload [INTERVAL] [JITTER]`; a jitter of more than half the interval becomes half of it. None: `reload off`."""
+    """`reload [INTERVAL] [JITTER]`; a jitter of more than half the interval becomes half of it. None: `reload off`.
+
+    Raises ConfigError.
+    """
     no_body(directive)
     if directive.args == ("off",):
         return None
@@ -74,7 +77,7 @@ class CorefileChecks:
                 self.changed()
 
     def _pause(self, times: Reload) -> float:
-        """Seconds until the next check: the interval, plus or minus at most half the jitter."""
+        """Seconds until the next check: the interval, plus or minus at most half the jitter; at least _MIN_PAUSE."""
         half = times.jitter / 2
         return max(_MIN_PAUSE, times.interval + self.rng.uniform(-half, half))
 

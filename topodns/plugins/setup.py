@@ -82,7 +82,7 @@ class Process:
 
 
 class ChangingSource(Protocol):
-    """A file on which answers depend."""
+    """A file on which answers depend, and its poller. New versions are reported by `changed`."""
 
     changed: Changed
     poller: "FilePoller"
@@ -133,7 +133,7 @@ class BlockSetup:
         return next(iter(self.provided(kind)), None)
 
     def vary_by(self, view: Callable[[bytes], Hashable]) -> None:
-        """Answers with Scope.NODE may differ between clients (packed addresses) for which `view` differs."""
+        """Answers with Scope.NODE may differ between clients if `view` differs for their packed addresses."""
         self.views.append(view)
 
     def watch(self, poller: "FilePoller") -> None:
@@ -141,23 +141,25 @@ class BlockSetup:
         self.sources.append(poller)
 
     def watch_changing(self, source: ChangingSource) -> None:
-        """Run its poller, and let its changes reach the packet caches, while the generation is active."""
+        """Run the source's poller, and let its changes reach the packet caches, while the generation is active."""
         self.watch(source.poller)
         self._changing.append(source)
 
     def on_start(self, action: Callable[[], object]) -> None:
-        """Call this when the generation becomes active."""
+        """Call `action` when the generation becomes active."""
         self._starts.append(action)
 
     def on_close(self, action: Callable[[], object]) -> None:
-        """Call this when another generation has become active, and when the server stops.
+        """Call `action` when another generation has become active, and when the server stops.
 
-        Queries under way still need an answer.
+        Queries under way still need an answer: the action must not end them.
         """
         self._closes.append(action)
 
     def start(self, changed: Changed) -> None:
-        """Begin work, as the generation is active now; `changed` is called with the facts that a file changed."""
+        """Begin work, as the generation is active now. `changed` is called with the facts that a new version of a file
+        touches.
+        """
         for source in self._changing:
             source.changed = changed
         for action in self._starts:
@@ -173,8 +175,8 @@ class BlockSetup:
 class BlockListener:
     """One listener of a server block. `own_addresses` (packed) are those of the machine.
 
-    `neighbours` makes an `autopath` search other server blocks: it takes the origins of the block itself, and whether
-    its cached answers rotate their addresses.
+    `neighbours` makes the plugin with which `autopath` also searches other server blocks. Its arguments: the origins of
+    this block, and whether this block's cached answers rotate their addresses.
     """
 
     host: str  # "" is every address of both families
@@ -195,7 +197,7 @@ class BlockListener:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The addresses, packed, by which endpoints of a Service are this server: listened on, and not loopback."""
+        """The packed addresses listened on, without loopback: an endpoint with one of them is this server."""
         bound = (self.bound,) if self.host else sorted(self.own_addresses)
         return tuple(address for address in bound if not ip_address(address).is_loopback)
 
@@ -207,7 +209,7 @@ def everywhere(*parts: ChainPart) -> "Install":
 
 @dataclass(frozen=True, slots=True)
 class MetricsSource:
-    """What metrics of plugins are read from at scrape time."""
+    """The objects from which metrics of plugins are read at scrape time."""
 
     shared: Shared
     blocks: Callable[[], Iterable[BlockSetup]]  # of the active generation

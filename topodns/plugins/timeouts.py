@@ -13,7 +13,11 @@ from topodns.plugins.plugin import FastPath, Plugin
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds for a TCP connection. `read`: to complete a message; `write`: while the client does not read on."""
+    """Seconds after which a client's TCP connection is closed.
+
+    `read`: since an incomplete message began; `write`: since the client stopped reading; `idle`: since the last message
+    or reply.
+    """
 
     read: float = 3.0
     write: float = 5.0
@@ -27,7 +31,7 @@ MANY: Final = 2**31 - 1
 
 
 def parse_timeouts(directive: Directive, _: Context) -> Timeouts:
-    """`timeouts { read|write|idle DURATION; maxtcpqueries N }`, at least one of them."""
+    """`timeouts { read|write|idle DURATION; maxtcpqueries N }`, at least one of them. Raises ConfigError."""
 
     no_args(directive)
     if not directive.body:

@@ -41,7 +41,7 @@ class TopologySettings:
 
     @property
     def placing_kinds(self) -> frozenset[Kind]:
-        """The kinds needed to locate clients: Nodes for the values of keys, Pods where `locate` has them."""
+        """The kinds needed to locate clients: always Nodes, for the values of keys, and Pods if `locate` has `pods`."""
         return frozenset({"Node", "Pod"}) if Method.PODS in self.locate else frozenset({"Node"})
 
 
@@ -61,7 +61,10 @@ def _spellings(values: type[E]) -> dict[str, E]:
 
 
 def _ordered(option: Directive, values: type[E]) -> tuple[E, ...]:
-    """The members of `values` that the arguments name, in order. Raises ConfigError for none, or for a repeat."""
+    """The members of `values` in the order of the arguments, their names.
+
+    Raises ConfigError for no argument, and for an unknown or a repeated one.
+    """
     known = _spellings(values)
     chosen = tuple(choice(option, text, known) for text in some_args(option, f"some of {listed(known)}"))
     if len(set(chosen)) < len(chosen):

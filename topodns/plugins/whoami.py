@@ -13,7 +13,9 @@ from topodns.query.plugin import ChainPart, Client, Resolution, Scope
 
 
 def whoami(query: Query, client: Client) -> Resolution | None:
-    """For any name and type of class IN: A or AAAA of the client, SRV `_udp` or `_tcp` with its port, all with TTL 0.
+    """For any name and type of class IN: A or AAAA with the client's address, SRV `_udp` or `_tcp` with its port.
+
+    The records are in the additional section, with TTL 0; the answer is empty.
 
     The SRV record is left out where its label would make the name too long. None for other classes.
     """

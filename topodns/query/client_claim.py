@@ -62,7 +62,10 @@ def _node_name(edns: Edns) -> str | None:
 
 
 def _subnet(data: bytes) -> tuple[bytes, int] | None:
-    """The (address, prefix length) in an ECS option (RFC 7871 section 6); None for prefix length 0: no location."""
+    """The (address, prefix length) in an ECS option (RFC 7871 section 6); None for prefix length 0: no location.
+
+    The address is packed and filled with zero bits. Raises BadOption.
+    """
     if len(data) < _HEADER_SIZE:
         raise BadOption(f"ECS of {len(data)} octets, at least {_HEADER_SIZE} expected")
     family, prefix_length, scope, address = int.from_bytes(data[:2], "big"), data[2], data[3], data[_HEADER_SIZE:]

@@ -148,7 +148,7 @@ class QueryCounters:
         octets[1] += sum(response_sizes)  # type: ignore[index]
 
     def kinds(self) -> Iterator[tuple[ReplyKind, int]]:
-        """(label values, number of replies) of each cell."""
+        """(label values, count) of each cell; the count includes queries without a reply."""
         for kind, cell in self._cells.items():
             yield kind, cell[0]  # type: ignore[misc]
 
@@ -165,6 +165,9 @@ def _unnamed(kind: ReplyKind) -> ReplyKind:
 
 
 def _coarse(kind: ReplyKind) -> ReplyKind:
-    """The label values of a new cell from MAX_CELLS on: no type and no DO, and sizes only in the bucket +Inf."""
+    """The label values of a new cell from MAX_CELLS on: type "other", no DO, and sizes only in the bucket +Inf.
+
+    A missing reply stays in the bucket of 0 octets.
+    """
     sent = BEYOND if kind.response_bucket else 0
     return kind._replace(qtype="other", dnssec_ok=False, query_bucket=BEYOND, response_bucket=sent)

@@ -97,7 +97,7 @@ def pursue(deferred: Deferred[T], then: Callable[[T], object]) -> None:
 
 
 async def at_most(outcome: Outcome[T], seconds: float, timers: Timers) -> T | None:
-    """The value of `outcome`, or None if it is not settled after so many seconds; that may still happen later."""
+    """The value of `outcome`, or None if it is not settled after so many seconds; it may still be settled later."""
     first: Outcome[T | None] = Outcome()
     timer = timers.call_later(seconds, lambda: first.settle(None))
     outcome.then(first.settle)

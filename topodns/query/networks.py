@@ -41,7 +41,10 @@ class BadAddress(ValueError):
 
 
 def parse_cidr(text: str) -> NetworkList:
-    """The one network of `ADDRESS/LENGTH`; bits after the prefix dropped, IPv4-mapped as IPv4. Raises BadAddress."""
+    """The one network of `ADDRESS/LENGTH`, bits after the prefix dropped. Raises BadAddress.
+
+    An IPv4-mapped network with a length from 96 is an IPv4 network.
+    """
     if not _CIDR.fullmatch(text):
         raise BadAddress(text)
     try:

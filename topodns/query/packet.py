@@ -9,7 +9,9 @@ from topodns.query.counters import Cell
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """The query variants that an entry answers: other EDNS options; with `spellings`, other letter case as well."""
+    """The queries that an entry answers beside its own: with other EDNS options; with `spellings`, also with other
+    letter case of the name.
+    """
 
     spellings: bool
     # (offset, length) of copies of the question name's last `length` octets, in a reply without its id.

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class BadPattern(ValueError):
-    """Text that is no regular expression in RE2 syntax; the message is RE2's."""
+    """Text that is no regular expression in RE2 syntax (the message is RE2's), or longer than MAX_PATTERN."""
 
 
 class Match(Protocol):
@@ -36,7 +36,10 @@ MAX_PATTERN = 10_000  # characters, as in CoreDNS: memory grows with the length
 
 
 def compile_pattern(text: str) -> Pattern:
-    """The compiled pattern; as in Go's regexp, `search` matches anywhere unless it is anchored. Raises BadPattern."""
+    """The compiled pattern. As in Go's regexp, `search` matches anywhere unless the text has anchors.
+
+    Raises BadPattern.
+    """
     import re2  # type: ignore[import-untyped]  # here, because it takes 3 MB that most Corefiles do not need
 
     if len(text) > MAX_PATTERN:

@@ -49,9 +49,10 @@ class Upstream(Protocol):
         `message` has the id 0 and the question section `question`. Each query gets its own id on the wire, and the id
         of the reply passed on is arbitrary. A reply with another id, question or source, or with QR clear, is ignored,
         and the wait goes on (RFC 5452 section 9.1). The question is compared case-insensitively; an error reply
-        may lack it (a bare header). Over TCP and TLS, a query whose connection closes is sent again over the other
-        connection, then over a new one, within the same timeout. A slow query may be hedged: over UDP from another
-        port, over TCP and TLS over another connection if its own has gone silent; the first reply counts. Never raises.
+        may lack it (a bare header). Over TCP and TLS, a query whose connection closes is sent again, at most twice and
+        within the same timeout, over another open connection or a new one. A slow query may be hedged: over UDP from
+        another port, over TCP and TLS over another connection if its own has gone silent; the first reply counts.
+        Never raises.
         `on_reply` is always called, perhaps before this returns, unless the returned Sent is cancelled first; None:
         there is nothing to cancel.
         """

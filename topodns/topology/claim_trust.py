@@ -34,12 +34,14 @@ class ClaimTrust:
         return source in self._trust
 
     def may_name(self, source: bytes, node_name: str) -> bool:
-        """Whether a source may claim that its client is on this Node: a trusted one any, others with its address only.
+        """Whether a source may claim that its client is on this Node.
+
+        A trusted source may name any Node, another one only the Node that has the source's address.
 
         An untrusted source with an address of the Node is a node cache, a hostNetwork Pod or, with masquerading, any
-        Pod of the Node; the method `nodes` would mostly find the same. The first addresses of a pod CIDR count as the
-        Node's: queries of a node cache on the server's own Node come from the bridge's address, which is in no Node
-        object. There the CIDR needs no proof, because claim and CIDR agree independently.
+        Pod of the Node; the method `nodes` would mostly find the same. The first two addresses of a pod CIDR count as
+        the Node's: queries of a node cache on the server's own Node come from the bridge's address, which is in no Node
+        object. No proof is needed there that Pods get addresses from pod CIDRs: claim and CIDR agree independently.
         """
         if source in self._trust:
             return True

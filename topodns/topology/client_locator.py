@@ -103,14 +103,15 @@ class Locator:
         return self._own_location(source)
 
     def _is_known(self, node_name: str) -> bool:
-        """Whether a Node has this name, or a Pod or an endpoint names it as its Node, which may be deleted by now."""
+        """Whether a Node has this name, or a Pod or an endpoint has it as its Node's name (the Node may be deleted)."""
         return self._state.node(node_name) is not None or self._state.nodes.has_pods_on(node_name)
 
     def _node_name_of_subnet(self, address: bytes, prefix_length: int) -> str:
         """The Node name for an ECS subnet, "" if none is found.
 
-        A full address goes through the methods. A shorter prefix must lie in the pod CIDR of one Node: pod CIDRs count
-        with the method `podcidr` if they are proven, with `podcidr-unverified` always, and else not at all.
+        A full address goes through the methods. A shorter prefix must lie in the pod CIDR of one Node. Pod CIDRs count
+        with the method `podcidr` if it is proven that Pods get their addresses from them, with `podcidr-unverified`
+        always, and else not at all.
         """
         if prefix_length == len(address) * 8:
             names = (node_name_of(address) for _, node_name_of in self._methods)
@@ -144,10 +145,11 @@ class Locator:
                 return lambda address: _name(self._state.nodes.with_pod_cidr(address))
 
     def _by_verified_pod_cidr(self, address: bytes) -> str:
-        """The Node whose pod CIDR holds the address, if pod CIDRs are proven; "" if only Pods on other Nodes have it.
+        """The name of the Node whose pod CIDR holds the address, if Pods provably get their addresses from pod CIDRs.
 
-        Unproven: only for a gateway address of a pod CIDR in which Pods of that Node are known to be, where the state
-        has all Pods and none of them has the address.
+        "" if there is none, or if the Pods with this address are all on other Nodes. Without that proof, a Node only
+        for one of the first two addresses of its pod CIDR, if Pods of that Node are known to be in the CIDR, and the
+        state has all Pods and none with the address.
         """
         state, nodes = self._state, self._state.nodes
         pods = state.pods_with_address(address)

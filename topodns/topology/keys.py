@@ -49,10 +49,10 @@ def key_reader(sources: Sequence[KeySource]) -> KeyReader:
 def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
     """The policy of the first of `sources` that has a value; None: no filtering.
 
-    An invalid value decides too: it does not fall through to the next source. So does an annotation that is blank, an
-    empty list or `none`: no filtering. The other sources have no value if absent or empty; OpenYurt,
-    trafficDistribution and internalTrafficPolicy also if their value is unknown. HINTS always has a value (the hints
-    themselves are on the endpoints), so sources after it are never read.
+    An invalid value decides too: it does not fall through to the next source. So does topodns' own annotation if it is
+    blank, an empty list or `none`: no filtering. The other sources have no value if absent or empty; OpenYurt and
+    trafficDistribution also if their value is unknown, internalTrafficPolicy unless it is Local. HINTS always has a
+    value (the hints themselves are on the endpoints), so sources after it are never read.
     Only headless Services have a policy: traffic to a ClusterIP is routed by kube-proxy.
     """
     wish = _first_wish(service.topology, sources) if service.headless else None
@@ -138,7 +138,10 @@ def _from_superedge(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
 
 
 def _from_traffic_distribution(inputs: TopologyInputs) -> Policy | None:
-    """KEP-4444 and KEP-3015: preferences, so `*` is last; PreferClose is the older name of PreferSameZone."""
+    """KEP-4444 and KEP-3015: preferences, so `*` is last; PreferClose is the older name of PreferSameZone.
+
+    None for other values.
+    """
     match inputs.traffic_distribution:
         case "PreferClose" | "PreferSameZone":
             return Policy((ZONE_LABEL, ANY_KEY), KeySource.TRAFFIC_DISTRIBUTION)
@@ -148,7 +151,10 @@ def _from_traffic_distribution(inputs: TopologyInputs) -> Policy | None:
 
 
 def _from_internal_traffic_policy(inputs: TopologyInputs) -> Policy | None:
-    """KEP-2086: Local is the client's Node only, without fallback; Cluster, the API's default, means no filtering."""
+    """KEP-2086: Local is the client's Node only, without fallback.
+
+    None for other values, such as Cluster, the API's default: the next source is read.
+    """
     if inputs.internal_traffic_policy != "Local":
         return None
     return Policy((HOSTNAME_LABEL,), KeySource.INTERNAL_TRAFFIC_POLICY)
@@ -190,7 +196,10 @@ def _validated(source: KeySource, keys: tuple[str, ...]) -> Policy | InvalidPoli
 
 
 def _problem(keys: tuple[str, ...]) -> str | None:
-    """A message about the first rule of ValidateService that the list, as written, breaks; None: valid."""
+    """A message if the list, as written, has more than MAX_KEYS keys, else about its first invalid key; None: valid.
+
+    These are rules of ValidateService in 1.17. `_mended` handles its other two, on `*` and on repeated keys.
+    """
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
     return next((f"expected a label key or *, found {_shown(key)}" for key in keys if not _is_key(key)), None)
@@ -209,7 +218,7 @@ def _is_key(key: str) -> bool:
 
 
 def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:
-    """A policy without the keys that can never win: those after `*`, and repeated ones, with a warning for each.
+    """A policy without the keys that can never win: those after `*`, and repeated ones. Each of the two adds a warning.
 
     Kubernetes 1.17 refused both; here they are dropped, because they cannot change the outcome.
     """

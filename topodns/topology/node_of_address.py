@@ -48,7 +48,8 @@ def is_evidence(state: ClusterState, endpoint: Endpoint) -> bool:
 def contradiction(state: ClusterState, endpoint: Endpoint) -> str:
     """The evidence against this endpoint's nodeName, as a clause for a log line; "" if there is none.
 
-    In order: the Node with the address, the Pods with it, the proven pod CIDR around it. The first found decides.
+    In order: the Node with the address, the Pods with it, the Node whose pod CIDR holds it, if Pods provably get their
+    addresses from pod CIDRs. The first found decides, for or against.
     """
     address, node_name = endpoint.address, endpoint.node_name
     owner = state.nodes.with_address(address)

@@ -38,7 +38,7 @@ class ArgumentReader:
         return len(self._words) - self._at
 
     def peek(self, ahead: int = 0) -> str | None:
-        """The word `ahead` positions after the next, not taken; None behind the last."""
+        """The word `ahead` positions after the next one; None after the last. Takes nothing."""
         return self._words[self._at + ahead][0] if ahead < self.left else None
 
     def take(self, expected: str) -> str:
@@ -67,10 +67,10 @@ class ArgumentReader:
 
 
 def take_match(words: ArgumentReader, after: int, final_dot: bool = True) -> NameMatch:
-    """Take `[exact|prefix|suffix|substring|regex] FROM`. `after`: the number of words that the rule has after it.
+    """Take `[exact|prefix|suffix|substring|regex] FROM`. `after`: the number of words that the rule has after FROM.
 
-    Without a comparison word it is exact, and then not more than `after` words may follow. With `final_dot`, fragments
-    get a final dot, as names have one. Raises ConfigError.
+    Without a comparison word it is exact, and then not more than `after` words may follow. With `final_dot`, the FROM
+    of prefix, suffix and substring gets a final dot; a whole name always has one. Raises ConfigError.
     """
     comparison = _take_comparison(words, after)
     match comparison:
@@ -94,7 +94,7 @@ def _take_comparison(words: ArgumentReader, after: int) -> Comparison:
 
 
 def take_name(words: ArgumentReader) -> str:
-    """Take a whole name, as text with the final dot."""
+    """Take a whole name, as lower-case text with the final dot. Raises ConfigError."""
     text = words.take("a name")
     try:
         return name_text(parse_name(text))
@@ -113,7 +113,7 @@ def take_pattern(words: ArgumentReader) -> str:
 
 def take_replacement(words: ArgumentReader, match: NameMatch, final_dot: bool = True) -> str:
     """Take the replacement for what `match` matched: a whole name if the match is exact, a text as `take_filled_in`
-    takes it for a regular expression, else a part of a name, with `final_dot` ending in a dot.
+    takes it for a regular expression, else a part of a name, with `final_dot` ending in a dot. Raises ConfigError.
     """
     match match.comparison:
         case Comparison.EXACT:
@@ -174,7 +174,7 @@ def _parse_local(words: ArgumentReader, action: OptionAction) -> OptionRule:
 
 
 def _parse_nsid(words: ArgumentReader, action: OptionAction) -> OptionRule:
-    """The rule that requests the NSID of the plugins below (RFC 5001), an option without data.
+    """The rule for the option NSID of the query, a request without data for a server's identifier (RFC 5001).
 
     Clients get an NSID only from the directive `nsid`.
     """
@@ -182,9 +182,9 @@ def _parse_nsid(words: ArgumentReader, action: OptionAction) -> OptionRule:
 
 
 def _parse_subnet(words: ArgumentReader, action: OptionAction) -> OptionRule:
-    """The rule for the EDNS Client Subnet, with its prefix lengths except for `unset`.
+    """The rule for the EDNS Client Subnet, with prefix lengths for IPv4 and IPv6 except for `unset`.
 
-    Clients never get this option, as they must not unless they sent one (RFC 7871 section 7.2.2).
+    Only a client that sent a subnet may get one in the response, its own (RFC 7871 section 7.2.2).
     """
     if action is OptionAction.UNSET:
         return OptionRule(action, Option.CLIENT_SUBNET)
@@ -193,7 +193,10 @@ def _parse_subnet(words: ArgumentReader, action: OptionAction) -> OptionRule:
 
 
 def _hidden(words: ArgumentReader, rule: OptionRule) -> OptionRule:
-    """The rule, unchanged. Takes the word `revert`, if it is next, except for `unset`: it is always in effect."""
+    """The rule, unchanged. Takes the word `revert` if it is next, except for `unset`.
+
+    The word changes nothing: with or without it, clients never get the rule's option.
+    """
     if rule.action is not OptionAction.UNSET:
         words.take_if(_REVERT)
     return rule

@@ -30,10 +30,11 @@ class TargetChange:
         return True
 
     async def _amend(self, rewritten: RewrittenResponse, query: Query, client: Client) -> None:
-        """Replace the answer by the CNAMEs up to the first with a new target, followed by that target's answer.
+        """Replace the answer by its CNAMEs up to and including the first whose target changes, and the answer for the
+        new target.
 
-        Other records are dropped, since they may belong to the old target. Without an answer of the listener, the
-        response is left unchanged. The rcode is never changed (as in CoreDNS).
+        Other records are dropped, since they may belong to the old target. Without such a CNAME, or
+        without an answer of the listener, the response is left unchanged. The rcode is never changed (as in CoreDNS).
         """
         response = rewritten.resolution.response
         changed = _changed(response.answer, self._rename)

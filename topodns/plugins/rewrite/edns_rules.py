@@ -18,7 +18,7 @@ _CHANGES_IF_FOUND: Final = {OptionAction.REPLACE: True, OptionAction.APPEND: Fal
 
 
 class OperatorOption(NamedTuple):
-    """An option set by a rule. It compares equal to a plain tuple, which a client's option is."""
+    """An option set by a rule. A client's option is a plain tuple, which compares equal if code and data do."""
 
     code: int
     data: bytes

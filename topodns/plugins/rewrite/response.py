@@ -31,7 +31,10 @@ _NAME_AT: Final[Mapping[int, int]] = {  # octet in the RDATA where the name for 
 
 @dataclass(slots=True)
 class RewrittenResponse:
-    """A response to which amendments apply. If a name rule matched, all owners are spelled out meanwhile."""
+    """A response while amendments apply.
+
+    If a name rule matched, no owner is b"" (the queried name) meanwhile: it is written in full.
+    """
 
     resolution: Resolution
     # Octets of the answer after which the next value renaming may stop.
@@ -61,14 +64,15 @@ class OwnerRenaming:
 
 @dataclass(frozen=True, slots=True)
 class ValueRenaming:
-    """Renames the names in record data, of the types in `_NAME_AT`."""
+    """Renames the name in the RDATA of the record types that `Part.VALUE` lists."""
 
     rename: Rename
 
     def __call__(self, rewritten: RewrittenResponse) -> None:
-        """Rename values up to the first record with which the answer exceeds `limit`, so that the reply is truncated.
+        """Rename up to and including the first record with which the answer exceeds `limit` of the response, if any.
 
-        The rest of the response is then dropped, as renaming takes 10 us a record. Lowers `limit` for the next one.
+        The rest of the response, other sections too, is then dropped: the reply will be truncated, and renaming takes
+        10 us a record. Lowers `limit` for the next renaming of values.
         """
         response, room = rewritten.resolution.response, rewritten.limit
         rewritten.limit //= LONGEST_BY_SHORTEST
@@ -84,7 +88,7 @@ class ValueRenaming:
         response.additional = tuple(self._renamed(rrset, ANY_SIZE)[0] for rrset in response.additional)
 
     def _renamed(self, rrset: RRset, room: int) -> tuple[RRset, int]:
-        """The RRset with its values renamed, and the octets left of `room`.
+        """The RRset with the names in its RDATA renamed, and the octets left of `room`.
 
         It ends with the first record that does not fit; the octets left are then negative. An RRset of a type without
         names stays whole, so that a cached reply can rotate all its addresses.
@@ -101,7 +105,7 @@ class ValueRenaming:
 
 
 def rename_value(rtype: int, rdata: bytes, rename: Rename) -> bytes:
-    """RDATA with its name renamed, of a type that `Part.VALUE` lists. Raises BadName if the new name is invalid."""
+    """RDATA of a type that `Part.VALUE` lists, with its name renamed. Raises BadName if the new name is invalid."""
     start = _NAME_AT[rtype]
     if rtype == RRType.NAPTR:
         for _ in range(_NAPTR_STRINGS):
@@ -144,7 +148,7 @@ _NEVER_SHORTER: Final = (TtlBounds, RcodeChange)  # amendments that never shorte
 class ResponseReverter:
     """Turns the response to a rewritten query into one to the client's own `query`; the rules say what it must revert.
 
-    The name is that of CoreDNS.
+    CoreDNS has this class under the same name.
     """
 
     query: Query
@@ -195,8 +199,8 @@ class ResponseReverter:
         return self._restored(resolution)
 
     def _amendable(self, resolution: Resolution, rewritten: Query) -> RewrittenResponse:
-        """The response with its limit for value renamings; if a name rule matched, with owners b"" (the rewritten name)
-        spelled out.
+        """The response with its limit for value renamings. If a name rule matched, owners b"" are replaced by the name
+        that they mean, the rewritten one.
         """
         limit = ANY_SIZE
         if not self.waits:
@@ -210,8 +214,11 @@ class ResponseReverter:
         return response
 
     def _restored(self, resolution: Resolution) -> Resolution:
-        """The resolution after the amendments: with owners equal to the client's queried name as b"", its own subnet or
-        none, and Scope.CLIENT if the rewritten query had data of this client.
+        """The resolution as one of the client's query, after the amendments.
+
+        If a name rule matched, owners equal to the name that the client queried become b"". If the EDNS Client Subnet
+        was changed, the response has the client's own or none. Scope.CLIENT if the rewritten query had data of this
+        client.
         """
         if self.renamed:
             own = self.query.spelling.lower()  # length octets, at most 63, are no letters

@@ -21,7 +21,7 @@ class RewrittenQuery:
         self.reverter = ResponseReverter(query, client)
 
     def rename(self, name: str) -> None:
-        """Set the query's name. Raises BadName if it is invalid."""
+        """Set the query's name, and note it for the response (`renamed`). Raises BadName if it is invalid."""
         labels = parse_name(name)
         self.query = self.query._replace(qname=labels, spelling=name_wire(labels))
         self.name = name_text(labels)

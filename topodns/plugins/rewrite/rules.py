@@ -60,7 +60,7 @@ def build_rule(change: Change, chase: Chase | None, server_address: bytes) -> Ru
 
 
 class NameChange:
-    """A `name` rule. Names in the response are renamed back if its comparison is exact or it has `answer auto`."""
+    """A `name` rule. Names in the response are renamed back if the rule is exact or has `answer auto`."""
 
     def __init__(self, rule: NameRule) -> None:
         self._rename = renaming(rule.match, rule.replacement)

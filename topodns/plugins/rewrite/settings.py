@@ -33,7 +33,10 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerRule:
-    """A name in which `pattern` matches is replaced by `replacement`, {N} in it by the text of group N."""
+    """A name in the response in which `pattern` matches is replaced, as a whole, by `replacement`.
+
+    {N} in the replacement becomes the text of group N.
+    """
 
     part: Part
     pattern: str
@@ -44,7 +47,7 @@ class AnswerRule:
 class NameRule:
     """`replacement` replaces the matched text; for a regular expression the whole name, with {N} as in `AnswerRule`.
 
-    `auto`: owners and values in the response are renamed back, as they always are for an exact match.
+    `auto`: owners and names in RDATA of the response are renamed back, as they always are for an exact match.
     """
 
     match: NameMatch
@@ -67,7 +70,7 @@ class ClassRule:
 
 @dataclass(frozen=True, slots=True)
 class TtlRule:
-    """TTLs in the response are clamped to the range from `low` to `high` seconds, both inclusive."""
+    """TTLs in responses to queries for a name that matches are clamped to `low`..`high` seconds, both inclusive."""
 
     match: NameMatch
     low: int
@@ -118,7 +121,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class OptionRule:
-    """A change of one EDNS option of the query, which clients never get in the response."""
+    """A change of one EDNS option of the query. Clients never get an option set by a rule in the response."""
 
     action: OptionAction
     code: int

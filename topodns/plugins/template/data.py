@@ -52,7 +52,7 @@ class Matched(NamedTuple):
 
 
 def class_text(qclass: int, of_directive: int) -> str:
-    """The class queried, or that of the directive if it is ANY; "" without a mnemonic."""
+    """The mnemonic of the class queried, or of the directive's class in a query for class ANY; "" without one."""
     return CLASS_NAMES.get(of_directive if qclass == RRClass.ANY else qclass, "")
 
 

@@ -110,7 +110,10 @@ def _failed(ede: Ede, detail: TemplateMatch | None = None) -> Resolution:
 
 
 def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:
-    """RRsets of the records in order, adjacent ones of one RRset merged; an owner equal to the queried name is b""."""
+    """RRsets of the records in order: adjacent records of one RRset are merged, without duplicates.
+
+    An owner equal to the queried name is b"".
+    """
     asked = query.spelling.lower()
     rrsets: list[RRset] = []
     for record in records:
@@ -123,7 +126,7 @@ def _gathered(query: Query, records: Iterable[RRset]) -> tuple[RRset, ...]:
 
 
 def _open_end(query: Query, response: Response) -> Name | None:
-    """The target of a CNAME at the end of the answer to a query for A or AAAA; else None."""
+    """The target, in lower case, of a CNAME at the end of the answer to a query for A or AAAA (IN); else None."""
     if not response.answer or query.qtype not in ADDRESS_TYPES or query.qclass != RRClass.IN:
         return None
     last = response.answer[-1]

@@ -32,7 +32,7 @@ class RecordTemplate:
             self._last = compiled.constant, _read_constant(compiled.constant)
 
     def record(self, data: Struct) -> RRset:
-        """The record, with its owner spelled out. Raises RenderFailed, or BadRecord for a text that is not a record."""
+        """The record, its owner in full, never b"". Raises RenderFailed, or BadRecord if the text is not a record."""
         text = render(self._compiled, data)
         if self._last is None or self._last[0] != text:
             self._last = text, parse_record(text)
@@ -63,7 +63,7 @@ class TemplateRule:
         self._patterns: list[Pattern] = [compile_pattern(pattern) for pattern in settings.patterns]
 
     def origin_of(self, query: Query) -> Name | None:
-        """The longest origin that contains the queried name; None if the directive does not apply to the query."""
+        """The directive's longest origin that contains the queried name; None if it does not apply to the query."""
         if query.qclass != self._qclass and ANY_CLASS not in (query.qclass, self._qclass):
             return None
         if query.qtype != self._qtype and ANY_TYPE not in (query.qtype, self._qtype):
@@ -74,7 +74,7 @@ class TemplateRule:
         return is_below_any(qname, self._fallthrough)
 
     def match(self, query: Query, origin: Name) -> Matched | None:
-        """The match of the name with the first pattern that matches; None if none does."""
+        """The match of the name with the first pattern that matches; None if none does. Without patterns, all match."""
         name = name_text(query.qname)
         if not self._patterns:
             return self._matched(query, origin, name, _MATCHES_ALL, (name,), {})

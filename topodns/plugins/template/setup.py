@@ -29,7 +29,7 @@ _ELSEWHERE: Final = frozenset({"var", "expr"})  # options of CoreDNS after 1.14.
 
 def parse_template(directive: Directive, context: Context) -> tuple[Template, ...]:
     """`template CLASS TYPE [ZONES...] { ... }`: templates and patterns are compiled here to report errors, and again by
-    the plugin."""
+    the plugin. Raises ConfigError."""
     if len(directive.args) < 2:
         raise wrong(directive, "a class, a type, and perhaps zones, such as IN A example.org")
     qclass, qtype, *origins = directive.args

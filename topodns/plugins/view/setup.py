@@ -20,7 +20,7 @@ from topodns.query.plugin import ChainPart
 
 def parse_view(directive: Directive, context: Context) -> View:
     """`view NAME { expr EXPRESSION }`: expressions are compiled here to report errors, and again for each address that
-    the block listens on."""
+    the block listens on. Raises ConfigError."""
     if len(directive.args) != 1:
         raise wrong(directive, "one name")
     return fold_options(directive, View(directive.args[0]), {"expr": _expr})

@@ -31,7 +31,7 @@ _STOPS: Final[Mapping[str, Callable[[Value], bool]]] = {AND: lambda value: not i
 
 
 def render(template: Compiled, data: Struct) -> str:
-    """The text for this data. Raises RenderFailed."""
+    """The text for this data. Raises RenderFailed, also above MAX_OUTPUT and MAX_STEPS."""
     run = _Run(template.slots, data)
     run.write(template.nodes, data)
     return "".join(run.parts)

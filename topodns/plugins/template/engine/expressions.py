@@ -21,7 +21,10 @@ _CONSTANTS: Final = {"true": True, "false": False, "nil": None}
 
 
 class VariableScope:
-    """The variables and fields in scope at a position of the template. Slot 0 is `$`, the data."""
+    """The variables in scope at a position of the template. Slot 0 is `$`, the data.
+
+    `fields`: the top-level fields of the data that the template reads up to here.
+    """
 
     def __init__(self, known: Mapping[str, frozenset[str]]) -> None:
         self.slots = 1
@@ -51,9 +54,9 @@ class VariableScope:
         raise action.error(f"unknown variable {name!r}")
 
     def use(self, action: Action, names: tuple[str, ...]) -> None:
-        """Add the first of the field path `names` of the data to `fields`, which the template reads.
+        """Note that the template reads the field path `names` of the data: its first name is added to `fields`.
 
-        Raises BadTemplate if the path is empty or does not exist; only its first two names are checked.
+        Raises BadTemplate for an empty path, an unknown first name, and an unknown second name below a structure.
         """
         if not names:
             raise action.error("found the whole of the data, expected one of its fields, such as .Name")
@@ -162,7 +165,10 @@ class TokenReader:
         raise self.error(f"unknown function {name!r}, expected one of {known}")
 
     def _is_meta(self, token: TemplateToken) -> bool:
-        """Whether `.Meta` or `$.Meta`, the only method, comes next. Takes the `$`, but not `.Meta`."""
+        """Whether `.Meta` or `$.Meta`, the only method, comes next; inside `with` and `range` only `$.Meta` counts.
+
+        Takes the `$`, but not `.Meta`.
+        """
         if token.text == "$" and (field := self._peek(1)) is not None and field.text == META and field.glued:
             self._at += 1
             return True

@@ -96,7 +96,10 @@ def part(value: Value, *bounds: Value) -> Value:
 
 
 def equal(value: Value, *others: Value) -> bool:
-    """Whether `value` equals any of the others. Raises RenderFailed if they have different types, or no basic one."""
+    """Whether `value` equals any of the others, compared in order up to the first equal one.
+
+    Raises RenderFailed for two values of different types, or of another type than string, integer and boolean.
+    """
     return any(_comparable(value, other) and value == other for other in others)
 
 

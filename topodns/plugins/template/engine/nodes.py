@@ -99,7 +99,7 @@ Node = Text | Output | Assignment | If | With | Range | Break | Continue
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A whole template. `slots`: number of variables; `fields`: the top-level fields of the data that it reads."""
+    """A whole template. `slots`: number of variables with `$`; `fields`: top-level fields of the data that it reads."""
 
     text: str
     nodes: tuple[Node, ...]

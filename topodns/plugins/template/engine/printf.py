@@ -24,8 +24,8 @@ def sprintf(pattern: str, arguments: Sequence[Value]) -> str:
     """`pattern` with its verbs replaced. Raises RenderFailed where Go would write an error into the text.
 
     These errors are a % without a verb, a verb without an argument, one that does not fit its argument, and arguments
-    without a verb. Also raised for what only Go prints: argument indexes, `*`, widths above 255, %T, %O, and %q of an
-    integer.
+    without a verb. Also raised for formats that only Go prints, such as argument indexes, `*`, widths and precisions
+    above 255, %T, %O, and %q of an integer. `-` is the only flag with an effect on values other than integers.
     """
     left = list(arguments)
 

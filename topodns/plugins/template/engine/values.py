@@ -49,7 +49,7 @@ def kind(value: Value) -> str:
 
 
 def is_true(value: Value) -> bool:
-    """The truth of a value for `if`: false for the zero value of its type and for an empty one."""
+    """The truth of a value for `if`: false for the zero value of its type and for an empty one; a structure is true."""
     if isinstance(value, Struct):
         return True
     return value is not NO_VALUE and bool(value)
@@ -77,7 +77,7 @@ def printed(value: Value) -> str:
 
 
 def field_of(value: Value, name: str) -> Value:
-    """`.name` of a value. Raises RenderFailed where Go does."""
+    """`.name` of a structure or a map; NO_VALUE for a missing key of a map. Raises RenderFailed where Go does."""
     if isinstance(value, Struct):
         if name in value.fields:
             return value.fields[name]
