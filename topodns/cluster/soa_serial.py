@@ -16,7 +16,7 @@ def counts_in_serial(old: ClusterObject | None, new: ClusterObject | None) -> bo
 
 
 def _counted(of: ClusterObject | None) -> Hashable:
-    """The part of an object that the serial depends on; None for an absent object and for the other kinds."""
+    """The part of an object that the serial depends on; None for an absent object and for kinds that never count."""
     match of:
         case Service(imported=True):
             return of.headless, of.ports
@@ -32,7 +32,7 @@ def _counted(of: ClusterObject | None) -> Hashable:
 
 
 def external_part(of: ClusterObject | None) -> Hashable:
-    """The part of an object that the serial of `k8s_external` depends on; None if it has none."""
+    """The part of an object that the serial of `k8s_external` depends on; None for an object without such a part."""
     if isinstance(of, Service) and (of.external_ips or of.external_hostnames):
         return of.external_ips, of.external_hostnames, of.ports
     return None

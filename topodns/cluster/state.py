@@ -50,8 +50,9 @@ _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 class ClusterState:
     """The objects of one cluster and their indexes.
 
-    `needed`: kinds that must each have had a Replaced before `synced`. `read_keys`: None if topology is off.
-    `all_pods`: whether the source has every Pod of the cluster, not a selection; counts only if Pods are needed.
+    `needed`: kinds that must each have had a Replaced before `synced`. `read_keys`: reads the topology keys of a
+    Service; None if topology is off. `all_pods`: whether the source has every Pod of the cluster, not a selection;
+    counts only if Pods are needed.
     """
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
@@ -126,7 +127,7 @@ class ClusterState:
         The result is empty if nothing differs, or if the change is older (by `version`) than the held object. A
         Replaced is atomic and touches only what differs. EVERYTHING is returned alone and includes all others: for the
         first Replaced of a needed kind, and for a change of any pod CIDR or of `nodes.pod_cidrs_verified`, since
-        clients may be located elsewhere then. A change of a Node's labels touches the Services with a policy and
+        clients may be located elsewhere then. A change of a Node's labels also touches the Services with a policy and
         endpoints on that Node, if their Backends are built.
         """
         if isinstance(change, Replaced):
@@ -184,7 +185,7 @@ class ClusterState:
         return _ALL
 
     def interned(self, value: ClusterObject) -> ClusterObject:
-        """The held object if it equals `value`, so that only one copy stays in memory; else `value` itself."""
+        """The held object if it equals `value` and is not newer, so that one copy stays in memory; else `value`."""
         held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
         return held if held is not None and held == value and not outdated(held, value.version) else value
 
@@ -202,7 +203,7 @@ class ClusterState:
 
     @property
     def knows_all_pods(self) -> bool:
-        """Whether every Pod of the cluster is held, except those too new to have reached the watch."""
+        """Whether every live Pod with an address is held, except those too new to have reached the watch."""
         return self._all_pods and "Pod" not in self._awaited and "Pod" not in self.denied
 
     @property
@@ -222,7 +223,10 @@ class ClusterState:
         return MappingProxyType(self._notices)
 
     def backends(self, key: ObjectKey, imported: bool = False) -> Backends:
-        """The Service's endpoints (empty if there are none); rebuilt on first use after a change."""
+        """The endpoints of a Service or, if `imported`, of the ServiceImport of this key; empty if there are none.
+
+        Rebuilt on first use after a change.
+        """
         parts = self._built.get(key)  # looked up inline: every query for endpoints comes through here
         built = parts.get(IMPORTED if imported else WHOLE) if parts is not None else None
         return built if built is not None else self._backends.get(SliceOwner(key, imported))
@@ -235,7 +239,8 @@ class ClusterState:
         """Build outdated Backends and their topology indexes, one Service per step, before the first query needs them.
 
         Only for Services with a policy and at most 100 endpoints: larger ones take too long for one step, and change
-        too often to be built ahead of queries. Changes between steps are included; at the end nothing is left to build.
+        too often to be built ahead of queries. Changes between steps are included: at the end, none of these is
+        outdated.
         """
         while self._unbuilt:
             key = self._unbuilt.pop()
@@ -251,7 +256,10 @@ class ClusterState:
         return self._services[keys[0]] if keys else None
 
     def endpoints_with_address(self, address: bytes, besides: str = "") -> Sequence[tuple[ObjectKey, Endpoint]]:
-        """One (Service, endpoint) per Service with this address, unready too, except in the namespace `besides`."""
+        """One (key of the Service, endpoint) for each Service that has an endpoint with this address, ready or not.
+
+        Without those in the namespace `besides` (see `SliceTable.with_address`).
+        """
         return self._slice_table.with_address(address, besides)
 
     def node(self, name: str) -> Node | None:

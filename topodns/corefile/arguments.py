@@ -111,7 +111,7 @@ def fold_options(
     elsewhere: Collection[str] = (),
     dropped: Mapping[str, str] = MappingProxyType({}),
 ) -> T:
-    """The settings after each option of the body, in order: its reader takes the settings so far and returns new ones.
+    """The settings after all options of the body: in order, the reader of each makes new settings of those so far.
 
     Raises ConfigError for an option without a reader (`elsewhere`, `dropped`: as in `unknown_option`).
     """
@@ -124,14 +124,17 @@ def fold_options(
 
 
 def whole(directive: Directive, text: str, low: int, high: int) -> int:
-    """A whole number from `low` to `high`, both included."""
+    """The whole number in `text`. Raises ConfigError unless it is one from `low` to `high`, both included."""
     if _WHOLE.fullmatch(text) and low <= int(text) <= high:
         return int(text)
     raise directive.error(f"'{directive.name}' has {shown(text)}, expected a whole number from {low} to {high}")
 
 
 def duration(directive: Directive, text: str) -> float:
-    """Seconds, at least 0, of a duration in Go's spelling: `30s`, `1m30s`, `500ms`, `0`."""
+    """Seconds, at least 0, of a duration in Go's spelling: `30s`, `1m30s`, `500ms`, `0`.
+
+    Raises ConfigError for other texts, and for 2**63 ns or more (292 years), which Go cannot represent.
+    """
     if _DURATION.fullmatch(text):
         parts = _DURATION_PART.findall(text)
         seconds = sum((float(number) * _SECONDS[unit] for number, unit in parts), 0.0)
@@ -166,7 +169,10 @@ def networks(directive: Directive) -> tuple[Network, ...]:
 
 
 def listen_address(directive: Directive, default: Address) -> Address:
-    """The address in the only argument, `HOST:PORT` or `:PORT` (all addresses); `default` without an argument."""
+    """The address in the only argument, `HOST:PORT` or `:PORT` (all addresses); `default` without an argument.
+
+    Raises ConfigError for other or more arguments.
+    """
     if not directive.args:
         return default
     match = _HOST_PORT.fullmatch(directive.args[0])

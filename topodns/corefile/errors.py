@@ -29,12 +29,12 @@ class ConfigError(Exception):
 
 
 def shown(text: str) -> str:
-    """`text` quoted for a message: shortened, and with control characters escaped."""
+    """`text` quoted for a message: cut at 300 characters, and with control characters escaped."""
     return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
 
 
 def shown_word(text: str) -> str:
-    """The first word of a line, or a server block's key, quoted for a message if it looks like a Corefile word.
+    """`text`, the first word of a line or a server block's key, quoted for a message if it looks like a Corefile word.
 
     Of any other word, only the length: it may come from a file that is no Corefile, such as a private key or a token,
     and is kept out of logs.
@@ -61,7 +61,10 @@ def nearest(word: str, known: Collection[str]) -> str | None:
 
 
 def hint(word: str, known: Collection[str]) -> str:
-    """The end of a message about the unknown `word`: ", did you mean ...?" with the nearest known word, or else all."""
+    """The end of a message about the unknown `word`: ", did you mean ...?" with the nearest known word, if any.
+
+    Else ", expected ..." with all known words, or "none" without any.
+    """
     if not known:
         return ", expected none"
     near = nearest(word, known)

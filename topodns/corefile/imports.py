@@ -169,7 +169,10 @@ class _Lookahead:
             self.take()
 
     def take_body(self, opening: Token) -> Iterator[Token]:
-        """Take the tokens of a body whose `{` has just been taken; its `}` is also taken, but not yielded."""
+        """Take the tokens of a body whose `{` has just been taken; its `}` is also taken, but not yielded.
+
+        Raises ConfigError, at the token `opening`, if there is no such `}`.
+        """
         depth = 1
         while (token := self.take()) is not None:
             depth += token.opens - token.closes

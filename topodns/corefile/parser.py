@@ -73,7 +73,10 @@ class _Parser:
         return CorefileBlock(keys, self._body(keys[0], 0))
 
     def _keys(self) -> tuple[Token, ...]:
-        """Take the keys, separated by blanks or commas, up to a brace or the end of a line without a final comma."""
+        """Take the keys, separated by blanks or commas, up to a brace or the end of a line without a final comma.
+
+        Raises ConfigError without any key, or if a comma is the end.
+        """
         keys: list[Token] = []
         start, comma = self._tokens[self._at], False
         while self.more() and not self._tokens[self._at].brace:
@@ -104,7 +107,10 @@ class _Parser:
         return tuple(lines)
 
     def _body(self, owner: Token, depth: int) -> tuple[Directive, ...]:
-        """Take the lines after a `{`, and the `}` that belongs to it. `owner`: the token that an error names."""
+        """Take the lines after a `{`, and the `}` that belongs to it. Raises ConfigError.
+
+        `owner`: the token that an error names. `depth`: how many bodies of directives this one is in, itself included.
+        """
         if depth > MAX_NESTING:
             raise owner.error(f"found bodies inside bodies, more than {MAX_NESTING} deep")
         lines: list[Directive] = []

@@ -96,7 +96,7 @@ class Ede(NamedTuple):
 
 @dataclass(slots=True)
 class Response:
-    """The response to a query. A plugin builds it, the plugins above that one may change it, `wire_writer` encodes it.
+    """The response to a query. A plugin builds it, the plugins before that one may change it, `wire_writer` encodes it.
 
     The header has QR, the query's opcode, RD and CD, `flags`, and TC if records are cut; `cleared` is removed last.
     """

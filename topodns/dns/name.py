@@ -30,7 +30,7 @@ class BadName(ValueError):
 def parse_name(text: str) -> Name:
     """Parse presentation format (RFC 1035 section 5.1, with \\. and \\DDD) to a lower-cased name. Raises BadName.
 
-    A final dot is optional: every name is absolute.
+    A final dot is optional: every name is absolute. "" is the root, as "." is.
     """
     if text in ("", "."):
         return ROOT
@@ -98,7 +98,7 @@ def _octet_text(char: str) -> str:
 
 
 def name_wire(name: Sequence[str]) -> bytes:
-    """Uncompressed wire form with the final zero octet. Raises BadName as `label_wire` does."""
+    """Uncompressed wire form with the final zero octet, of any length. Raises BadName as `label_wire` does."""
     return b"".join(label_wire(label) for label in name) + b"\0"
 
 
@@ -156,7 +156,10 @@ def reverse_address(name: Name) -> bytes | None:
 
 
 def is_part_of_reverse(name: Name) -> bool:
-    """Whether it is a partial reverse name such as `0.10.in-addr.arpa`, or `arpa`: complete ones can be below it."""
+    """Whether complete reverse names can be below `name`: `arpa`, `ip6.arpa`, or a part such as `0.10.in-addr.arpa`.
+
+    False for the root.
+    """
     if name[-2:] == IN_ADDR_ARPA:
         return len(name) < 6 and all(label in _OCTETS for label in name[:-2])
     if name[-2:] == IP6_ARPA:

@@ -107,7 +107,10 @@ def _words(text: str) -> Iterator[_Word]:
 
 
 def _head(words: list[_Word]) -> tuple[int, int, str]:
-    """(TTL, class, type in upper case), removed from the front of `words`. Raises BadRecord without a type."""
+    """(TTL, class, type in upper case), removed from the front of `words`. The type may be none that is known.
+
+    Raises BadRecord without a type, or for a TTL above MAX_TTL.
+    """
     ttl: int | None = None
     rclass: int | None = None
     while words:
@@ -194,7 +197,7 @@ def _label(octets: bytes) -> bytes:
 
 
 def _octets(text: str) -> bytes:
-    """The octets of a text: escapes decoded, other non-ASCII characters as UTF-8."""
+    """The octets of a text: escapes decoded, all else as UTF-8. Raises BadRecord for an escape above \\255."""
     if "\\" not in text:
         return text.encode()
     parts = _ESCAPED.split(text)

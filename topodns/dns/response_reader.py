@@ -45,11 +45,12 @@ _TYPES: Final = {
 
 
 def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
-    """The flags (the whole second header word) and the answer's RRset of a plain response to this question section.
+    """The flags (the whole second header word) and the answer's RRset, with owner b"" (the qname), of a plain response.
 
-    None unless the response is NOERROR without TC, has the same question section in the same case, with a type of
-    `_TYPES`, and its answer section is one RRset, whose owners are pointers to the question's name. The RRset has at
-    least one record, all of one TTL, as received. Octets after the answer section are ignored.
+    None unless the response is NOERROR without TC, has `question` (octets) as question section, in the same case, with
+    class IN and a type without names to uncompress (`_TYPES`: A, AAAA, TXT, SVCB, HTTPS), and its answer section is one
+    RRset, whose owners are pointers to the question's name. The RRset has at least one record, all of one TTL, as
+    received. Octets after the answer section are ignored.
     """
     at = HEADER_SIZE + len(question)
     flags, known = _HEADS.get(data[2:6]), _TYPES.get(question[-4:])
@@ -100,7 +101,10 @@ _ADDRESS_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}
 
 
 class UpstreamReply(NamedTuple):
-    """A decoded response, not yet validated against the query. Names are uncompressed, in the case received."""
+    """A decoded response, not yet validated against the query. Names are uncompressed, in the case received.
+
+    An RRset's owner b"" is the question's name.
+    """
 
     rcode: int  # with the upper bits from EDNS
     flags: int  # the whole second header word, as received

@@ -9,7 +9,7 @@ from typing import Final
 
 
 class RRType:
-    """The record types that the code refers to; any other type is an int of `QTYPES`, or of no mnemonic."""
+    """The record types that the code refers to. Other types are ints too: `QTYPES` has those with a mnemonic."""
 
     A: Final = 1
     NS: Final = 2

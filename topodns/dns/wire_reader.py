@@ -30,7 +30,7 @@ MAX_OPTIONS: Final = 64  # EDNS options of one OPT record; no legitimate query h
 
 
 class WireError(Exception):
-    """A malformed message, the sender's fault. `rcode` is the RCODE of the reply."""
+    """A malformed message, the sender's fault. `rcode`: the RCODE of the reply, if the message is a query."""
 
     def __init__(self, problem: str, rcode: int = Rcode.FORMERR) -> None:
         super().__init__(problem)

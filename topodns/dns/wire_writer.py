@@ -38,7 +38,8 @@ _TYPE_HEAD: Final = struct.Struct("!HHI")  # type, class, TTL
 
 
 def write_error(data: bytes, rcode: int) -> bytes:
-    """The reply to a message that is malformed or not supported: a header only, with ID, opcode and RD copied.
+    """The reply to a message that is malformed or not supported: a header only, with ID, opcode and RD copied, and
+    `rcode` (0 to 15).
 
     The smallest possible reply, so that garbage is never amplified. `data` has at least 12 octets.
     """
@@ -47,11 +48,12 @@ def write_error(data: bytes, rcode: int) -> bytes:
 
 
 def write_response(query: Query, response: Response, limit: int, payload_size: int) -> bytes:
-    """Encode the reply to `query` in at most `limit` (512 or more) octets; its OPT record has size `payload_size`.
+    """Encode the reply to `query` in at most `limit` (512 or more) octets.
 
     Records that do not fit are dropped from the end, and TC is set (also for ADDITIONAL, as in CoreDNS). The reply has
-    an OPT record if and only if the query has one (RFC 6891 section 6.1.1). It always fits: options that would make it
-    too long are left out.
+    an OPT record if and only if the query has one (RFC 6891 section 6.1.1), with `payload_size` as the server's UDP
+    payload size. The OPT record always fits: options that would make the reply too long are left out. An RCODE above
+    15, which needs the OPT record, becomes SERVFAIL without one.
     """
     opt = b""
     if query.edns is not None:
@@ -92,7 +94,9 @@ def _extended_error(ede: Ede) -> tuple[int, bytes]:
 
 
 class _Writer:
-    """Encodes sections up to `limit` octets; after the first record that does not fit, all others are dropped."""
+    """Encodes sections up to `limit` octets of message; after the first record that does not fit, all others are
+    dropped.
+    """
 
     __slots__ = ("full", "knows_question", "limit", "names", "parts", "size", "spelling")
 
@@ -184,7 +188,10 @@ class _Writer:
         return owner
 
     def _learn(self, name: bytes, offset: int, end: int = 255) -> None:
-        """Add `name`, at `offset` in the message, and its parents that begin before `end` to the compression table."""
+        """Add `name`, at `offset` in the message, and its parents to the compression table.
+
+        Only those that begin before octet `end` of the name, and at an offset that a pointer can have.
+        """
         at = 0
         while at < end and name[at]:
             if offset + at <= MAX_OFFSET:

@@ -59,7 +59,7 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
     """(number of its first line, entry) of each entry that is not empty; (line, "") about every STEP characters.
 
     Lines within parentheses are joined; comments and parentheses are removed. An entry that begins with a blank has the
-    owner of the previous record.
+    owner of the previous record. Raises BadZone.
     """
     at, line, depth = 0, 1, 0
     start, begins, since = 0, 1, 0  # of the entry: offset and line; offset of the last step

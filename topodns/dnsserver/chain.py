@@ -44,13 +44,17 @@ class Chain:
     def __init__(
         self, links: tuple[ChainLink, ...], client_dependent: bool = False, unanswered: int = Rcode.SERVFAIL
     ) -> None:
-        """`client_dependent`: keep no answer for other clients. `unanswered`: the rcode if no plugin answers."""
+        """`client_dependent`: all answers get Scope.CLIENT, so the packet cache keeps none. `unanswered`: the rcode if
+        no plugin answers.
+        """
         self._links = links
         self._client_dependent = client_dependent
         self._unanswered = unanswered
 
     def resolve(self, query: Query, client: Client) -> Answered:
-        """The resolution for the client, or a deferred answer that returns it; `unanswered` if no plugin answers."""
+        """The resolution for the client, or a deferred answer that returns it; if no plugin answers, an empty response
+        with the rcode `unanswered`.
+        """
         facts: tuple[Fact, ...] = ()
         for link in self._links:
             asked = query if link.alter is None else link.alter(query)
@@ -75,7 +79,10 @@ class Chain:
         client: Client,
         facts: tuple[Fact, ...],
     ) -> Resolution:
-        """`asked`: the query as altered for this link; the links after it alter `query` themselves."""
+        """The resolution that `deferred`, of `link`, returns; if it falls through, that of the links after `link`.
+
+        `asked`: the query as altered for this link; the links after it alter `query` themselves.
+        """
         resolution = await deferred
         if isinstance(resolution, Resolution):
             resolution = self._wrapped(link, asked, client, resolution)
@@ -115,9 +122,9 @@ def build_chain(parts: Iterable[ChainPart], unanswered: int = Rcode.SERVFAIL) ->
 
 
 def unanswered_rcode(plugins: Sequence[AnyPlugin]) -> int:
-    """CoreDNS's rcode if none of these plugins answers: `unanswered` of the last one that has it.
+    """CoreDNS's rcode if none of these plugins answers: the attribute `unanswered` of the last one that has it.
 
-    Without any, SERVFAIL if one of them could answer, else REFUSED.
+    Without any, SERVFAIL if one of them takes part in answers (`in_chain`), else REFUSED.
     """
     last = next((plugin.unanswered for plugin in reversed(plugins) if plugin.unanswered is not None), None)
     if last is not None:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Chaser:
-    """Resolves a CNAME's target (a `Chase`), at most MAX_CHASE in a row. `match` finds the server block, or None."""
+    """Implements `Chase`: resolves the target of a CNAME in the server block that `match` finds for it, if any.
+
+    At most MAX_CHASE targets in a row; None as the answer for a further one, or without a server block.
+    """
 
     def __init__(self, match: "Callable[[Query, Client], Block | None]") -> None:
         self._match = match
@@ -31,7 +34,8 @@ class Chaser:
 class Neighbours:
     """Resolves a name in the server block that it belongs to, which may be another one than the calling plugin's.
 
-    `own`: the origins of the calling server block. `rotate`: whether its cached answers rotate their addresses.
+    `own`: the origins of the calling server block. `rotate`: whether the cached answers of that block rotate their
+    addresses.
     """
 
     def __init__(

@@ -77,7 +77,10 @@ class Handler:
         return Handler(blocks, table, self.socket_counters, self._clock, self.local_port, self._own_name)
 
     def answer(self, data: bytes, address: bytes, port: int) -> Replied:
-        """The reply to a message from this packed address, or its outcome. Over TCP, the packet cache comes first."""
+        """The reply to a message from this packed address, or its outcome. Over TCP, the packet cache comes first; over
+        UDP it was looked up before (`answer_batch`). None for responses, for messages shorter than a header, and for
+        port 0.
+        """
         if len(data) < HEADER_SIZE or data[2] & 0x80 or port == 0:
             return None  # RFC 8906 wants replies, but not to fragments, responses (CVE-2024-2169), or port 0
         if not self._udp and (ready := ready_reply(self.table, data[2:], address)) is not None:
@@ -175,7 +178,10 @@ class Handler:
         return _decided(Rcode.SERVFAIL)
 
     def _conclude(self, asked: Asked, resolution: Resolution | Dropped) -> bytes | None:
-        """Write the reply, count it, log it, and offer it to the packet cache. None: no reply."""
+        """Write the reply, count it, log it (`errors`, `log`), and offer it to the packet cache. None: no reply.
+
+        A reply that `log` logs is not offered: the packet cache would not log the next one.
+        """
         _, query, _, block, _ = asked
         if isinstance(resolution, Dropped):
             if block is not None:
@@ -204,7 +210,7 @@ class Handler:
         return write_response(query, response, limit, payload_size)
 
     def _limit(self, query: Query, payload_size: int) -> int:
-        """Maximum octets of the reply; over UDP at most `payload_size`, at least 512."""
+        """Maximum octets of the reply. Over UDP: the client's payload size, at most `payload_size`, at least 512."""
         if not self._udp:
             return MAX_MESSAGE
         if query.edns is None:

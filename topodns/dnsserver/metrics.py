@@ -16,7 +16,8 @@ PACE: Final = 64  # cells between two parts without samples, at which the consum
 def readings_of_counters(all_counters: Sequence[QueryCounters]) -> Iterator[Published]:
     """The metrics of these counters; the samples of each are fixed when it is yielded.
 
-    Cells are summed up in steps of PACE, at which metrics without samples are yielded.
+    Cells are summed up in steps of PACE; before each, a metric without samples is yielded, so that the consumer can
+    pause.
     """
     counted = [
         (socket_counters, kind, times) for socket_counters in all_counters for kind, times in socket_counters.kinds()

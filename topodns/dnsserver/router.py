@@ -36,7 +36,8 @@ _Row = tuple[tuple[Block, Block], ...]
 
 
 class BlockTable:
-    """Server blocks by origin; the longest match wins, except for DS (RFC 4035 section 3.1.4.1: the parent answers).
+    """Server blocks by origin; the longest match wins. For DS, which the parent answers (RFC 4035 section 3.1.4.1), it
+    is the shortest one, and the root only if no other matches.
 
     Blocks of one origin are tried in the given order, and the first whose view accepts the query wins; so a block
     without a view shadows those after it. If none accepts it, the next origin is tried. All of this is as in CoreDNS,

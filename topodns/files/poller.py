@@ -22,8 +22,8 @@ class FilePoller:
         changed: Callable[[], object],
         failed: Callable[[OSError | BadText], object],
     ) -> None:
-        """`interval` 0: the file is read by `load` only. `read` works in short steps, and keeps what it has read at its
-        end; it raises OSError or BadText.
+        """`interval`: seconds; 0: the file is read by `load` only. `read` works in short steps, and keeps what it has
+        read at its end; it raises OSError or BadText.
 
         After a reading by `run`, `changed` is called in the same turn of the event loop. After a failed one, `failed`
         is called, but once for equal OSErrors in succession (one raised by `load` counts).

@@ -38,9 +38,9 @@ _MAX_LINKS: Final = 40  # as the kernel's own limit for one path (path_resolutio
 async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
     """Yield those of `paths` (files, or directories without their subdirectories) that may have changed, as given.
 
-    They need not exist. An empty set once per GLANCE asks the caller to compare `stat` results, because notifications
-    are incomplete (a change before the watch began, a network file system, no inotify watch left). Ends only when it is
-    closed or cancelled.
+    They need not exist. An empty set, after each GLANCE without a change, asks the caller to compare `stat` results,
+    because notifications are incomplete (a change before the watch began, a network file system, no inotify watch
+    left). Ends only when it is closed or cancelled.
     """
     logged = ""  # the error logged last; "" since inotify works
     while True:
@@ -61,7 +61,8 @@ async def watch_files(paths: Sequence[str]) -> AsyncGenerator[frozenset[str]]:
 
 
 async def watch_directories(directories: Collection[str]) -> AsyncGenerator[frozenset[str]]:
-    """Yield, batch by batch, the paths that changed directly below these directories; an empty set once per GLANCE.
+    """Yield, batch by batch, the paths that changed directly below these directories; an empty set after each GLANCE
+    without a change.
 
     A directory that was itself moved or deleted, or whose attributes changed, is among them; after an overflow of the
     kernel's queue all directories are. An unreadable directory is skipped. Raises OSError if one is missing, or if a
@@ -80,7 +81,9 @@ async def watch_directories(directories: Collection[str]) -> AsyncGenerator[froz
 
 
 def _add_watches(inotify: Inotify, directories: Collection[str]) -> Mapping[int, Sequence[str]]:
-    """The directories by watch descriptor: the kernel has one for all paths of a directory that is mounted twice."""
+    """Watch the readable ones of these directories. Returns them by watch descriptor: the kernel has one descriptor for
+    all paths of a directory that is mounted twice. Raises OSError, except for an unreadable directory.
+    """
     watches: dict[int, list[str]] = {}
     for directory in directories:
         try:

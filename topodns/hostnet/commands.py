@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 
 
 class ErrorKind(StrEnum):
-    """The label `errortype` of coredns_nodecache_setup_errors_total. The first four are node-cache's own values."""
+    """Values of the label `errortype` of coredns_nodecache_setup_errors_total. The first four are those that NodeLocal
+    DNSCache has, too.
+    """
 
     IPTABLES = "iptables"
     IPTABLES_LOCK = "iptables_lock"  # another process held the xtables lock for too long
@@ -23,7 +25,9 @@ class ErrorKind(StrEnum):
 
 
 class HostNetworkError(Exception):
-    """A failed change of the node's network: its `kind`, and a log line (`text`) with the operation and the reason."""
+    """A failed change or check of the node's network: its `kind`, and a log line (`text`) with the operation and the
+    reason.
+    """
 
     def __init__(self, kind: ErrorKind, text: str) -> None:
         super().__init__(text)
@@ -59,7 +63,9 @@ def find_program(name: str) -> str | None:
 def run(
     arguments: tuple[str, ...], text: str = "", patience: float = PATIENCE, extra: dict[str, str] | None = None
 ) -> ProgramResult:
-    """Run a program with `text` as stdin, killed after `patience` seconds; `extra` is added to its environment."""
+    """Run a program with `text` as stdin, killed after `patience` seconds; its environment is PATH, LC_ALL and `extra`.
+    Failures are in the result, none is raised.
+    """
     try:
         done = subprocess.run(
             arguments,

@@ -20,8 +20,8 @@ def choose_firewall(
 ) -> Firewall:
     """The firewall to use for the value of `-firewall`: NFTABLES, IPTABLES or NONE.
 
-    The checks are called only if the choice depends on them. Raises HostNetworkError if the requested firewall does not
-    work, and whatever the checks raise.
+    The checks are called only if the choice depends on them. Raises HostNetworkError if the requested firewall (of
+    AUTO: either) does not work, and whatever the checks raise.
     """
     match requested:
         case Firewall.AUTO:

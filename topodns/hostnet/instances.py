@@ -91,7 +91,7 @@ class _Peer:
 class InstanceRegistry:
     """Registration of this process as an instance that works on the link `interface`, from construction until `end`.
 
-    Implements `net.reuseport.OtherInstances`. The constructor blocks up to PATIENCE if another instance hangs; no
+    Implements `net.reuseport.OtherInstances`. The constructor blocks up to 2 * PATIENCE if other instances hang; no
     other method blocks.
     """
 
@@ -134,7 +134,8 @@ class InstanceRegistry:
         return any(peer.outgoing or peer.state is not None for peer in self._peers)
 
     def successor(self) -> int | None:
-        """The socket that stays, for `net.reuseport.leave_group`: 0 if an older instance serves, 1 if only younger do.
+        """The index of the socket that stays (`net.reuseport.leave_group`): 0 if an older instance serves, 1 if only
+        younger ones do.
 
         None if no other instance serves.
         """
@@ -202,7 +203,7 @@ class InstanceRegistry:
                 peer.sock.send(encode_state(self._state))
 
     def _await_states(self, deadline: float) -> None:
-        """Wait for the first state message of each outgoing peer.
+        """Wait for the first state message of each outgoing peer, until `deadline` (time.monotonic) at most.
 
         Meanwhile accept peers and send them ours: instances that start at the same time wait for each other.
         """

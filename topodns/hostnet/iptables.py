@@ -44,7 +44,7 @@ class Tools(NamedTuple):
 def find_tools(version: int) -> Tools | None:
     """The variant that Kubernetes uses on this node: the legacy one if that has Kubernetes's chains, else the nft one.
 
-    Without the nft one, the programs without a suffix; None if none is installed.
+    Without the nft one, the programs without a suffix; None if those are not installed either.
     """
     name = "iptables" if version == 4 else "ip6tables"
     legacy = _tools(version, f"{name}-legacy")
@@ -82,7 +82,7 @@ def iptables_works(network: HostNetwork) -> bool:
 def ensure_redirect(network: HostNetwork, all_tools: Sequence[Tools], on: bool) -> bool:
     """Bring the raw table to the desired state, in one transaction per IP version. Returns whether it changed.
 
-    `on`: with the rules that send queries here. Raises HostNetworkError.
+    `on`: with the rules that send queries here; else only those for replies. Raises HostNetworkError.
     """
     return any([_ensure(network, tools, IptablesTable.RAW, on) for tools in all_tools])
 
@@ -184,7 +184,10 @@ def has_chains(tools: Tools) -> bool:
 
 
 def read_table(tools: Tools, table: IptablesTable) -> SavedTable | None:
-    """The current contents of a table; None if the kernel has no such table. Raises HostNetworkError."""
+    """The current contents of a table; None if iptables-save prints none, e.g. before its first rule.
+
+    Raises HostNetworkError.
+    """
     saved = run((tools.save, "-t", table))
     if saved.status != 0:
         raise _error(tools.save, saved)

@@ -74,7 +74,10 @@ def repair_text(network: HostNetwork, version: int, found: SavedTable | None, ta
 
 
 def removal_text(network: HostNetwork, found: SavedTable | None, table: IptablesTable) -> str:
-    """Input of iptables-restore --noflush that removes our chains and jumps; "" if there are none."""
+    """Input of iptables-restore --noflush that removes our chains and jumps, and leftovers of a NodeLocal DNSCache.
+
+    "" if there are none.
+    """
     if found is None:
         return ""
     ours = [chain_of(hook) for hook in HOOKS[table] if chain_of(hook) in found.policies]
@@ -84,7 +87,9 @@ def removal_text(network: HostNetwork, found: SavedTable | None, table: Iptables
 
 
 def is_open(found: SavedTable | None) -> bool:
-    """Whether a filter table accepts everything in and out and has no rules, so that we need none either."""
+    """Whether the chains INPUT and OUTPUT of a filter table (None: absent) accept everything and have no rules, so that
+    we need none either.
+    """
     if found is None:
         return True
     return all(

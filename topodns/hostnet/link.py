@@ -29,7 +29,8 @@ _GONE: Final = frozenset({errno.ENODEV, errno.EADDRNOTAVAIL, errno.ENOENT})
 def ensure_link(network: HostNetwork) -> bool:
     """Make sure that the link exists, is up and has the listen addresses. Returns whether anything was missing.
 
-    An existing link of that name is adopted. Raises HostNetworkError.
+    An existing link of that name is adopted; a dummy link without alias, as of NodeLocal DNSCache, is ours from then
+    on. Raises HostNetworkError.
     """
     name = network.interface
     try:

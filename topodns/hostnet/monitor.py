@@ -99,7 +99,7 @@ def _any_affects_link(network: HostNetwork, data: bytes) -> bool:
 
 
 def affects_link(network: HostNetwork, message: Message) -> bool:
-    """Whether this event removes the link or one of its listen addresses, or sets the link down."""
+    """Whether this event removes the link or a listen address (from any link), or reports the link as down."""
     if message.kind == DELETE_ADDRESS:
         found = read_address(message.body)
         return found is not None and found.address in network.local_addresses

@@ -95,7 +95,7 @@ def desired_rules(network: HostNetwork, key: bytes) -> tuple[tuple[str, str, str
 def table_text(network: HostNetwork, key: bytes, found: FoundTable | None) -> str:
     """Input of `nft -f -` that brings the table to the desired state in one transaction; "" if it is there already.
 
-    Addresses that are switched on stay on, unless the table found has other chains or sets than ours.
+    Addresses that are switched on stay on, unless the table found has other chains than ours, or lacks a set.
     """
     desired = desired_rules(network, key)
     if found is not None and found.usable and found.rules == _in_listed_order(desired):

@@ -43,9 +43,10 @@ class FastRoute:
 def make_fast_route(prepared: BlockSetup, origin: Name, server: str) -> FastRoute | None:
     """The fast path for names under this origin of a block; None if a directive of the block rules it out.
 
-    That is so without exactly one `forward`, if it or `cache` is not for all these names, and for directives that bar
-    it (`FastPath.BARRED`). Names under the origins of the block's `kubernetes` are excepted. `server`: CoreDNS's metric
-    label of the listener.
+    That is so if the block has no `forward` or several, if `forward` or the block's `cache` is not for all these names
+    (`cache` may except origins of `kubernetes`), or if a directive bars the fast path (`FastPath.BARRED`). Names under
+    the origins of the block's `kubernetes` have no fast path (`elsewhere`). `server`: CoreDNS's metric label of the
+    listener.
     """
     block = prepared.block
     forwards = block.get(FORWARD) or ()
@@ -77,7 +78,10 @@ class FastRoutes:
     """The fast paths of one listener, by origin; the longest origin at or above a name decides."""
 
     def __init__(self, fast_routes: Mapping[Name, FastRoute | None]) -> None:
-        """`fast_routes` by origin, None without a fast path. The `elsewhere` origins of one have none either."""
+        """`fast_routes` by origin, None without a fast path.
+
+        The `elsewhere` origins of one have none either, unless another server block has such an origin.
+        """
         everywhere = {
             name: None for fast_route in fast_routes.values() if fast_route is not None for name in fast_route.elsewhere
         } | {

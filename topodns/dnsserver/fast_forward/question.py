@@ -37,7 +37,7 @@ _OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": DNSSEC_OK}
 
 
 class Tail:
-    """A parsed tail: the octets after the first label of a plain question, with its fast path and reply limits."""
+    """A parsed tail (the octets after the first label of a plain question): type, EDNS, fast path and reply limits."""
 
     __slots__ = (
         *("cache", "cells", "dnssec_ok", "edns", "headers", "key_ends", "opt", "qtype", "question_end", "reply_opt"),
@@ -77,7 +77,10 @@ class Tails:
         self.barred: set[bytes] = set()  # tails without a fast path, whatever the first label: names of clusters
 
     def read(self, data: bytes) -> Tail | None:
-        """The tail of this message; None if it is no plain question or has no fast path."""
+        """The tail of this message, also kept for later ones; None if it is no plain question or has no fast path.
+
+        The header is not checked.
+        """
         at, size = HEADER_SIZE, len(data)
         while at < size and (octet := data[at]):
             if octet > MAX_LABEL:
@@ -101,9 +104,10 @@ class Tails:
         return Tail(fast_route, qtype, opt, limit, cells)
 
     def _keep(self, data: bytes, name: bytes, tail: Tail | None) -> None:
-        """Keep the tail, or that it has no fast path (None), if all first labels before it have the same fast path.
+        """Keep the tail, or that it has no fast path (None), if that holds with every first label before it.
 
-        And only if the name is of legal length with each of them.
+        It does not if names under the same parent differ in their fast path, or if a first label of 63 octets would
+        make the name too long.
         """
         rest = name[1 + name[0] :]
         if not rest or len(rest) >= MAX_WIRE - MAX_LABEL or self._fast_routes.is_parent(rest):

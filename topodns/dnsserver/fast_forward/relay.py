@@ -74,7 +74,7 @@ class Crossing(Outcome[bytes | None]):
         self.settle(relay.slowly(self, answer) if reply is None else reply)
 
     def preempt(self) -> None:
-        """As `FlightWaiter.preempt`: settle without a reply."""
+        """Drop the question without a reply, since another client gets its place in flight."""
         self.flight.drop(self)
         self.settle(self._relay.slowly(self, None))
 
@@ -82,7 +82,7 @@ class Crossing(Outcome[bytes | None]):
 class Relay:
     """The fast path of one socket.
 
-    `slowly` makes the reply from an answer that is not plain; with None it concludes a dropped question.
+    `slowly` makes the reply from an answer that `reply` cannot relay; with None it concludes a dropped question.
     """
 
     def __init__(
@@ -138,7 +138,8 @@ class Relay:
     def reply(self, crossing: Crossing, answer: Answer) -> bytes | None:
         """The reply with a plain answer; also counts it, and stores the answer in `cache`.
 
-        None if the answer cannot be relayed unchanged: it is too long, or `loadbalance` reorders it.
+        None, with nothing counted or stored, if the answer cannot be relayed unchanged: it is too long, or
+        `loadbalance` reorders it.
         """
         asked, question, tail = crossing.flags, crossing.question, crossing.tail
         rrset, flags = answer.answer[0], answer.flags

@@ -17,9 +17,9 @@ _ttl = struct.Struct("!I")
 class Ageing:
     """Gives a reply, without its id, with its current TTLs; None from `valid_until` on, or once a TTL would be 0.
 
-    TTLs decrease by one whenever a whole number of seconds is left until `valid_until`; `reply` should be made at such
-    a time. `clock`: monotonic seconds, the clock of `valid_until`. The octets are rebuilt once a second at most.
-    `indexed`: the entry is also indexed by its dependencies.
+    TTLs decrease by one whenever a whole number of seconds is left until `valid_until`; those in `reply` are the TTLs
+    when this object is made. `clock`: monotonic seconds, the clock of `valid_until`. The octets are rebuilt once a
+    second at most. `indexed`: the entry is also indexed by its dependencies.
     """
 
     __slots__ = ("_clock", "_first_left", "_left", "_reply", "_rotation", "_tail", "_ttls", "_valid_until", "indexed")

@@ -34,8 +34,8 @@ _NO_OPTIONS: Final = b"\0\0"  # RDLENGTH of an OPT record without options
 def key_of(message: bytes, spelling: bytes, has_variants: bool) -> bytes | None:
     """The plain form of a parsed message; None if it has none, or is a variant and variants are not allowed.
 
-    `spelling`: its qname in wire form. A label with a zero octet would end the name too early in `plain_form`: other
-    names would have the same form.
+    The message is without its id; `spelling`: its qname in wire form. A label with a zero octet would end the name too
+    early in `plain_form`: other names would have the same form.
     """
     if spelling.find(0) != len(spelling) - 1:
         return None
@@ -44,7 +44,8 @@ def key_of(message: bytes, spelling: bytes, has_variants: bool) -> bytes | None:
 
 
 def plain_form(message: bytes) -> bytes | None:
-    """The plain form of a query; None if it has another layout, or an option that is read here (`_READ`).
+    """The plain form of a query; None if it has another layout, an option that is read here (`_READ`), or over 8
+    options.
 
     Both are without their ids. The layout: one question, no record but an OPT at the end, options that fill its RDATA
     exactly. The name is taken to end at its first zero octet, which is wrong if a label contains one: the caller must
@@ -68,7 +69,8 @@ def plain_form(message: bytes) -> bytes | None:
 def _has_unread_options(message: bytes, at: int) -> bool:
     """Whether the OPT record's RDATA, which begins at `at`, is the rest of the message and has no option in `_READ`.
 
-    Also checks that the options are complete, as `wire_reader.read_options` does.
+    True without options, False for more than 8. Also checks that the options are complete, as
+    `wire_reader.read_options` does.
     """
     end = len(message)
     if at > end or end - at != message[at - 2] << 8 | message[at - 1]:

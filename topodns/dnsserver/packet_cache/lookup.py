@@ -18,9 +18,9 @@ def answer_batch(
 ) -> tuple[list[int], Cell | None]:
     """Overwrite the queries in `memory` that the packet cache answers with their replies, and count them.
 
-    `starts` and `sizes`: offsets and octets of the queries; `address_span`: offsets of a packed client address, from
-    the start of its query. Returns the octets of each reply, 0 for a miss, and the counter cell of the last entry
-    found, expired ones included.
+    `starts` and `sizes`: the offset of each query and its number of octets; `address_span`: offsets of a packed client
+    address, from the start of its query. Returns the number of octets of each reply, 0 for a miss, and the counter cell
+    of the last entry found, expired ones included (None: no entry found).
     """
     common, views = table.common, table.views
     first, last = address_span

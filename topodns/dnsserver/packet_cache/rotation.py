@@ -91,7 +91,7 @@ class Rotation:
         rng: Random,
         shared: bool = False,
     ) -> None:
-        """`shared`: another object also keeps the RDATAs, for at least as long."""
+        """`shared`: another object keeps the RDATAs, too, for at least as long, so `octets` does not count them."""
         self._rdatas, self._rng = tuple(rdatas), rng
         self._shared = shared
         self._gap, self._width = gap, gap + len(rdatas[0])
@@ -105,7 +105,7 @@ class Rotation:
 
     @property
     def octets(self) -> int:
-        """Approximate memory use: each record of a part twice, and the RDATAs as objects."""
+        """Approximate memory use: each record of a part twice, and the RDATAs as objects (unless shared)."""
         own = _SLOT if self._shared else _OBJECT + self._width
         return len(self._head) + len(self._foot) + self._part_size * 2 * self._width + len(self._rdatas) * own
 
@@ -144,7 +144,7 @@ def order_matters(answer: Sequence[RRset]) -> bool:
 def rotation_of(answer: Sequence[RRset], reply: bytes, rng: Random, shared: bool = False) -> Rotation | None:
     """The Rotation of the addresses in `reply`, which was written from `answer`; CNAMEs may precede them.
 
-    None if there are several RRsets of addresses, or no address fits in the reply. `shared`: see `Rotation`.
+    None unless there is exactly one RRset of addresses, and one of them fits in the reply. `shared`: see `Rotation`.
     """
     sets = [(at, rrset) for at, rrset in enumerate(answer) if rrset.rtype in ADDRESS_TYPES]
     if len(sets) != 1:

@@ -1,8 +1,9 @@
 """The packet cache table: a dictionary from the octets of a query to those of its reply, both without the id.
 
-Two levels: answers that are the same for all clients, and answers for the clients on one node. `key` makes the key of
-an entry, `lookup` finds the entries. Changes of cluster state take effect at once: each entry is indexed by its
-dependencies (facts), and `forget` removes the entries of those that changed.
+Two levels: answers that are the same for all clients, and answers for the clients of one view (those on one node and,
+for `autopath`, in one namespace). `key` makes the key of an entry, `lookup` finds the entries. Changes of cluster state
+take effect at once: each entry is indexed by its dependencies (facts), and `forget` removes the entries of those that
+changed.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -111,9 +112,10 @@ class PacketCache:
     ) -> None:
         """Keep `reply` for the same query from the clients in the resolution's scope.
 
-        Not kept: replies with Scope.CLIENT, replies to queries not seen before, and queries without a plain form. With
-        `rotate`, an answer with several addresses rotates their order at each hit. A reply with a `valid_until` expires
-        and is replaced by the next offer. `allowed`: query variants that the block's plugins allow.
+        Not kept: replies with Scope.CLIENT, replies to queries not seen before, to queries without a plain form, and to
+        variants that are not allowed. With `rotate`, an answer with several addresses rotates their order at each hit.
+        A reply with a `valid_until` expires and is replaced by the next offer. `allowed`: query variants that the
+        block's plugins allow.
         """
         message = data[2:]
         if resolution.scope == _CLIENT:
@@ -144,7 +146,9 @@ class PacketCache:
         self._store(view, key, *made, resolution.facts)
 
     def forget(self, facts: Iterable[Fact]) -> None:
-        """Remove every entry that depends on one of these facts, and the views of clients whose location may change."""
+        """Remove every entry that depends on one of these facts, and the choice of a view for each client whose
+        location may have changed.
+        """
         self.changes += 1
         for fact in facts:
             if fact == EVERYTHING:
@@ -173,7 +177,7 @@ class PacketCache:
     def _entry(
         self, reply: bytes, resolution: Resolution, cell: Cell, rotate: bool, variants: Variants | None
     ) -> tuple[Entry, int] | None:
-        """The entry and its octets; None if the addresses in the reply should rotate but cannot."""
+        """The entry and its octets in memory; None if the addresses in the reply should rotate but cannot."""
         rotation = None
         if rotate and order_matters(resolution.response.answer):
             # With dependencies on cluster state, that state also keeps the RDATAs until the entry is forgotten.

@@ -41,10 +41,12 @@ def _spelled_types(plugin: str) -> frozenset[int]:
 
 
 def variants_of(reply: bytes, resolution: Resolution, allowed: Variants) -> Variants:
-    """The variants of `allowed` that hold for this reply: spellings, if another spelling changes only its question.
+    """The variants of `allowed` that hold for this reply: options always, spellings if the reply repeats the query's
+    spelling only at known places.
 
-    That is so if all records are addresses of the query's name, or the only record is the SOA of a cluster's origin,
-    which repeats the origin in the query's spelling, as in CoreDNS. The owners are pointers into the question.
+    That is so if all records are addresses of the query's name, from a plugin that spells no other name (`spells`), or
+    if the only record is the SOA of a cluster's origin, which repeats the origin in the query's spelling, as in
+    CoreDNS. The owners are pointers into the question.
     """
     spelled = _spelled_types(resolution.plugin) if allowed.spellings else None
     if not spelled:
@@ -73,7 +75,10 @@ def _of_soa(reply: bytes) -> Variants:
 
 
 def _with_copies(reply: bytes, origin: bytes, rdata_at: int) -> Variants:
-    """Variants with spellings, if MNAME and RNAME end in this origin, as `soa.soa_rrset` writes them."""
+    """Variants with spellings, if MNAME and RNAME end in this origin, as `soa.soa_rrset` writes them; else without.
+
+    `rdata_at`: offset of the SOA's RDATA in `reply`, which includes the id.
+    """
     if not reply.startswith(PRIMARY + origin + MAILBOX + origin, rdata_at):
         return OF_OPTIONS
     first = rdata_at + len(PRIMARY) - 2
@@ -82,12 +87,15 @@ def _with_copies(reply: bytes, origin: bytes, rdata_at: int) -> Variants:
 
 @lru_cache(maxsize=4096)
 def _shared(first: int, second: int, length: int) -> Variants:
-    """The same object for all entries with these offsets, to save memory: there are few different ones."""
+    """Variants with spellings and two copies of the origin, of `length` octets at these offsets of a reply without id.
+
+    The same object for all entries with these arguments, to save memory: there are few different ones.
+    """
     return Variants(spellings=True, copies=((first, length), (second, length)))
 
 
 def respelled(tail: bytes, name: bytes, variants: Variants) -> bytes:
-    """A reply without its id, with the question's name spelled as `name`, which is the same name."""
+    """A reply without its id, with the question's name and its copies spelled as `name`, which is the same name."""
     made = tail[:NAME_AT] + name + tail[NAME_AT + len(name) :]
     for at, length in variants.copies:
         made = made[:at] + name[-length:] + made[at + length :]
