@@ -27,7 +27,7 @@ _program = struct.Struct("HP")  # struct sock_fprog
 
 
 class Sharing(Enum):
-    """Whether a socket shares its port."""
+    """Whether a socket shares its port (SO_REUSEPORT): never, with sockets bound later, or also with earlier ones."""
 
     ALONE = auto()  # never shared
     FIRST = auto()  # bind fails if the port is in use; other sockets can join later
@@ -45,13 +45,16 @@ class OtherInstances(Protocol):
     """The other instances of the program in this network namespace (`hostnet.instances.InstanceRegistry`)."""
 
     def others(self) -> bool:
-        """Whether there are any, serving or starting, at this time."""
+        """Whether any other instance exists at this time, serving or starting."""
 
     def opened(self, sockets: Iterable[socket.socket]) -> None:
         """Add listening sockets of this instance, so that the other instances know them."""
 
     def successor(self) -> int | None:
-        """Index in bind order of the socket that stays in each group; None if no other instance serves."""
+        """The index, in the order of bind, of the other instance's socket in each group of sockets that share a port.
+
+        None if no other instance serves.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,10 @@ class Instance:
     addresses: frozenset[str]  # that the instance itself adds to this machine, and adds again if removed
 
     def binding(self, host: str) -> Binding:
-        """The binding for a socket at this address, by whether other instances exist now."""
+        """The binding for a socket at this address: JOINED if other instances exist now, else FIRST.
+
+        `free` if the address is one of `addresses`.
+        """
         sharing = Sharing.JOINED if self.peers.others() else Sharing.FIRST
         return Binding(sharing, host in self.addresses)
 
@@ -85,6 +91,9 @@ def leave_group(sock: socket.socket, stays: int) -> None:
 
 
 def _choose(sock: socket.socket, place: int) -> None:
-    """Send all connections to the socket with index `place` in bind order; to any if the group has fewer sockets."""
+    """Make the kernel give all new connections of the socket's group to the one with index `place` in bind order.
+
+    To any of the group if it has fewer sockets.
+    """
     code = ctypes.create_string_buffer(_instruction.pack(_RETURN, 0, 0, place))
     sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, _program.pack(1, ctypes.addressof(code)))

@@ -30,7 +30,7 @@ class ListenError(Exception):
 
 
 def open_udp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:
-    """The bound, non-blocking UDP sockets for an address; for "" one per address family that the machine has.
+    """The bound, non-blocking UDP sockets for an address; for "" one for IPv4, and one for IPv6 if the machine has it.
 
     Wildcard sockets report each datagram's destination address (IP_PKTINFO), so that the reply can leave from it. Port
     0 is any free port, the same for both families. Raises ListenError, with nothing left open.
@@ -39,7 +39,7 @@ def open_udp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.soc
 
 
 def open_tcp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:
-    """The same for TCP; the sockets are bound, not yet listening."""
+    """The bound, non-blocking TCP sockets for an address, not yet listening; number and errors as of `open_udp`."""
     return _open(socket.SOCK_STREAM, host, port, binding)
 
 

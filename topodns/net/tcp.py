@@ -51,14 +51,18 @@ class TcpListener:
     def swap(self, answer: Answer, limits: TcpLimits | None = None) -> None:
         """Use another answer function from the next message on: a reload keeps all connections.
 
-        New limits apply to new connections; the read buffer keeps its size.
+        New limits apply to new connections; open ones keep theirs, except for `unread` and `sweep`. The read buffer
+        keeps its size.
         """
         self.answer = answer
         if limits is not None:
             self.limits = replace(limits, read_size=self.limits.read_size)
 
     async def close(self) -> None:
-        """Stop accepting connections, and wait until all have answered their messages, up to their deadlines."""
+        """Stop accepting connections, and wait until all are closed.
+
+        Each closes when its messages are answered and the replies are read, at its deadline at the latest.
+        """
         if self._server is None:
             self._sock.close()
             return
@@ -117,7 +121,8 @@ class TcpListener:
     def bound_unread(self) -> None:
         """If unread replies may exceed the limit, measure them, and drop the connections with the most.
 
-        Drops down to three quarters of the limit, so that the next replies do not cause another measurement at once.
+        Drops until three quarters of the limit are left, so that the next replies do not cause another measurement at
+        once.
         """
         if self.unread <= self.limits.unread:
             return

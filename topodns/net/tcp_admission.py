@@ -19,10 +19,10 @@ class AdmissibleConnection(Protocol):
 
     @property
     def deadline(self) -> ConnectionDeadline:
-        """Its deadline: `at` is the time at which the listener closes it."""
+        """The connection's deadline: `at` is the time at which the listener closes it."""
 
     def is_idle(self) -> bool:
-        """Whether closing it loses no reply: it is idle, or has only an incomplete message."""
+        """Whether closing it loses no reply to a whole query; an incomplete one does not count."""
 
 
 M = TypeVar("M", bound=AdmissibleConnection)
@@ -60,10 +60,14 @@ class Admission(Generic[M]):
     def judge(self, address: bytes, limits: TcpLimits) -> AdmissionVerdict[M]:
         """Whether a new connection from this address is admitted, and which one to evict for it. Changes nothing.
 
-        Above the limit of an address, evict the idle one of its own connections with the nearest deadline
-        (`AdmissibleConnection.is_idle`); if none is idle, refuse. Above the limit of a network (or all), evict
-        a connection of the address (or network) with the most connections, never of one with fewer than the new one's:
-        an idle one, else any of the heaviest if that has at least two more than the new one's.
+        Within all limits it is admitted and none is evicted. Above a limit, one is evicted, of several the one with the
+        nearest deadline; if there is none, the new one is refused:
+
+        - above that of its address, an idle one (`AdmissibleConnection.is_idle`) of the same address;
+        - above that of its network, an idle one of the address with the most connections in it, or of the next that has
+          an idle one, while not fewer than the new one's address has; else a busy one of the address with the most, if
+          that has at least two more;
+        - above that of all, likewise by network: see `_of_heaviest_network`.
         """
         prefix = prefix_of(address)
         network = self._networks.get(prefix, {})
@@ -102,7 +106,11 @@ class Admission(Generic[M]):
         return True
 
     def _of_heaviest_network(self, size: int) -> M | None:
-        """The connection to evict for a new one of a network that has `size` connections; None: refuse the new one."""
+        """The connection to evict for a new one of a network with `size` connections; None: refuse the new one.
+
+        An idle one of the heaviest network that has any, if of at least `size`; else a busy one of the heaviest, if of
+        at least `size` + 2.
+        """
         heaviest, *others = sorted(self._sizes, key=self._sizes.__getitem__, reverse=True)
         for prefix in (heaviest, *others):
             if self._sizes[prefix] < size:

@@ -42,7 +42,7 @@ class Listener(Protocol):
     def leave(self, connection: "TcpConnection") -> None: ...
 
     def bound_unread(self) -> None:
-        """Call when `unread` may exceed its limit. May close any connection."""
+        """If `unread` exceeds its limit, measure it and drop the connections with the most, perhaps the caller."""
 
 
 class TcpConnection(asyncio.BufferedProtocol):
@@ -111,8 +111,10 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._schedule_or_read()
 
     def _begun_in_time(self, messages: list[bytes], nbytes: int, pending: int) -> list[bytes]:
-        """The messages of a read of `nbytes` octets, after `pending` ones of an incomplete message, to accept when
-        finishing: those that begin within the first `_arrived` octets or earlier. The others are dropped.
+        """The messages of a read to accept when finishing: those that begin in its first `_arrived` octets, or before.
+
+        `nbytes`: octets of the read; `pending`: octets of an incomplete message before it. Once a message begins later,
+        it and the rest of the stream are dropped; until then, `_arrived` decreases by `nbytes`.
         """
         start, accepted = -pending, 0
         for message in messages:
@@ -129,7 +131,7 @@ class TcpConnection(asyncio.BufferedProtocol):
     def _accept(self, messages: list[bytes]) -> None:
         """Add messages to `_waiting`, up to `limits.queries` over the life of the connection; it closes after those.
 
-        A client with more queries reconnects, and is load-balanced anew.
+        A client with more queries reconnects, and is load-balanced anew. With `limits.queries` 0, all are added.
         """
         if self._limits.queries:
             messages = messages[: self._limits.queries - self._taken]
@@ -253,7 +255,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         return cast(Socket, self._transport.get_extra_info("socket"))
 
     def _set_unfinished(self, octets: int) -> bool:
-        """Set this connection's `unfinished` octets. Returns whether the listener's limit allows them."""
+        """Set this connection's `unfinished` octets. Returns whether those of all connections are within the limit."""
         self._listener.unfinished += octets - self._unfinished
         self._unfinished = octets
         return self._listener.unfinished <= self._limits.unfinished
@@ -263,7 +265,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         self.unread = octets
 
     def _write(self, replies: list[bytes]) -> None:
-        """Write framed replies; may close this connection if too much is unread."""
+        """Write framed replies. If all connections then have too many unread octets, closes some, perhaps this one."""
         data = b"".join(replies)
         size = len(data)
         if not size:
@@ -276,7 +278,11 @@ class TcpConnection(asyncio.BufferedProtocol):
             listener.bound_unread()
 
     def _schedule_or_read(self) -> None:
-        """Schedule waiting queries, which may answer them at once, and pause or resume reading as `_may_read` says."""
+        """Schedule waiting queries, which may answer them at once, and resume reading if none waits, else pause it.
+
+        Schedules and reads only while the client reads and fewer than `in_flight` replies are awaited. No effect while
+        the connection is in the schedule.
+        """
         if self._scheduled:
             return
         if self._waiting and self._client_reads and self._awaited < self._limits.in_flight:
@@ -290,7 +296,10 @@ class TcpConnection(asyncio.BufferedProtocol):
         return not self._waiting and self._client_reads and self._awaited < self._limits.in_flight
 
     def answer_some(self, messages: int, until: float) -> bool:
-        """Implements `tcp_scheduler.ScheduledConnection`; all replies leave with one write."""
+        """Implements `tcp_scheduler.ScheduledConnection`; all replies that exist now leave with one write.
+
+        Returns False, too, while the client does not read or `in_flight` replies are awaited.
+        """
         if self._transport.is_closing():
             self._scheduled = False
             return False
@@ -310,7 +319,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         outcome.then(self._add_deferred)
 
     def _add_deferred(self, reply: bytes | None) -> None:
-        """Queue a deferred reply. Those of one turn of the loop are written together in the next."""
+        """Queue a deferred reply, None for none. Those of one turn of the loop are written together in the next."""
         if not self._deferred:
             self._loop.call_soon(self._write_deferred)
         self._awaited -= 1
@@ -327,10 +336,10 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._close_if_done()
 
     def _answers(self, most: int, until: float) -> list[bytes]:
-        """Answer at most `most` waiting queries, but at least one, until the clock shows `until` or the replies fill
-        `write_buffer`.
+        """Answer waiting queries, at least one, until the clock shows `until` or the replies fill `write_buffer`.
 
-        Returns the framed replies; deferred ones are written later, by `_write_deferred`.
+        At most `most`, and at most as many as `in_flight` allows to await. Returns the framed replies; deferred ones
+        are written later, by `_write_deferred`.
         """
         answer, address, port, clock = self._listener.answer, self.address, self._port, self._listener.schedule.clock
         replies: list[bytes] = []

@@ -16,7 +16,10 @@ from topodns.query.deferred import Timers
 
 
 class ConnectionDeadline:
-    """The deadline of one connection; its methods are the events above. `at`: the time on the clock of `timers`."""
+    """The deadline of one connection; each method sets it for an event of the table above, unless it is `fixed`.
+
+    `at`: the time on the clock of `timers`.
+    """
 
     __slots__ = ("_limits", "_timers", "at", "fixed")
 
@@ -26,9 +29,10 @@ class ConnectionDeadline:
         self.fixed = False  # no event changes the deadline: the connection closes as soon as nothing is left to answer
 
     def data_read(self, pending: int, continued: bool) -> None:
-        """Octets were read. `pending`: octets of an incomplete message; `continued`: it had begun before this read.
+        """Set the deadline after a read: `message` if an incomplete message of `pending` octets is left, `idle` if 0.
 
-        The deadline of a message counts from its first octet, so that a client gains nothing by sending slowly.
+        `continued`: the message had begun before this read; then nothing changes, since its deadline counts from its
+        first octet, so that a client gains nothing by sending slowly.
         """
         if self.fixed:
             return
@@ -38,17 +42,20 @@ class ConnectionDeadline:
             self.at = self._timers.time() + self._limits.message
 
     def buffer_full(self) -> None:
-        """The write buffer is full."""
+        """Set the deadline to `write` from now: the write buffer is full."""
         if not self.fixed:
             self.at = self._timers.time() + self._limits.write
 
     def replies_written(self) -> None:
-        """The write buffer has drained, or deferred replies were written to a client that reads."""
+        """Set the deadline to `idle` from now.
+
+        The write buffer has drained, or deferred replies were written to a client that reads.
+        """
         if not self.fixed:
             self.at = self._timers.time() + self._limits.idle
 
     def listener_closes(self, awaited: bool) -> None:
-        """The listener closes. `awaited`: replies of upstreams are awaited."""
+        """Set the deadline to `awaited` from now, or `message` if no replies of upstreams are awaited; never later."""
         if not self.fixed:
             longest = self._limits.awaited if awaited else self._limits.message
             self.at = min(self.at, self._timers.time() + longest)

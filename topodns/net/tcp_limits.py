@@ -28,7 +28,9 @@ class TcpLimits:
     sweep: float = 0.25  # seconds between two checks of the deadlines
 
     def within(self, connections: int) -> "TcpLimits":
-        """These limits with at most `connections`, and the limits per address and network reduced in proportion."""
+        """These limits with at most `connections`; if these are fewer, with those per address and network reduced in
+        proportion, to 1 at least.
+        """
         if connections >= self.connections:
             return self
         return replace(

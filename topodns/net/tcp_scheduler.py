@@ -22,7 +22,10 @@ class ScheduledConnection(Protocol):
     def address(self) -> bytes: ...
 
     def answer_some(self, messages: int, until: float) -> bool:
-        """Answer at least one message, at most `messages`, until the clock shows `until`. Returns whether more wait."""
+        """Answer messages, at least one if the connection can, at most `messages`, until the clock shows `until`.
+
+        Returns whether more wait that it can answer.
+        """
 
 
 class TcpSchedule:
@@ -39,9 +42,9 @@ class TcpSchedule:
         self._left = 0.0  # seconds of BUDGET left in it
 
     def serve(self, connection: ScheduledConnection) -> None:
-        """Answer waiting messages of a connection: now if no other waits and time of the window is left, else in turn.
+        """Answer waiting messages of a connection: at once if no other waits, up to BUDGET in _WINDOW seconds.
 
-        It must not be in the schedule already.
+        Those that are left, or all of them otherwise, get answered in turn. It must not be in the schedule already.
         """
         if not self._addresses:
             now = self.clock()

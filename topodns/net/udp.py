@@ -107,8 +107,8 @@ class UdpListener:
     async def close(self) -> None:
         """Answer queries that have arrived, or arrive while deferred replies are awaited; then close the socket.
 
-        Queries queued in a socket are lost when it closes, even if another process shares the port; so there is no
-        await between finding the queue empty and closing.
+        Deferred replies are awaited for DEFERRED_LIMIT at most. Queries queued in a socket are lost when it closes,
+        even if another process shares the port; so there is no await between finding the queue empty and closing.
         """
         if self._loop is None:
             self._batch.close()
@@ -151,7 +151,7 @@ class UdpListener:
         return True
 
     def _answer_misses(self, sizes: list[int], hit_lengths: list[int]) -> list[int]:
-        """Answer the misses. Returns the lengths of the replies, 0 for none, a deferred one, or a hit.
+        """Write the replies to misses into their slots. Returns the lengths, 0 for none, a deferred reply, or a hit.
 
         `hit_lengths`: the lengths of the replies to the hits, 0 for a miss.
         """

@@ -40,9 +40,10 @@ class BoundSocket(NamedTuple):
 
 
 def sockets_at(addresses: Iterable[IPAddress], port: int) -> list[BoundSocket]:
-    """The sockets bound to one of these addresses (not the wildcard) and this port; for TCP only listening ones.
+    """The sockets bound to one of these addresses (not the wildcard) and this port, without a peer.
 
-    Raises OSError if the kernel lacks sock_diag (CONFIG_INET_DIAG, CONFIG_INET_UDP_DIAG).
+    For UDP, unconnected ones; for TCP, listening ones; of each address, family and protocol, MOST at most. Raises
+    OSError if the kernel lacks sock_diag (CONFIG_INET_DIAG, CONFIG_INET_UDP_DIAG).
     """
     return [
         BoundSocket(protocol, address, uid, inode)

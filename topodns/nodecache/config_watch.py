@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 class NodeConfigWatch:
     """Holds the Corefile in force: `load` once, then `run`. `changed` is called with each new one after the first.
 
-    An invalid Corefile does not replace the one in force, and is logged and counted once for each different set of
-    problems. It is tried again at every element of `changes`, as an imported file may have been fixed.
+    An invalid Corefile does not replace the one in force, and is logged and counted once as long as its problems stay
+    the same. It is tried again at every element of `changes`, as an imported file may have been fixed.
     """
 
     text: str = ""  # of the last valid Corefile
@@ -44,7 +44,7 @@ class NodeConfigWatch:
     def load(self) -> RenderedCorefile:
         """Read the files. Returns the Corefile to start with; if it has problems, there is nothing to serve.
 
-        Without an invalid kube-dns ConfigMap, so that a node has DNS (as NodeLocal DNSCache): its stub domains and
+        An invalid kube-dns ConfigMap is left out, so that a node has DNS (as NodeLocal DNSCache): its stub domains and
         upstreams are missing until it is fixed.
         """
         self._seen = self._read()
@@ -100,7 +100,7 @@ class NodeConfigWatch:
             self._write_copy(text)
 
     def _write_copy(self, text: str) -> None:
-        """Write the copy. It is not served, so a read-only file system is no error."""
+        """Write the copy. It is not served, so an error is only logged, once as long as its reason stays the same."""
         try:
             write_text(self._copy, text)
         except OSError as problem:

@@ -53,7 +53,7 @@ class NodeCorefile:
 
     @property
     def cluster_dns(self) -> str:
-        """The address of the cluster DNS; "" unknown."""
+        """The address of the cluster DNS; "" if unknown."""
         return self._cluster_dns.address
 
     @property
@@ -74,7 +74,10 @@ class NodeCorefile:
         )
 
     def render(self, texts: NodeConfigTexts) -> RenderedCorefile:
-        """The Corefile of these texts, parsed for validation. Reads the files that it imports."""
+        """The Corefile of these texts, validated; problems are in the result, not raised.
+
+        Reads the files that it imports.
+        """
         try:
             text, problems = self._fill(texts)
             if not problems:
@@ -105,7 +108,7 @@ class NodeCorefile:
         return text + "".join(stub_block(stub, flags.local_ips, flags.port) for stub in stubs), problems
 
     def _validate(self, text: str, texts: NodeConfigTexts) -> None:
-        """Raise the error of an invalid Corefile, with its position in the source file."""
+        """Raise the ConfigError of an invalid Corefile, or of `refuse`, with its position in the source file."""
         try:
             self._refuse(self.settings(text))
         except ConfigError as problem:
@@ -114,7 +117,10 @@ class NodeCorefile:
             raise self._at_source(problem, texts) from None
 
     def _at_source(self, problem: ConfigError, texts: NodeConfigTexts) -> ConfigError:
-        """Map an error to its source: lines of the template keep their numbers, blocks of stub domains follow them."""
+        """The error with its source instead of the rendered text: the template, whose lines keep their numbers.
+
+        Lines after those of the template are blocks of stub domains: for them, their file without a line number.
+        """
         assert texts.template.text is not None
         text = problem.problem.replace(f"{self._name}:", f"{texts.template.path}:")
         if problem.line > texts.template.text.count("\n") + 1:
@@ -123,7 +129,7 @@ class NodeCorefile:
 
 
 def _read(path: str) -> FileText:
-    """The file's text, None if it or its directory is missing (ConfigMaps and their keys are optional).
+    """The file as read. `text` is None if it or its directory is missing (ConfigMaps and their keys are optional).
 
     Any other error is in `problem`; raises nothing.
     """

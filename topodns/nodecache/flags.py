@@ -132,7 +132,7 @@ def _line(given: ParsedFlags, name: str) -> Directive:
 
 
 def _action(given: ParsedFlags) -> NodeCacheAction:
-    """The action; -version goes before -plugins, as in CoreDNS."""
+    """The action: of several, -help goes before -version, that before -plugins, as in CoreDNS; without any, SERVE."""
     for action in (NodeCacheAction.HELP, NodeCacheAction.VERSION, NodeCacheAction.PLUGINS):
         if given.booleans.get(action.value):
             return action
@@ -140,7 +140,10 @@ def _action(given: ParsedFlags) -> NodeCacheAction:
 
 
 def _local_ips(text: str, needed: bool) -> tuple[tuple[IPAddress, ...], tuple[str, ...]]:
-    """The distinct addresses, and a remark for the log about duplicates."""
+    """The distinct addresses of -localip, and remarks for the log: one if there are duplicates.
+
+    Raises ConfigError for an address that cannot be listened on, and if there is none but one is `needed`.
+    """
     if not text:
         if needed:
             raise _error("'-localip' is missing, expected addresses to listen on, such as 169.254.20.10,10.96.0.10")
@@ -213,9 +216,10 @@ def _firewall(given: ParsedFlags) -> Firewall:
 
 
 def _interval(given: ParsedFlags) -> float:
-    """The interval in seconds, at least 1. Raises WrongUsage.
+    """The interval in seconds, at least 1; a bare number is seconds. Raises WrongUsage.
 
-    NodeLocal DNSCache multiplies its duration by a second, so that only its default works (`60s` never elapses).
+    Difference: NodeLocal DNSCache multiplies its duration by a second, so that only its default works there (`60s`
+    never elapses).
     """
     text = _text(given, "syncinterval")
     try:

@@ -24,7 +24,7 @@ class WrongUsage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GoFlag:
-    """A known flag. `value` names its argument in a word; `default` is in the syntax of the command line."""
+    """A known flag. `value` names its argument in a word, BOOLEAN for a switch; `default` is as on the command line."""
 
     name: str
     value: str
@@ -77,7 +77,7 @@ def _is_flag(word: str) -> bool:
 
 
 def _split(word: str, known: Mapping[str, GoFlag]) -> tuple[GoFlag, str | None]:
-    """The flag of a word, and the text after its `=`; None without `=`."""
+    """The flag of a word, and the text after its `=`; None without `=`. Raises WrongUsage for an unknown flag."""
     bare = word.lstrip("-")
     name, separator, value = bare.partition("=")
     if len(word) - len(bare) > _LONGEST_MARKER or not name:

@@ -56,7 +56,7 @@ def parse_upstream_nameservers(file: FileText) -> tuple[str, ...]:
 
 
 def stub_block(stub: StubDomain, addresses: Sequence[object], port: int) -> str:
-    """The server block that node-cache writes for a stub domain."""
+    """The text of the server block that node-cache writes for a stub domain, bound to these addresses."""
     lines = [
         f"\n{stub.domain}:{port} {{",
         "    errors",
@@ -69,7 +69,7 @@ def stub_block(stub: StubDomain, addresses: Sequence[object], port: int) -> str:
 
 
 def _decode(file: FileText, absent: object, expected: str) -> Any:
-    """The JSON value of a file; `absent` without a file, and for null, as in Go."""
+    """The JSON value of a file; `absent` without a file, and for null, as in Go. Raises ConfigError."""
     if file.problem:
         raise _wrong(file, file.problem)
     if file.text is None:

@@ -81,12 +81,12 @@ class NodeNetwork:
         yield self.watch.run(watch_files(self._paths)), "node configuration"
 
     async def wants_reload(self) -> None:
-        """Return when the Corefile has changed."""
+        """Wait until the Corefile has changed."""
         await self._reload.wait()
         self._reload.clear()
 
     def waits_for(self) -> Iterator[str]:
-        """Conditions that are missing until Pods are answered here, a line each."""
+        """Reasons why queries of the node's Pods do not arrive here yet, a line each."""
         counts = self._reconciler.counts
         if self._flags.setup_interface and not counts.link_present:
             yield "node-cache: waiting for the link"
@@ -96,7 +96,10 @@ class NodeNetwork:
             yield "node-cache: waiting for the answers to its self-probes"
 
     async def tear_down(self) -> None:
-        """Tear down for a start without a server: no socket listens, and none will."""
+        """Remove what an earlier instance left behind, for a start that ends without a server.
+
+        With -skipteardown, or while another process serves or has the port, link and rules stay.
+        """
         await self.before_drain()
         await self.after_close()
 

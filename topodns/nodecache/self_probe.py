@@ -30,7 +30,7 @@ _MAX_REPLY: Final = 512
 
 
 class ProbeResult(Enum):
-    """The sender of the reply to a probe."""
+    """The result of a probe: the sender of the reply, if there is one."""
 
     NO_REPLY = auto()
     OTHER_SERVER = auto()  # another instance, or the cluster DNS behind the same address
@@ -45,9 +45,10 @@ class SelfProbe:
         self._port = port
 
     async def send(self, addresses: Sequence[Address], patience: float, tries: int = 1) -> list[frozenset[ProbeResult]]:
-        """For each address, the set of results of `tries` queries, all sent at once over UDP, with `patience` seconds.
+        """The set of results for each address, of `tries` queries each. All are sent at once over UDP.
 
-        Timeouts together with replies mean that another instance shares the port and hangs.
+        `patience`: seconds to wait for the replies. Timeouts together with replies mean that another instance shares
+        the port and hangs.
         """
         results = await asyncio.gather(*(self._send(address, patience) for address in [*addresses] * tries))
         return [frozenset(results[at :: len(addresses)]) for at in range(len(addresses))]
@@ -83,8 +84,9 @@ class SelfCheck:
     async def answered(self) -> bool:
         """Whether to redirect the node's DNS here now.
 
-        True if at one address or more this instance replies and no probe to it is lost: a lost one would mean that
-        another instance shares the port and hangs. Also true for a trial, see `_is_trial_due`. Takes at most PATIENCE.
+        True if for at least one address, this instance replies and no probe to that address is lost: a lost one would
+        mean that another instance shares the port and hangs. Also true for a trial, see `_is_trial_due`. Takes at most
+        PATIENCE.
         """
         tries = TRIES if self._reconciler.instance_registry.others() else 1
         results = await self._probe.send(self._addresses, PATIENCE, tries)

@@ -67,7 +67,8 @@ def find_cluster_dns(service: str, environment: Mapping[str, str]) -> ClusterDns
 def fill(template: str, file: str, values: TemplateValues) -> tuple[str, tuple[str, ...]]:
     """The template with its variables filled in, and its problems, a line each; `file` is its name in them.
 
-    With problems the text is no valid Corefile: variables without a value stay in it.
+    With problems the text is no valid Corefile: variables without a value stay in it. With `values.upstreams`, the
+    `forward` of older templates loses its `force_tcp`, as in NodeLocal DNSCache.
     """
     text = template.replace(_FORCED_TCP, _LEFT_TO_KERNEL) if values.upstreams else template
     text = _LOCAL_AND_PORT.sub(f"{_before_port(values.local_ips[0])}:", text)

@@ -12,7 +12,10 @@ from topodns.plugins.plugin import FastPath, Plugin
 
 
 def parse_bind(directive: Directive, context: Context) -> tuple[str, ...]:
-    """The addresses of one `bind`, those of its interfaces included, without those under `except`."""
+    """The addresses of one `bind`, those of its interfaces included, without those under `except`.
+
+    Raises ConfigError if none is left, or for a word that is neither an address nor an interface.
+    """
     if not directive.args:
         raise wrong(directive, "addresses or interfaces")
     excepted: set[str] = set()

@@ -109,7 +109,7 @@ class UdpSockets:
 
 @dataclass(slots=True)
 class Counts:
-    """Counters of one transport of one upstream. Each sending of a query counts as a hit or a miss."""
+    """Counters of one transport of one upstream. Each sending of a query is a hit (on an open connection) or a miss."""
 
     hits: int = 0  # sent over an open connection: coredns_proxy_conn_cache_hits_total
     misses: int = 0  # sent over a new socket or one still connecting: coredns_proxy_conn_cache_misses_total

@@ -59,7 +59,10 @@ class DnsUpstream:
     def exchange(
         self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
     ) -> Sent | None:
-        """As `Upstream.exchange`. A timeout may be up to `UpstreamLimits.sweep` seconds late."""
+        """Send a query, as `Upstream.exchange`. A timeout may be up to `UpstreamLimits.sweep` seconds late.
+
+        A Failure at once after `close`, for a transport that the upstream does not have, or if too many are in flight.
+        """
         carrier = self.carriers.get(transport)
         if self._closed:
             on_reply(CLOSED)
@@ -70,7 +73,7 @@ class DnsUpstream:
         return None
 
     def close(self) -> None:
-        """As `Upstream.close`: sockets close when the queries in flight are answered or time out."""
+        """Send no more queries, as `Upstream.close`: sockets close when those in flight are answered or time out."""
         self._closed = True
         for carrier in self.carriers.values():
             carrier.close()
@@ -94,8 +97,8 @@ def open_upstream(
     """The upstream at an address; no socket is opened yet.
 
     `address` and `source_address`: IP addresses as text, link-local ones with `%interface`; `source_address` "" leaves
-    the choice to the kernel. With `tls`, only TLS is used, and the certificate must be for `server_name`, or for
-    `address` if that is ""; unless the context checks less.
+    the choice to the kernel. With `tls`, only TLS is used, and the certificate must be for `server_name`, or, if
+    `server_name` is "", for `address`; unless the context checks less.
 
     `counts`: counters to continue, which other upstreams may share. `sockets`: the budget shared by all upstreams; None
     for one of its own.

@@ -20,7 +20,7 @@ _IN_FLIGHT: Final = _OPENING - 1  # mask for the number of queries in the load
 
 
 class PendingQuery:
-    """One query over a connection; it always has one until it is settled.
+    """One query, which has a connection until it is settled.
 
     `twin`: the hedged copy of this query over another connection.
     """
@@ -64,29 +64,31 @@ class PendingQuery:
             self.owner.expired(self)
 
     def cancel(self) -> None:
-        """As `Sent.cancel`."""
+        """Stop waiting for the reply, as `Sent.cancel`; without effect after the reply."""
         if self.connection.queries.get(self.ident) is self:
             self.owner.cancelled(self)
 
 
 class ConnectionOwner(Protocol):
-    """Opens connections and assigns queries to them (`TcpCarrier`). They call its methods at these events."""
+    """Opens connections and assigns queries to them (`TcpCarrier`). Connections and queries call its methods at these
+    events.
+    """
 
     @property
     def settled(self) -> Callable[[PendingQuery], None]:
-        """Called with a query before its reply is delivered; the connection has removed it."""
+        """The function to call with a query before its reply is delivered; the connection has removed the query."""
 
     def answered(self, query: PendingQuery) -> None:
         """Called after `settled` if the query has a twin, which is no longer needed."""
 
     def slow(self, query: PendingQuery, now: float) -> None:
-        """The query is due before its deadline: for `tcp_patience` seconds, no reply to it has arrived."""
+        """The query has had no reply for `tcp_patience` seconds, and its deadline is later: it may be hedged."""
 
     def expired(self, query: PendingQuery) -> None:
         """The query has timed out: the owner gives it up and reports the failure."""
 
     def cancelled(self, query: PendingQuery) -> None:
-        """The query is cancelled: its reply is no longer needed."""
+        """The query is cancelled: its reply is no longer needed, and the owner gives it up without a report."""
 
     def strayed(self) -> None:
         """A message arrived that matches no query in flight."""
@@ -143,7 +145,10 @@ class UpstreamConnection(asyncio.Protocol):
         return self.load & _IN_FLIGHT
 
     def send(self, query: PendingQuery) -> None:
-        """Send this query: with all others of this turn of the loop, or once it is open. An id must be free."""
+        """Send this query under a free id, which must exist: with all others of this turn of the loop.
+
+        On a connection that is not open yet, all wait until it is.
+        """
         ident = self._draw()
         while ident in self.queries:
             ident = self._draw()
@@ -161,24 +166,30 @@ class UpstreamConnection(asyncio.Protocol):
         self._unsent.append(len(message).to_bytes(PREFIX, "big") + ident + message[2:])
 
     def heard_since(self, query: PendingQuery) -> bool:
-        """Whether a reply to any query has arrived since this one was sent, or since the last call."""
+        """Whether a reply to any query has arrived here since `query` was sent, or since the last call with it."""
         before, query.heard = query.heard, self._heard
         return before != self._heard
 
     def note_silence(self) -> None:
-        """Note that queries wait and no reply comes: until one does, this connection is the last choice for others."""
+        """Note that queries wait and no reply comes: until one does, new queries get this connection last."""
         if not self.silent:
             self.silent = True
             self.load += _SILENT
 
     def give_up(self, query: PendingQuery) -> None:
-        """Abandon a query that has timed out. If no reply to any query has arrived since, also take no new queries."""
+        """Abandon a query that has timed out.
+
+        If no reply to any query has arrived since it was sent (`heard_since`), also take no new queries.
+        """
         if not self.heard_since(query):
             self.leave()
         self.forget(query)
 
     def forget(self, query: PendingQuery) -> None:
-        """Abandon a query. Its id stays in use; above `in_flight` / 2 of such ids, take no new queries."""
+        """Abandon a query.
+
+        Its id stays in use until a late reply; with more than `limits.in_flight` / 2 such ids, take no new queries.
+        """
         self.queries[query.ident] = None
         self.load -= 1
         if len(self.queries) - self.in_flight > self._limits.in_flight // 2:
@@ -240,9 +251,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._drop(failure_of(exc))
 
     def _stray(self, query: PendingQuery | None, message: bytes) -> None:
-        """Count a message that is no reply to a query in flight; without `query`, its id is free again.
+        """Count a message that is no reply to a query in flight. `query`: the query with the same id.
 
-        One that is shorter than a header closes the connection.
+        None if there is none: the id, if that of an abandoned query, is free again. A message that is shorter than a
+        header is not counted, and closes the connection.
         """
         if len(message) < HEADER:  # no DNS message: the rest of the stream is not trusted either
             self.fail(LOST)

@@ -52,7 +52,7 @@ class TcpCarrier:
         return len(self._connections) + len(self._leaving)
 
     def exchange(self, message: bytes, question: bytes, timeout: float, on_reply: OnReply) -> Sent | None:
-        """As `Upstream.exchange`."""
+        """Send a query, as `Upstream.exchange`. Fails at once (BUSY) if all connections are full."""
         connection = self._choose(timeout)
         if connection is None:
             on_reply(BUSY)
@@ -80,7 +80,13 @@ class TcpCarrier:
         connection.forget(twin)
 
     def slow(self, query: PendingQuery, now: float) -> None:
-        """If no reply arrives on its connection, note that, and hedge all queries of that connection over another."""
+        """Hedge all queries of the query's connection over another, if it has brought no reply to any since this one
+        was sent.
+
+        The connection is then silent; if it was before, only this query is hedged. At most `sent_twice` queries are
+        hedged at a time. If a reply to another query has arrived, `query` becomes due again after `tcp_patience`.
+        Without effect on a hedged one.
+        """
         connection = query.connection
         if query.twin is not None:
             return
@@ -169,9 +175,10 @@ class TcpCarrier:
         connection.queries[query.ident] = query
 
     def _instead_of(self, silent: UpstreamConnection, timeout: float) -> UpstreamConnection | None:
-        """Another connection that is not silent, opened if necessary; the silent one then leaves if there are too many.
+        """A connection that is not silent, instead of `silent`; opened if necessary.
 
-        Returns the least loaded other one, perhaps silent, if none may be opened now; None if there is none.
+        If there are too many, `silent` leaves for it. Returns the least loaded other one, perhaps silent, if none may
+        be opened now; None if there is none, or when closing.
         """
         if self._closing:
             return None
@@ -187,9 +194,10 @@ class TcpCarrier:
         return self._open(timeout)
 
     def _another(self, query: PendingQuery, lost: UpstreamConnection) -> UpstreamConnection | None:
-        """The connection over which to send a query of a lost one again; None if there is none, or after _SENDS sends.
+        """The connection over which to send a query of a lost one again.
 
-        After a failed attempt to connect, only an open connection is used.
+        None if there is none, after _SENDS sends, or when closing. If `lost` had not been opened, only an open one is
+        used.
         """
         if self._closing or query.sends >= _SENDS:
             return None
@@ -201,7 +209,8 @@ class TcpCarrier:
     def _choose(self, timeout: float) -> UpstreamConnection | None:
         """The connection for the next query, opened if necessary; None if all are full.
 
-        A query whose connection is busy causes a second one to be opened for later queries.
+        If the one open is busy, another is opened within the limit, for later queries; for this one only if the first
+        is silent.
         """
         best = self._least_loaded()
         if len(self._connections) >= self._limits.connections:
@@ -232,7 +241,7 @@ class TcpCarrier:
         query.on_reply(failure)
 
     def _open(self, timeout: float) -> UpstreamConnection:
-        """Open a connection; queries that wait for it fail if it is not open in time.
+        """Begin to open a connection. If that fails or takes too long, its queries go to another open one, or fail.
 
         The time is that of the query that needs it, but at least `limits.connect`: other queries may soon wait for it
         too, and a query sent again may have almost no time left.

@@ -62,7 +62,7 @@ class _Query:
             self.carrier.finish(self, TIMED_OUT)
 
     def cancel(self) -> None:
-        """As `Sent.cancel`."""
+        """Stop waiting for the reply, as `Sent.cancel`; without effect after the reply."""
         self.carrier.release(self)
 
 
@@ -96,7 +96,7 @@ class UdpCarrier:
         return len(self._queries)
 
     def exchange(self, message: bytes, question: bytes, timeout: float, on_reply: OnReply) -> Sent | None:
-        """As `Upstream.exchange`."""
+        """Send a query from a new socket, as `Upstream.exchange`. Fails at once if too many are in flight."""
         if len(self._queries) - self._twins >= self._limits.udp_queries or self._sockets.open >= self._sockets.most:
             on_reply(BUSY)
             return None
@@ -118,7 +118,8 @@ class UdpCarrier:
     def send_again(self, query: _Query) -> None:
         """Send a query once more, with another id and from another port; the first reply to either counts.
 
-        Without effect beyond `sent_twice`, without a spare socket, or on an error.
+        Without effect if `sent_twice` queries in flight were sent again already, without a spare socket, or on an
+        error.
         """
         if self._twins >= self._limits.sent_twice or not self._sockets.has_spare():
             return

@@ -29,7 +29,7 @@ Asking = Callable[[Query, Client, Below], Answered]
 
 
 def ask_below(query: Query, client: Client, below: Below) -> Answered:
-    """Resolve every name of the list with the plugins of this server block, as CoreDNS does."""
+    """Resolve a name of the list with the plugins of this server block, as CoreDNS does for every name."""
     return below(query, client)
 
 
@@ -57,7 +57,8 @@ class SearchPath:
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The answer for the name; if that is NXDOMAIN, the first with another rcode for a name of the search list.
 
-        NXDOMAIN stays if the name comes from no search list, or if no name of the list exists.
+        NXDOMAIN stays if the name comes from no search list (as far as its premises show), or if no name of the list
+        exists.
         """
         answered = below(query, client)
         qname = query.qname
@@ -94,7 +95,7 @@ class SearchPath:
 def _questions(query: Query, search: SearchList) -> Iterator[tuple[Query, Premise | None]]:
     """(query, premise) pairs in order: for the premises, then, with None, for the client's labels under other domains.
 
-    The client's labels keep the spelling of the client's query. Names that would be too long are left out.
+    The client's labels keep the upper and lower case of the client's query. Names that would be too long are left out.
     """
     for premise in search.premises:
         name = premise.name
@@ -154,7 +155,8 @@ class _Search:
         return None if resolution.response.rcode == premise.rcode else self._first
 
     def _is_found(self, resolution: Resolution) -> bool:
-        """Whether the walk ends here. It goes on after NXDOMAIN and where no plugin answered (CoreDNS ends there).
+        """Whether the walk ends here. It goes on after NXDOMAIN, and after a failure where no plugin answered (CoreDNS
+        ends there).
 
         If it goes on, the dependencies of `resolution` are added to the first answer.
         """
@@ -165,7 +167,7 @@ class _Search:
         return False
 
     def _renamed(self, resolution: Resolution, query: Query) -> Resolution:
-        """The answer found for `query`, as the answer for the name that the client queried."""
+        """The answer found for `query`, under a CNAME from the name that the client queried; counts a success."""
         self._counts.successes += 1
         first, response = self._first, resolution.response
         rest_on(resolution, first.facts, first.scope, first.valid_until)

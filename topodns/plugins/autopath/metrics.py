@@ -8,7 +8,7 @@ from topodns.plugins.setup import MetricsSource
 
 
 def readings(source: MetricsSource) -> Iterator[Published]:
-    """The metric, under CoreDNS's name."""
+    """The counter of names found further on in a search list, under CoreDNS's name."""
     yield Reading(
         "coredns_autopath_success",
         "Names that were found further on in a search list.",

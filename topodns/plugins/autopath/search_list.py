@@ -107,8 +107,8 @@ class DistantClusterSearch:
 def may_be_of_service(labels: Name) -> bool:
     """Whether these labels before a namespace may be an endpoint or a port of a Service that is gone for now.
 
-    No variant of `autopath` searches for such names. An endpoint whose `hostname` is unlike a StatefulSet's
-    (`primary.db`) cannot be distinguished from a name outside.
+    No variant of `autopath` searches for such names. False for an endpoint whose `hostname` is unlike a StatefulSet's
+    (`primary.db`): it cannot be distinguished from a name outside.
     """
     if any(label.startswith("_") for label in labels):
         return True
@@ -116,7 +116,10 @@ def may_be_of_service(labels: Name) -> bool:
 
 
 def behind_namespace(origin: Name, host_domains: tuple[Name, ...]) -> Domains:
-    """The domains after `NAMESPACE.svc.ORIGIN` on a Pod's list, the root at the end; `host_domains`: of its Node."""
+    """The domains after `NAMESPACE.svc.ORIGIN` on a Pod's list, the root at the end, each once.
+
+    `host_domains`: the search list of the Pod's Node.
+    """
     return _once_each(("svc", *origin), origin, *host_domains, ROOT)
 
 
@@ -147,7 +150,11 @@ class ClusterSearch:
         return at >= 2 and qname[at] == "svc"
 
     def search_list(self, qname: Name, client: Client) -> SearchList:
-        """The list, without other domains for a name that may be a Service's own, whether the Service exists or not."""
+        """The list, without other domains where no search is to be made.
+
+        That is for a name that may be a Service's own, whether the Service exists or not, for the target of a CNAME,
+        and for a client or namespace that has no such list.
+        """
         origin = self._origins.match(qname)
         assert origin is not None
         at = len(qname) - len(origin.name) - 2  # of the namespace

@@ -13,5 +13,5 @@ class Autopath:
 
     @property
     def cluster_domains(self) -> tuple[Name, ...]:
-        """The origins that may be the domain of a cluster."""
+        """The origins that may be the domain of a cluster: neither the root nor reverse zones."""
         return tuple(origin for origin in self.origins if origin != ROOT and not is_reverse(origin))

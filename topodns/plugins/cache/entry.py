@@ -18,7 +18,7 @@ _PackedSection = tuple[_PackedRRset, ...]
 
 
 class Sort(Enum):
-    """Kind of a cached answer. The value is CoreDNS's label `type`, except that failures are counted as denials."""
+    """Kind of a cached answer. Metrics count a failure as a denial (label `type`), as CoreDNS does."""
 
     SUCCESS = "success"
     DENIAL = "denial"  # NXDOMAIN and NODATA
@@ -118,7 +118,7 @@ def pack(response: Response) -> bytes:
 
 
 def pack_plain(rrset: RRset, flags: int) -> bytes:
-    """`pack` for a NOERROR response with only this RRset."""
+    """`pack` for a NOERROR response with only this RRset, in the answer section."""
     owner, rtype, _, rdatas, rclass = rrset
     return marshal.dumps((0, flags & _KEPT_FLAGS, ((owner, rtype, rclass, rdatas),), (), ()))
 

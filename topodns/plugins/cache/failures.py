@@ -26,7 +26,7 @@ class _Failure(NamedTuple):
 
 
 class FailureTable:
-    """At most `limit` octets of failures: what expires first goes, then the least recently used."""
+    """At most `limit` octets of failures. To make room, what has expired goes first, then the least recently used."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
         self.limit = limit
@@ -36,7 +36,10 @@ class FailureTable:
 
 
 class FailureCache:
-    """The failures of one cache. A generation's cache that ends leaves its failures to expire in the table."""
+    """The failures of one cache, in a table that it shares with others.
+
+    When a reload ends the cache, its failures stay in the table until they expire; no other cache finds them.
+    """
 
     def __init__(self, table: FailureTable, counts: TableCounts) -> None:
         self._table = table
@@ -59,7 +62,7 @@ class FailureCache:
         return None if failure is None else failure.entry
 
     def insert(self, key: bytes, entry: CacheEntry) -> bool:
-        """Insert or replace the entry. False if it is larger than MAX_ENTRY or than the table."""
+        """Insert or replace the entry. False, without effect, if it is larger than MAX_ENTRY or than the table."""
         octets = len(key) + len(entry.packed) + _OVERHEAD
         if len(entry.packed) > MAX_ENTRY or octets > self._table.limit:
             return False

@@ -48,8 +48,8 @@ class Prefetching:
     def look_again_at(self, entry: CacheEntry, now: float) -> int:
         """The age in seconds up to which the packet cache may serve copies of a popular entry.
 
-        Hits in the packet cache are not counted here. So copies live for half of the window at most; otherwise an
-        entry in constant use would look unused.
+        That is half of the window from now, but at least 1 s, and not past `begins_at`: hits in the packet cache are
+        not counted here, so with longer copies an entry in constant use would look unused.
         """
         return min(self.begins_at(entry), entry.ticks(now) + max(1, int(self._settings.window / 2)))
 
@@ -88,7 +88,8 @@ class ResponseCache:
     Hits are a `Resolution` of plugin "cache" with a `CacheHit`.
 
     The packet cache may serve copies of a hit until `valid_until`, a whole number of seconds after the entry was
-    cached. Stale answers, and hits with `keepttl` or a refresh due, have none and are for their own client only.
+    cached. Without it, for their own client only: stale answers, hits with `keepttl`, and with `prefetch` hits whose
+    refresh is due or that are not popular yet.
     """
 
     def __init__(
@@ -120,7 +121,10 @@ class ResponseCache:
         return same
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
-        """The cached answer, fresh or stale, or that of the plugins `below`, which is cached if allowed."""
+        """The cached answer, fresh or stale, or that of the plugins `below`, which is cached if allowed.
+
+        Names outside the origins of the `cache` directive bypass the cache.
+        """
         if not self._everywhere and not self._covers(query.qname):
             return below(query, client)
         key = key_of(query)
@@ -178,7 +182,11 @@ class ResponseCache:
         return resolution
 
     def _look_ahead(self, prefetching: Prefetching, entry: CacheEntry, asked: _Asked, now: float) -> int | None:
-        """The age of the entry up to which copies may be served, None for not at all. Starts a refresh that is due."""
+        """The age of the entry up to which copies may be served; None for not at all: not popular yet, or a refresh is
+        due.
+
+        Counts the query, and starts a refresh that is due.
+        """
         if not prefetching.note(entry, now):
             return None
         if entry.ticks(now) < prefetching.begins_at(entry):
@@ -202,7 +210,7 @@ class ResponseCache:
         return _for_asker(asked.query, replace(resolution, response=replace(resolution.response)))
 
     async def _in_time(self, refresh: _Refresh, client: Client) -> Resolution | None:
-        """The refreshed answer; None after `verify_timeout`, or if the refresh fails.
+        """The refreshed answer; None after `verify_timeout` (0: without limit), or if the refresh fails.
 
         The timeout counts from the start of the refresh, so that an unresponsive upstream is waited for once; or from
         the client's query, if that is earlier (RFC 8767 section 5): time spent on other names for it counts.

@@ -58,9 +58,10 @@ class SegmentedLru:
         return key in self._probation or key in self._protected
 
     def touch(self, key: bytes, client: bytes = b"") -> None:
-        """Protect this entry, which must exist, as used by `client`; b"" is no particular client.
+        """Make this entry, which must exist, the most recently used of the protected ones, which are evicted last.
 
-        A client other than the owner ends the ownership.
+        `client`: who used it, b"" for no particular client. A client other than the owner ends the ownership. With too
+        many protected entries, the least recently used of them go on probation.
         """
         segment = self._protected if key in self._protected else self._probation
         entry = self._protected[key] = segment.pop(key)
@@ -122,7 +123,7 @@ class SegmentedLru:
             self._tidy(owner)
 
     def _tidy(self, owner: EntryOwner) -> None:
-        """Remove the keys of entries that the owner no longer owns."""
+        """Remove from `owner.keys` those of entries that the owner no longer owns."""
         own = (key for key in owner.keys if (entry := self.peek(key)) is not None and entry.owner is owner)
         owner.keys = type(owner.keys)(own)
         owner.tidy_at = 2 * len(owner.keys) + _TIDY
@@ -143,9 +144,10 @@ class SegmentedLru:
         self._disown(key, entry)
 
     def _make_room(self, spared: bytes = b"") -> None:
-        """Evict until a batch fits in: entries of a client above its share, then those on probation, then protected.
+        """Evict until one part in _BATCH_SHARE of the table is free, in number and in octets.
 
-        `spared`: key of the entry to keep in any case, since it is the one inserted last.
+        The largest owner's entries above its share go first, then those on probation, then protected ones. `spared`:
+        key of the entry to keep in any case, since it is the one inserted last.
         """
         few, light = self._capacity - self._batch, self.limit - self.limit // _BATCH_SHARE
         before = len(self)
@@ -162,9 +164,10 @@ class SegmentedLru:
         self.counts.evictions += before - len(self)
 
     def _evict_own(self, owner: EntryOwner, few: int, light: int, spared: bytes) -> None:
-        """Evict the owner's oldest entries but `spared` while it exceeds its share; protected ones go on probation.
+        """Evict the owner's oldest entries but `spared` while the owner exceeds its share.
 
-        Ends once at most `few` entries and `light` octets remain in the table.
+        Protected ones are not evicted but go on probation. Ends once at most `few` entries and `light` octets remain in
+        the table.
         """
         keys, probation, protected = owner.keys, self._probation, self._protected
         much, many = self.octets - light, len(self) - few
