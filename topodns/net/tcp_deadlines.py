@@ -18,7 +18,8 @@ from topodns.query.deferred import Timers
 class ConnectionDeadline:
     """The deadline of one connection; each method sets it for an event of the table above, unless it is `fixed`.
 
-    `at`: the time on the clock of `timers`.
+    `idle`, `message`, `write` and `awaited` are numbers of seconds in TcpLimits. `at`: the time on the clock of
+    `timers`.
     """
 
     __slots__ = ("_limits", "_timers", "at", "fixed")
@@ -55,7 +56,10 @@ class ConnectionDeadline:
             self.at = self._timers.time() + self._limits.idle
 
     def listener_closes(self, awaited: bool) -> None:
-        """Set the deadline to `awaited` from now, or `message` if no replies of upstreams are awaited; never later."""
+        """Set the deadline to `awaited` from now, or `message` if no replies of upstreams are awaited.
+
+        An earlier deadline stays.
+        """
         if not self.fixed:
             longest = self._limits.awaited if awaited else self._limits.message
             self.at = min(self.at, self._timers.time() + longest)

@@ -68,7 +68,10 @@ class NodeNetwork:
         return Instance(self._name, self._reconciler.instance_registry, frozenset(own))
 
     async def begin(self) -> None:
-        """Set up the link and the rules, then `renew` the redirect for the first time. Raises HostNetworkError."""
+        """Set up the link and the rules, then `renew` for the first time, which redirects if self-probes are answered.
+
+        Raises HostNetworkError.
+        """
         await self._reconciler.set_up_link()
         for notice in await self._reconciler.set_up_rules():
             log.warning("node-cache: %s", notice)

@@ -80,8 +80,8 @@ class TcpCarrier:
         connection.forget(twin)
 
     def slow(self, query: PendingQuery, now: float) -> None:
-        """Hedge all queries of the query's connection over another, if it has brought no reply to any since this one
-        was sent.
+        """If no reply at all has arrived over the query's connection since it was sent, hedge all queries there over
+        another.
 
         The connection is then silent; if it was before, only this query is hedged. At most `sent_twice` queries are
         hedged at a time. If a reply to another query has arrived, `query` becomes due again after `tcp_patience`.
