@@ -55,6 +55,6 @@ def check_node() -> tuple[str, ...]:
     dropping: tuple[str, ...] = ()
     if nft := find_program("nft"):
         listed = run((nft, "-j", "list", "chains"))
-        with suppress(ValueError, KeyError):
+        with suppress(ValueError, KeyError, TypeError):
             dropping = dropping_chains(listed.output)
     return notices([name for _, name in socket.if_nameindex()], dropping)

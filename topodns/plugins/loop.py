@@ -55,13 +55,15 @@ class LoopGuard:
         self._came_back = False
         self.looping = False  # forwarding is stopped
         self._next: Timer | None = None
+        self._closed = False
 
     def start(self) -> None:
         """Schedule the first probe, in FIRST_PROBE seconds. Only during a loop, others follow every RECHECK seconds."""
         self._next = self._timers.call_later(FIRST_PROBE, self._send_probe)
 
     def close(self) -> None:
-        """Stop probing."""
+        """Stop probing. The result of a probe under way does not count."""
+        self._closed = True
         if self._next is not None:
             self._next.cancel()
 
@@ -93,6 +95,8 @@ class LoopGuard:
                 return
 
     def _judge(self, _: None) -> None:
+        if self._closed:
+            return
         if self._came_back != self.looping:
             self.looping = self._came_back
             self._log_change()

@@ -113,6 +113,25 @@ def test_a_closed_guard_sends_nothing() -> None:
     assert upstream.asked == []
 
 
+def test_the_probe_of_a_guard_that_is_closed_meanwhile_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
+    timers, reply = VirtualTimers(), Outcome[None]()
+    made: LoopGuard
+
+    async def circular(query: Query, client: Client) -> Resolution:
+        back = made(query, client)
+        assert back is not None
+        await reply
+        return back
+
+    made = LoopGuard(parse_name("."), [circular], timers, lambda: "s", LoopCounts())
+    made.start()
+    timers.advance(RECHECK)
+    made.close()
+    reply.settle(None)
+    timers.advance(RECHECK)
+    assert (made.looping, caplog.messages) == (False, [])
+
+
 def test_loops_are_counted() -> None:
     shared = Shared()
     counts = shared.get(LoopCounts)
