@@ -79,7 +79,10 @@ class NetlinkMonitor:
 
 
 def link_monitor(network: HostNetwork) -> NetlinkMonitor:
-    """A monitor of the link: reports that it is removed, goes down, or loses a listen address."""
+    """A monitor of the link: reports that it is removed or down, or that events were lost (ENOBUFS).
+
+    Also that a listen address is removed, from any link.
+    """
     return NetlinkMonitor("links", open_link_events, partial(_any_affects_link, network), report_loss=True)
 
 

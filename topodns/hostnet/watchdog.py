@@ -35,7 +35,10 @@ class Supervision:
         self._is_finished = False
 
     def receive(self, messages: bytes, now: float) -> None:
-        """Process the node cache's messages, in order: the last RENEW or EXPIRE counts; after LEAVE nothing is due."""
+        """Process messages of the node cache, an octet each.
+
+        The last RENEW (redirect on for KEEPALIVE_TIMEOUT) or EXPIRE (off now) counts; after any LEAVE, `due` is None for good.
+        """
         self._is_finished = self._is_finished or LEAVE in messages
         if messages.rfind(RENEW) > messages.rfind(EXPIRE):
             self._renewed = now

@@ -26,7 +26,11 @@ Answer = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
 
 
 class Listener(Protocol):
-    """State shared by its connections. Each adds its own octets to `unfinished` and `unread`, later subtracts them."""
+    """What the connections of a listener share and call.
+
+    `unfinished`: octets of incomplete queries, beyond `TcpLimits.begun` of each connection; `unread`: octets of replies
+    that clients have not read. Each connection adds its own, and later subtracts them.
+    """
 
     answer: Answer
     limits: TcpLimits

@@ -70,7 +70,10 @@ def decode_uid(body: bytes) -> str:
 
 
 def decode_lease(body: bytes) -> LeaseRecord:
-    """A Lease from its JSON. Raises ApiError."""
+    """The Lease in a JSON body: version, holder, duration in seconds (0.0 if missing), and the whole content.
+
+    Raises ApiError if the body is no JSON object with metadata.
+    """
     content = _decoded(body)
     metadata, spec = content.get("metadata"), content.get("spec") or {}
     if not isinstance(metadata, dict) or not isinstance(spec, dict):

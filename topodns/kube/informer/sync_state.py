@@ -43,7 +43,10 @@ class SyncState:
         self._any_age = True
 
     def apply(self, item: Event | Bookmark | Undecodable) -> None:
-        """Apply one item of a watch to the cluster state."""
+        """Take one item of a watch: an event changes the cluster state and moves the version on, a bookmark only moves it on.
+
+        An undecodable object is only counted and perhaps logged.
+        """
         match item:
             case Event(change, version):
                 self._progress.events += 1

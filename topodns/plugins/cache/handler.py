@@ -237,7 +237,10 @@ class ResponseCache:
             self.counts.prefetches += 1
 
     def _refresh(self, entry: CacheEntry, asked: _Asked, now: float) -> _Refresh | None:
-        """Start a refresh; None within `recheck` seconds after a failed one (RFC 8767 section 5)."""
+        """Start a refresh; None within `recheck` seconds after one whose reply did not replace an expired entry.
+
+        (RFC 8767 section 5: the failure recheck timer.)
+        """
         if now < entry.history.retry_at:
             return None
         refresh = self._refreshing[asked.key] = _Refresh(Outcome(), now)

@@ -97,7 +97,7 @@ def _percentage(option: Directive, text: str) -> int:
 
 
 def _serve_stale(option: Directive, cache: Cache) -> Cache:
-    """`off`, or `[DURATION] [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]`."""
+    """`off`, or `[DURATION [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]]`."""
     no_body(option)
     if option.args == ("off",):  # our extension: CoreDNS, where it is off by default, has no such word
         return replace(cache, serve_stale=None)

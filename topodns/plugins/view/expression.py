@@ -29,7 +29,10 @@ _METADATA: Final = "metadata"
 
 
 class Expression(NamedTuple):
-    """A compiled condition. `of_client`: whether it calls a function that is `ViewFunction.of_client`."""
+    """A compiled condition, evaluated by `holds`.
+
+    `of_client`: whether it calls client_ip(), port() or id(), so that it may differ between otherwise equal messages.
+    """
 
     run: Run
     of_client: bool
