@@ -75,7 +75,10 @@ class Listeners:
         memory: MemoryLimits = SERVER,
         descriptors: Descriptors | None = None,
     ) -> None:
-        """`instance`: the ports are shared with other instances. `descriptors`: None for no limit by RLIMIT_NOFILE."""
+        """`memory`: for the packet caches, and for replies that TCP clients have not read.
+
+        `instance`: the ports are shared with other instances. `descriptors`: None for no limit by RLIMIT_NOFILE.
+        """
         self._rng = rng
         self._instance = instance
         self._memory = memory

@@ -37,7 +37,7 @@ class Supervision:
     def receive(self, messages: bytes, now: float) -> None:
         """Process messages of the node cache, an octet each.
 
-        The last RENEW (redirect on for KEEPALIVE_TIMEOUT) or EXPIRE (off now) counts; after any LEAVE, `due` is None for good.
+        The last RENEW (redirect on for KEEPALIVE_TIMEOUT) or EXPIRE (off now) counts; after any LEAVE, `due` is None.
         """
         self._is_finished = self._is_finished or LEAVE in messages
         if messages.rfind(RENEW) > messages.rfind(EXPIRE):

@@ -43,9 +43,9 @@ class SyncState:
         self._any_age = True
 
     def apply(self, item: Event | Bookmark | Undecodable) -> None:
-        """Take one item of a watch: an event changes the cluster state and moves the version on, a bookmark only moves it on.
+        """Take one item of a watch: an event changes the cluster state and moves the version on.
 
-        An undecodable object is only counted and perhaps logged.
+        A bookmark only moves the version on; an undecodable object is only counted and perhaps logged.
         """
         match item:
             case Event(change, version):

@@ -16,7 +16,7 @@ from topodns.query.plugin import ChainPart
 
 
 def parse_loadbalance(directive: Directive, context: Context) -> Loadbalance:
-    """`loadbalance [round_robin | weighted FILE]`, with the option `prefer`, and `reload` if weighted. Raises ConfigError."""
+    """`loadbalance [round_robin | weighted FILE]`, with `prefer`, and `reload` if weighted. Raises ConfigError."""
     policies = {policy.value: policy for policy in LoadbalancePolicy}
     policy = choice(directive, directive.args[0], policies) if directive.args else LoadbalancePolicy.ROUND_ROBIN
     if policy is LoadbalancePolicy.ROUND_ROBIN:
