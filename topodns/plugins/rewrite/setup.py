@@ -46,7 +46,8 @@ _MAX_RCODE: Final = max(RCODE_NAMES)
 def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
     """A tuple of one, the directive's rule, as in CoreDNS 1.14.7. Raises ConfigError.
 
-    Invalid names and patterns are refused. Whether a part of a name (prefix, suffix, substring) can match at all is not checked.
+    Invalid names and patterns are refused; whether a part of a name (prefix, suffix, substring) can match at all is not
+    checked.
     """
     words = ArgumentReader(directive)
     continues = False
