@@ -11,7 +11,7 @@ from topodns.logs import one_line
 class ApiError(Exception):
     """A request failed or cannot be made. `status` is the HTTP status of a refusal, also of one within a watch; else 0.
 
-    0 stands for no response, an unusable one, and unusable settings or credentials.
+    0 means no response, an unusable one, and unusable settings or credentials.
 
     Its text is one short printable line even where `problem` comes from the server: it goes to the log and to /ready.
     """
