@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-from dnslib import HTTPS, QTYPE, RD, RDMAP, DNSBuffer, DNSError, DNSLabel
+from dnslib import HTTPS, QTYPE, RD, RDMAP, DNSBuffer, DNSLabel
 
 from topodns.dns.message import RRset
 from topodns.dns.name import Name, name_text, wire_labels
@@ -60,7 +60,7 @@ def _dnslib_text(rtype: int, rdata: bytes) -> str:
         return ""
     try:
         return str(known.parse(DNSBuffer(rdata), len(rdata)).toZone()).rstrip()
-    except (DNSError, KeyError, ValueError):  # ValueError: strings with invalid UTF-8
+    except Exception:  # dnslib does not catch its internal errors: BufferError, KeyError, UnicodeError ...
         return ""
 
 

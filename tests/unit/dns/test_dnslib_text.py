@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.dnslib_records import RDATA
@@ -57,6 +57,7 @@ def test_a_name_of_any_octets_is_written_escaped() -> None:
 
 
 @given(st.one_of(*(st.tuples(st.just(rtype), rdata | st.binary(max_size=30)) for rtype, rdata in RDATA.items())))
+@example((RRType.HTTPS, b"\0\0\0\0\3\0\0"))  # the parameter `port` without a port
 def test_every_line_is_printable_and_reads_back_to_the_same_octets(record: tuple[int, bytes]) -> None:
     rtype, rdata = record
     (line,) = record_lines([RRset(b"", rtype, 5, (rdata,))], EXAMPLE)
