@@ -2,7 +2,11 @@
 
 import json
 
-from topodns.hostnet.node_checks import dropping_chains, notices
+import pytest
+
+from topodns.hostnet import node_checks
+from topodns.hostnet.commands import ProgramResult
+from topodns.hostnet.node_checks import check_node, dropping_chains, notices
 
 
 def test_n19_an_ordinary_node_is_not_worth_a_word() -> None:
@@ -36,3 +40,10 @@ def test_n19_a_table_that_drops_by_default_is_named() -> None:
     found = dropping_chains(json.dumps({"nftables": [{"metainfo": {}}, *chains]}))
     assert found == ("chain incoming of the nftables table inet host",)
     assert "cannot overrule" in notices([], found)[0]
+
+
+@pytest.mark.parametrize("printed", ["", "{", "[]", "1", "{}"])
+def test_output_of_nft_that_is_no_listing_is_no_warning(monkeypatch: pytest.MonkeyPatch, printed: str) -> None:
+    monkeypatch.setattr(node_checks, "find_program", lambda _: "nft")
+    monkeypatch.setattr(node_checks, "run", lambda _: ProgramResult(0, printed, ""))
+    assert not [line for line in check_node() if "nftables table" in line]

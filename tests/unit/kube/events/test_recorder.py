@@ -74,7 +74,7 @@ class Setup:
     def holder(self) -> str:
         return "".join(each["spec"]["holderIdentity"] for each in self._all("Lease"))
 
-    async def tells(self, *names: str, within: float = SOON) -> None:
+    async def shows(self, *names: str, within: float = SOON) -> None:
         await until(lambda: self.got() == list(names), within)
 
     def _all(self, kind: str) -> list[Object]:
@@ -110,7 +110,7 @@ def test_without_a_finding_nothing_is_asked() -> None:
 def test_an_event_is_about_the_service_that_there_is() -> None:
     async def story(setup: Setup) -> None:
         setup.replica(BAD)
-        await setup.tells("bad")
+        await setup.shows("bad")
         (made,) = (each for each in setup.api.objects() if each["kind"] == "Event")
         (about,) = (each for each in setup.api.objects() if each["metadata"]["name"] == "bad")
         assert made["involvedObject"]["uid"] == about["metadata"]["uid"]
@@ -140,7 +140,7 @@ def test_each_request_is_one_that_the_optional_role_allows() -> None:
 def test_two_replicas_write_one_event_and_one_of_them_at_a_time() -> None:
     async def story(setup: Setup) -> None:
         first, second = setup.replica(BAD, WORSE), setup.replica(BAD, WORSE)
-        await setup.tells("bad", "worse")
+        await setup.shows("bad", "worse")
         assert sorted((first.counts["written"], second.counts["written"])) == [0, 2]
         await asyncio.sleep(4 * DURATION)
         assert first.counts + second.counts == {"written": 2, "present": 2}
@@ -151,12 +151,12 @@ def test_two_replicas_write_one_event_and_one_of_them_at_a_time() -> None:
 def test_the_lease_of_a_holder_that_was_killed_is_taken_over_when_it_has_run_out() -> None:
     async def story(setup: Setup) -> None:
         first, second = setup.replica(BAD), setup.replica()
-        await setup.tells("bad")
+        await setup.shows("bad")
         await first.kill()
         second.report(BAD, WORSE)
         await asyncio.sleep(DURATION - 1)
         assert (setup.got(), setup.holder()) == (["bad"], "replica-0")
-        await setup.tells("bad", "worse")
+        await setup.shows("bad", "worse")
         assert setup.holder() == "replica-1"
 
     play(story)
@@ -165,7 +165,7 @@ def test_the_lease_of_a_holder_that_was_killed_is_taken_over_when_it_has_run_out
 def test_a_replica_that_has_lost_the_lease_stops_writing() -> None:
     async def story(setup: Setup) -> None:
         replica = setup.replica(BAD)
-        await setup.tells("bad")
+        await setup.shows("bad")
         await asyncio.sleep(DURATION)
         (lease,) = (each for each in setup.api.objects() if each["kind"] == "Lease")
         stolen = {**lease, "spec": {**lease["spec"], "holderIdentity": "somebody", "leaseDurationSeconds": 3600}}
@@ -173,7 +173,7 @@ def test_a_replica_that_has_lost_the_lease_stops_writing() -> None:
         replica.report(BAD, WORSE)
         await asyncio.sleep(3599)
         assert (setup.got(), setup.holder()) == (["bad"], "somebody")
-        await setup.tells("bad", "worse")
+        await setup.shows("bad", "worse")
 
     play(story)
 
@@ -181,11 +181,11 @@ def test_a_replica_that_has_lost_the_lease_stops_writing() -> None:
 def test_a_problem_that_lasts_is_reported_again_when_its_event_has_expired() -> None:
     async def story(setup: Setup) -> None:
         setup.replica(BAD)
-        await setup.tells("bad")
+        await setup.shows("bad")
         setup.api.delete(*(each for each in setup.api.objects() if each["kind"] == "Event"))
         await asyncio.sleep(REPEATED - 10)
         assert setup.got() == []
-        await setup.tells("bad", within=20)
+        await setup.shows("bad", within=20)
 
     play(story)
 
@@ -204,7 +204,7 @@ def test_without_permission_for_the_lease_it_is_said_once_and_tried_once_an_hour
         assert len(setup.front.attempts) == 4 * tried
         assert replica.counts == {"denied": 4}
         setup.api.heal()
-        await setup.tells("bad", "worse", within=DENIED)
+        await setup.shows("bad", "worse", within=DENIED)
 
     play(story)
     assert len(warnings(caplog)) == 1
@@ -218,10 +218,10 @@ def test_without_permission_for_events_in_a_namespace_the_others_get_theirs(capl
         assert (replica.counts, setup.api.requests.count("events")) == ({"denied": 1}, 1)
         setup.api.heal()
         replica.report(AFAR, BAD, WORSE)
-        await setup.tells("lost", within=2 * DURATION)
+        await setup.shows("lost", within=2 * DURATION)
         await asyncio.sleep(DENIED / 2)
         assert setup.got() == ["lost"]
-        await setup.tells("bad", "lost", "worse", within=DENIED)
+        await setup.shows("bad", "lost", "worse", within=DENIED)
 
     play(story)
     assert len(warnings(caplog)) == 1
@@ -234,7 +234,7 @@ def test_an_event_that_is_refused_for_itself_does_not_stop_the_others() -> None:
         await until(lambda: replica.counts == {"failed": 1}, SOON)
         setup.api.heal()
         replica.report(BAD, WORSE)
-        await setup.tells("worse")
+        await setup.shows("worse")
         await asyncio.sleep(600)
         assert setup.got() == ["worse"]
 
@@ -261,7 +261,7 @@ def test_a_failure_that_may_pass_is_tried_again_at_most_once_a_minute(
         await asyncio.sleep(1800)
         assert 2 <= replica.counts["failed"] <= 1 + 1800 / wait
         setup.api.heal()
-        await setup.tells("bad", within=wait + SOON)
+        await setup.shows("bad", within=wait + SOON)
 
     play(story)
     assert len(warnings(caplog)) == 1
@@ -287,7 +287,7 @@ def test_a_server_that_is_away_is_asked_once_a_minute() -> None:
         await asyncio.sleep(600)
         assert len(setup.front.attempts) == pytest.approx(600 / TROUBLED, abs=1)
         await setup.api.open()
-        await setup.tells("bad", "worse", within=TROUBLED + 1)
+        await setup.shows("bad", "worse", within=TROUBLED + 1)
 
     play(story)
 
