@@ -148,7 +148,7 @@ REFUSED: dict[str, tuple[Values, str]] = {
     ),
     "nothing at all": (
         {"deployment": {"enabled": False}},
-        "deployment.enabled and nodeCache.enabled: expected one of them at least, found neither",
+        "deployment.enabled, nodeCache.enabled and locator.enabled: expected one of them at least, found none",
     ),
     "a plugin that closes its block": ({"servers": [block(".", 53, {"name": "log\n}"})]}, "does not match pattern"),
     "a zone that opens a block": ({"servers": [block(". {")]}, "at '/servers/0/zones/0/zone'"),
@@ -214,6 +214,13 @@ def test_a_cluster_without_admission_policies_is_refused_with_the_value_to_set()
     with pytest.raises(Refused, match=r"expected Kubernetes 1.30 or newer, found v1.29.0: set it to false"):
         rendered({}, "--kube-version", "v1.29.0")
     assert rendered({"admissionPolicy": {"enabled": False}}, "--kube-version", "v1.29.0")
+
+
+def test_a_cluster_whose_schemas_know_no_ip_addresses_is_refused_the_locators() -> None:
+    values = {"locator": {"enabled": True}}
+    with pytest.raises(Refused, match=r"locator.crds: expected Kubernetes 1.31 or newer, found v1.30.0"):
+        rendered(values, "--kube-version", "v1.30.0")
+    assert rendered({"locator": {"enabled": True, "crds": False}}, "--kube-version", "v1.30.0")
 
 
 def test_zones_that_views_share_are_none_too_many() -> None:

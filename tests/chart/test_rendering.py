@@ -13,6 +13,7 @@ from tests.support.chart.matrix import MATRIX
 CLUSTER_WIDE = {
     "ClusterRole",
     "ClusterRoleBinding",
+    "CustomResourceDefinition",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 }

@@ -1,8 +1,8 @@
 {{/* Values that make no sense together end here with a sentence; what one value alone may be is in values.schema.json. */}}
 
 {{- define "topodns.check" -}}
-{{- if not (or .Values.deployment.enabled .Values.nodeCache.enabled) -}}
-  {{- fail "deployment.enabled and nodeCache.enabled: expected one of them at least, found neither" -}}
+{{- if not (or .Values.deployment.enabled .Values.nodeCache.enabled .Values.locator.enabled) -}}
+  {{- fail "deployment.enabled, nodeCache.enabled and locator.enabled: expected one of them at least, found none" -}}
 {{- end -}}
 {{- include "topodns.checkMode" . -}}
 {{- include "topodns.checkLabels" . -}}
@@ -31,6 +31,9 @@
 {{- end -}}
 {{- if and .Values.admissionPolicy.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
   {{- fail (printf "admissionPolicy.enabled: expected Kubernetes 1.30 or newer, found %s: set it to false" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if and .Values.locator.enabled .Values.locator.crds (semverCompare "<1.31.0-0" .Capabilities.KubeVersion.Version) -}}
+  {{- fail (printf "locator.crds: expected Kubernetes 1.31 or newer, found %s" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- end -}}
 

@@ -53,6 +53,15 @@ BASES: Final = (
             },
         },
     ),
+    Base(
+        "locator",
+        "The kinds NodeLocator and PodLocator, by which servers find clients without watching Pods.",
+        {
+            "deployment": {"enabled": False},
+            "admissionPolicy": {"enabled": False},
+            "locator": {"enabled": True},
+        },
+    ),
 )
 
 
