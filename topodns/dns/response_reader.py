@@ -1,6 +1,6 @@
 """Decoder of responses from other servers (upstreams): the only place where their records are parsed.
 
-`read_reply` raises only `WireError`, in time linear in the length of the message.
+`read_reply` and `read_records` raise only `WireError`, in time linear in the length of the message.
 """
 
 import struct
@@ -128,6 +128,27 @@ def read_reply(data: bytes) -> UpstreamReply:
         raise WireError("message ends too early") from short
 
 
+class Record(NamedTuple):
+    """One record as received, with the names in owner and RDATA uncompressed, in the case received."""
+
+    owner: bytes
+    rtype: int
+    rclass: int
+    ttl: int
+    rdata: bytes
+
+
+def read_records(data: bytes, at: int, end: int) -> list[Record]:
+    """The records in the octets of a message from `at` to before `end`, which is the end of the last one.
+
+    Compression pointers count from the message's start. Raises WireError.
+    """
+    try:
+        return _Reader(data).records(at, end)
+    except (IndexError, struct.error) as short:
+        raise WireError("message ends too early") from short
+
+
 class _Reader:
     """Decoder of one message, from front to back."""
 
@@ -153,6 +174,20 @@ class _Reader:
         additional = self._section(arcount, True)
         rcode = self._upper_rcode << 4 | flags & _RCODE
         return UpstreamReply(rcode, flags, qname, qtype, qclass, answer, authority, additional, self._edns)
+
+    def records(self, at: int, end: int) -> list[Record]:
+        self._at = at
+        found = []
+        while self._at < end:
+            owner = self._name()
+            rtype, rclass, ttl, rdlength = unpack_record_head(self._data, self._at)
+            self._at += RECORD_HEAD_SIZE
+            if self._at + rdlength > end:
+                raise WireError("RDLENGTH runs past the end")
+            # A removal of a whole RRset (RFC 8765 section 6.3.1) has a type and no RDATA.
+            rdata = self._rdata(rtype, self._at + rdlength) if rdlength else b""
+            found.append(Record(owner, rtype, rclass, ttl, rdata))
+        return found
 
     def _section(self, count: int, last: bool) -> tuple[RRset, ...]:
         rrsets: list[RRset] = []

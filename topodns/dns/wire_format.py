@@ -32,6 +32,11 @@ _OPTION_HEAD: Final = Struct("!HH")  # an EDNS option's code and length
 pack_option_head: Final = _OPTION_HEAD.pack
 unpack_option_head: Final = _OPTION_HEAD.unpack_from
 OPTION_HEAD_SIZE: Final = 4
+_TLV_HEAD: Final = Struct("!HH")  # type and length of a TLV of DNS Stateful Operations (RFC 8490 section 5.4.4)
+pack_tlv_head: Final = _TLV_HEAD.pack
+unpack_tlv_head: Final = _TLV_HEAD.unpack_from
+TLV_HEAD_SIZE: Final = 4
+pack_record_head: Final = Struct("!HHIH").pack  # after the owner: type, class, TTL, RDLENGTH
 pack_soa_numbers: Final = Struct("!IIIII").pack  # serial, refresh, retry, expire, minimum (RFC 1035 section 3.3.13)
 
 POINTER: Final = 0xC000  # the bits that make an offset a compression pointer (RFC 1035 section 4.1.4)
