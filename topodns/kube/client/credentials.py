@@ -6,8 +6,8 @@ import math
 import os
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -134,10 +134,8 @@ def _tls_files(access: Access) -> str:
 
 DIRECTORY: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-_NO_READER: Final = (
-    "'kubeconfig' needs the Python package kubernetes, which is not installed here: in a Pod leave 'kubeconfig' out, "
-    "since the service account is used; elsewhere use the image topodns-tools, or topodns from its package"
-)
+_NO_PACKAGE: Final = "needs the Python package kubernetes, which is not installed here"
+_WITH_PACKAGE: Final = "use the image topodns-tools, or topodns from its package"
 _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
@@ -156,6 +154,11 @@ class ServiceAccount:
         token, ca = (os.path.join(self.directory, name) for name in ("token", "ca.crt"))
         server, files = self._server(), file_states((token, ca))
         return Access(server, f"Bearer {read_word(token, 'service account token')}", ca, files=files)
+
+    @property
+    def is_in_pod(self) -> bool:
+        """Whether the environment has the API server's address, as in a Pod."""
+        return bool(self.environment.get(_HOST) and self.environment.get(_PORT))
 
     @property
     def namespace(self) -> str:
@@ -194,13 +197,24 @@ def source_of(settings: ApiSettings, account: ServiceAccount, deadlines: Request
 
 def kubeconfig_of(settings: ApiSettings, deadlines: RequestDeadlines) -> "Kubeconfig":
     """The kubeconfig of these settings, not read yet. Raises ApiError where the kubernetes package is not installed."""
-    try:
+    instead = "in a Pod leave 'kubeconfig' out, since the service account is used; elsewhere "
+    with package_needed("'kubeconfig'", instead):
         from topodns.kube.client.kubeconfig import Kubeconfig  # deferred: imports the kubernetes package
+    return Kubeconfig(settings.kubeconfig, settings.context, deadlines.login)
+
+
+@contextmanager
+def package_needed(what: str, instead: str = "") -> Iterator[None]:
+    """For the import of a module that imports the kubernetes package: raises ApiError where it is not installed.
+
+    `what` needs it, in the words of the user; `instead` is another remedy than to install it.
+    """
+    try:
+        yield
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "kubernetes":
             raise
-        raise ApiError(0, _NO_READER) from None
-    return Kubeconfig(settings.kubeconfig, settings.context, deadlines.login)
+        raise ApiError(0, f"{what} {_NO_PACKAGE}: {instead}{_WITH_PACKAGE}") from None
 
 
 def _endpoint(settings: ApiSettings) -> Access:

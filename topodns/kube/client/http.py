@@ -25,6 +25,8 @@ from topodns.kube.client.credentials import Access, Login, tls_context
 from topodns.kube.client.refusals import MAX_BODY, refusal
 from topodns.logs import one_line
 
+TRANSPORT_ERRORS: Final = (aiohttp.ClientError, OSError)  # of a connection; a timeout is an OSError
+
 _IDLE, _EVERY, _PROBES = 15, 5, 3  # TCP keepalive: seconds, seconds, count; a dead peer is noticed within 30 s
 _UNACKNOWLEDGED: Final = 30_000  # milliseconds that sent data may remain unacknowledged
 
@@ -110,7 +112,7 @@ class ApiConnection:
         """Turn every connection failure in the context into an ApiError, and force a new connection afterwards."""
         try:
             yield
-        except (aiohttp.ClientError, OSError) as problem:
+        except TRANSPORT_ERRORS as problem:
             self._tls = None
             raise ApiError(0, f"{server}: {self._reason(problem)}") from problem
 
@@ -173,7 +175,7 @@ class ApiConnection:
         try:
             async with asyncio.timeout(self._deadlines.connect):
                 body = await _read(response, MAX_BODY)
-        except (aiohttp.ClientError, OSError):
+        except TRANSPORT_ERRORS:
             body = b""
         finally:
             response.close()

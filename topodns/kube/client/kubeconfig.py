@@ -1,4 +1,4 @@
-"""Access from a kubeconfig by the configuration loader of the kubernetes package, which only this module imports.
+"""Access from a kubeconfig by the configuration loader of the kubernetes package (`official_client`).
 
 The loader gets a dictionary in which these parts are resolved, each by hand for a reason:
 
@@ -16,14 +16,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.kube_config import KubeConfigLoader
-
 from topodns.files.regular import read_regular
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import Access, file_states, is_plain, read_word
 from topodns.kube.client.exec_plugin import check_plugin, run_plugin
+from topodns.kube.client.official_client import ConfigException, Configuration, KubeConfigLoader
 from topodns.kube.manifests.documents import MAX_BYTES, parse_documents
 from topodns.kube.manifests.value import BadManifest
 

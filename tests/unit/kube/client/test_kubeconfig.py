@@ -270,7 +270,8 @@ def test_without_the_kubernetes_package_a_kubeconfig_is_refused_and_the_way_out_
     for loaded in [name for name in sys.modules if name.partition(".")[0] == "kubernetes"]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
-    monkeypatch.delitem(sys.modules, "topodns.kube.client.kubeconfig")
+    for loaded in ("kubeconfig", "official_client"):
+        monkeypatch.delitem(sys.modules, f"topodns.kube.client.{loaded}")
     assert checked_by_connect(ApiSettings(kubeconfig=str(file), place="Corefile:4")) == (
         "Corefile:4: 'kubeconfig' needs the Python package kubernetes, which is not installed here: in a Pod leave "
         "'kubeconfig' out, since the service account is used; elsewhere use the image topodns-tools, or topodns from "

@@ -1,0 +1,284 @@
+"""The client of the kubernetes package, for command-line tools and controllers; only this module imports the package.
+
+A DNS server uses `kube.client.http` instead, and loads this module only to read a kubeconfig. Not in the image for
+Pods, which lacks the package: an importer wraps the import in `kube.client.credentials.package_needed`.
+
+Login, TLS and the text of errors are those of the server's own client, for a reason each:
+
+- in-cluster credentials: the package sends the line break of a token file, and has no error for a file that is away;
+- TLS: the package asks the terminal for the password of a key, and Python from 3.13 on rejects CA certificates that
+  kubectl takes (`credentials.tls_context`);
+- proxies and ~/.netrc of the environment are ignored: a token is sent only to the configured server.
+
+Requests go through the package's dynamic client, without its discovery, which keeps a file in the temporary directory.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, TypeVar
+
+from kubernetes.aio.client import ApiClient, ApiException, Configuration
+from kubernetes.aio.config import ConfigException
+from kubernetes.aio.config.kube_config import KubeConfigLoader
+from kubernetes.aio.dynamic import DynamicClient
+from kubernetes.aio.watch import Watch
+
+from topodns import __version__
+from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings
+from topodns.kube.client.credentials import OURS, Access, Login, ServiceAccount, checked, source_of, tls_context
+from topodns.kube.client.http import TRANSPORT_ERRORS
+from topodns.kube.client.refusals import MAX_BODY, refusal
+
+__all__ = ["ConfigException", "Configuration", "KubeConfigLoader"]  # and what is defined below
+
+PAGE: Final = 500  # objects of a list in one response, client-go's size
+WATCH_SECONDS: Final = 290  # timeoutSeconds of a watch
+OVERDUE: Final = 10.0  # seconds past it after which the client ends the watch
+APPLY: Final = "application/apply-patch+yaml"
+HOME_KUBECONFIG: Final = "~/.kube/config"
+
+_EXPIRED: Final = 410
+_UNAUTHORIZED: Final = 401
+_MAX_LISTS: Final = 3  # lists whose continue token expired, after which `list_all` gives up
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+class OfficialClient:
+    """A connection to one API server by the client of the kubernetes package; made by `connect`."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._access: Access | None = None
+        configuration = Configuration()
+        configuration.client_session_kwargs = {"trust_env": False}
+        self._api = ApiClient(configuration)
+        self._api.user_agent = f"topodns/{__version__} ({sys.platform})"
+        self._api.set_default_header("Accept-Encoding", "identity")
+        self._dynamic = DynamicClient(self._api)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+        content_type: str = "application/json",
+        deadline: float = DEADLINES.response,
+    ) -> Any:
+        """The 2xx response, an aiohttp.ClientResponse with its body unread; `deadline` in seconds includes the body.
+
+        After a 401 the credentials are read again, and the request is repeated once if they are new. Raises ApiError.
+        """
+        for _ in range(2):
+            access = await self._login.access()
+            await self._use(access)
+            try:
+                with translated():
+                    return await self._dynamic.request(
+                        method,
+                        path,
+                        body=body,
+                        content_type=content_type,
+                        query_params=list((query or {}).items()),
+                        serialize=False,
+                        _request_timeout=deadline,
+                    )
+            except ApiError as refused:
+                if refused.status != _UNAUTHORIZED or await self._login.renew(access) == access:
+                    raise
+        raise ApiError(_UNAUTHORIZED, "the API server refuses new credentials too")
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    async def _use(self, access: Access) -> None:
+        """Set address and credentials of the following requests. New ones close the connections of the old ones."""
+        if access is self._access:
+            return
+        configuration, rest = self._api.configuration, self._api.rest_client
+        context = tls_context(access)
+        configuration.host = access.server
+        configuration.api_key = {"BearerToken": access.authorization} if access.authorization else {}
+        configuration.tls_server_name = access.server_name or None
+        rest.ssl_context, rest.proxy = context, access.proxy or None
+        self._access, old, rest.pool_manager = access, rest.pool_manager, None
+        if old is not None:
+            await old.close()
+
+
+@asynccontextmanager
+async def connect(
+    kubeconfig: str = "", context: str = "", account: ServiceAccount = OURS
+) -> AsyncIterator[OfficialClient]:
+    """A client of the API server of this kubeconfig and context.
+
+    "" as kubeconfig is the service account in a Pod, else $KUBECONFIG, else ~/.kube/config; "" as context is the
+    kubeconfig's current one. Sends no request. Raises ApiError, which names the file and what is wrong with it.
+    """
+    login = Login(source_of(_settings(kubeconfig, context, account), account, DEADLINES), DEADLINES.login_age)
+    checked(await login.access())
+    client = OfficialClient(login)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def list_pages(client: OfficialClient, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[Json]:
+    """The pages of a list as the API sends them, with at most PAGE `items` each.
+
+    Raises ApiError; its status is 410 where the list expired between two pages, so that it must begin anew: `list_all`
+    does.
+    """
+    following: Json = {}
+    while True:
+        page = await read_object(client, path, {**(query or {}), "limit": str(PAGE), **following})
+        yield page
+        token = page.get("metadata", {}).get("continue", "")
+        if not token:
+            return
+        following = {"continue": token}
+
+
+async def list_all(
+    client: OfficialClient, path: str, query: Mapping[str, str] | None, project: Callable[[Json], T | None]
+) -> tuple[list[T], str]:
+    """A whole list and its resourceVersion; `project` keeps of each object what is needed, or None to leave it out.
+
+    A list that expires between two pages begins anew, at most three times. Raises ApiError.
+    """
+    for attempt in range(1, _MAX_LISTS + 1):
+        found: list[T] = []
+        version = ""
+        try:
+            async for page in list_pages(client, path, query):
+                found += [each for item in page.get("items") or [] if (each := project(item)) is not None]
+                version = page.get("metadata", {}).get("resourceVersion", "")
+            return found, version
+        except ApiError as problem:
+            if problem.status != _EXPIRED or attempt == _MAX_LISTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def watch(
+    client: OfficialClient, path: str, resource_version: str, query: Mapping[str, str] | None = None
+) -> AsyncGenerator[Json, None]:
+    """The events of one watch from this resourceVersion on, as the API sends them: `type` and `object`.
+
+    They include those of type BOOKMARK. It ends when the server ends it, after WATCH_SECONDS at most. Raises ApiError;
+    410 means that a new list is needed. The caller closes the iterator (`contextlib.aclosing`).
+    """
+    parameters = {
+        **(query or {}),
+        "watch": "true",
+        "resourceVersion": resource_version,
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": str(WATCH_SECONDS),
+    }
+
+    async def opened(**_: Any) -> Any:
+        return await client.request("get", path, parameters, deadline=WATCH_SECONDS + OVERDUE)
+
+    # Without `timeout_seconds` the package repeats a watch for ever, without a pause between attempts.
+    stream = Watch().stream(opened, timeout_seconds=WATCH_SECONDS)
+    try:
+        while True:
+            try:
+                with translated():
+                    event = await anext(stream)
+            except StopAsyncIteration:
+                return
+            if not isinstance(event, dict) or not isinstance(event.get("raw_object"), dict):
+                raise ApiError(0, f"the watch of {path} has a line that is no event")  # the package returns it as text
+            yield {"type": event["type"], "object": event["raw_object"]}
+    finally:
+        await stream.close()
+
+
+async def server_side_apply(
+    client: OfficialClient, path: str, body: Json, field_manager: str, force: bool = True, deadline: float = 10.0
+) -> Json:
+    """Apply an object (PATCH, server-side apply); returns it as stored. `path` is that of the object.
+
+    With a `metadata.resourceVersion` it is refused with 409 unless that is the stored one. Raises ApiError.
+    """
+    query = {"fieldManager": field_manager, "force": "true" if force else "false"}
+    return await _read(await client.request("patch", path, query, body, APPLY, deadline))
+
+
+async def delete(
+    client: OfficialClient, path: str, uid: str = "", resource_version: str = "", deadline: float = 10.0
+) -> None:
+    """Delete an object; where `uid` or `resource_version` are given, only if the stored object has them (else 409).
+
+    Raises ApiError, also with 404.
+    """
+    conditions = {"uid": uid, "resourceVersion": resource_version}
+    body = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {name: value for name, value in conditions.items() if value},
+    }
+    await _read(await client.request("delete", path, None, body, deadline=deadline))
+
+
+async def read_object(client: OfficialClient, path: str, query: Mapping[str, str] | None = None) -> Json:
+    """GET: the object of the response. Raises ApiError."""
+    return await _read(await client.request("get", path, query))
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the errors of the package and of its connections into an ApiError."""
+    try:
+        yield
+    except ApiException as problem:
+        raise _refused(problem) from None
+    except TRANSPORT_ERRORS as problem:
+        raise ApiError(0, f"the API server: {problem or type(problem).__name__}") from problem
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:  # from the package, for what is no JSON object
+        raise ApiError(0, f"an unreadable response: {problem!r}") from None
+    except Exception as problem:
+        if type(problem) is not Exception:
+            raise
+        raise ApiError(0, f"an unreadable response: {problem}") from None  # so the package's watch for other objects
+
+
+def _refused(problem: Any) -> ApiError:
+    """The error of an ApiException. Where it comes from a watch, its reason is the Status, and it has no body."""
+    status = problem.status if isinstance(problem.status, int) else 0
+    body = (problem.body or "").encode() if isinstance(problem.body or "", str) else b""
+    if not body and problem.reason:
+        return ApiError(status, str(problem.reason))
+    headers = problem.headers or {}
+    return refusal(status, headers.get("Retry-After", ""), body[:MAX_BODY], time.time())
+
+
+async def _read(response: Any) -> Json:
+    """The object of a response. Raises ApiError."""
+    with translated():
+        content = json.loads(await response.read())
+    if not isinstance(content, dict):
+        raise ApiError(0, "the response is no JSON object")
+    return content
+
+
+def _settings(kubeconfig: str, context: str, account: ServiceAccount) -> ApiSettings:
+    if kubeconfig:
+        return ApiSettings(kubeconfig=kubeconfig, context=context)
+    if account.is_in_pod and not context:
+        return ApiSettings()
+    named = os.environ.get("KUBECONFIG", "")
+    files = [path for path in named.split(os.pathsep) if path and os.path.exists(path)]
+    if len(files) > 1:
+        raise ApiError(0, f"KUBECONFIG names {len(files)} files, expected one: choose it by --kubeconfig")
+    if files or named:
+        return ApiSettings(kubeconfig=files[0] if files else named, context=context)
+    return ApiSettings(kubeconfig=os.path.expanduser(HOME_KUBECONFIG), context=context)
