@@ -234,7 +234,7 @@ class ClusterCare:
         self._audit_due = None
         found: set[str] = set()
         for cluster in self._clusters:
-            findings = list(cluster.audit())
+            findings = list(cluster.policy_findings())
             found.update(map(str, findings))
             found.update(cluster.notices())
             if cluster.feed.event_writer is not None:

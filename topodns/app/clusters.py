@@ -33,9 +33,9 @@ from topodns.plugins.topology import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
-from topodns.topology.audit import Finding, audit
 from topodns.topology.client_locator import Locator, Method
 from topodns.topology.contradictions import Contradictions
+from topodns.topology.findings import Finding, policy_findings
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid
 
@@ -186,10 +186,10 @@ class Cluster:
         for key, problem in self.feed.contradictions.found().items():
             yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates no client"
 
-    def audit(self) -> Iterator[Finding]:
+    def policy_findings(self) -> Iterator[Finding]:
         """The present problems of the topology keys of this cluster's Services; none without `topology`."""
         if self.topology is not None:
-            yield from audit(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
+            yield from policy_findings(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
 
 
 def load_manifests(clusters: Iterable[Cluster]) -> None:

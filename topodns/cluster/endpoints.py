@@ -7,6 +7,7 @@ segment. A Group is built once and returned again, so callers may cache what the
 The first query after a change waits for what is built: loops over all endpoints are comprehensions and C functions.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,6 +129,15 @@ class _Index:
         made = self._groups[value] = self._everyone if whole else group_of(found)
         return made
 
+    def counts(self) -> Counter[str]:
+        """The number of endpoints with each value."""
+        counts: Counter[str] = Counter()
+        for members in self._segments:
+            for value, some in members.items():
+                if value is not None:
+                    counts[value] += len(some) if isinstance(some, list) else 1
+        return counts
+
 
 class Pool:
     """The ready endpoints of one family (and, for SRV, of one port) of a Service, indexed by topology key and value.
@@ -156,6 +166,13 @@ class Pool:
         if index is None:
             index = self._indexed_by_label(key)
         return index.group(value) or EMPTY_GROUP
+
+    def counts(self, key: str) -> Mapping[str, int]:
+        """The number of endpoints that `matching` finds by each value of this topology key; values without any are
+        absent.
+        """
+        index = self._by_label.get(key)
+        return (index if index is not None else self._indexed_by_label(key)).counts()
 
     def on_node(self, node_name: str) -> Group:
         """The endpoints with this nodeName, whatever the Node's labels."""

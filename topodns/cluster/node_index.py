@@ -4,8 +4,9 @@
 of none: a wrong Node is worse than none. `pod_cidr_proof` decides whether pod CIDRs may locate clients at all.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from topodns.cluster.cidr_index import CidrTable
@@ -24,6 +25,7 @@ class NodeIndex:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
+        self.by_name: Mapping[str, Node] = MappingProxyType(self._nodes)  # a live view
         self._names: dict[bytes, tuple[str, ...]] = {}  # address or tunnel address -> names of its Nodes
         self._cidrs = CidrTable()
         self._with_cidrs = 0  # how many Nodes have a pod CIDR

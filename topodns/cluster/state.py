@@ -101,6 +101,7 @@ class ClusterState:
         self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)
         self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
+        self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
         self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
         self._stores: dict[Kind, Store[Any]] = {
             "Namespace": self._namespaces,

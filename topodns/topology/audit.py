@@ -1,50 +1,164 @@
-"""Audit of the topology policies of a cluster's Services, for the log and `check`: invalid, without effect, harmful."""
+"""Audit of a cluster: the coverage and the findings of every Service with topology keys, as it is or for a what-if.
 
-from collections.abc import Iterator
+The work is done in small steps, since a server does it between queries.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.cluster.model import InvalidPolicy, ObjectKey
+from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
+from topodns.topology.client_locator import Method
+from topodns.topology.cluster_view import ServiceView, service_view, services_with_keys
+from topodns.topology.coverage import ZoneCoverage, coverage_steps, finished
+from topodns.topology.findings import Finding, Severity, coverage_findings, key_findings, policy_findings
+from topodns.topology.node_groups import NodeGroups
+from topodns.topology.select import OnInvalid, UnknownClient
+from topodns.topology.unlocated import unlocated_findings
+from topodns.topology.what_if import Scenario, WhatIf
 
-_GOVERNING: Final = (
-    "topology keys on the governing Service of a StatefulSet hide its members from each other when they look up the "
-    "Service's name; give clients a headless Service of their own"
-)
+_RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
+_CLEAN: Final = len(_RANKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One problem of one Service's policy. `kind` is one of
+class AuditRules:
+    """The options of the directive `topology` that decide who gets what."""
 
-    invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
-    governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
-    Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
-    """
+    unknown_client: UnknownClient
+    on_invalid: OnInvalid
+    methods: tuple[Method, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """One Service of an audit. `covered` counts the Nodes whose clients get an endpoint."""
 
     service: ObjectKey
-    kind: str
-    text: str
+    keys: tuple[str, ...]  # empty if invalid, without a policy, or if it follows the hints
+    source: str  # of the keys, as in the option `keys`; "" without a policy
+    endpoints: int
+    nodes: int
+    covered: int
+    zones: tuple[ZoneCoverage, ...]
+    skew: float
+    findings: tuple[Finding, ...]  # the worst first
 
-    def __str__(self) -> str:
-        return f"Service {self.service.namespace}/{self.service.name}: {self.text}"
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """An audit: the Services with keys, the worst first, and the findings about none of them."""
+
+    services: tuple[ServiceReport, ...]
+    others: tuple[Finding, ...]  # about the cluster, and Services whose keys have no effect; the worst first
+
+    @property
+    def findings(self) -> Iterable[Finding]:
+        yield from self.others
+        for each in self.services:
+            yield from each.findings
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the worst finding; None without any."""
+        return min((each.severity for each in self.findings), key=_RANKS.__getitem__, default=None)
 
 
-def audit(state: ClusterState, ignored: bool) -> Iterator[Finding]:
-    """All findings, in no particular order.
+@dataclass(frozen=True, slots=True)
+class ServiceDifference:
+    """A Service that a what-if changes: its reports, and the texts of findings that only one of them has."""
 
-    `ignored` is on_invalid: True (ignore) leaves a Service with an invalid policy unfiltered, False (deny) empties it.
+    before: ServiceReport
+    after: ServiceReport
+    gone: tuple[Finding, ...]
+    new: tuple[Finding, ...]
+
+
+def audit_steps(
+    state: ClusterState, rules: AuditRules, changes: tuple[WhatIf, ...] = ()
+) -> Generator[None, None, tuple[AuditReport, AuditReport | None]]:
+    """Audit a cluster in steps of less than 1 ms each; the generator returns the report, and that with the changes.
+
+    Raises BadWhatIf. Services that are changed between two steps are taken as they are when their turn comes.
     """
+    nodes = NodeGroups(state.nodes.by_name)
+    headless = {ObjectKey(*key) for key, each in state.services.items() if each.headless} if changes else set()
+    scenario = Scenario(changes, nodes.nodes, headless) if changes else None
+    after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
     governing = state.governing_services()
-    for key, policy in state.policies.items():
-        if isinstance(policy, InvalidPolicy):
-            effect = "the Service stays unfiltered" if ignored else "no client gets an endpoint (on_invalid deny)"
-            yield Finding(key, "invalid", f"topology {policy.source.value}: {policy.problem}; {effect}")
+    before: list[ServiceReport] = []
+    after: list[ServiceReport] = []
+    for key in sorted({*services_with_keys(state), *(scenario.services if scenario is not None else ())}):
+        view = service_view(state, key, governing)
+        if view is None:
             continue
-        for warning in policy.warnings:
-            yield Finding(key, "mended", f"topology {policy.source.value}: {warning}")
-        if key in governing and not policy.asks_nothing:
-            yield Finding(key, "governing", _GOVERNING)
-    for key, notice in state.policy_notices().items():
-        service = state.service(key)
-        yield Finding(key, "overridden" if service is not None and service.headless else "misplaced", notice)
+        yield
+        before.append((yield from _service_steps(view, nodes, rules)))
+        if scenario is not None:
+            after.append((yield from _service_steps(scenario.view(view), after_nodes, rules)))
+    others = [each for each in policy_findings(state, True) if each.kind in ("misplaced", "overridden")]
+    hard = rules.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.values()))
+    for found in unlocated_findings(state, rules.methods, hard):
+        if found is not None:
+            others.append(found)
+        yield
+    report = AuditReport(_worst_first(before), _ranked(others))
+    return report, AuditReport(_worst_first(after), report.others) if scenario is not None else None
+
+
+def run_audit(
+    state: ClusterState, rules: AuditRules, changes: tuple[WhatIf, ...] = ()
+) -> tuple[AuditReport, AuditReport | None]:
+    """As `audit_steps`, at once."""
+    return finished(audit_steps(state, rules, changes))
+
+
+def difference(before: AuditReport, after: AuditReport) -> tuple[ServiceDifference, ...]:
+    """The Services whose report a what-if changes, by namespace and name."""
+    then: Mapping[ObjectKey, ServiceReport] = {each.service: each for each in after.services}
+    return tuple(
+        _difference(each, then[each.service])
+        for each in sorted(before.services, key=lambda each: each.service)
+        if each != then[each.service]
+    )
+
+
+def _difference(before: ServiceReport, after: ServiceReport) -> ServiceDifference:
+    gone = tuple(each for each in before.findings if each not in after.findings)
+    new = tuple(each for each in after.findings if each not in before.findings)
+    return ServiceDifference(before, after, gone, new)
+
+
+def _service_steps(view: ServiceView, nodes: NodeGroups, rules: AuditRules) -> Generator[None, None, ServiceReport]:
+    found = yield from coverage_steps(view, nodes, rules.unknown_client, rules.on_invalid)
+    ignored = rules.on_invalid is OnInvalid.IGNORE
+    findings = [*key_findings(view.key, view.policy, view.governing, ignored), *coverage_findings(view, found, nodes)]
+    policy = view.policy
+    return ServiceReport(
+        view.key,
+        policy.keys if isinstance(policy, Policy) else (),
+        policy.source.value if policy is not None else "",
+        found.endpoints,
+        found.nodes,
+        found.covered,
+        found.zones,
+        round(found.skew, 3),
+        _ranked(findings),
+    )
+
+
+def _is_hard(policy: Policy | InvalidPolicy) -> bool:
+    """Whether clients of unknown location get no endpoint of a Service with this policy."""
+    return isinstance(policy, Policy) and bool(policy.keys) and policy.keys[-1] != ANY_KEY
+
+
+def _ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda each: (_RANKS[each.severity], each.service, each.kind, each.text)))
+
+
+def _worst_first(services: Iterable[ServiceReport]) -> tuple[ServiceReport, ...]:
+    def rank(each: ServiceReport) -> tuple[int, ObjectKey]:
+        return (_RANKS[each.findings[0].severity] if each.findings else _CLEAN), each.service
+
+    return tuple(sorted(services, key=rank))

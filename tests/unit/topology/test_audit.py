@@ -1,109 +1,135 @@
-"""Keys of Services, and the findings of their cluster's audit for the operator."""
+"""Audits of a whole cluster, as it is and for a what-if."""
 
 import pytest
 
-from tests.support.model_builders import service, stateful_set
-from topodns.cluster.model import KeySource, Service, StatefulSet, Upserted
+from tests.support.model_builders import endpoint, endpoint_slice, node, pod, service
+from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.topology.audit import audit
+from topodns.topology.audit import AuditReport, AuditRules, audit_steps, difference, run_audit
+from topodns.topology.client_locator import Method
+from topodns.topology.coverage import finished
+from topodns.topology.findings import Severity
 from topodns.topology.keys import key_reader
+from topodns.topology.select import OnInvalid, UnknownClient
+from topodns.topology.what_if import BadWhatIf, parse_changes
 
-SOURCES = (KeySource.ANNOTATION, KeySource.FIELD, KeySource.OPENYURT)
-GOVERNING = (
-    "Service default/db: topology keys on the governing Service of a StatefulSet hide its members from each other when "
-    "they look up the Service's name; give clients a headless Service of their own"
-)
-MISPLACED = "Service default/web: topology keys have no effect here: the Service is not headless"
+Z = "topology.kubernetes.io/zone"
+RULES = AuditRules(UnknownClient.STRICT, OnInvalid.IGNORE, (Method.NODES, Method.PODS))
+NODES = [node("a1", {Z: "a"}), node("a2", {Z: "a"}), node("b1", {Z: "b"})]
+BOTH = [endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a2"), endpoint("10.0.0.3", "b1")]
 
 
-def findings(*objects: Service | StatefulSet, ignored: bool = True) -> list[tuple[str, str]]:
-    """(kind, line) of each finding, sorted."""
-    state = ClusterState(frozenset(), key_reader(SOURCES))
+def state_of(*objects: ClusterObject) -> ClusterState:
+    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)))
     for each in objects:
         state.apply(Upserted(each), 0)
-    return sorted((finding.kind, str(finding)) for finding in audit(state, ignored))
+    return state
+
+
+def audited(*objects: ClusterObject, rules: AuditRules = RULES) -> AuditReport:
+    return run_audit(state_of(*NODES, *objects), rules)[0]
+
+
+def test_services_with_keys_are_reported_the_worst_first() -> None:
+    report = audited(
+        service("good", annotation=f"{Z},*"),
+        endpoint_slice("good", *BOTH),
+        service("lost", annotation=Z),
+        endpoint_slice("lost", *BOTH[:2]),
+        service("none"),
+        service("empty", annotation=Z),
+    )
+    assert [(each.service.name, each.endpoints, each.covered, each.nodes) for each in report.services] == [
+        ("lost", 2, 2, 3),
+        ("empty", 0, 0, 3),
+        ("good", 3, 3, 3),
+    ]
+    assert report.worst is Severity.ERROR
+    assert [each.kind for each in report.findings] == ["uncovered", "empty"]
+
+
+def test_a_cluster_without_keys_has_nothing_to_report() -> None:
+    report = audited(service("db"), endpoint_slice("db", *BOTH))
+    assert (report.services, report.others, report.worst) == ((), (), None)
+
+
+def test_findings_about_no_service_with_keys_are_apart() -> None:
+    report = audited(service("web", cluster_ips=["10.96.0.1"], annotation=Z), pod("p", ["10.0.0.9"]))
+    assert report.services == ()
+    assert [(each.service, each.kind) for each in report.others] == [
+        (("", ""), "unlocated"),
+        (("default", "web"), "misplaced"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "objects",
+    ("keys", "unknown_client", "severity"),
     [
-        pytest.param((), id="an empty cluster"),
-        pytest.param((service("db"), service("web", cluster_ips=["10.96.0.1"])), id="no wishes"),
-        pytest.param((service("db", annotation="kubernetes.io/hostname,*"),), id="a valid wish"),
-        pytest.param((service("db"), stateful_set("db", "db")), id="a governing Service without a wish"),
-        pytest.param((service("db", annotation="none"), stateful_set("db", "db")), id="one that wishes for nothing"),
-        pytest.param(
-            (service("db", annotation="kubernetes.io/hostname"), stateful_set("db", "db", "prod")),
-            id="a namesake that governs elsewhere",
-        ),
-        pytest.param(
-            (service("db", annotation="kubernetes.io/hostname"), stateful_set("db", "db-peers")),
-            id="a Service beside the governing one",
-        ),
-        pytest.param(
-            (service("web", cluster_ips=["10.96.0.1"], annotation="none"),), id="off where it is not headless"
-        ),
-        pytest.param(
-            (service("web", cluster_ips=["10.96.0.1"], field=("*",)),), id="kube-proxy's field where it works"
-        ),
+        (Z, UnknownClient.STRICT, Severity.ERROR),
+        (Z, UnknownClient.ALL, Severity.WARNING),
+        (f"{Z},*", UnknownClient.STRICT, Severity.WARNING),
+        ("not a key", UnknownClient.STRICT, Severity.WARNING),
     ],
 )
-def test_there_is_nothing_to_say_about(objects: tuple[Service | StatefulSet, ...]) -> None:
-    assert findings(*objects) == []
+def test_an_unlocated_client_is_an_error_if_some_service_gives_it_nothing(
+    keys: str, unknown_client: UnknownClient, severity: Severity
+) -> None:
+    rules = AuditRules(unknown_client, OnInvalid.IGNORE, RULES.methods)
+    report = audited(service("db", annotation=keys), endpoint_slice("db", *BOTH), pod("p", ["10.0.0.9"]), rules=rules)
+    assert [(each.kind, each.severity) for each in report.others] == [("unlocated", severity)]
 
 
-@pytest.mark.parametrize(
-    ("ignored", "effect"),
-    [
-        (True, "the Service stays unfiltered"),
-        (False, "no client gets an endpoint (on_invalid deny)"),
-    ],
-)
-def test_an_invalid_wish_is_reported_with_its_rule_and_its_effect(ignored: bool, effect: str) -> None:
-    [(kind, line)] = findings(service("db", annotation="not a label key"), ignored=ignored)
-    assert kind == "invalid"
-    assert line.startswith("Service default/db: topology annotation: ")
-    assert "not a label key" in line
-    assert line.endswith(f"; {effect}")
+def test_invalid_keys_that_deny_every_client_are_reported_once() -> None:
+    rules = AuditRules(UnknownClient.STRICT, OnInvalid.DENY, RULES.methods)
+    report = audited(service("db", annotation="not a key"), endpoint_slice("db", *BOTH), rules=rules)
+    assert [(each.kind, each.severity) for each in report.findings] == [("invalid", Severity.ERROR)]
+    assert report.services[0].covered == 0
 
 
-def test_the_source_of_an_invalid_wish_is_named() -> None:
-    [(_, line)] = findings(service("db", field=("*", "kubernetes.io/hostname")))
-    assert line.startswith("Service default/db: topology field: ")
-
-
-def test_a_value_that_was_mended_is_reported() -> None:
-    [(kind, line)] = findings(service("db", annotation="kubernetes.io/hostname", ttl="soon"))
-    assert kind == "mended"
-    assert line.startswith("Service default/db: topology annotation: ")
-    assert "soon" in line
-
-
-def test_a_wish_on_a_governing_service_is_reported() -> None:
-    keys = "kubernetes.io/hostname"
-    assert findings(service("db", annotation=keys), stateful_set("db", "db")) == [("governing", GOVERNING)]
-
-
-def test_a_wish_where_it_has_no_effect_is_reported() -> None:
-    web = service("web", cluster_ips=["10.96.0.1"], annotation="kubernetes.io/hostname")
-    assert findings(web) == [("misplaced", MISPLACED)]
-
-
-def test_two_annotations_with_keys_are_reported_with_the_one_that_wins() -> None:
-    both = service("db", annotation="none", openyurt="kubernetes.io/hostname")
-    [(kind, line)] = findings(both)
-    assert kind == "overridden"
-    assert line == (
-        "Service default/db: both topodns.io/topology-keys and openyurt.io/topologyKeys are set; "
-        "`annotation` is first in `keys`, and wins"
+def test_a_what_if_is_reported_beside_the_present() -> None:
+    state = state_of(
+        *NODES,
+        service("db", annotation=Z),
+        endpoint_slice("db", *BOTH),
+        service("soft", annotation=f"{Z},*"),
+        endpoint_slice("soft", BOTH[0], endpoint("10.0.1.2", "a2")),
     )
+    before, after = run_audit(state, RULES, parse_changes(["scale=default/db:-1"]))
+    assert after is not None
+    [change] = difference(before, after)
+    assert change.before.service == change.after.service == ("default", "db")
+    assert (change.before.endpoints, change.after.endpoints) == (3, 2)
+    assert change.gone == ()
+    assert [(each.kind, each.severity) for each in change.new] == [("single_point", Severity.WARNING)]
 
 
-def test_all_findings_are_reported_at_once() -> None:
-    found = findings(
-        service("a", annotation="not a label key"),
-        service("db", annotation="kubernetes.io/hostname", ttl="soon"),
-        service("web", cluster_ips=["10.96.0.1"], annotation="kubernetes.io/hostname"),
-        stateful_set("db", "db"),
-    )
-    assert [kind for kind, _ in found] == ["governing", "invalid", "mended", "misplaced"]
+def test_a_node_that_is_down_has_no_clients_that_could_go_without() -> None:
+    state = state_of(*NODES, service("db", annotation=Z), endpoint_slice("db", *BOTH))
+    before, after = run_audit(state, RULES, parse_changes(["node=b1:down"]))
+    assert after is not None
+    assert (before.services[0].nodes, after.services[0].nodes, after.services[0].covered) == (3, 2, 2)
+
+
+def test_keys_of_a_service_that_has_none_can_be_supposed() -> None:
+    state = state_of(*NODES, service("db"), endpoint_slice("db", *BOTH[:2]))
+    before, after = run_audit(state, RULES, parse_changes([f"keys=default/db:{Z}"]))
+    assert after is not None
+    [change] = difference(before, after)
+    assert (change.before.keys, change.after.keys) == ((), (Z,))
+    assert [each.kind for each in change.new] == ["uncovered"]
+
+
+def test_a_what_if_of_an_unknown_name_is_refused() -> None:
+    with pytest.raises(BadWhatIf, match="no headless Service is named 'default/web'"):
+        run_audit(
+            state_of(*NODES, service("web", cluster_ips=["10.96.0.1"])), RULES, parse_changes(["keys=default/web:*"])
+        )
+
+
+def test_services_that_vanish_between_two_steps_are_left_out() -> None:
+    state = state_of(*NODES, service("a", annotation=Z), endpoint_slice("a", *BOTH), service("b", annotation=Z))
+    steps = audit_steps(state, RULES)
+    next(steps)
+    state.apply(Deleted("Service", ObjectKey("default", "b")), 0)
+    report, _ = finished(steps)
+    assert [each.service.name for each in report.services] == ["a"]

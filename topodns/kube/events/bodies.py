@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from topodns.kube.client.contract import ApiError
-from topodns.topology.audit import Finding
+from topodns.topology.findings import Finding
 
 REASONS: Final = {"invalid": "TopologyPolicyInvalid", "misplaced": "TopologyPolicyMisplaced"}
 """The reason of an Event by the kind of finding; other kinds cause no Event."""

@@ -14,7 +14,7 @@ from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
 from topodns.kube.events.lease import Lease
 from topodns.memory.bounded import TTLCache
-from topodns.topology.audit import Finding
+from topodns.topology.findings import Finding
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey
 from topodns.kube.events.lease import DURATION, NAME, SURE
 from topodns.kube.events.recorder import DENIED, LIMIT, REPEATED, TROUBLED, EventWriter
-from topodns.topology.audit import Finding
+from topodns.topology.findings import Finding
 
 BAD = Finding(ObjectKey("default", "bad"), "invalid", "a key is empty")
 WORSE = Finding(ObjectKey("default", "worse"), "invalid", "17 keys")

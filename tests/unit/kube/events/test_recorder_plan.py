@@ -2,7 +2,7 @@
 
 from topodns.cluster.model import ObjectKey
 from topodns.kube.events.recorder import DENIED, PER_MINUTE, REPEATED, Due, EventSchedule
-from topodns.topology.audit import Finding
+from topodns.topology.findings import Finding
 
 
 def finding(name: str, text: str = "bad", kind: str = "invalid", namespace: str = "default") -> Finding:

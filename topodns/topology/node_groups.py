@@ -1,0 +1,96 @@
+"""The Nodes of a cluster, grouped by the values of the labels that a policy names.
+
+`select` gives clients of one group the same endpoints, unless it goes by the name of the Node. Most Services of a
+cluster share a few lists of keys, so that each grouping is made once and kept.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Node
+from topodns.memory.bounded import LRUCache
+
+MAX_GROUPINGS: Final = 32  # kept; each has a reference per Node
+STEP: Final = 250  # Nodes grouped in one step, about 0.2 ms
+
+_Values = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes with the same values of some labels, and all with labels or all without."""
+
+    nodes: tuple[Node, ...]  # at least one
+    topology_zone: str  # label topology.kubernetes.io/zone; "" for none
+
+
+class NodeGrouping:
+    """The groups by one set of labels, which never has kubernetes.io/hostname: that value is usually unique."""
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self._labels = labels
+        self._members: dict[_Values, list[Node]] = {}
+        self._groups: dict[_Values, NodeGroup] = {}
+
+    @property
+    def groups(self) -> Mapping[_Values, NodeGroup]:
+        """The groups by their values, once `add` had all Nodes."""
+        if not self._groups:
+            self._groups = {
+                values: NodeGroup(tuple(nodes), nodes[0].labels.get(ZONE_LABEL, ""))
+                for values, nodes in self._members.items()
+            }
+        return self._groups
+
+    def add(self, node: Node) -> None:
+        self._members.setdefault(self.values(node), []).append(node)
+
+    def has(self, label: str) -> bool:
+        """Whether any Node has this label, one of those that the groups are made by."""
+        at = 1 + self._labels.index(label)
+        return any(values[at] is not None for values in self._members)
+
+    def values(self, node: Node) -> _Values:
+        """What this Node's group has in common."""
+        labels = node.labels
+        return "" if labels else None, *map(labels.get, self._labels)
+
+
+class NodeGroups:
+    """The groupings of one set of Nodes, which is taken when this is made, as are the Nodes by hostname."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes = dict(nodes)
+        self._groupings: LRUCache[tuple[str, ...], NodeGrouping] = LRUCache(MAX_GROUPINGS)
+        self._by_hostname: dict[str, list[Node]] | None = None
+
+    def grouping_steps(self, labels: frozenset[str]) -> Iterator[None]:
+        """Make the grouping by these labels and the zone, if it is not kept, in small steps; then `grouping` has it."""
+        wanted = _wanted(labels)
+        if wanted in self._groupings:
+            return
+        grouping = NodeGrouping(wanted)
+        for at, node in enumerate(self.nodes.values(), 1):
+            grouping.add(node)
+            if at % STEP == 0:
+                yield
+        self._groupings[wanted] = grouping
+
+    def grouping(self, labels: frozenset[str]) -> NodeGrouping:
+        """The groups by these labels and the zone."""
+        for _ in self.grouping_steps(labels):
+            pass
+        return self._groupings[_wanted(labels)]
+
+    def with_hostname(self, value: str) -> list[Node]:
+        """The Nodes whose label kubernetes.io/hostname has this value; without the label its value is the name."""
+        if self._by_hostname is None:
+            self._by_hostname = {}
+            for node in self.nodes.values():
+                self._by_hostname.setdefault(node.labels.get(HOSTNAME_LABEL, node.name), []).append(node)
+        return self._by_hostname.get(value, [])
+
+
+def _wanted(labels: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted((labels | {ZONE_LABEL}) - {HOSTNAME_LABEL}))
