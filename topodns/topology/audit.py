@@ -133,7 +133,11 @@ def _difference(before: ServiceReport, after: ServiceReport) -> ServiceDifferenc
 def _service_steps(view: ServiceView, nodes: NodeGroups, rules: AuditRules) -> Generator[None, None, ServiceReport]:
     found = yield from coverage_steps(view, nodes, rules.unknown_client, rules.on_invalid)
     ignored = rules.on_invalid is OnInvalid.IGNORE
-    findings = [*key_findings(view.key, view.policy, view.governing, ignored), *coverage_findings(view, found, nodes)]
+    findings = list(key_findings(view.key, view.policy, view.governing, ignored))
+    for one in coverage_findings(view, found, nodes):
+        if one is not None:
+            findings.append(one)
+        yield
     policy = view.policy
     return ServiceReport(
         view.key,

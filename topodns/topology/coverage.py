@@ -5,8 +5,10 @@ nothing here knows how a choice is made.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.endpoints import Group, Pool, Segment
@@ -27,7 +29,10 @@ from topodns.topology.select import Location, OnInvalid, Reason, Selection, Unkn
 T = TypeVar("T")
 
 STEP: Final = 500  # endpoints indexed or counted in one step, about 0.5 ms
-SELECTIONS: Final = 50  # in one step
+SELECTIONS: Final = 25  # in one step
+
+_node_name: Final[Callable[[Endpoint], str]] = attrgetter("node_name")
+_node_hints: Final[Callable[[Endpoint], tuple[str, ...]]] = attrgetter("node_hints")
 
 
 class FamilyAnswer(NamedTuple):
@@ -47,11 +52,8 @@ class ClientGroup:
     members: NodeGroup
     without: frozenset[str]
     answers: tuple[FamilyAnswer, ...]  # of each family with a ready endpoint
-
-    @property
-    def size(self) -> int:
-        """How many Nodes."""
-        return len(self.members.nodes) - len(self.without)
+    size: int  # how many Nodes
+    covered: bool  # whether clients get an endpoint of some family
 
     @property
     def nodes(self) -> Iterator[Node]:
@@ -61,11 +63,6 @@ class ClientGroup:
     def topology_zone(self) -> str:
         """The zone of all these Nodes; "" for none."""
         return self.members.topology_zone
-
-    @property
-    def covered(self) -> bool:
-        """Whether clients get an endpoint of some family."""
-        return any(answer.group.endpoints for answer in self.answers)
 
 
 class ZoneCoverage(NamedTuple):
@@ -94,18 +91,10 @@ class Coverage:
     unlocated: tuple[FamilyAnswer, ...]  # for a client of unknown location
     zones: tuple[ZoneCoverage, ...]  # by name
     load: tuple[EndpointLoad, ...]  # of each ready endpoint
+    nodes: int  # how many there are
+    covered: int  # how many of them have clients that get an endpoint
     endpoints: int  # ready ones, of the family that has more
     skew: float  # the highest load over the mean, of the family where that is higher; 0 without load
-
-    @property
-    def nodes(self) -> int:
-        """How many Nodes there are."""
-        return sum(each.nodes for each in self.zones)
-
-    @property
-    def covered(self) -> int:
-        """How many Nodes have clients that get an endpoint."""
-        return sum(each.covered for each in self.zones)
 
     def of_node(self, name: str) -> tuple[FamilyAnswer, ...]:
         """What clients on the Node of this name get; raises KeyError if there is none."""
@@ -157,23 +146,47 @@ def coverage_steps(
 
     grouping = nodes.grouping(labels)
     apart = yield from _apart_steps(service.policy, labels, pools.values(), nodes)
-    clients: list[ClientGroup] = []
+    tally = _Tally()
     for members, without in _client_groups(grouping, apart):
         one = next(node for node in members.nodes if node.name not in without)
-        clients.append(ClientGroup(members, without, answers(Location(one.name, one))))
-        if len(clients) % SELECTIONS == 0:
+        tally.add(members, without, answers(Location(one.name, one)))
+        if len(tally.clients) % SELECTIONS == 0:
             yield
-    load = yield from _load_steps(clients, service)
+    load, skew = yield from _load_steps(tally.askers, service)
     return Coverage(
         service.key,
         service.policy,
-        tuple(clients),
+        tuple(tally.clients),
         answers(Location()),
-        _zones(clients, pools.values()),
-        tuple(each for some in load.values() for each in some),
+        _zones(tally, pools.values()),
+        tuple(load),
+        tally.nodes.total(),
+        tally.covered.total(),
         max((len(pool.everyone.endpoints) for pool in pools.values()), default=0),
-        max(map(_skew, load.values()), default=0.0),
+        skew,
     )
+
+
+class _Tally:
+    """The groups of clients, counted as they are found."""
+
+    def __init__(self) -> None:
+        self.clients: list[ClientGroup] = []
+        self.nodes: Counter[str] = Counter()  # by zone
+        self.covered: Counter[str] = Counter()
+        self.askers: dict[int, tuple[int, Group, int]] = {}  # by id() of endpoints: family, endpoints, clients
+
+    def add(self, members: NodeGroup, without: frozenset[str], answers: tuple[FamilyAnswer, ...]) -> None:
+        size, covered = len(members.nodes) - len(without), False
+        for answer in answers:
+            if answer.group.endpoints:
+                covered = True
+                _, _, before = self.askers.get(id(answer.group), (0, answer.group, 0))
+                self.askers[id(answer.group)] = answer.family, answer.group, before + size
+        self.clients.append(ClientGroup(members, without, answers, size, covered))
+        self.nodes[members.topology_zone] += size
+        if covered:
+            self.covered[members.topology_zone] += size
 
 
 def _pool_steps(
@@ -232,14 +245,15 @@ def _apart_steps(
     names: set[str] = set()
     by_hints = isinstance(policy, Policy) and policy.source is KeySource.HINTS
     for pool in pools if by_hints or HOSTNAME_LABEL in labels else ():
-        for at, endpoint in enumerate(pool.everyone.endpoints, 1):
-            names.update(endpoint.node_hints if by_hints else (endpoint.node_name,))
-            if at % STEP == 0:
-                yield
+        endpoints = pool.everyone.endpoints
+        for at in range(0, len(endpoints), STEP):
+            some = endpoints[at : at + STEP]
+            names.update(chain.from_iterable(map(_node_hints, some)) if by_hints else map(_node_name, some))
+            yield
         if not by_hints:
-            for value in pool.counts(HOSTNAME_LABEL):
-                names.update(node.name for node in nodes.with_hostname(value))
-    return {name: nodes.nodes[name] for name in names if name in nodes.nodes}
+            names |= nodes.with_hostnames(pool.counts(HOSTNAME_LABEL).keys())
+            yield
+    return {name: nodes.nodes[name] for name in names.intersection(nodes.nodes)}
 
 
 def _client_groups(grouping: NodeGrouping, apart: Mapping[str, Node]) -> Iterator[tuple[NodeGroup, frozenset[str]]]:
@@ -256,42 +270,38 @@ def _client_groups(grouping: NodeGrouping, apart: Mapping[str, Node]) -> Iterato
 
 
 def _load_steps(
-    clients: Sequence[ClientGroup], service: ServiceView
-) -> Generator[None, None, dict[int, list[EndpointLoad]]]:
-    """The load of the endpoints of each family. Each group of endpoints is gone through once, not once per client."""
-    askers: dict[int, tuple[int, Group, int]] = {}  # by id() of the group: family, group, clients
-    for one in clients:
-        for answer in one.answers:
-            _, _, before = askers.get(id(answer.group), (0, answer.group, 0))
-            askers[id(answer.group)] = answer.family, answer.group, before + one.size
+    askers: Mapping[int, tuple[int, Group, int]], service: ServiceView
+) -> Generator[None, None, tuple[list[EndpointLoad], float]]:
+    """The load of the endpoints of each family, and the higher skew of the two.
+
+    Each group of endpoints is gone through once, not once per client.
+    """
     shares: dict[int, dict[int, float]] = {family: {} for family, _ in service.families}
+    done = 0
     for family, group, count in askers.values():
-        share, of_family = count / max(1, len(group.endpoints)), shares[family]
-        for at, endpoint in enumerate(group.endpoints, 1):
+        share, of_family = count / len(group.endpoints), shares[family]
+        for endpoint in group.endpoints:
             of_family[id(endpoint)] = of_family.get(id(endpoint), 0.0) + share
-            if at % STEP == 0:
+            done += 1
+            if done % STEP == 0:
                 yield
-    return {
-        family: [EndpointLoad(each, shares[family].get(id(each), 0.0)) for each in endpoints]
-        for family, endpoints in service.families
-    }
+    load: list[EndpointLoad] = []
+    skew = 0.0
+    for family, endpoints in service.families:
+        of_family = shares[family]
+        total = sum(of_family.values())
+        skew = max(skew, max(of_family.values()) * len(endpoints) / total if total else 0.0)
+        for at in range(0, len(endpoints), STEP):
+            load += [EndpointLoad(each, of_family.get(id(each), 0.0)) for each in endpoints[at : at + STEP]]
+            yield
+    return load, skew
 
 
-def _skew(loads: Sequence[EndpointLoad]) -> float:
-    total = sum(each.clients for each in loads)
-    return max(each.clients for each in loads) * len(loads) / total if total else 0.0
-
-
-def _zones(clients: Sequence[ClientGroup], pools: Collection[Pool]) -> tuple[ZoneCoverage, ...]:
-    nodes: Counter[str] = Counter()
-    covered: Counter[str] = Counter()
-    for one in clients:
-        nodes[one.topology_zone] += one.size
-        covered[one.topology_zone] += one.size if one.covered else 0
+def _zones(tally: _Tally, pools: Collection[Pool]) -> tuple[ZoneCoverage, ...]:
     endpoints: Counter[str] = Counter()
     for pool in pools:
         counts = Counter(pool.counts(ZONE_LABEL))
         counts[""] += len(pool.everyone.endpoints) - counts.total()
         endpoints |= counts
-    names = sorted({*nodes, *endpoints})
-    return tuple(ZoneCoverage(name, nodes[name], covered[name], endpoints[name]) for name in names)
+    names = sorted({*tally.nodes, *endpoints})
+    return tuple(ZoneCoverage(name, tally.nodes[name], tally.covered[name], endpoints[name]) for name in names)

@@ -4,7 +4,7 @@
 they change with every rollout.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
@@ -21,6 +21,8 @@ CLUSTER: Final = ObjectKey("", "")
 
 MAX_NAMED: Final = 10  # Nodes, zones, endpoints or Pods that a finding names
 MAX_SKEW: Final = 2.0  # times the mean load, which an endpoint may have without a finding
+
+STEP: Final = 200  # groups of clients judged in one step
 
 _GOVERNING: Final = (
     "topology keys on the governing Service of a StatefulSet hide its members from each other when they look up the "
@@ -100,19 +102,54 @@ def key_findings(
         yield Finding(key, "governing", _GOVERNING)
 
 
-def coverage_findings(service: ServiceView, found: Coverage, nodes: NodeGroups) -> Iterator[Finding]:
-    """The findings about who gets what, for a Service with a valid policy; none for others."""
+def coverage_findings(service: ServiceView, found: Coverage, nodes: NodeGroups) -> Iterator[Finding | None]:
+    """The findings about who gets what, for a Service with a valid policy; none for others.
+
+    In steps of less than 1 ms: None is a step without a finding.
+    """
     policy = service.policy
     if not isinstance(policy, Policy):
         return
     if not found.endpoints:
         yield Finding(service.key, "empty", "no endpoint is ready: NXDOMAIN for every client", nodes=found.nodes)
         return
-    yield from _uncovered(found)
-    yield from _single_points(found)
+    judged = _Judged()
+    for at, one in enumerate(found.clients, 1):
+        judged.add(one)
+        if at % STEP == 0:
+            yield None
+    for (family, severity), lost in judged.without.items():
+        yield _without_endpoints(found, lost, family, severity)
+    for alone, counts in judged.served.items():
+        several = {address: count for address, count in counts.items() if count > 1}
+        if several:
+            yield _single_point(found, several, alone)
+    yield None
     if found.skew > MAX_SKEW:
         yield _skewed(found)
-    yield from _ineffective(found, policy, nodes)
+    yield from _ineffective(found, policy, nodes, judged.winners)
+
+
+class _Judged:
+    """What the groups of clients of one Service give rise to, collected in one go: there may be one for each Node."""
+
+    def __init__(self) -> None:
+        self.without: dict[tuple[int, Severity], list[ClientGroup]] = {}  # by family (0: both): get no endpoint
+        self.served: dict[bool, dict[bytes, int]] = {True: {}, False: {}}  # by FamilyAnswer.alone, address: Nodes
+        self.winners: set[str] = set()  # keys
+
+    def add(self, one: ClientGroup) -> None:
+        if not one.covered:
+            self.without.setdefault((0, Severity.ERROR), []).append(one)
+            return
+        for answer in one.answers:
+            self.winners.add(answer.key)
+            endpoints = answer.group.endpoints
+            if not endpoints:
+                self.without.setdefault((answer.family, Severity.WARNING), []).append(one)
+            elif len(endpoints) == 1:
+                counts = self.served[answer.alone]
+                counts[endpoints[0].address] = counts.get(endpoints[0].address, 0) + one.size
 
 
 def named(names: Iterable[str], count: int) -> str:
@@ -120,20 +157,6 @@ def named(names: Iterable[str], count: int) -> str:
     shown = [name for _, name in zip(range(_NAMED_IN_TEXT), names, strict=False)]
     more = f" and {count - len(shown)} more" if count > len(shown) else ""
     return f"{', '.join(shown)}{more}"
-
-
-def _uncovered(found: Coverage) -> Iterator[Finding]:
-    lost = [group for group in found.clients if not group.covered]
-    if lost:
-        yield _without_endpoints(found, lost, 0, Severity.ERROR)
-    for family in (4, 6):
-        partly = [group for group in found.clients if group.covered and _lacks(group, family)]
-        if partly:
-            yield _without_endpoints(found, partly, family, Severity.WARNING)
-
-
-def _lacks(group: ClientGroup, family: int) -> bool:
-    return any(answer.family == family and not answer.group.endpoints for answer in group.answers)
 
 
 def _without_endpoints(found: Coverage, groups: Sequence[ClientGroup], family: int, severity: Severity) -> Finding:
@@ -158,21 +181,6 @@ def _nodes_of(groups: Sequence[ClientGroup]) -> tuple[int, tuple[str, ...]]:
         # Enough of each group that the first names of all are among them: the Nodes of a group are in order.
         names += [node.name for _, node in zip(range(MAX_NAMED), group.nodes, strict=False)]
     return sum(group.size for group in groups), tuple(sorted(names)[:MAX_NAMED])
-
-
-def _single_points(found: Coverage) -> Iterator[Finding]:
-    """Endpoints that alone serve several Nodes: those whose clients would get nothing without them, and the others."""
-    served: dict[bool, dict[bytes, int]] = {True: {}, False: {}}
-    for one in found.clients:
-        for answer in one.answers:
-            if len(answer.group.endpoints) == 1:
-                address = answer.group.endpoints[0].address
-                counts = served[answer.alone]
-                counts[address] = counts.get(address, 0) + one.size
-    for alone, counts in served.items():
-        several = {address: nodes for address, nodes in counts.items() if nodes > 1}
-        if several:
-            yield _single_point(found, several, alone)
 
 
 def _single_point(found: Coverage, several: Mapping[bytes, int], alone: bool) -> Finding:
@@ -202,7 +210,7 @@ def _skewed(found: Coverage) -> Finding:
     return Finding(found.service, "skew", text, endpoints=(address,), ratio=round(found.skew, 3))
 
 
-def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups) -> Iterator[Finding]:
+def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups, winners: Set[str]) -> Iterator[Finding]:
     if not found.nodes:
         return
     labels = nodes.grouping(frozenset(policy.labels))
@@ -211,7 +219,6 @@ def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups) -> Iterator
     if absent:
         text = f"no Node has the label {', '.join(absent)}, which therefore never matches"
         yield Finding(found.service, "ineffective", text, keys=absent)
-    winners = {answer.key for group in found.clients for answer in group.answers}
     idle = tuple(key for key in keys if key not in winners and key not in absent)
     if idle:
         text = f"the key {', '.join(idle)} decides for no client at present"

@@ -4,7 +4,7 @@
 cluster share a few lists of keys, so that each grouping is made once and kept.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,7 +63,7 @@ class NodeGroups:
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self.nodes = dict(nodes)
         self._groupings: LRUCache[tuple[str, ...], NodeGrouping] = LRUCache(MAX_GROUPINGS)
-        self._by_hostname: dict[str, list[Node]] | None = None
+        self._by_other_hostname: dict[str, list[str]] | None = None  # names of Nodes whose hostname is another
 
     def grouping_steps(self, labels: frozenset[str]) -> Iterator[None]:
         """Make the grouping by these labels and the zone, if it is not kept, in small steps; then `grouping` has it."""
@@ -83,13 +83,19 @@ class NodeGroups:
             pass
         return self._groupings[_wanted(labels)]
 
-    def with_hostname(self, value: str) -> list[Node]:
-        """The Nodes whose label kubernetes.io/hostname has this value; without the label its value is the name."""
-        if self._by_hostname is None:
-            self._by_hostname = {}
+    def with_hostnames(self, values: Collection[str]) -> set[str]:
+        """The names of the Nodes whose label kubernetes.io/hostname has one of these values, and maybe a few others.
+
+        Without the label its value is the name.
+        """
+        if self._by_other_hostname is None:
+            self._by_other_hostname = {}
             for node in self.nodes.values():
-                self._by_hostname.setdefault(node.labels.get(HOSTNAME_LABEL, node.name), []).append(node)
-        return self._by_hostname.get(value, [])
+                value = node.labels.get(HOSTNAME_LABEL, node.name)
+                if value != node.name:
+                    self._by_other_hostname.setdefault(value, []).append(node.name)
+        others = (self._by_other_hostname[value] for value in self._by_other_hostname.keys() & values)
+        return set(values).union(*others)
 
 
 def _wanted(labels: frozenset[str]) -> tuple[str, ...]:

@@ -33,13 +33,13 @@ def test_the_hostname_is_in_no_grouping() -> None:
     some = [node("a", {H: "a"}), node("b", {H: "b"})]
     groups = NodeGroups({one.name: one for one in some})
     assert names(groups, H) == [["a", "b"]]
-    assert [one.name for one in groups.with_hostname("b")] == ["b"]
 
 
-def test_a_node_without_hostname_has_its_name_instead() -> None:
-    groups = NodeGroups({"a": node("a", {"x": ""})})
-    assert [one.name for one in groups.with_hostname("a")] == ["a"]
-    assert groups.with_hostname("b") == []
+def test_nodes_are_found_by_hostname_and_without_that_label_by_name() -> None:
+    groups = NodeGroups({"a": node("a", {H: "x"}), "b": node("b", {H: "x"}), "c": node("c"), "d": node("d", {H: "d"})})
+    assert groups.with_hostnames(["x"]) >= {"a", "b"}
+    assert groups.with_hostnames(["c", "d"]) == {"c", "d"}
+    assert groups.with_hostnames([]) == set()
 
 
 def test_groupings_are_kept_up_to_a_bound() -> None:
