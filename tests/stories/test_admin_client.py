@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.event_loops import either_loop, eventually, run
-from topodns.cli.explain import AdminError, fetch
+from topodns.cli import admin_client
+from topodns.cli.admin_client import AdminError, fetch
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.net.http_server.server import AdminServer
 from topodns.net.sockets import open_tcp
@@ -83,5 +84,38 @@ def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) ->
         async with await asyncio.start_server(answer_in_other_words, sock=sock):
             with pytest.raises(AdminError, match="no answer from"):
                 await fetched(at, "/explain")
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [("200 OK", "timed out"), ("200 OK", "the reply is larger than 0 MB"), ("400 Bad", "timed out")],
+)
+def test_a_reply_without_an_end_is_bounded_in_time_and_size(
+    loop_name: str, status: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_client, "MAX_BODY", 10_000 if "larger" in problem else admin_client.MAX_BODY)
+
+    async def story() -> None:
+        ended = asyncio.Event()
+
+        async def never_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(f"HTTP/1.1 {status}\r\n\r\n".encode())
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    writer.write(b"x" * (5000 if "larger" in problem else 1))
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+            writer.close()
+            ended.set()
+
+        (sock,) = open_tcp("127.0.0.1", 0)
+        host, port = sock.getsockname()
+        async with await asyncio.start_server(never_end, sock=sock):
+            with pytest.raises(AdminError, match=problem):
+                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
+            await ended.wait()
 
     run(loop_name, story())

@@ -155,6 +155,14 @@ def test_a_running_server_explains_its_manifests(explain: Explain, question: tup
     assert json.loads(asked.out) == json.loads(loaded.out)
 
 
+@pytest.mark.parametrize("address", ["127.10.1.100", "127.10.0.5", "127.99.0.1"])
+def test_a_running_server_locates_an_address_as_its_manifests_do(demo: Server, address: str) -> None:
+    asked = topodns("who", "--json", "--server", f"{demo.address}:{READY}", address)
+    loaded = topodns("who", "--json", "-conf", str(DEMO / "Corefile"), address)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert json.loads(asked.stdout) == json.loads(loaded.stdout)
+
+
 def test_explain_prints_the_endpoints_that_are_answered(demo: Server) -> None:
     for source in ("127.10.1.100", "127.10.5.100", "127.10.0.9", "127.99.0.1"):
         for service in ("cache.shop", "db-near.data", "agent.monitoring", "kiosk.shop"):

@@ -64,7 +64,7 @@ def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
             yield Row(", ".join(f"`{name}{value}`" for name in names), default)
 
 
-@pytest.mark.parametrize("words", [(), ("check",), ("explain",)], ids=["serve", "check", "explain"])
+@pytest.mark.parametrize("words", [(), ("check",), ("explain",), ("who",)], ids=["serve", "check", "explain", "who"])
 def test_every_flag_is_in_the_manual_with_its_default(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     documented = [Row(*found) for found in FLAG_ROW.findall(section(words[0] if words else "Serve"))]
     actual = list(rows_of(parser_of(monkeypatch, *words)))

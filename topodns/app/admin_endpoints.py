@@ -1,10 +1,10 @@
-"""The addresses of the HTTP endpoints: which of /health, /ready, /explain and /metrics is served where."""
+"""The addresses of the HTTP endpoints: which of /health, /ready, /explain, /who and /metrics is served where."""
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from topodns.app.explain.endpoint import explain_route
+from topodns.app.explain.endpoint import explain_route, who_route
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Generation, ListenAt
 from topodns.corefile.arguments import Address
@@ -76,6 +76,7 @@ class Admin:
                 routes = _at(wanted, ready.listen)
                 routes["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
                 routes["/explain"] = explain_route(generation.clusters)
+                routes["/who"] = who_route(generation.clusters)
             if (prometheus := block.get(PROMETHEUS)) is not None:
                 _at(wanted, prometheus.listen)["/metrics"] = self._metrics.route()
         if self._metrics_listen is not None:

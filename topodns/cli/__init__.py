@@ -1,1 +1,1 @@
-"""The command line: `topodns`, `topodns check`, `topodns explain`, `topodns node-cache`."""
+"""The command line: `topodns`, its commands, and `node-cache`."""

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from topodns.app.signals import block_signals
 from topodns.corefile.errors import ConfigError
@@ -14,8 +14,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     A server that runs stops at SIGINT with 0 (`app.signals`). Wrong usage raises SystemExit with status 2.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    return run_to_status(lambda: run_named(arguments))
+
+
+def run_to_status(command: Callable[[], int]) -> int:
+    """Run a command, and flush its output. Returns the exit status: that of the command, or of what ended it."""
     try:
-        status = run_named(arguments)
+        status = command()
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it

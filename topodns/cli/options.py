@@ -1,4 +1,4 @@
-"""Command-line options shared by `serve`, `check` and `explain`, and repeated loading of the Corefile."""
+"""Command-line options shared by `serve`, `check`, `explain` and `who`, and repeated loading of the Corefile."""
 
 import argparse
 import logging
@@ -29,6 +29,17 @@ def add_corefile_flags(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_PORT,
         metavar="N",
         help="port of keys without one (53)",
+    )
+
+
+def add_answer_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of commands that print what a running server, or the manifests of a Corefile, say."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "-conf", "--conf", default="", metavar="FILE", help="load this Corefile's manifests to find out"
+    )
+    parser.add_argument(
+        "--server", default="127.0.0.1:8181", metavar="HOST:PORT", help="else ask the `ready` address of this server"
     )
 
 

@@ -10,6 +10,7 @@ from topodns.app.banner import mind_signals, plugins_text, print_banner, print_n
 from topodns.cli.check import check
 from topodns.cli.explain import explain
 from topodns.cli.options import LoadedCorefile, add_corefile_flags, stdin_text
+from topodns.cli.who import who
 from topodns.corefile.errors import listed, shown
 
 
@@ -22,7 +23,7 @@ def run_command(arguments: Sequence[str]) -> int:
 def _serve(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns",
-        description="Cluster DNS that knows where the asking pod runs. Also: topodns node-cache, check, explain.",
+        description="Cluster DNS that knows where the asking pod runs. Also: topodns node-cache, check, explain, who.",
         allow_abbrev=False,
     )
     add_corefile_flags(parser)
@@ -57,5 +58,5 @@ def _run(flags: argparse.Namespace) -> int:
         return 1
 
 
-_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"check": check, "explain": explain}
+_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"check": check, "explain": explain, "who": who}
 _WORDS: Final = (*_COMMANDS, "node-cache")  # dispatched by `cli.main`

@@ -52,6 +52,7 @@ class Locator:
         own_node: str = "",
         own_addresses: frozenset[bytes] = frozenset(),
     ) -> None:
+        self.methods = tuple(methods)
         self._state = state
         self._methods = tuple((method.value, self._finder(method)) for method in methods)
         self._subnets_by_cidr = Method.PODCIDR in methods
@@ -76,6 +77,10 @@ class Locator:
             self._known.clear()
             self._revision = self._state.revision
         return self._known.get(source) or self._find(source)
+
+    def node_name_by(self, method: Method, address: bytes) -> str:
+        """The Node name of an address by one method alone, one of `methods` or not; "" if it has no result."""
+        return self._finder(method)(address)
 
     def _located_by_claim(self, source: bytes, claim: Claim) -> Location | None:
         """The location by the node identity, else by the ECS, if this source may make that claim; None: by neither."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from topodns.cli import main as cli
-from topodns.cli.explain import AdminError
+from topodns.cli.admin_client import AdminError
 
 DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
 
@@ -48,7 +48,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             raise exchange["body"]
         return bytes(exchange["body"])
 
-    monkeypatch.setattr("topodns.cli.explain.fetch", fetch)
+    monkeypatch.setattr("topodns.cli.admin_client.fetch", fetch)
     return exchange
 
 
@@ -62,8 +62,8 @@ def test_explain_asks_the_ready_address_on_loopback_by_default(served: dict[str,
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"<html>", "127.0.0.1:8181 does not explain: is it the `ready` address of a topodns?"),
-        (b"[]", "127.0.0.1:8181 does not explain: is it the `ready` address of a topodns?"),
+        (b"<html>", "127.0.0.1:8181 does not answer /explain: is it the `ready` address of a topodns?"),
+        (b"[]", "127.0.0.1:8181 does not answer /explain: is it the `ready` address of a topodns?"),
         (AdminError("no answer from 127.0.0.1:8181: refused"), "no answer from 127.0.0.1:8181: refused"),
     ],
 )

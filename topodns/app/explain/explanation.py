@@ -51,16 +51,16 @@ class Explanation:
 
 
 def explanation_text(explained: Mapping[str, object]) -> str:
-    """The object of `as_dict` as text for people."""
-    client, question, policy = (_mapping(explained[part]) for part in ("client", "question", "policy"))
+    """The object of `as_dict` as text for people. Raises KeyError or TypeError for any other object."""
+    client, question, policy = (mapping(explained[part]) for part in ("client", "question", "policy"))
     lines = [
         f"client   {client['address'] or 'any'} on {_node_text(client)}",
         f"name     {question['name']} {question['type']}",
     ]
     if policy["keys"] or policy["problem"]:
-        keys = ", ".join(str(key) for key in _items(policy["keys"]))
+        keys = ", ".join(str(key) for key in items(policy["keys"]))
         lines.append(f"policy   {policy['source']}: {policy['problem'] or keys}")
-    for attempt in map(_mapping, _items(explained["tried"])):
+    for attempt in map(mapping, items(explained["tried"])):
         wins = "  <- wins" if attempt["key"] == explained["winner"] else ""
         value = f" = {attempt['value']}" if attempt["value"] else ""
         lines.append(f"tried    {attempt['key']}{value}: {attempt['matches']} matching{wins}")
@@ -69,21 +69,30 @@ def explanation_text(explained: Mapping[str, object]) -> str:
     if explained["hint"]:
         lines.append(f"hint     {explained['hint']}")
     lines.append(f"answer   {explained['rcode']}")
-    lines += [f"         {record}" for record in _items(explained["answer"])]
+    lines += [f"         {record}" for record in items(explained["answer"])]
     return "\n".join(lines)
 
 
 def _node_text(client: Mapping[str, object]) -> str:
     if not client["node"]:
         return "an unknown node"
-    return f"node {client['node']} ({_METHODS.get(str(client['method']), client['method'])})"
+    return f"node {client['node']} ({method_text(client['method'])})"
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    assert isinstance(value, dict)
+def method_text(method: object) -> str:
+    """A method of locating clients in words for people, the method itself if there are none."""
+    return _METHODS.get(str(method), str(method))
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """`value`, an object of JSON. Raises TypeError if it is none."""
+    if not isinstance(value, dict):
+        raise TypeError(f"expected an object, found {type(value).__name__}")
     return value
 
 
-def _items(value: object) -> Iterable[object]:
-    assert isinstance(value, list)
+def items(value: object) -> Iterable[object]:
+    """`value`, an array of JSON. Raises TypeError if it is none."""
+    if not isinstance(value, list):
+        raise TypeError(f"expected an array, found {type(value).__name__}")
     return value

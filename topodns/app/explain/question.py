@@ -28,7 +28,7 @@ def parse_question(arguments: Mapping[str, str]) -> ExplainQuestion:
     address, node = arguments.get("client", ""), arguments.get("node", "")
     if bool(address) == bool(node):
         raise Unexplained("found both or none of client and node, expected one of them")
-    return ExplainQuestion(qname, qtype, _parse_address(address) if address else None, node)
+    return ExplainQuestion(qname, qtype, parse_address(address) if address else None, node)
 
 
 def _parse_name(text: str) -> Name:
@@ -48,7 +48,8 @@ def _parse_type(text: str) -> int:
     return qtype
 
 
-def _parse_address(text: str) -> bytes:
+def parse_address(text: str) -> bytes:
+    """The packed address of a client. Raises Unexplained."""
     try:
         return packed_address(text)
     except ValueError:

@@ -1,9 +1,9 @@
-"""The clients that may read /explain, and the status of its replies."""
+"""The clients that may read /explain and /who, and the status of its replies."""
 
 import pytest
 
 from tests.support.demo import Demo
-from topodns.app.explain.endpoint import explain_route
+from topodns.app.explain.endpoint import explain_route, who_route
 from topodns.net.http_server.messages import HttpRequest
 
 QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
@@ -58,3 +58,21 @@ def test_a_question_that_cannot_be_explained_is_a_bad_request(demo: Demo) -> Non
         HttpRequest("/explain", {"name": "example.org", "node": "node-a1"}, "127.0.0.1")
     )
     assert (reply.status, b"is below no origin" in reply.body) == (400, True)
+
+
+def test_who_locates_an_address_for_loopback_only(demo: Demo) -> None:
+    route = who_route(demo.generation.clusters)
+    reply = route(HttpRequest("/who", {"client": "127.10.0.5"}, "127.0.0.1"))
+    assert (reply.status, reply.content_type, b"node-b2" in reply.body) == (200, "application/json", True)
+    page = {"origin": "http://attacker.example"}
+    for refused in (
+        HttpRequest("/who", {"client": "127.10.0.5"}, "10.0.0.9"),
+        HttpRequest("/who", {"client": "127.10.0.5"}, "127.0.0.1", page),
+    ):
+        reply = route(refused)
+        assert (reply.status, b"node-b2" in reply.body) == (403, False)
+
+
+def test_who_of_a_text_that_is_no_address_is_a_bad_request(demo: Demo) -> None:
+    reply = who_route(demo.generation.clusters)(HttpRequest("/who", {"client": "somebody"}, "127.0.0.1"))
+    assert (reply.status, reply.body) == (400, b"'somebody' is no IP address\n")

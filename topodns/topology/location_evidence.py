@@ -1,0 +1,143 @@
+"""The evidence for the Node of an address: what each method of `locate` says, and which objects contradict the result.
+
+For operators only (`topodns who`): `client_locator` decides without it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Pod, Policy
+from topodns.cluster.state import ClusterState
+from topodns.topology.client_locator import Locator, Method
+from topodns.topology.node_of_address import contradiction, is_evidence
+from topodns.topology.select import Location
+
+MAX_NAMED: Final = 5  # Pods or Services that one sentence names
+MAX_CONTRADICTIONS: Final = 20
+MAX_LACKING: Final = 20  # label keys
+
+
+class MethodEvidence(NamedTuple):
+    """What one method says of an address. `used`: whether `locate` has the method."""
+
+    method: str  # in the spelling of the option `locate`
+    used: bool
+    node_name: str  # "": no result
+    text: str  # why: a clause without the method's name
+
+
+def method_evidence(state: ClusterState, locator: Locator, address: bytes) -> Iterator[MethodEvidence]:
+    """The evidence of each method for a packed address: those of `locate` in its order, then all others."""
+    others = [method for method in Method if method not in locator.methods]
+    for method in (*locator.methods, *others):
+        node_name = locator.node_name_by(method, address)
+        text = _clause(state, method, address, node_name)
+        yield MethodEvidence(method.value, method in locator.methods, node_name, text)
+
+
+def contradictions(
+    state: ClusterState, location: Location, evidence: Iterable[MethodEvidence], address: bytes
+) -> Iterator[str]:
+    """Sentences about what contradicts the location of this packed address, at most MAX_CONTRADICTIONS.
+
+    Methods with another Node than the location, endpoints of EndpointSlices that other objects contradict, and a Node
+    name without a Node object. The last sentence gives the number of those left out, if any.
+    """
+    found = list(islice(_contradictions(state, location, evidence, address), MAX_CONTRADICTIONS + 1))
+    yield from found[:MAX_CONTRADICTIONS]
+    if len(found) > MAX_CONTRADICTIONS:
+        yield "there are more contradictions"
+
+
+def _contradictions(
+    state: ClusterState, location: Location, evidence: Iterable[MethodEvidence], address: bytes
+) -> Iterator[str]:
+    if location.node_name and location.node is None:
+        yield f"no Node object is named {location.node_name}: its labels are unknown"
+    for each in evidence:
+        if location.node_name and each.node_name and each.node_name != location.node_name:
+            yield f"{each.method} says {each.node_name}: {each.text}"
+    for service, endpoint in state.endpoints_with_address(address):
+        if endpoint.node_name and (problem := contradiction(state, endpoint)):
+            whose = f"an EndpointSlice of Service {service.namespace}/{service.name}"
+            yield f"{whose} says that it is on node {endpoint.node_name}, but {problem}"
+
+
+def labels_in_use(state: ClusterState, labels: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The labels of a Node whose keys some Service's topology keys name, and named keys that the Node lacks.
+
+    The first ordered by key; of the second the first MAX_LACKING, without kubernetes.io/hostname, for which the Node's
+    name counts.
+    """
+    lists = {policy.labels for policy in state.policies.values() if isinstance(policy, Policy)}
+    keys = {key for names in lists for key in names}
+    lacking = sorted(keys - labels.keys() - {HOSTNAME_LABEL, ANY_KEY})
+    return {key: labels[key] for key in sorted(keys & labels.keys())}, tuple(lacking[:MAX_LACKING])
+
+
+def _clause(state: ClusterState, method: Method, address: bytes, node_name: str) -> str:
+    match method:
+        case Method.NODES:
+            return "an address of that Node" if node_name else "no Node has this address for itself"
+        case Method.PODS:
+            return _by_pods(state, address, node_name)
+        case Method.SLICES:
+            return _by_slices(state, address, node_name)
+        case Method.PODCIDR:
+            return _by_pod_cidr(state, address, node_name)
+        case Method.PODCIDR_UNVERIFIED:
+            return "in its pod CIDR, proven or not" if node_name else _NO_POD_CIDR
+
+
+_NO_POD_CIDR: Final = "in no Node's pod CIDR"
+
+
+def _by_pods(state: ClusterState, address: bytes, node_name: str) -> str:
+    pods = state.pods_with_address(address)
+    if pods:
+        named = _named([_pod_text(pod) for pod in pods])
+        return named if node_name else f"Pods on different nodes have it: {named}"
+    if "Pod" in state.denied:
+        return "RBAC denies Pods"
+    if "Pod" not in state.needed:
+        return "Pods are not watched"
+    return "no Pod has it" if state.knows_all_pods else "no Pod that is known has it"
+
+
+def _pod_text(pod: Pod) -> str:
+    words = (
+        f"Pod {pod.namespace}/{pod.name}",
+        "of the host network" * pod.host_network,
+        "terminating" * pod.terminating,
+    )
+    return f"{' '.join(filter(None, words))} on {pod.node_name or 'no node'}"
+
+
+def _by_slices(state: ClusterState, address: bytes, node_name: str) -> str:
+    found = state.endpoints_with_address(address)
+    if not found:
+        return "no EndpointSlice has it"
+    if node_name or not state.knows_all_pods or state.pods_with_address(address):
+        counting = [(service, one) for service, one in found if is_evidence(state, one)]
+        named = _named([f"Service {service.namespace}/{service.name} on {one.node_name}" for service, one in counting])
+        if counting:
+            return f"endpoint of {named}" if node_name else f"EndpointSlices disagree: {named}"
+    services = _named([f"Service {service.namespace}/{service.name}" for service, _ in found])
+    return f"endpoint of {services}, without a Pod and its node, or contradicted"
+
+
+def _by_pod_cidr(state: ClusterState, address: bytes, node_name: str) -> str:
+    owner, proven = state.nodes.with_pod_cidr(address), state.nodes.pod_cidrs_verified
+    if node_name:
+        return "in its pod CIDR, from which Pods provably get their addresses" if proven else "its Pods' bridge"
+    if owner is None:
+        return _NO_POD_CIDR
+    if proven:
+        return f"in the pod CIDR of {owner.name}, but its Pods are on other nodes"
+    return f"in the pod CIDR of {owner.name}, but nothing proves that Pods get their addresses from pod CIDRs"
+
+
+def _named(texts: Sequence[str]) -> str:
+    more = len(texts) - MAX_NAMED
+    return ", ".join(texts[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
