@@ -71,7 +71,7 @@ kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
-test-ci: test test-site test-chart test-release test-interpreters test-node test-differential test-e2e-short ## run what CI runs
+test-ci: test test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
 
 test-all: test test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything
 
