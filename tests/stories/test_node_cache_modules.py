@@ -16,7 +16,7 @@ LIBRARIES: Final = (
 OF_METRICS: Final = ("prometheus_client", "email", "http", "topodns.metrics.exposition")
 OF_CLUSTERS: Final = (
     *("app.clusters", "app.cluster_metrics", "cli.check", "cli.serve"),
-    *("app.explain.client_location", "topology.location_evidence"),
+    *("app.explain.client_location", "app.explain.location_text", "topology.location_evidence"),
     *("app.explain.explainer", "app.explain.explanation", "app.explain.question", "app.explain.reasons"),
     *("cluster.state", "cluster.decode", "topology.keys", "topology.client_locator", "topology.select"),
     "kube",

@@ -21,13 +21,14 @@ def who(arguments: Sequence[str]) -> int:
 
 
 def _print_location(flags: argparse.Namespace) -> int:
-    from topodns.app.explain.client_location import who_reply, who_text
+    from topodns.app.explain.location_text import who_text
     from topodns.app.explain.question import Unexplained
     from topodns.plugins.setup import FILE_ERRORS
 
     question = {"client": flags.address}
     try:
         if flags.conf:
+            from topodns.app.explain.client_location import who_reply
             from topodns.app.explain.explainer import manifest_clusters
 
             found = who_reply(

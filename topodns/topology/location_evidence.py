@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Pod, Policy
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Endpoint, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import Locator, Method
 from topodns.topology.node_of_address import contradiction, is_evidence
@@ -16,6 +16,11 @@ from topodns.topology.select import Location
 MAX_NAMED: Final = 5  # Pods or Services that one sentence names
 MAX_CONTRADICTIONS: Final = 20
 MAX_LACKING: Final = 20  # label keys
+MAX_SERVICES: Final = 2000  # whose keys are looked at: together with MAX_LISTS about 2 ms
+MAX_LISTS: Final = 200  # different lists of keys
+MAX_ENDPOINTS: Final = 1000  # with the address; to look at one takes about 2 us
+
+_Endpoints = Sequence[tuple[ObjectKey, Endpoint]]
 
 
 class MethodEvidence(NamedTuple):
@@ -27,38 +32,44 @@ class MethodEvidence(NamedTuple):
     text: str  # why: a clause without the method's name
 
 
-def method_evidence(state: ClusterState, locator: Locator, address: bytes) -> Iterator[MethodEvidence]:
-    """The evidence of each method for a packed address: those of `locate` in its order, then all others."""
+class Evidence(NamedTuple):
+    """What is known of an address: the methods of `locate` in its order, then all others; and contradictions.
+
+    The latter are sentences, at most MAX_CONTRADICTIONS and one that says that there are more.
+    """
+
+    methods: tuple[MethodEvidence, ...]
+    contradictions: tuple[str, ...]
+
+
+def gather_evidence(state: ClusterState, locator: Locator, location: Location, address: bytes) -> Evidence:
+    """The evidence for the location of a packed address, and against it.
+
+    Contradictions are methods with another Node than the location, a Node name without a Node object, and endpoints of
+    EndpointSlices that other objects contradict. Of the endpoints with this address MAX_ENDPOINTS are looked at.
+    """
+    endpoints = state.endpoints_with_address(address)[:MAX_ENDPOINTS]
     others = [method for method in Method if method not in locator.methods]
+    methods = []
     for method in (*locator.methods, *others):
         node_name = locator.node_name_by(method, address)
-        text = _clause(state, method, address, node_name)
-        yield MethodEvidence(method.value, method in locator.methods, node_name, text)
-
-
-def contradictions(
-    state: ClusterState, location: Location, evidence: Iterable[MethodEvidence], address: bytes
-) -> Iterator[str]:
-    """Sentences about what contradicts the location of this packed address, at most MAX_CONTRADICTIONS.
-
-    Methods with another Node than the location, endpoints of EndpointSlices that other objects contradict, and a Node
-    name without a Node object. The last sentence gives the number of those left out, if any.
-    """
-    found = list(islice(_contradictions(state, location, evidence, address), MAX_CONTRADICTIONS + 1))
-    yield from found[:MAX_CONTRADICTIONS]
+        text = _clause(state, method, address, node_name, endpoints)
+        methods.append(MethodEvidence(method.value, method in locator.methods, node_name, text))
+    found = list(islice(_contradictions(state, location, methods, endpoints), MAX_CONTRADICTIONS + 1))
     if len(found) > MAX_CONTRADICTIONS:
-        yield "there are more contradictions"
+        found[-1] = "there are more contradictions"
+    return Evidence(tuple(methods), tuple(found))
 
 
 def _contradictions(
-    state: ClusterState, location: Location, evidence: Iterable[MethodEvidence], address: bytes
+    state: ClusterState, location: Location, methods: Iterable[MethodEvidence], endpoints: _Endpoints
 ) -> Iterator[str]:
     if location.node_name and location.node is None:
         yield f"no Node object is named {location.node_name}: its labels are unknown"
-    for each in evidence:
+    for each in methods:
         if location.node_name and each.node_name and each.node_name != location.node_name:
             yield f"{each.method} says {each.node_name}: {each.text}"
-    for service, endpoint in state.endpoints_with_address(address):
+    for service, endpoint in endpoints:
         if endpoint.node_name and (problem := contradiction(state, endpoint)):
             whose = f"an EndpointSlice of Service {service.namespace}/{service.name}"
             yield f"{whose} says that it is on node {endpoint.node_name}, but {problem}"
@@ -68,22 +79,23 @@ def labels_in_use(state: ClusterState, labels: Mapping[str, str]) -> tuple[dict[
     """The labels of a Node whose keys some Service's topology keys name, and named keys that the Node lacks.
 
     The first ordered by key; of the second the first MAX_LACKING, without kubernetes.io/hostname, for which the Node's
-    name counts.
+    name counts. Only the first MAX_SERVICES Services with keys count, and MAX_LISTS lists of theirs.
     """
-    lists = {policy.labels for policy in state.policies.values() if isinstance(policy, Policy)}
-    keys = {key for names in lists for key in names}
+    policies = islice(state.policies.values(), MAX_SERVICES)
+    lists = {policy.keys for policy in policies if isinstance(policy, Policy)}
+    keys = {key for names in islice(lists, MAX_LISTS) for key in names}
     lacking = sorted(keys - labels.keys() - {HOSTNAME_LABEL, ANY_KEY})
     return {key: labels[key] for key in sorted(keys & labels.keys())}, tuple(lacking[:MAX_LACKING])
 
 
-def _clause(state: ClusterState, method: Method, address: bytes, node_name: str) -> str:
+def _clause(state: ClusterState, method: Method, address: bytes, node_name: str, endpoints: _Endpoints) -> str:
     match method:
         case Method.NODES:
             return "an address of that Node" if node_name else "no Node has this address for itself"
         case Method.PODS:
             return _by_pods(state, address, node_name)
         case Method.SLICES:
-            return _by_slices(state, address, node_name)
+            return _by_slices(state, address, node_name, endpoints)
         case Method.PODCIDR:
             return _by_pod_cidr(state, address, node_name)
         case Method.PODCIDR_UNVERIFIED:
@@ -114,16 +126,15 @@ def _pod_text(pod: Pod) -> str:
     return f"{' '.join(filter(None, words))} on {pod.node_name or 'no node'}"
 
 
-def _by_slices(state: ClusterState, address: bytes, node_name: str) -> str:
-    found = state.endpoints_with_address(address)
-    if not found:
+def _by_slices(state: ClusterState, address: bytes, node_name: str, endpoints: _Endpoints) -> str:
+    if not endpoints:
         return "no EndpointSlice has it"
     if node_name or not state.knows_all_pods or state.pods_with_address(address):
-        counting = [(service, one) for service, one in found if is_evidence(state, one)]
+        counting = [(service, one) for service, one in endpoints if is_evidence(state, one)]
         named = _named([f"Service {service.namespace}/{service.name} on {one.node_name}" for service, one in counting])
         if counting:
             return f"endpoint of {named}" if node_name else f"EndpointSlices disagree: {named}"
-    services = _named([f"Service {service.namespace}/{service.name}" for service, _ in found])
+    services = _named([f"Service {service.namespace}/{service.name}" for service, _ in endpoints])
     return f"endpoint of {services}, without a Pod and its node, or contradicted"
 
 

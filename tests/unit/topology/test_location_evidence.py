@@ -7,13 +7,14 @@ import pytest
 from tests.support.model_builders import endpoint, endpoint_slice, node, packed, pod
 from topodns.cluster.model import ClusterObject, KeySource, Policy, Replaced, Service, ServiceKeys, Upserted
 from topodns.cluster.state import ClusterState
+from topodns.topology import location_evidence
 from topodns.topology.client_locator import Locator, Method
 from topodns.topology.location_evidence import (
     MAX_CONTRADICTIONS,
     MAX_LACKING,
-    contradictions,
+    Evidence,
+    gather_evidence,
     labels_in_use,
-    method_evidence,
 )
 
 METHODS = (Method.NODES, Method.PODCIDR, Method.PODS, Method.SLICES)
@@ -35,21 +36,23 @@ def state_of(*objects: ClusterObject, all_pods: bool = True) -> ClusterState:
     return state
 
 
-def says(state: ClusterState, address: str, methods: Sequence[Method] = METHODS) -> dict[str, tuple[str, str]]:
+def evidence(state: ClusterState, address: str, methods: Sequence[Method] = METHODS) -> Evidence:
+    locator, source = Locator(state, methods), packed(address)
+    return gather_evidence(state, locator, locator.locate(source), source)
+
+
+def says(state: ClusterState, address: str) -> dict[str, tuple[str, str]]:
     """By method: the Node and the reason."""
-    found = method_evidence(state, Locator(state, methods), packed(address))
-    return {each.method: (each.node_name, each.text) for each in found}
+    return {each.method: (each.node_name, each.text) for each in evidence(state, address).methods}
 
 
 def contradicting(state: ClusterState, address: str) -> list[str]:
-    locator, source = Locator(state, METHODS), packed(address)
-    evidence = list(method_evidence(state, locator, source))
-    return list(contradictions(state, locator.locate(source), evidence, source))
+    return list(evidence(state, address).contradictions)
 
 
 def test_the_methods_of_locate_come_first_in_their_order_then_the_others() -> None:
     state = state_of(N1)
-    found = list(method_evidence(state, Locator(state, (Method.PODS, Method.NODES)), packed("10.1.0.9")))
+    found = evidence(state, "10.1.0.9", (Method.PODS, Method.NODES)).methods
     assert [each.method for each in found if each.used] == ["pods", "nodes"]
     assert {each.method for each in found} == {method.value for method in Method}
 
@@ -185,6 +188,15 @@ def test_labels_are_those_that_some_services_keys_name() -> None:
     state = keyed(("rack", "*"), ("kubernetes.io/hostname", "zone"), ("rack", "hall"))
     found = labels_in_use(state, {"rack": "1", "zone": "a", "other": "x"})
     assert found == ({"rack": "1", "zone": "a"}, ("hall",))
+
+
+def test_the_keys_of_very_many_services_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = keyed(*((f"key-{at}",) for at in range(30)))
+    labels = {f"key-{at}": "x" for at in range(30)}
+    monkeypatch.setattr(location_evidence, "MAX_SERVICES", 20)
+    assert len(labels_in_use(state, labels)[0]) == 20
+    monkeypatch.setattr(location_evidence, "MAX_LISTS", 10)
+    assert len(labels_in_use(state, labels)[0]) == 10
 
 
 def test_keys_that_a_node_lacks_are_bounded() -> None:

@@ -1,22 +1,20 @@
 """Where a client is, and why: its Node in each cluster and the evidence of each method, for `topodns who`."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
 from topodns.app.clusters import Cluster
-from topodns.app.explain.explanation import items, mapping, method_text
 from topodns.app.explain.question import Unexplained, parse_address
 from topodns.app.explain.reasons import operator_hint
 from topodns.cluster.model import ZONE_LABEL
 from topodns.dns.name import name_text
 from topodns.topology.client_locator import Locator
-from topodns.topology.location_evidence import MethodEvidence, contradictions, labels_in_use, method_evidence
+from topodns.topology.location_evidence import Evidence, gather_evidence, labels_in_use
 from topodns.topology.select import Location
 
 _OWN: Final = "an address of this server itself"
-_WIDTH: Final = 9  # characters of the words on the left of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,7 @@ class ClientLocation:
     topology_zone: str  # the Node's label topology.kubernetes.io/zone; "" for none
     labels: Mapping[str, str]  # of the Node, those that some Service's keys name
     lacking: tuple[str, ...]  # keys that some Service names, and the Node has no label for; some of them
-    evidence: tuple[MethodEvidence, ...]  # none without `topology`
-    contradictions: tuple[str, ...]
+    evidence: Evidence  # none without `topology`
     hint: str  # advice for the operator; "" for none
 
     def as_dict(self) -> dict[str, object]:
@@ -48,9 +45,9 @@ class ClientLocation:
             "lacking": list(self.lacking),
             "methods": [
                 {"method": each.method, "used": each.used, "node": each.node_name or None, "because": each.text}
-                for each in self.evidence
+                for each in self.evidence.methods
             ],
-            "contradictions": list(self.contradictions),
+            "contradictions": list(self.evidence.contradictions),
             "hint": self.hint or None,
         }
 
@@ -70,7 +67,7 @@ def who_reply(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> di
 def _located(cluster: Cluster, address: bytes) -> ClientLocation:
     state, locator = cluster.state, cluster.locator
     location = locator.locate(address) if locator is not None else Location()
-    evidence = tuple(method_evidence(state, locator, address)) if locator is not None else ()
+    evidence = gather_evidence(state, locator, location, address) if locator is not None else Evidence((), ())
     labels, lacking = labels_in_use(state, location.node.labels) if location.node is not None else ({}, ())
     return ClientLocation(
         origins=tuple(map(name_text, cluster.kubernetes.origins)),
@@ -82,16 +79,15 @@ def _located(cluster: Cluster, address: bytes) -> ClientLocation:
         labels=labels,
         lacking=lacking,
         evidence=evidence,
-        contradictions=tuple(contradictions(state, location, evidence, address)) if locator is not None else (),
         hint=_hint(cluster, None if location.node_name else address),
     )
 
 
-def _reason(location: Location, locator: Locator | None, evidence: Collection[MethodEvidence]) -> str:
+def _reason(location: Location, locator: Locator | None, evidence: Evidence) -> str:
     if locator is None:
         return "the server block has no `topology`: clients are not located"
     if location.node_name:
-        return next((each.text for each in evidence if each.method == location.method), _OWN)
+        return next((each.text for each in evidence.methods if each.method == location.method), _OWN)
     return f"no method of `locate` has a result: {', '.join(method.value for method in locator.methods)}"
 
 
@@ -99,52 +95,3 @@ def _hint(cluster: Cluster, unlocated: bytes | None) -> str:
     if not cluster.state.synced:
         return f"the state of the cluster is not complete: waiting for {', '.join(cluster.waiting_for())}"
     return operator_hint(cluster, unlocated)
-
-
-def who_text(reply: Mapping[str, object]) -> str:
-    """The object of `who_reply` as text for people. Raises KeyError or TypeError for any other object."""
-    lines = [_line("address", str(reply["address"]))]
-    for cluster in map(mapping, items(reply["clusters"])):
-        lines += _cluster_lines(cluster)
-    return "\n".join(lines)
-
-
-def pod_text(found: Mapping[str, object]) -> str:
-    """As `who_text`, of all addresses of a Pod: `pod` (NAMESPACE/NAME), its `node` by the API server, `addresses`."""
-    lines = [_line("pod", f"{found['pod']} on {found['node'] or 'no node'}, by the API server")]
-    for reply in map(mapping, items(found["addresses"])):
-        lines.append(who_text(reply))
-        nodes = {str(cluster["node"]) for cluster in map(mapping, items(reply["clusters"])) if cluster["node"]}
-        if nodes - {str(found["node"])}:
-            lines.append(_line("but", f"the API server says {found['node']}, this server {', '.join(sorted(nodes))}"))
-    return "\n".join(lines)
-
-
-def _cluster_lines(cluster: Mapping[str, object]) -> Iterator[str]:
-    view = f", view {cluster['view']}" if cluster["view"] else ""
-    yield _line("cluster", ", ".join(map(str, items(cluster["origins"]))) + view)
-    yield _line("node", f"{cluster['node']} ({method_text(cluster['method'])})" if cluster["node"] else "unknown")
-    if cluster["zone"]:
-        yield _line("zone", str(cluster["zone"]))
-    yield from _lines("labels", (f"{key} = {value}" for key, value in mapping(cluster["labels"]).items()))
-    yield from _lines("lacks", map(str, items(cluster["lacking"])))
-    yield _line("because", str(cluster["because"]))
-    yield from _lines("methods", map(_method_text, map(mapping, items(cluster["methods"]))))
-    yield from _lines("but", map(str, items(cluster["contradictions"])))
-    if cluster["hint"]:
-        yield _line("hint", str(cluster["hint"]))
-
-
-def _method_text(evidence: Mapping[str, object]) -> str:
-    unused = "" if evidence["used"] else " (not in `locate`)"
-    return f"{evidence['method']}{unused}: {evidence['node'] or 'unknown'}, {evidence['because']}"
-
-
-def _lines(word: str, texts: Iterator[str]) -> Iterator[str]:
-    """One line for each text, the word in front of the first."""
-    for at, text in enumerate(texts):
-        yield _line("" if at else word, text)
-
-
-def _line(word: str, text: str) -> str:
-    return f"{word:{_WIDTH}}{text}"
