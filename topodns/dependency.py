@@ -34,6 +34,11 @@ address_fact: Final[Callable[[bytes], Fact]] = partial(Fact, "address", "")
 node_fact: Final[Callable[[str], Fact]] = partial(Fact, "node", "")
 """(name) -> the labels of this Node, on which the answers to clients on it depend."""
 
+CACHED: Final = "cached"  # kind of `cached_fact`
+
+cached_fact: Final[Callable[[bytes], Fact]] = partial(Fact, CACHED, "")
+"""(name in wire form, type and class) -> the entries of `cache` for them, to which it is subscribed at the upstream."""
+
 
 def address_facts(addresses: Iterable[bytes]) -> set[Fact]:
     """The `address_fact` of each of these addresses."""

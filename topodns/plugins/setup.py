@@ -38,6 +38,10 @@ Changed = Callable[[frozenset[Fact]], object]
 """Takes the dependencies of answers that a new version of a file touched."""
 
 
+def _no_change(_: frozenset[Fact]) -> None:
+    """No packet cache has an answer of the block yet."""
+
+
 class Shared:
     """Objects of the process, by type and labels: counters and budgets that all generations share."""
 
@@ -118,6 +122,7 @@ class BlockSetup:
         self._changing: list[ChangingSource] = []
         self._starts: list[Callable[[], object]] = []
         self._closes: list[Callable[[], object]] = []
+        self._changed: Changed = _no_change
 
     def provide(self, handler: T) -> T:
         """Let plugins above, metrics and the fast path find this handler by its type. Returns the handler."""
@@ -156,10 +161,15 @@ class BlockSetup:
         """
         self._closes.append(action)
 
+    def changed(self, facts: frozenset[Fact]) -> None:
+        """Drop the ready-made answers that depend on these facts; without effect before the generation is active."""
+        self._changed(facts)
+
     def start(self, changed: Changed) -> None:
         """Begin work, as the generation is active now. `changed` is called with the facts that a new version of a file
         touches.
         """
+        self._changed = changed
         for source in self._changing:
             source.changed = changed
         for action in self._starts:

@@ -151,7 +151,9 @@ class Relay:
         cache = tail.cache
         if cache is not None:
             cache.counts.misses += 1
-            ttl = cache.memory.learn_plain(crossing.key, rrset, flags, bool(asked & Flag.RD), crossing.address)
+            key = crossing.key
+            longest = None if cache.push is None else cache.longest_ttl(key, answer.answer)
+            ttl = cache.memory.learn_plain(key, rrset, flags, bool(asked & Flag.RD), crossing.address, longest)
             if not asked & Flag.AD and not tail.dnssec_ok:
                 flags &= ~Flag.AD
         header = pack_header_without_id(flags | Flag.QR | asked & _ANSWERED, 1, count, 0, tail.edns)

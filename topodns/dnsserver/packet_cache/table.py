@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 from weakref import WeakSet
 
-from topodns.dependency import EVERYTHING, Fact
+from topodns.dependency import CACHED, EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.dnsserver.packet_cache.countdown import Ageing
 from topodns.dnsserver.packet_cache.key import BESIDE_NAME, BESIDE_NAME_WITH_OPT, NAME_AT, key_of, name_in
@@ -142,7 +142,7 @@ class PacketCache:
         if made is None:
             return
         if kept is not None:
-            self._remove_expired(view, key, kept)
+            self._remove_expired(view, key, kept, resolution.facts)
         self._store(view, key, *made, resolution.facts)
 
     def forget(self, facts: Iterable[Fact]) -> None:
@@ -181,7 +181,7 @@ class PacketCache:
         rotation = None
         if rotate and order_matters(resolution.response.answer):
             # With dependencies on cluster state, that state also keeps the RDATAs until the entry is forgotten.
-            shared = bool(resolution.facts)
+            shared = any(fact.kind != CACHED for fact in resolution.facts)
             rotation = rotation_of(resolution.response.answer, reply, self._rng, shared)
             if rotation is None:
                 return None
@@ -205,14 +205,24 @@ class PacketCache:
         made_by = kept[2]
         return isinstance(made_by, Ageing) and made_by() is None
 
-    def _remove_expired(self, view: View, key: bytes, kept: Entry) -> None:
-        """Remove an expired entry and its octets, so that an answer with a short TTL does not fill the table alone."""
+    def _remove_expired(self, view: View, key: bytes, kept: Entry, facts: tuple[Fact, ...]) -> None:
+        """Remove an expired entry and its octets, so that an answer with a short TTL does not fill the table alone.
+
+        `facts`: those of the entry that replaces it. Of an entry that depends on nothing but a subscription of `cache`,
+        the index entry goes, too.
+        """
         made_by = kept[2]
         assert isinstance(made_by, Ageing)
         del view[key]
         self.octets -= len(key) + made_by.octets
         if not made_by.indexed:
             self._stored -= 1
+        elif len(facts) == 1 and facts[0].kind == CACHED:
+            dependents = self._by_fact.get(facts[0], [])
+            kept_on = [each for each in dependents if each[0] is not view or each[1] != key]
+            self._by_fact[facts[0]] = kept_on
+            self._stored -= len(dependents) - len(kept_on)
+            self.octets -= (len(dependents) - len(kept_on)) * _INDEXED
 
     def _view_of(self, address: bytes) -> View:
         view = self.views.get(address)

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from topodns.net.upstream.address import CLOSED, Counts, UdpSockets, UpstreamEndpoint, UpstreamLimits, resolve_endpoint
 from topodns.net.upstream.deadlines import Deadlines
@@ -11,6 +12,9 @@ from topodns.net.upstream.matching import RandomIds
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.net.upstream.udp_transport import UdpCarrier
 from topodns.query.upstream import Failure, OnReply, Sent, Transport
+
+if TYPE_CHECKING:
+    from topodns.net.upstream.dso_session import SessionUser
 
 Connections = defaultdict[Transport, Counts]
 """Counters of one upstream by transport."""
@@ -36,6 +40,7 @@ class DnsUpstream:
         ids = RandomIds()
         connected = Transport.TCP if endpoint.tls is None else Transport.TLS
         over_connections = TcpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[connected])
+        self._over_connections = over_connections
         # Callers may also use these directly, until `close`.
         self.carriers: Mapping[Transport, Carrier] = {connected: over_connections}
         if endpoint.tls is None:
@@ -71,6 +76,10 @@ class DnsUpstream:
         else:
             return carrier.exchange(message, question, timeout, on_reply)
         return None
+
+    def begin_session(self, user: "SessionUser") -> bool:
+        """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""
+        return not self._closed and self._over_connections.begin_session(user)
 
     def close(self) -> None:
         """Send no more queries, as `Upstream.close`: sockets close when those in flight are answered or time out."""

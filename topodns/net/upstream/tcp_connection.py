@@ -6,17 +6,21 @@ It keeps its queries by id. Its owner chooses the connection for a query, and ha
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from topodns.dns.tcp_framing import PREFIX, MessageReader
+from topodns.dns.tcp_framing import PREFIX, MessageReader, frame
 from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, failure_of
 from topodns.net.upstream.matching import HEADER, RandomIds, is_reply
 from topodns.query.deferred import Timer
 from topodns.query.upstream import Failure, OnReply
 
+if TYPE_CHECKING:
+    from topodns.net.upstream.dso_session import DsoSession, SessionUser
+
 _OPENING: Final = 1 << 16  # added to the load until connected; more than the queries of any open connection
 _SILENT: Final = 1 << 17
 _IN_FLIGHT: Final = _OPENING - 1  # mask for the number of queries in the load
+_UNIDIRECTIONAL: Final = b"\0\0"  # id of DSO messages without a response (RFC 8490 section 5.4.1)
 
 
 class PendingQuery:
@@ -139,6 +143,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._old_at = self._used + age if age else float("inf")
         self._timer: Timer | None = None
         self._transport: asyncio.Transport
+        self.session: DsoSession | None = None  # also one that is over: a connection has one at most
 
     @property
     def in_flight(self) -> int:
@@ -164,6 +169,41 @@ class UpstreamConnection(asyncio.Protocol):
             self._counts.misses += 1
         message = query.message
         self._unsent.append(len(message).to_bytes(PREFIX, "big") + ident + message[2:])
+
+    def begin_session(self, user: "SessionUser") -> None:
+        """Begin a DSO session, at once or when the connection is open. Called once at most."""
+        # Imported here: most processes have no session.
+        from topodns.net.upstream.dso_session import DsoSession
+
+        self.session = DsoSession(user, self, self._loop)
+        if self.is_open:
+            self.session.begin()
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a DSO session needs this connection, so that neither age nor idleness ends it."""
+        return self.session is not None and self.session.needs_connection
+
+    def reserve(self) -> bytes:
+        """A free message id for a request of the session, used until `release`."""
+        ident = self._draw()
+        while ident in self.queries or ident == _UNIDIRECTIONAL:
+            ident = self._draw()
+        self.queries[ident] = None
+        return ident
+
+    def release(self, ident: bytes) -> None:
+        self.queries.pop(ident, None)
+
+    def post(self, message: bytes) -> None:
+        """Send a message of the session with all others of this turn of the loop."""
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(frame(message))
+
+    def abort(self) -> None:
+        """Close at once, because the session has failed."""
+        self.fail(LOST)
 
     def heard_since(self, query: PendingQuery) -> bool:
         """Whether a reply to any query has arrived here since `query` was sent, or since the last call with it."""
@@ -220,6 +260,8 @@ class UpstreamConnection(asyncio.Protocol):
         self.load -= _OPENING
         self._used = self._loop.time()
         self._flush()
+        if self.session is not None:
+            self.session.begin()
         self._look_at_age()
         self._close_if_done()
 
@@ -251,13 +293,15 @@ class UpstreamConnection(asyncio.Protocol):
         self._drop(failure_of(exc))
 
     def _stray(self, query: PendingQuery | None, message: bytes) -> None:
-        """Count a message that is no reply to a query in flight. `query`: the query with the same id.
+        """Hand a message that is no reply to a query in flight to the session, or count it.
 
-        None if there is none: the id, if that of an abandoned query, is free again. A message that is shorter than a
-        header is not counted, and closes the connection.
+        `query`: the query with its id; None if there is none: the id, if that of an abandoned query, is free again. A
+        message that is shorter than a header is not counted, and closes the connection.
         """
         if len(message) < HEADER:  # no DNS message: the rest of the stream is not trusted either
             self.fail(LOST)
+            return
+        if self.session is not None and self.session.receive(message):
             return
         if query is None:
             self.queries.pop(message[:2], None)
@@ -288,7 +332,9 @@ class UpstreamConnection(asyncio.Protocol):
         now = self._loop.time()
         idle_until = now + self._limits.expire if self.in_flight else self._used + self._limits.expire
         due = min(self._old_at, idle_until)
-        if due <= now:
+        if self.is_pinned:
+            self._timer = self._loop.call_later(self._limits.expire, self._look_at_age)
+        elif due <= now:
             self.leave()
         else:
             self._timer = self._loop.call_later(due - now, self._look_at_age)
@@ -306,6 +352,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._gone = self._leaving = True
         if self._timer is not None:
             self._timer.cancel()
+        if self.session is not None:
+            self.session.lost()
         queries = [query for query in self.queries.values() if query is not None]
         self.queries = {}
         self._owner.lost(self, queries, failure)

@@ -8,13 +8,16 @@ hedged: sent over the other one too, and the first reply counts.
 import asyncio
 from collections.abc import Callable
 from random import uniform
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from topodns.net.upstream.address import BUSY, LOST, TIMED_OUT, Counts, UpstreamEndpoint, UpstreamLimits, failure_of
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
 from topodns.net.upstream.tcp_connection import PendingQuery, UpstreamConnection
 from topodns.query.upstream import Failure, OnReply, Sent
+
+if TYPE_CHECKING:
+    from topodns.net.upstream.dso_session import SessionUser
 
 _SENDS: Final = 3  # of one query at most: over one connection, the other one, and a new one
 _TLS_SHUTDOWN: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
@@ -64,6 +67,22 @@ class TcpCarrier:
         self._deadlines.add(query)
         connection.send(query)
         return query
+
+    def begin_session(self, user: "SessionUser") -> bool:
+        """Begin a DSO session over a connection that has had none, opened if there is no connection at all.
+
+        False, without effect, if all connections have had one or are silent, or when closing. If True, the user learns
+        the rest.
+        """
+        if self._closing:
+            return False
+        if not self._connections:
+            self._open(self._limits.connect)
+        for connection in self._connections:
+            if connection.session is None and not connection.silent:
+                connection.begin_session(user)
+                return True
+        return False
 
     def close(self) -> None:
         """Close connections as soon as their queries in flight are settled; `exchange` must not be called any more."""
@@ -124,7 +143,9 @@ class TcpCarrier:
 
     def idle(self, connection: UpstreamConnection) -> None:
         kept = self._limits.max_idle_conns
-        if kept and sum(each.is_open and not each.in_flight for each in self._connections) > kept:
+        if not kept or connection.is_pinned:
+            return
+        if sum(each.is_open and not each.in_flight for each in self._connections) > kept:
             connection.leave()
 
     def leaving(self, connection: UpstreamConnection) -> None:

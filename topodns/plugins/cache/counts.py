@@ -1,5 +1,6 @@
 """Counters of one `cache`, kept over reloads."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 
@@ -23,3 +24,17 @@ class CacheCounts:
     drops: int = 0  # answers too large to be cached
     success: TableCounts = field(default_factory=TableCounts)
     denial: TableCounts = field(default_factory=TableCounts)
+
+
+@dataclass(slots=True)
+class PushCounts:
+    """Counters of the option `push` of a cache, kept over reloads."""
+
+    sessions: int = 0  # sessions that were established
+    refused_sessions: int = 0  # by upstreams that do not know DSO
+    lost_sessions: int = 0
+    refused: Counter[int] = field(default_factory=Counter)  # refused subscriptions by rcode
+    messages: int = 0  # PUSH messages
+    expired: int = 0  # names and types whose entries were expired
+    strays: int = 0  # changes of names without a subscription
+    contradicted: int = 0  # answers with other records than those pushed

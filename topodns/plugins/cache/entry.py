@@ -94,6 +94,12 @@ class CacheEntry:
         """The remaining TTL; 0 or less once it is stale."""
         return self.ttl - int(now - self.born)
 
+    def expire(self, now: float) -> None:
+        """End the TTL, and let a refresh begin at once: the upstream has said that it has another answer."""
+        self.ttl = min(self.ttl, int(now - self.born))
+        if self._history is not None:
+            self._history.retry_at = 0.0
+
     def response(self, ttl: int) -> Response:
         """The response, unpacked, each record with this TTL, and with AA."""
         rcode, flags, answer, authority, additional = marshal.loads(self.packed)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from math import ceil
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from topodns.dns.message import Ede, Flag, Query, Response
+from topodns.dns.message import Ede, Flag, Query, Response, RRset
 from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import Rcode
 from topodns.memory.budget import SERVER
@@ -19,6 +19,9 @@ from topodns.plugins.cache.ttl import is_positive
 from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue
 from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, settled
+
+if TYPE_CHECKING:
+    from topodns.plugins.cache.push import PushSubscriptions
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +60,8 @@ class Prefetching:
 _REFRESHING: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})  # RFC 8767 section 4
 _STALE_ANSWER: Final = 3  # RFC 8914 section 4.4
 _STALE_NXDOMAIN: Final = 19  # and 4.20
+
+CONTRADICTED_TTL: Final = 1  # seconds for an answer that contradicts what the upstream has pushed
 
 UpstreamsDown = Callable[[], bool]
 """Whether all upstreams are known to be down."""
@@ -113,6 +118,7 @@ class ResponseCache:
         self._prefetching = Prefetching(settings.prefetch) if settings.prefetch is not None else None
         self._timers = timers
         self._refreshing: dict[bytes, _Refresh] = {}
+        self.push: PushSubscriptions | None = None  # with the option `push`
 
     def counting(self, counts: CacheCounts) -> "ResponseCache":
         """This cache with its entries for another server: misses, refreshes and stale answers count in `counts`."""
@@ -137,6 +143,14 @@ class ResponseCache:
     def arrived(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """Count a miss and cache this answer to the query if allowed. Returns it, without AD unless requested."""
         return self._arrived(key_of(query), query, client, resolution)
+
+    def longest_ttl(self, key: bytes, answer: tuple[RRset, ...]) -> int | None:
+        """The longest TTL for an upstream's answer; None: no limit of `push`.
+
+        That is CONTRADICTED_TTL for other records than the upstream has pushed: they may be of a replica that is
+        behind, and no further PUSH would correct them.
+        """
+        return CONTRADICTED_TTL if self.push is not None and self.push.contradicts(key, answer) else None
 
     def _covers(self, qname: Name) -> bool:
         return is_below_any(qname, self._origins)
@@ -165,7 +179,9 @@ class ResponseCache:
         Returns the new entry, None if nothing was cached.
         """
         if resolution.upstream and not resolution.facts and resolution.selection is None:
-            return self.memory.learn(key, query, resolution.response, client.address)
+            response = resolution.response
+            longest = self.longest_ttl(key, response.answer) if response.rcode in _REFRESHING else None
+            return self.memory.learn(key, query, response, client.address, longest)
         self.memory.cap(resolution.response)
         return None
 
@@ -176,9 +192,12 @@ class ResponseCache:
         hit = self._hit(entry)
         if until is None or self._keepttl:  # copies would escape prefetching, or count down the TTLs
             ttl = entry.ttl if self._keepttl else entry.left(now)
-            return _given(entry, asked.query, ttl, hit, Scope.CLIENT)
-        resolution = _given(entry, asked.query, entry.left(now), hit, Scope.EVERYONE)
-        resolution.valid_until = entry.born + until
+            resolution = _given(entry, asked.query, ttl, hit, Scope.CLIENT)
+        else:
+            resolution = _given(entry, asked.query, entry.left(now), hit, Scope.EVERYONE)
+            resolution.valid_until = entry.born + until
+        if self.push is not None:
+            resolution.facts = self.push.served(asked.key, entry.owner is not None)
         return resolution
 
     def _look_ahead(self, prefetching: Prefetching, entry: CacheEntry, asked: _Asked, now: float) -> int | None:

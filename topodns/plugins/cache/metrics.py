@@ -4,15 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from topodns.dns.rrtype import rcode_text
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.block import ServerBlock
-from topodns.plugins.cache.counts import CacheCounts
+from topodns.plugins.cache.counts import CacheCounts, PushCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, zones_label
 from topodns.plugins.setup import MetricsSource
 from topodns.query.answer_detail import CacheHit
+
+if TYPE_CHECKING:
+    from topodns.plugins.cache.push import PushSubscriptions
 
 Labels = tuple[str, ...]
 Rows = Iterable[tuple[Labels, float]]
@@ -26,6 +30,18 @@ _COUNTERS: Final = (
     ("coredns_cache_prefetch", "Refreshes of cached answers in the background.", "prefetches"),
     ("coredns_cache_served_stale", "Answers given beyond their TTL.", "served_stale"),
     ("coredns_cache_drops", "Responses that are too large to be kept.", "drops"),
+)
+
+# Likewise, attribute of PushCounts
+_PUSH_COUNTERS: Final = (
+    ("topodns_cache_push_messages", "PUSH messages of upstreams.", "messages"),
+    (
+        "topodns_cache_push_expired",
+        "Names and types whose cached answers a PUSH or a new subscription ended.",
+        "expired",
+    ),
+    ("topodns_cache_push_strays", "Changes of names without a subscription.", "strays"),
+    ("topodns_cache_push_contradicted", "Answers with other records than those pushed.", "contradicted"),
 )
 
 
@@ -60,7 +76,54 @@ def readings(source: MetricsSource) -> Iterator[Published]:
         _LABELS_BY_TYPE,
         lambda: _evictions(shared.all(CacheCounts)),
     )
+    yield from _push(source)
     yield Reading("coredns_cache_entries", "Answers kept.", "gauge", _LABELS_BY_TYPE, lambda: _entries(source).items())
+
+
+def _push(source: MetricsSource) -> Iterator[Published]:
+    """The metrics of the option `push`; those of a block with several servers have the label of its first one."""
+    shared = source.shared
+    for name, documentation, value in (
+        ("topodns_cache_push_sessions", "Sessions with upstreams that push changes.", attrgetter("is_connected")),
+        ("topodns_cache_push_subscriptions", "Names and types that upstreams push.", attrgetter("live")),
+    ):
+        yield Reading(name, documentation, "gauge", _LABELS, partial(_subscriptions, source, value))
+    for name, documentation, attribute in _PUSH_COUNTERS:
+        yield Reading(name, documentation, "counter", _LABELS, partial(_push_counts, source, attrgetter(attribute)))
+    yield Reading(
+        "topodns_cache_push_sessions_ended",
+        "Sessions that upstreams refused, and those that were lost.",
+        "counter",
+        (*_LABELS, "reason"),
+        lambda: [
+            ((*labels, reason), number)
+            for labels, counts in shared.all(PushCounts)
+            for reason, number in (("refused", counts.refused_sessions), ("lost", counts.lost_sessions))
+        ],
+    )
+    yield Reading(
+        "topodns_cache_push_refused",
+        "Subscriptions that upstreams refused.",
+        "counter",
+        (*_LABELS, "rcode"),
+        lambda: [
+            ((*labels, rcode_text(rcode)), number)
+            for labels, counts in shared.all(PushCounts)
+            for rcode, number in counts.refused.items()
+        ],
+    )
+
+
+def _subscriptions(source: MetricsSource, value: Callable[["PushSubscriptions"], int]) -> Rows:
+    for prepared in source.blocks():
+        block = prepared.block
+        for cache in prepared.provided(ResponseCache):
+            if cache.push is not None:
+                yield cache_labels(block, block.settings["cache"], block.servers[0]), value(cache.push)
+
+
+def _push_counts(source: MetricsSource, count: Callable[[PushCounts], int]) -> Rows:
+    return [(labels, count(counts)) for labels, counts in source.shared.all(PushCounts)]
 
 
 def _hits(source: MetricsSource) -> Counter[Labels]:

@@ -6,6 +6,7 @@ from typing import Final
 from topodns.dns.name import ROOT, Name, name_text
 
 DEFAULT_CAPACITY = 9984  # CoreDNS's: 256 shards of 39 entries
+DEFAULT_SUBSCRIPTIONS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Cache:
     prefetch: Prefetch | None = None
     serve_stale: ServeStale | None = None
     keepttl: bool = False
+    push: int = 0  # most subscriptions (DNS Push Notifications, RFC 8765); 0: off
 
 
 AS_COREDNS: Final = Cache()

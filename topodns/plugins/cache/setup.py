@@ -1,7 +1,8 @@
 """Parser and setup of `cache [TTL] [ZONES...] { OPTIONS }`, with every option of CoreDNS 1.14.7."""
 
+import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -10,19 +11,23 @@ from topodns.corefile.arguments import choice, duration, flag, fold_options, no_
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
+from topodns.dns.message import Option
 from topodns.dns.name import ROOT
 from topodns.dns.rrtype import ADDRESS_TYPES
-from topodns.plugins.cache.counts import CacheCounts
+from topodns.plugins.cache.counts import CacheCounts, PushCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.metrics import cache_labels, readings
-from topodns.plugins.cache.settings import AS_COREDNS, Cache, Prefetch, ServeStale, Share
+from topodns.plugins.cache.settings import AS_COREDNS, DEFAULT_SUBSCRIPTIONS, Cache, Prefetch, ServeStale, Share
 from topodns.plugins.cache.store import Room, room_of
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.lazy_upstream import LazyUpstream
 from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import BlockSetup
 from topodns.query.plugin import ChainPart
+
+log = logging.getLogger(__name__)
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _MAX_NUMBER: Final = (1 << 31) - 1  # RFC 2181 section 8, for TTLs
@@ -31,6 +36,7 @@ _SHARDS: Final = 256  # CoreDNS rounds a capacity down to a multiple of them
 _MIN_CAPACITY: Final = 1024  # CoreDNS's: four entries per shard
 _STALE_MODES: Final = {"immediate": False, "verify": True}
 _SHARES: Final = ("success", "denial")
+_MAX_SUBSCRIPTIONS: Final = 50_000  # each needs a message id, of which a connection has 65,535
 
 
 def parse_cache(directive: Directive, context: Context) -> Cache:
@@ -161,6 +167,14 @@ def _disable(option: Directive, cache: Cache) -> Cache:
     return replace(cache, denial=replace(cache.denial, disabled=origins))
 
 
+def _push(option: Directive, cache: Cache) -> Cache:
+    """`push [SUBSCRIPTIONS]`, an extension: CoreDNS has no DNS Push Notifications. 0 switches it off."""
+    no_body(option)
+    if not option.args:
+        return replace(cache, push=DEFAULT_SUBSCRIPTIONS)
+    return replace(cache, push=whole(option, only_arg(option, "the most subscriptions"), 0, _MAX_SUBSCRIPTIONS))
+
+
 def _keepttl(option: Directive, cache: Cache) -> Cache:
     flag(option)
     return replace(cache, keepttl=True)
@@ -177,6 +191,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Directive, Cache], Cache]]] = {
     "servfail": _servfail,
     "disable": _disable,
     "keepttl": _keepttl,
+    "push": _push,
 }
 
 
@@ -189,8 +204,38 @@ def _setup(settings: Cache, block: BlockSetup) -> Install:
 
     counts = _counts(block, settings, block.block.servers[0])
     room = process.shared.get(Room, make=partial(room_of, process.memory, process.timers.time))
-    block.provide(ResponseCache(settings, process.timers, counts, room, upstreams_down))
+    cache = block.provide(ResponseCache(settings, process.timers, counts, room, upstreams_down))
+    if settings.push:
+        _subscribe(cache, settings, block)
     return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)
+
+
+def _subscribe(cache: ResponseCache, settings: Cache, block: BlockSetup) -> None:
+    """Let the cache subscribe to its entries at the upstreams of the block's `forward`.
+
+    Logs a warning instead if the block has several: no upstream of one answers for the names of another.
+    """
+    forwards, upstreams = block.provided(Forwarding), block.provided(LazyUpstream)
+    if len(forwards) != 1:
+        log.warning("plugin/cache: push is off in a server block with %d 'forward', expected one", len(forwards))
+        return
+    # Imported here: most processes have no `push`.
+    from topodns.plugins.cache.push import PushSubscriptions
+
+    process = block.process
+    node_name = next((text for code, text in forwards[0].outgoing.options if code == Option.NODE_IDENTITY), b"")
+    counts = process.shared.get(PushCounts, *cache_labels(block.block, settings, block.block.servers[0]))
+    cache.push = PushSubscriptions(
+        settings.push, upstreams, cache.memory, block.changed, process.timers, process.rng, counts, node_name
+    )
+    block.on_close(cache.push.close)
+
+
+def _check(directive: Directive, settings: Cache, directives: Collection[str]) -> None:
+    if settings.push and "forward" not in directives:
+        raise directive.error(
+            "found 'push' in a server block without 'forward', expected both: only answers of upstreams are cached"
+        )
 
 
 def counting_cache(block: BlockSetup, server: str) -> ResponseCache | None:
@@ -216,6 +261,7 @@ PLUGIN: Final = Plugin(
     ),
     parse=parse_cache,
     setup=_setup,
+    check=_check,
     spells=ADDRESS_TYPES,
     fast_path=FastPath.PASSED,
     metrics=readings,

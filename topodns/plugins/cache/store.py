@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.wire_format import DNSSEC_OK
 from topodns.memory.budget import Budget, MemoryLimits
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, pack, pack_plain
@@ -15,6 +16,9 @@ from topodns.plugins.cache.ttl import Rules, set_ttl
 from topodns.query.deferred import Timers
 
 _FAILURES_SHARE: Final = 16  # failures get this part of the memory for answers, and so evict no answer
+
+# The last octets of the keys for one name, type and class: DO and CD, set or not (`entry.key_of`).
+_KEY_ENDS: Final = tuple((do | cd).to_bytes(2, "big") for do in (0, DNSSEC_OK) for cd in (0, Flag.CD))
 
 _SUCCESS, _DENIAL, _FAILURE = Sort.SUCCESS, Sort.DENIAL, Sort.FAILURE  # attribute access on an Enum costs 0.1 us
 
@@ -54,6 +58,7 @@ class Memory:
         stale = settings.serve_stale
         self._max_stale = stale.max_age if stale is not None else 0.0
         self._prefer_positive = stale is not None and stale.prefer_positive
+        self._keeps_expired = stale is not None and stale.verify and not stale.prefer_positive
 
     def find(self, key: bytes, client: bytes) -> CacheEntry | None:
         """The entry to serve to this client: fresh, or stale but not too old; else None. Removes those too old."""
@@ -67,8 +72,10 @@ class Memory:
             table.remove(key)
         return self.failure.find(key)
 
-    def learn(self, key: bytes, query: Query, response: Response, client: bytes) -> CacheEntry | None:
-        """Set the TTLs of an upstream's response and cache it; the entry, None if it is not cached.
+    def learn(
+        self, key: bytes, query: Query, response: Response, client: bytes, longest: int | None = None
+    ) -> CacheEntry | None:
+        """Set the TTLs of an upstream's response, at most `longest`, and cache it; the entry, None if it is not cached.
 
         A new entry is owned by this client. Answers to queries without RD are not cached: an upstream that may not
         recurse can leave out data that other clients would get. (CoreDNS caches them and serves them to all clients.)
@@ -77,16 +84,19 @@ class Memory:
         if verdict is None:
             self._rules.cap(response)
             return None
-        set_ttl(response, verdict.ttl)
+        ttl = verdict.ttl if longest is None else min(verdict.ttl, longest)
+        set_ttl(response, ttl)
         if not query.flags & Flag.RD or not self._rules.keeps(verdict.sort, query.qname):
             return None
-        return self._insert(key, CacheEntry(pack(response), verdict.sort, verdict.ttl, self._timers.time()), client)
+        return self._insert(key, CacheEntry(pack(response), verdict.sort, ttl, self._timers.time()), client)
 
     def knows(self, key: bytes) -> bool:
         """Whether there is an entry for the key, fresh or not; of failures only a fresh one."""
         return key in self.success or key in self.denial or key in self.failure
 
-    def learn_plain(self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes) -> int:
+    def learn_plain(
+        self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes, longest: int | None = None
+    ) -> int:
         """`learn` for a response with only the RRset asked for, at a name that `disable` does not cover.
 
         Returns the TTL to send to the client, also if the response was not cached. A TTL of 0 is not raised or cached.
@@ -95,6 +105,8 @@ class Memory:
         if not given:
             return given
         ttl = self._rules.positive_ttl(given)
+        if longest is not None and ttl > longest:
+            ttl = longest
         if recursion_desired:
             self._insert(key, CacheEntry(pack_plain(rrset, flags), _SUCCESS, ttl, self._timers.time()), client)
         return ttl
@@ -106,6 +118,29 @@ class Memory:
     def forget(self, key: bytes) -> None:
         self.success.remove(key)
         self.denial.remove(key)
+
+    def expire(self, subject: bytes) -> None:
+        """No entry for this name, type and class (`subject`, as in keys) is fresh any more.
+
+        With `serve_stale verify` it is kept, for the case that the upstream fails now; else it is removed.
+        """
+        now = self._timers.time()
+        for end in _KEY_ENDS:
+            key = subject + end
+            self.failure.remove(key)
+            if not self._keeps_expired:
+                self.forget(key)
+                continue
+            for table in (self.success, self.denial):
+                entry = table.peek(key)
+                if entry is not None:
+                    entry.expire(now)
+
+    def is_used(self, subject: bytes, grace: int) -> bool:
+        """Whether an entry for this name, type and class is fresh, or was so within the last `grace` seconds."""
+        now = self._timers.time()
+        entries = (table.peek(subject + end) for end in _KEY_ENDS for table in (self.success, self.denial))
+        return any(entry is not None and entry.left(now) > -grace for entry in entries)
 
     def _insert(self, key: bytes, entry: CacheEntry, client: bytes) -> CacheEntry | None:
         sort = entry.sort

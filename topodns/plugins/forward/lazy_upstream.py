@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from topodns.files.regular import held_regular
 from topodns.net.upstream.address import UdpSockets, UpstreamLimits
@@ -12,6 +12,9 @@ from topodns.net.upstream.client import Carrier, Connections, DnsUpstream, open_
 from topodns.plugins.forward.hedging import hedges
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
 from topodns.query.upstream import OnReply, Sent, Transport
+
+if TYPE_CHECKING:
+    from topodns.net.upstream.dso_session import SessionUser
 
 LINGER: Final = 10.0  # seconds: twice the time for which a query is retried, since autopath and dns64 send two in a row
 UPSTREAM_DEFAULTS: Final = UpstreamLimits()
@@ -38,6 +41,10 @@ class LazyUpstream:
         if carrier is not None:
             return carrier.exchange(message, question, timeout, on_reply)
         return (self.opened or self._open()).exchange(message, question, transport, timeout, on_reply)
+
+    def begin_session(self, user: "SessionUser") -> bool:
+        """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""
+        return (self.opened or self._open()).begin_session(user)
 
     def close(self) -> None:
         """Close after LINGER seconds: queries in flight may still need this upstream, even for the first time."""

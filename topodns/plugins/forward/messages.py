@@ -30,6 +30,7 @@ class Outgoing:
 
     def __init__(self, options: Options = ()) -> None:
         plain, dnssec_ok = _opt_record(0, options), _opt_record(DNSSEC_OK, options)
+        self.options = options
         self._always = bool(options)
         # Indexed by whether the client sent an OPT record, then by its DO bit, which needs an OPT record.
         self._opts = ((plain if options else b"", b""), (plain, dnssec_ok))

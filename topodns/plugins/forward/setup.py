@@ -264,7 +264,7 @@ def _part(settings: Forward, block: BlockSetup, followed: bool) -> ChainPart:
     process = block.process
     shared = process.shared.get(ForwardShared)
     upstreams = [
-        LazyUpstream(settings, address, shared.connections[address.name], shared.udp_sockets)
+        block.provide(LazyUpstream(settings, address, shared.connections[address.name], shared.udp_sockets))
         for address in settings.upstreams
     ]
     forwarding = Forwarding(

@@ -1,0 +1,98 @@
+"""A DSO session in virtual time: the connection, the upstream's end of it, and a user that notes what it learns."""
+
+from itertools import count
+from typing import Final
+
+from tests.support.virtual_timers import VirtualTimers
+from topodns.dns.dso import (
+    INFINITE,
+    DsoMessage,
+    DsoType,
+    SessionTimeouts,
+    Tlv,
+    keepalive_tlv,
+    read_dso,
+    write_dso,
+    write_dso_response,
+)
+from topodns.dns.wire_reader import WireError
+from topodns.net.upstream.dso_session import DsoSession, SessionEnd, SessionUser
+
+KNOWN: Final = 0x41  # the type of unidirectional message that `Noted` knows
+
+
+class Wire:
+    """The connection, and the upstream at its other end: a `SessionLine`."""
+
+    def __init__(self, user: SessionUser, timers: VirtualTimers) -> None:
+        self.session = DsoSession(user, self, timers)
+        self.sent: list[DsoMessage] = []  # to the upstream, without a response so far
+        self.reserved: set[bytes] = set()
+        self.state = "open"
+        self._idents = count(1)
+
+    def reserve(self) -> bytes:
+        ident = next(self._idents).to_bytes(2, "big")
+        self.reserved.add(ident)
+        return ident
+
+    def release(self, ident: bytes) -> None:
+        self.reserved.remove(ident)
+
+    def post(self, message: bytes) -> None:
+        self.sent.append(read_dso(message))
+
+    def abort(self) -> None:
+        self.state = "aborted"
+        self.session.lost()
+
+    def leave(self) -> None:
+        self.state = "left"
+        self.session.lost()
+
+    def take(self) -> DsoMessage:
+        """The oldest message that was sent and not taken."""
+        return self.sent.pop(0)
+
+    def say(self, message: bytes) -> bool:
+        return self.session.receive(message)
+
+    def respond(self, rcode: int = 0, *tlvs: Tlv) -> DsoMessage:
+        """Answer the oldest message; returns that."""
+        message = self.take()
+        self.say(write_dso_response(message.ident, rcode, *tlvs))
+        return message
+
+    def establish(self, keepalive: int = 15_000, inactivity: int = INFINITE) -> None:
+        self.respond(0, keepalive_tlv(SessionTimeouts(inactivity, keepalive)))
+
+    def notify(self, kind: int, data: bytes) -> None:
+        """A unidirectional message."""
+        self.say(write_dso(DsoMessage(0, False, 0, Tlv(kind, data))))
+
+    def kinds(self) -> list[int]:
+        return [message.primary.kind for message in self.sent if message.primary is not None]
+
+
+class Noted:
+    """A user that notes what it learns."""
+
+    def __init__(self) -> None:
+        self.active = True
+        self.session: DsoSession | None = None
+        self.got: list[bytes] = []
+        self.ends: list[SessionEnd] = []
+
+    def established(self, session: DsoSession) -> None:
+        self.session = session
+
+    def received(self, kind: int, octets: bytes) -> None:
+        if kind != KNOWN:
+            raise WireError("of another type")
+        self.got.append(octets)
+
+    def ended(self, end: SessionEnd) -> None:
+        self.ends.append(end)
+
+
+KEEPALIVE: Final = DsoType.KEEPALIVE
