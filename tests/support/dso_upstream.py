@@ -95,4 +95,20 @@ class Noted:
         self.ends.append(end)
 
 
+class Connecting:
+    """An upstream with which sessions are begun, each over a connection of its own in `wires`."""
+
+    def __init__(self, timers: VirtualTimers) -> None:
+        self.name = "192.0.2.53:53"
+        self.wires: list[Wire] = []
+        self.accepts = True
+        self._timers = timers
+
+    def begin_session(self, user: SessionUser) -> bool:
+        if self.accepts:
+            self.wires.append(Wire(user, self._timers))
+            self.wires[-1].session.begin()
+        return self.accepts
+
+
 KEEPALIVE: Final = DsoType.KEEPALIVE

@@ -117,7 +117,7 @@ class PushSubscriptions:
         self._changed = changed
         self._timers = timers
         self._rng = rng
-        self._additional = (Tlv(DsoType.NODE_NAME, node_name),) if node_name else ()
+        self.additional = (Tlv(DsoType.NODE_NAME, node_name),) if node_name else ()
         self._table: dict[bytes, Subscription] = {}
         self._waiting: deque[bytes] = deque()  # subjects to subscribe to
         self._session: DsoSession | None = None  # once established
@@ -282,7 +282,7 @@ class PushSubscriptions:
             subject = self._waiting.popleft()
             known = self._table.get(subject)
             if known is not None and not known.ident:
-                write = partial(_subscribe, subject, self._additional)
+                write = partial(_subscribe, subject, self.additional)
                 known.ident = session.request(write, partial(self._responded, subject, known))
 
     def _responded(self, subject: bytes, known: Subscription, rcode: int) -> None:

@@ -12,11 +12,13 @@ from tests.support.chains import chain_of
 from tests.support.corefile_settings import only_block
 from tests.support.deferred_results import at_once
 from tests.support.dns_messages import DO, NODE_IDENTITY, RD, Opt, query
+from tests.support.dso_upstream import Connecting
 from tests.support.in_memory_server import ready_made
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses, says, whatever
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Flag
-from topodns.dns.name import ROOT, parse_name
+from topodns.dns.name import ROOT, name_wire, parse_name
+from topodns.dns.push import PushChange, write_push
 from topodns.dns.rrtype import Rcode
 from topodns.dnsserver.fast_forward.eligibility import FastRoute
 from topodns.dnsserver.handler import Handler
@@ -24,7 +26,9 @@ from topodns.dnsserver.packet_cache.lookup import variant_entry
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
+from topodns.plugins.cache.counts import PushCounts
 from topodns.plugins.cache.handler import ResponseCache
+from topodns.plugins.cache.push import PushSubscriptions
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.limits import InFlight
@@ -240,3 +244,26 @@ def test_a_bug_on_the_short_way_is_servfail_and_counted(monkeypatch: pytest.Monk
     assert reply is not None
     assert reply[3] & 15 == Rcode.SERVFAIL
     assert scene.socket_counters.panics == 1
+
+
+def test_both_ways_keep_an_answer_that_contradicts_a_push_for_a_second() -> None:
+    ttls = []
+    for short in (True, False):
+        resolver = Resolver(short, WWW, "cache 30")
+        assert resolver.cache is not None
+        upstream, counts = Connecting(resolver.timers), PushCounts()
+        resolver.cache.push = PushSubscriptions(
+            100, [upstream], resolver.cache.memory, resolver.handler.table.forget, resolver.timers, Random(1), counts
+        )
+        resolver.ask(query("www.example. A"))
+        resolver.handler.answer(query("www.example. A"), CLIENT, PORT)
+        (wire,) = upstream.wires
+        wire.establish()
+        wire.respond()
+        for message in write_push([PushChange(name_wire(("www", "example")), 1, 1, 5, bytes(4))]):
+            wire.say(message)
+        reply = resolver.ask(query("www.example. A"))
+        assert reply is not None
+        ttls.append(int.from_bytes(reply[-10:-6], "big"))
+        assert (reply[-4:], counts.contradicted) == (bytes((192, 0, 2, 7)), 1)
+    assert ttls == [1, 1]

@@ -9,7 +9,7 @@ import pytest
 from tests.support.dns_messages import DO, RD, Opt
 from tests.support.in_memory_server import dig, ready_made
 from tests.support.model_builders import packed
-from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
+from topodns.dependency import EVERYTHING, Fact, address_fact, cached_fact, namespace_fact, node_fact, service_fact
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
@@ -277,3 +277,34 @@ def test_of_clients_no_more_are_remembered_than_allowed_and_one_more_costs_one_o
     assert table.ready(question, clients[1]) is None
     assert table.ready(question, clients[0]) is not None
     assert (len(table), table.clears) == (1, 0)
+
+
+def test_a_copy_of_a_cached_answer_leaves_the_index_when_its_successor_replaces_it() -> None:
+    now = 0.0
+    table = PacketCache(lambda address: "", Random(1), lambda: now)
+    fact = cached_fact(b"\3web\7example\0\0\1\0\1")
+    data = dig("web.example. A")
+    read, decided = read_query(data), addresses(1)
+    reply = write_response(read, decided, 512, 1232)
+    sizes = []
+    for _ in range(50):
+        resolution = Resolution(decided, "cache", Scope.EVERYONE, (fact,), valid_until=now + 5)
+        for _ in range(2):
+            table.offer(data, read, ELSEWHERE, reply, resolution, CELL, False)
+        assert ready_made(table, data, ELSEWHERE) is not None
+        sizes.append(table.octets)
+        now += 5
+    assert len(set(sizes)) == 1
+    assert [len(dependents) for dependents in table._by_fact.values()] == [1]
+    now -= 5
+    table.forget([fact])
+    assert (len(table), ready_made(table, data, ELSEWHERE)) == (0, None)
+
+
+def test_addresses_of_a_cached_answer_count_as_memory_of_the_table() -> None:
+    octets = []
+    for fact in (WEB, cached_fact(b"\3web\0\0\1\0\1")):
+        table = Table()
+        table.asked(dig("web. A"), response=addresses(100), facts=(fact,), rotate=True, limit=65535, times=2)
+        octets.append(table.octets)
+    assert octets[1] > octets[0] + 100 * 48

@@ -9,7 +9,7 @@ from tests.support.chains import process, set_up
 from tests.support.corefile_settings import settings
 from tests.support.exposition_samples import counted
 from tests.support.plugin_metrics import shown
-from topodns.plugins.cache.counts import CacheCounts
+from topodns.plugins.cache.counts import CacheCounts, PushCounts
 from topodns.plugins.cache.entry import key_of
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.setup import Shared
@@ -94,3 +94,44 @@ def test_a_reload_keeps_the_counts_of_a_cache() -> None:
     evicted = cache_shown("coredns_cache_evictions_total", running.shared)
     assert evicted['{server="dns://:53",type="success",view="",zones="."}'] == 2 * (1025 - 1024 + 1024 // 64)
     assert list(cache_shown("coredns_cache_misses_total", running.shared).values()) == [2]
+
+
+PUSH_COUNTS = [
+    ("messages", "messages_total"),
+    ("expired", "expired_total"),
+    ("strays", "strays_total"),
+    ("contradicted", "contradicted_total"),
+]
+
+
+@pytest.mark.parametrize(("attribute", "name"), PUSH_COUNTS)
+def test_counts_of_pushes_are_those_of_the_cache(attribute: str, name: str) -> None:
+    shared = Shared()
+    setattr(shared.get(PushCounts, *HERE), attribute, 3)
+    assert cache_shown(f"topodns_cache_push_{name}", shared) == {'{server="dns://:53",view="",zones="."}': 3}
+
+
+def test_sessions_and_subscriptions_that_did_not_come_about_are_counted_by_reason() -> None:
+    shared = Shared()
+    counts = shared.get(PushCounts, *HERE)
+    counts.refused_sessions, counts.lost_sessions = 2, 5
+    counts.refused.update({9: 1, 3841: 4})
+    assert cache_shown("topodns_cache_push_sessions_ended_total", shared) == {
+        '{reason="refused",server="dns://:53",view="",zones="."}': 2,
+        '{reason="lost",server="dns://:53",view="",zones="."}': 5,
+    }
+    assert cache_shown("topodns_cache_push_refused_total", shared) == {
+        '{rcode="NOTAUTH",server="dns://:53",view="",zones="."}': 1,
+        '{rcode="3841",server="dns://:53",view="",zones="."}': 4,
+    }
+
+
+def test_sessions_and_subscriptions_are_those_of_caches_with_push() -> None:
+    (first, second) = settings(
+        "a. b.:54 {\n cache {\n  push\n }\n forward . 192.0.2.1\n}\nc. {\n cache\n forward . 192.0.2.1\n}"
+    ).blocks
+    blocks = [set_up(first), set_up(second)]
+    for name in ("sessions", "subscriptions"):
+        assert cache_shown(f"topodns_cache_push_{name}", blocks=blocks) == {
+            '{server="dns://:53",view="",zones="a.,b."}': 0
+        }

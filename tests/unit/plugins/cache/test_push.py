@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from tests.support.cache_with_upstream import CLIENT, Story, addresses, alias, denied, failed, positive, question, wire
-from tests.support.dso_upstream import KEEPALIVE, Wire
+from tests.support.dso_upstream import KEEPALIVE, Connecting, Wire
 from topodns.dependency import CACHED, Fact, cached_fact
 from topodns.dns.dso import DsoMessage, DsoType, Tlv, write_dso
 from topodns.dns.message import Flag, Response
@@ -30,28 +30,12 @@ WWW = "www.example. A"
 OLD, NEW = "192.0.2.1", "192.0.2.2"
 
 
-class Connecting:
-    """A `PushUpstream`: each session has a connection of its own in `wires`."""
-
-    def __init__(self, story: Story) -> None:
-        self.name = "192.0.2.53:53"
-        self.wires: list[Wire] = []
-        self.accepts = True
-        self._timers = story.timers
-
-    def begin_session(self, user: SessionUser) -> bool:
-        if self.accepts:
-            self.wires.append(Wire(user, self._timers))
-            self.wires[-1].session.begin()
-        return self.accepts
-
-
 class Pushed:
     """A cache with `push`, and its upstream: `Story` asks."""
 
     def __init__(self, settings: Cache | None = None, most: int = 100, node: bytes = b"", upstreams: int = 1) -> None:
         self.story = Story(settings, says=positive(300, OLD))
-        self.upstreams = [Connecting(self.story) for _ in range(upstreams)]
+        self.upstreams = [Connecting(self.story.timers) for _ in range(upstreams)]
         self.counts = PushCounts()
         self.changed: list[Fact] = []
         self.push = PushSubscriptions(

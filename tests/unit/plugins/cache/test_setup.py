@@ -1,12 +1,19 @@
+from dataclasses import replace
+
 import pytest
 
+from tests.support.chains import process, set_up
+from tests.support.corefile_settings import block_problem, only_block
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.lexer import tokenize
 from topodns.corefile.parser import parse_blocks
+from topodns.dns.dso import DsoType, Tlv
 from topodns.dns.name import ROOT, parse_name
+from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, Share
 from topodns.plugins.cache.setup import parse_cache
 from topodns.plugins.context import Context
+from topodns.plugins.setup import Identity
 
 EXAMPLE, TEST = parse_name("example."), parse_name("test.")
 BLOCK = (parse_name("block."),)
@@ -60,6 +67,9 @@ def test_the_defaults_are_those_of_coredns() -> None:
         (["servfail 5m"], Cache(servfail=300)),
         (["servfail 1500ms"], Cache(servfail=1)),
         (["keepttl"], Cache(keepttl=True)),
+        (["push"], Cache(push=10_000)),
+        (["push 500"], Cache(push=500)),
+        (["push", "push 0"], Cache()),
         (["disable success"], Cache(success=Share(3600, disabled=(ROOT,)))),
         (
             ["disable success example", "disable denial test example"],
@@ -135,6 +145,9 @@ def test_a_problem_of_the_line_is_reported(line: str, problem: str) -> None:
         ("disable", "'disable' has no argument, expected success or denial, and perhaps zones"),
         ("disable all", "'disable' has the arguments 'all', expected success or denial, and perhaps zones"),
         ("keepttl yes", "'keepttl' has the arguments 'yes', expected none"),
+        ("push many", "'push' has 'many', expected a whole number from 0 to 50000"),
+        ("push 50001", "'push' has '50001', expected a whole number from 0 to 50000"),
+        ("push 1 2", "'push' has the arguments '1 2', expected the most subscriptions"),
     ],
 )
 def test_a_problem_of_an_option_is_reported(line: str, problem: str) -> None:
@@ -165,3 +178,37 @@ def test_a_word_similar_to_off_is_refused_as_no_duration(line: str, problem: str
     with pytest.raises(ConfigError) as error:
         options(line)
     assert error.value.problem == problem
+
+
+def test_push_is_for_a_block_that_forwards() -> None:
+    assert block_problem("cache {\npush\n}\nwhoami") == (
+        "Corefile:2: found 'push' in a server block without 'forward', expected both: only answers of upstreams are "
+        "cached"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "pushes"),
+    [
+        ("cache {\npush\n}\nforward . 192.0.2.1", True),
+        ("cache {\npush 0\n}\nforward . 192.0.2.1", False),
+        ("cache\nforward . 192.0.2.1", False),
+        ("cache {\npush\n}\nforward a. 192.0.2.1\nforward b. 192.0.2.2", False),
+    ],
+)
+def test_the_cache_of_a_block_subscribes_if_it_has_push_and_one_forward(
+    lines: str, pushes: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    (cache,) = set_up(only_block(lines)).provided(ResponseCache)
+    assert (cache.push is not None) is pushes
+    assert caplog.messages == (
+        ["plugin/cache: push is off in a server block with 2 'forward', expected one"] if "forward b." in lines else []
+    )
+
+
+@pytest.mark.parametrize(("address", "sent"), [("192.0.2.1", (Tlv(DsoType.NODE_NAME, b"node-a"),)), ("192.0.2.2", ())])
+def test_subscriptions_have_the_node_s_name_where_queries_have_it(address: str, sent: tuple[Tlv, ...]) -> None:
+    running = replace(process(), identity=Identity("node-a", frozenset({"192.0.2.1"})))
+    (cache,) = set_up(only_block(f"cache {{\npush\n}}\nforward . {address}"), running).provided(ResponseCache)
+    assert cache.push is not None
+    assert cache.push.additional == sent
