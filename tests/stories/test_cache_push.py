@@ -105,7 +105,9 @@ def test_the_session_and_the_queries_share_a_connection(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [not_implemented, formerr_as_a_query, closes_the_connection, says_nothing])
-def test_an_upstream_without_dso_answers_queries_and_is_asked_for_a_session_once(tmp_path: Path, fault: OnDso) -> None:
+def test_n21_an_upstream_without_dso_answers_queries_and_is_asked_for_a_session_once(
+    tmp_path: Path, fault: OnDso
+) -> None:
     pushing = PushingUpstream()
     pushing.on_dso = fault
     with bad_upstream(pushing) as upstream, caching(tmp_path, upstream, "success 9984 1 1") as server:
@@ -129,7 +131,9 @@ def test_an_upstream_without_dso_answers_queries_and_is_asked_for_a_session_once
         pytest.param(b"\xff\xff" + bytes(100), id="a message that does not end, and the end of the connection"),
     ],
 )
-def test_garbage_ends_the_session_and_the_next_one_makes_the_subscription_again(tmp_path: Path, octets: bytes) -> None:
+def test_n21_garbage_ends_the_session_and_the_next_one_makes_the_subscription_again(
+    tmp_path: Path, octets: bytes
+) -> None:
     pushing = PushingUpstream()
     with bad_upstream(pushing) as upstream, caching(tmp_path, upstream) as server:
         subscribe(server, pushing)
@@ -148,7 +152,7 @@ def test_garbage_ends_the_session_and_the_next_one_makes_the_subscription_again(
         until(lambda: shows(server, NEW), "the change", 1.0)
 
 
-def test_what_was_missed_between_two_sessions_is_fetched_with_the_second(tmp_path: Path) -> None:
+def test_n21_what_was_missed_between_two_sessions_is_fetched_with_the_second(tmp_path: Path) -> None:
     pushing = PushingUpstream()
     with bad_upstream(pushing) as upstream, caching(tmp_path, upstream) as server:
         subscribe(server, pushing)
@@ -163,7 +167,7 @@ def test_what_was_missed_between_two_sessions_is_fetched_with_the_second(tmp_pat
         until(lambda: shows(server, NEW), "the second session", 5.0)
 
 
-def test_pushes_about_names_never_subscribed_to_are_ignored(tmp_path: Path) -> None:
+def test_n21_pushes_about_names_never_subscribed_to_are_ignored(tmp_path: Path) -> None:
     pushing = PushingUpstream()
     with bad_upstream(pushing) as upstream, caching(tmp_path, upstream) as server:
         subscribe(server, pushing)
@@ -174,7 +178,7 @@ def test_pushes_about_names_never_subscribed_to_are_ignored(tmp_path: Path) -> N
         assert server.metric("topodns_cache_push_subscriptions") == 1
 
 
-def test_a_replica_that_is_behind_is_believed_for_a_second(tmp_path: Path) -> None:
+def test_n21_a_replica_that_is_behind_is_believed_for_a_second(tmp_path: Path) -> None:
     pushing = PushingUpstream()
     with bad_upstream(pushing) as upstream, caching(tmp_path, upstream) as server:
         subscribe(server, pushing)

@@ -4,6 +4,7 @@ It begins with a Keepalive request, answers what the upstream sends, and ends on
 operation that it exists for, such as DNS Push Notifications, are its user's. No I/O: the connection is an argument.
 """
 
+from collections import deque
 from collections.abc import Callable
 from math import inf
 from typing import Final, NamedTuple, Protocol
@@ -28,6 +29,8 @@ from topodns.query.deferred import Timer, Timers
 
 PATIENCE: Final = 5.0  # seconds for the response to the first Keepalive
 WISHED: Final = SessionTimeouts(INFINITE, 15_000)  # milliseconds: inactivity timeout and keepalive interval
+AT_ONCE: Final = 1 << 14  # octets of messages for the user in one turn of the loop, or one message
+MAX_INBOX: Final = 1 << 21  # octets of messages that wait for later turns
 MAX_INTERVAL: Final = 60.0  # seconds: the longest keepalive interval here, whatever the upstream allows
 
 _DSO_TYPE_NOT_IMPLEMENTED: Final = 11  # RFC 8490 section 10.2
@@ -108,6 +111,10 @@ class DsoSession:
         self._needed = timers.time()  # when the user was last known to be active
         self._retry_after = 0.0
         self._timer: Timer | None = None
+        self._inbox: deque[tuple[int, bytes]] = deque()
+        self._inbox_octets = 0
+        self._taken = 0  # octets handed to the user in this turn of the loop
+        self._next_turn: Timer | None = None
         self._over = False
 
     def begin(self) -> None:
@@ -201,7 +208,30 @@ class DsoSession:
             self._end("the upstream wants the session to end", refused=False)
             self._line.leave()
         else:
+            self._inbox.append((kind, octets))
+            self._inbox_octets += len(octets)
+            if self._inbox_octets > MAX_INBOX:
+                raise WireError(f"more than {MAX_INBOX} octets at once")
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Hand messages to the user, AT_ONCE octets in each turn of the loop, since a large one takes milliseconds."""
+        while self._inbox and (not self._taken or self._taken + len(self._inbox[0][1]) <= AT_ONCE):
+            kind, octets = self._inbox.popleft()
+            self._taken += len(octets)
+            self._inbox_octets -= len(octets)
             self._user.received(kind, octets)
+        if self._next_turn is None:
+            self._next_turn = self._timers.call_later(0.0, self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._next_turn, self._taken = None, 0
+        if not self._inbox:
+            return
+        try:
+            self._hand_over()
+        except WireError as problem:
+            self._fail(f"malformed message: {problem}")
 
     def _answered_first(self, rcode: int) -> None:
         if rcode != Rcode.NOERROR or not self._interval:
@@ -251,8 +281,10 @@ class DsoSession:
         if self._over:
             return
         self._over = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._next_turn):
+            if timer is not None:
+                timer.cancel()
+        self._inbox.clear()
         for ident in self._requests:
             self._line.release(ident)
         self._requests = {}

@@ -6,7 +6,6 @@ live by their TTL, which ends them in any case.
 """
 
 import logging
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -18,8 +17,6 @@ from topodns.dependency import Fact, cached_fact
 from topodns.dns.dso import DsoType, Tlv
 from topodns.dns.message import RRset
 from topodns.dns.push import (
-    ALL_REMOVED,
-    REMOVED,
     PushChange,
     Subscribe,
     read_push,
@@ -31,6 +28,7 @@ from topodns.dns.wire_format import QUESTION_TAIL_SIZE, pack_question_tail, unpa
 from topodns.dns.wire_reader import WireError
 from topodns.net.upstream.dso_session import DsoSession, SessionEnd, SessionUser
 from topodns.plugins.cache.counts import PushCounts
+from topodns.plugins.cache.pushed_records import PushedRecords
 from topodns.query.deferred import Timer, Timers
 
 log = logging.getLogger(__name__)
@@ -44,8 +42,6 @@ IDLE: Final = 60  # seconds without a query after which a subscription ends
 _SWEEP: Final = 2.5  # seconds between two looks for idle subscriptions
 _AT_ONCE: Final = 256  # subscriptions of one look
 _SHARED_PART: Final = 4  # the last part in so many of the table is for names that several clients have queried
-_MAX_REMEMBERED_OF_ONE: Final = 1 << 13  # octets of hashes, eight for each record
-_MAX_REMEMBERED: Final = 1 << 20  # of all subscriptions
 
 _SUBSCRIBED: Final = frozenset(
     {
@@ -77,7 +73,7 @@ class PushedEntries(Protocol):
 class Subscription:
     """A name and type. `ident`: the id of its SUBSCRIBE, 0 before that is sent."""
 
-    __slots__ = ("ident", "is_live", "is_refused", "pushed", "remembers", "used")
+    __slots__ = ("ident", "is_live", "is_refused", "used")
 
     def __init__(self) -> None:
         self.used = 0  # monotonic seconds of the latest query that came as far as the cache
@@ -87,8 +83,6 @@ class Subscription:
         """Begin anew, in another session."""
         self.ident = 0
         self.is_live = self.is_refused = False
-        self.pushed: bytes | None = None  # sorted hashes of the pushed records (`_packed`); None: unknown
-        self.remembers = True  # False: there were too many
 
 
 class PushSubscriptions:
@@ -127,7 +121,7 @@ class PushSubscriptions:
         self._retry_at = 0.0
         self._retry: Timer | None = None
         self._sweeping: Timer | None = None
-        self.remembered = 0  # octets of hashes
+        self._pushed = PushedRecords()
         self._said_refused = False
 
     @property
@@ -158,18 +152,7 @@ class PushSubscriptions:
     def contradicts(self, key: bytes, answer: Iterable[RRset]) -> bool:
         """Whether an answer section for this key has other records than those pushed: another replica is behind."""
         subject = key[:-2]
-        known = self._table.get(subject)
-        if known is None or known.pushed is None:
-            return False
-        name, rtype = subject[:-QUESTION_TAIL_SIZE], int.from_bytes(subject[-4:-2], "big")
-        types = (rtype, RRType.CNAME)
-        fetched = {
-            _hash(rrset.rtype, rdata)
-            for rrset in answer
-            if rrset.rtype in types and rrset.owner.lower() in (b"", name)
-            for rdata in rrset.rdatas
-        }
-        if _packed(fetched) == known.pushed:
+        if not self._pushed.contradict(subject, subject[:-QUESTION_TAIL_SIZE], answer):
             return False
         self.counts.contradicted += 1
         return True
@@ -205,7 +188,8 @@ class PushSubscriptions:
             for subject in self._subjects(change):
                 found.setdefault(subject, []).append(change)
         for subject, changes in found.items():
-            self._remember(self._table[subject], changes)
+            if self._table[subject].is_live:
+                self._pushed.apply(subject, changes)
         self._expire(found)
 
     def ended(self, end: SessionEnd) -> None:
@@ -260,7 +244,8 @@ class PushSubscriptions:
         """Begin another session later, `wanted` seconds from now at least, and make all subscriptions again in it."""
         for known in self._table.values():
             known.renew()
-        self.live = self.remembered = 0
+        self.live = 0
+        self._pushed.clear()
         self._waiting = deque(self._table)
         own = min(RETRY_LOST * 2**self._failures, RETRY_REFUSED)
         self._failures = min(self._failures + 1, 8)
@@ -311,25 +296,6 @@ class PushSubscriptions:
             self.counts.strays += 1
         return found
 
-    def _remember(self, known: Subscription, changes: Iterable[PushChange]) -> None:
-        """Apply the changes to the records that the upstream has pushed."""
-        if not known.is_live or not known.remembers:
-            return
-        before = known.pushed or b""
-        records = _unpacked(before)
-        for _, rtype, _, ttl, rdata in changes:
-            if ttl == ALL_REMOVED:
-                records = {each for each in records if rtype != RRType.ANY and each & 1 != (rtype == RRType.CNAME)}
-            elif ttl == REMOVED:
-                records.discard(_hash(rtype, rdata))
-            else:
-                records.add(_hash(rtype, rdata))
-        known.pushed = _packed(records)
-        self.remembered += len(known.pushed) - len(before)
-        if len(known.pushed) > _MAX_REMEMBERED_OF_ONE or self.remembered > _MAX_REMEMBERED:
-            self.remembered -= len(known.pushed)
-            known.pushed, known.remembers = None, False
-
     def _expire(self, subjects: Iterable[bytes]) -> None:
         facts = set()
         for subject in subjects:
@@ -348,37 +314,24 @@ class PushSubscriptions:
             if now - known.used < IDLE or (not known.is_refused and self._entries.is_used(subject, IDLE)):
                 self._table[subject] = known
             else:
-                self._drop(known)
+                self._drop(subject, known)
         if self._table:
             self._sweeping = self._timers.call_later(_SWEEP, self._sweep)
 
-    def _drop(self, known: Subscription) -> None:
+    def _drop(self, subject: bytes, known: Subscription) -> None:
         if known.is_live:
             self.live -= 1
             if self._session is not None:
                 self._session.send(write_unsubscribe(known.ident))
-        if known.pushed is not None:
-            self.remembered -= len(known.pushed)
+        self._pushed.forget(subject)
 
     def _clear(self) -> None:
         self._table.clear()
         self._waiting.clear()
-        self.live = self.remembered = 0
+        self._pushed.clear()
+        self.live = 0
 
 
 def _subscribe(subject: bytes, additional: Iterable[Tlv], ident: int) -> bytes:
     name_end = len(subject) - QUESTION_TAIL_SIZE
     return write_subscribe(ident, Subscribe(subject[:name_end], *unpack_question_tail(subject, name_end)), *additional)
-
-
-def _packed(hashes: Iterable[int]) -> bytes:
-    return array("q", sorted(hashes)).tobytes()
-
-
-def _unpacked(packed: bytes) -> set[int]:
-    return set(array("q", packed))
-
-
-def _hash(rtype: int, rdata: bytes) -> int:
-    """A hash of the record; its lowest bit says whether it is a CNAME."""
-    return hash((rtype, rdata)) & ~1 | (rtype == RRType.CNAME)

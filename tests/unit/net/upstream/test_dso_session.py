@@ -18,7 +18,7 @@ from topodns.dns.dso import (
     write_dso,
     write_dso_response,
 )
-from topodns.net.upstream.dso_session import PATIENCE, SessionEnd
+from topodns.net.upstream.dso_session import AT_ONCE, MAX_INBOX, PATIENCE, SessionEnd
 
 
 class Scene:
@@ -119,6 +119,45 @@ def test_unidirectional_messages_go_to_the_user() -> None:
     assert scene.user.ends == []
 
 
+def test_few_octets_are_taken_in_a_turn_of_the_loop_and_a_flood_ends_the_session() -> None:
+    scene = Scene()
+    large = bytes(AT_ONCE // 2)
+    for _ in range(3):
+        scene.wire.notify(KNOWN, large)
+    scene.wire.notify(KNOWN, b"x")
+    assert [len(octets) > 20 for octets in scene.user.got] == [True]
+    scene.timers.advance(0)
+    assert [len(octets) > 20 for octets in scene.user.got] == [True, True, True, False]
+    scene.user.got.clear()
+    flood = MAX_INBOX // 60_000
+    for _ in range(1 + flood):
+        scene.wire.notify(KNOWN, bytes(60_000))
+    assert (len(scene.user.got), scene.user.ends) == (1, [])
+    scene.wire.notify(KNOWN, bytes(60_000))
+    assert (scene.wire.state, scene.end.problem) == (
+        "aborted",
+        f"malformed message: more than {MAX_INBOX} octets at once",
+    )
+    scene.timers.advance(0)
+    assert len(scene.user.got) == 1
+
+
+def test_many_small_messages_are_taken_in_one_turn() -> None:
+    scene = Scene()
+    for _ in range(500):
+        scene.wire.notify(KNOWN, b"x")
+    assert len(scene.user.got) == 500
+
+
+def test_a_malformed_message_that_had_to_wait_ends_the_session() -> None:
+    scene = Scene()
+    scene.wire.notify(KNOWN, bytes(AT_ONCE))
+    scene.wire.notify(0x7777, b"x")
+    assert scene.user.ends == []
+    scene.timers.advance(0)
+    assert scene.wire.state == "aborted"
+
+
 def test_replies_to_queries_are_not_for_the_session() -> None:
     scene = Scene()
     assert not scene.wire.say(b"\0\1\x81\x80" + bytes(8))
@@ -161,7 +200,7 @@ def test_a_keepalive_goes_out_every_half_interval_and_an_answered_one_keeps_the_
     assert scene.user.ends == []
 
 
-def test_a_silent_upstream_is_lost_within_one_interval() -> None:
+def test_n21_a_silent_upstream_is_lost_within_one_interval() -> None:
     scene = Scene(keepalive=20_000)
     scene.timers.advance(19.9)
     assert scene.user.ends == []
