@@ -16,7 +16,7 @@ from topodns.dns.dso import (
     write_dso_response,
 )
 from topodns.dns.wire_reader import WireError
-from topodns.net.upstream.dso_session import DsoSession, SessionEnd, SessionUser
+from topodns.net.upstream.dso_session import DsoEnd, DsoSession, SessionUser
 
 KNOWN: Final = 0x41  # the type of unidirectional message that `Noted` knows
 
@@ -81,7 +81,7 @@ class Noted:
         self.active = True
         self.session: DsoSession | None = None
         self.got: list[bytes] = []
-        self.ends: list[SessionEnd] = []
+        self.ends: list[DsoEnd] = []
 
     def established(self, session: DsoSession) -> None:
         self.session = session
@@ -91,7 +91,7 @@ class Noted:
             raise WireError("of another type")
         self.got.append(octets)
 
-    def ended(self, end: SessionEnd) -> None:
+    def ended(self, end: DsoEnd) -> None:
         self.ends.append(end)
 
 

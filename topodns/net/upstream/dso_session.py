@@ -38,7 +38,7 @@ _OPCODE_OCTET: Final = OPCODE << 3
 _OPCODE_MASK: Final = 0x78
 
 
-class SessionEnd(NamedTuple):
+class DsoEnd(NamedTuple):
     """The end of a session. `refused`: the upstream does not know DSO, or did not answer the first Keepalive.
 
     `retry_after`: seconds that the upstream wants its client to wait (RFC 8490 section 7.2), 0.0 without a wish.
@@ -65,7 +65,7 @@ class SessionUser(Protocol):
         Raises WireError, which ends the session: the message is malformed, or of a type that the user does not know.
         """
 
-    def ended(self, end: SessionEnd) -> None:
+    def ended(self, end: DsoEnd) -> None:
         """The session has ended, or could not begin. Called once."""
 
 
@@ -88,8 +88,12 @@ class SessionLine(Protocol):
         """Close once the queries in flight are answered. May call `DsoSession.lost`."""
 
 
+OnResponse = Callable[[int, float], object]
+"""Takes the rcode of a response, and its Retry Delay in seconds, 0.0 without one (RFC 8490 section 7.2.2)."""
+
+
 class _Request(NamedTuple):
-    on_response: Callable[[int], object]  # with the rcode
+    on_response: OnResponse
     sent: float
 
 
@@ -136,10 +140,10 @@ class DsoSession:
         """The number of requests without a response yet."""
         return len(self._requests)
 
-    def request(self, write: Callable[[int], bytes], on_response: Callable[[int], object]) -> int:
+    def request(self, write: Callable[[int], bytes], on_response: OnResponse) -> int:
         """Send the request that `write` makes with its id, and return the id.
 
-        `on_response` gets the rcode of the response; it is not called after the end of the session.
+        `on_response` is called once, but not after the end of the session.
         """
         ident = self._line.reserve()
         self._requests[ident] = _Request(on_response, self._timers.time())
@@ -196,7 +200,9 @@ class DsoSession:
     def _answer(self, message: DsoMessage, request: _Request) -> None:
         if message.rcode == Rcode.NOERROR and message.primary and message.primary.kind == DsoType.KEEPALIVE:
             self._set_timeouts(read_keepalive(message.primary.data))
-        request.on_response(message.rcode)
+        tlvs = message.additional if message.primary is None else (message.primary, *message.additional)
+        delays = [read_retry_delay(data) for kind, data in tlvs if kind == DsoType.RETRY_DELAY]
+        request.on_response(message.rcode, max(delays, default=0) / 1000)
 
     def _take_unidirectional(self, message: DsoMessage, octets: bytes) -> None:
         assert message.primary is not None
@@ -233,8 +239,9 @@ class DsoSession:
         except WireError as problem:
             self._fail(f"malformed message: {problem}")
 
-    def _answered_first(self, rcode: int) -> None:
+    def _answered_first(self, rcode: int, retry_after: float) -> None:
         if rcode != Rcode.NOERROR or not self._interval:
+            self._retry_after = retry_after
             self._end(f"rcode {rcode} for Keepalive", refused=True)
             return
         self.is_established = True
@@ -250,7 +257,7 @@ class DsoSession:
         self._interval = min(timeouts.keepalive / 1000, MAX_INTERVAL)
         self._inactivity = inf if timeouts.inactivity == INFINITE else timeouts.inactivity / 1000
 
-    def _send_keepalive(self, on_response: Callable[[int], object]) -> None:
+    def _send_keepalive(self, on_response: OnResponse) -> None:
         wished = keepalive_tlv(WISHED)
         self.request(lambda ident: write_dso(DsoMessage(ident, False, Rcode.NOERROR, wished)), on_response)
 
@@ -288,8 +295,8 @@ class DsoSession:
         for ident in self._requests:
             self._line.release(ident)
         self._requests = {}
-        self._user.ended(SessionEnd(refused, self._retry_after, problem))
+        self._user.ended(DsoEnd(refused, self._retry_after, problem))
 
 
-def _ignored(_: int) -> None:
+def _ignored(_: int, __: float) -> None:
     """A response that says nothing new."""

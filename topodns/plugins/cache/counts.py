@@ -27,7 +27,7 @@ class CacheCounts:
 
 
 @dataclass(slots=True)
-class PushCounts:
+class SubscriptionCounts:
     """Counters of the option `push` of a cache, kept over reloads."""
 
     sessions: int = 0  # sessions that were established

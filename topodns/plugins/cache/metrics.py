@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from topodns.dns.rrtype import rcode_text
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.block import ServerBlock
-from topodns.plugins.cache.counts import CacheCounts, PushCounts
+from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, zones_label
 from topodns.plugins.setup import MetricsSource
@@ -32,7 +32,7 @@ _COUNTERS: Final = (
     ("coredns_cache_drops", "Responses that are too large to be kept.", "drops"),
 )
 
-# Likewise, attribute of PushCounts
+# Likewise, attribute of SubscriptionCounts
 _PUSH_COUNTERS: Final = (
     ("topodns_cache_push_messages", "PUSH messages of upstreams.", "messages"),
     (
@@ -97,7 +97,7 @@ def _push(source: MetricsSource) -> Iterator[Published]:
         (*_LABELS, "reason"),
         lambda: [
             ((*labels, reason), number)
-            for labels, counts in shared.all(PushCounts)
+            for labels, counts in shared.all(SubscriptionCounts)
             for reason, number in (("refused", counts.refused_sessions), ("lost", counts.lost_sessions))
         ],
     )
@@ -108,7 +108,7 @@ def _push(source: MetricsSource) -> Iterator[Published]:
         (*_LABELS, "rcode"),
         lambda: [
             ((*labels, rcode_text(rcode)), number)
-            for labels, counts in shared.all(PushCounts)
+            for labels, counts in shared.all(SubscriptionCounts)
             for rcode, number in counts.refused.items()
         ],
     )
@@ -122,8 +122,8 @@ def _subscriptions(source: MetricsSource, value: Callable[["PushSubscriptions"],
                 yield cache_labels(block, block.settings["cache"], block.servers[0]), value(cache.push)
 
 
-def _push_counts(source: MetricsSource, count: Callable[[PushCounts], int]) -> Rows:
-    return [(labels, count(counts)) for labels, counts in source.shared.all(PushCounts)]
+def _push_counts(source: MetricsSource, count: Callable[[SubscriptionCounts], int]) -> Rows:
+    return [(labels, count(counts)) for labels, counts in source.shared.all(SubscriptionCounts)]
 
 
 def _hits(source: MetricsSource) -> Counter[Labels]:

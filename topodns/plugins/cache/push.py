@@ -26,15 +26,16 @@ from topodns.dns.push import (
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.dns.wire_format import QUESTION_TAIL_SIZE, pack_question_tail, unpack_question_tail
 from topodns.dns.wire_reader import WireError
-from topodns.net.upstream.dso_session import DsoSession, SessionEnd, SessionUser
-from topodns.plugins.cache.counts import PushCounts
-from topodns.plugins.cache.pushed_records import PushedRecords
+from topodns.net.upstream.dso_session import DsoEnd, DsoSession, SessionUser
+from topodns.plugins.cache.counts import SubscriptionCounts
+from topodns.plugins.cache.remembered_records import RememberedRecords
 from topodns.query.deferred import Timer, Timers
 
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 64  # SUBSCRIBEs without a response at a time
-RETRY_REFUSED: Final = 60.0  # seconds until an upstream that does not know DSO is asked again, over a new connection
+RETRY_REFUSED: Final = 60.0  # seconds until an upstream that has refused is asked again, unless it wants another time
+RETRY_SOONEST: Final = 5.0  # seconds: the shortest wish of an upstream that is granted
 RETRY_LOST: Final = 1.0  # seconds after a lost session; doubled with each failure, up to RETRY_REFUSED
 MAX_RETRY_DELAY: Final = 3600.0  # seconds: the longest wish of an upstream that is granted
 IDLE: Final = 60  # seconds without a query after which a subscription ends
@@ -73,7 +74,7 @@ class PushedEntries(Protocol):
 class Subscription:
     """A name and type. `ident`: the id of its SUBSCRIBE, 0 before that is sent."""
 
-    __slots__ = ("ident", "is_live", "is_refused", "used")
+    __slots__ = ("ident", "is_live", "refused_until", "used")
 
     def __init__(self) -> None:
         self.used = 0  # monotonic seconds of the latest query that came as far as the cache
@@ -82,7 +83,8 @@ class Subscription:
     def renew(self) -> None:
         """Begin anew, in another session."""
         self.ident = 0
-        self.is_live = self.is_refused = False
+        self.is_live = False
+        self.refused_until = 0.0  # monotonic seconds; 0.0: not refused
 
 
 class PushSubscriptions:
@@ -96,7 +98,7 @@ class PushSubscriptions:
         changed: Callable[[frozenset[Fact]], object],
         timers: Timers,
         rng: Random,
-        counts: PushCounts,
+        counts: SubscriptionCounts,
         node_name: bytes = b"",
     ) -> None:
         """`changed` takes the facts of changed subjects: copies of their answers must go.
@@ -121,7 +123,7 @@ class PushSubscriptions:
         self._retry_at = 0.0
         self._retry: Timer | None = None
         self._sweeping: Timer | None = None
-        self._pushed = PushedRecords()
+        self._remembered = RememberedRecords()
         self._said_refused = False
 
     @property
@@ -144,15 +146,20 @@ class PushSubscriptions:
             known = self._begin(subject, one_client)
             if known is None:
                 return ()
-        if known.is_refused:
-            return ()
-        known.used = int(self._timers.time())
+        now = self._timers.time()
+        known.used = int(now)
+        if known.refused_until:
+            if now < known.refused_until:
+                return ()
+            known.renew()
+            self._waiting.append(subject)
+            self._pump()
         return (cached_fact(subject),)
 
     def contradicts(self, key: bytes, answer: Iterable[RRset]) -> bool:
         """Whether an answer section for this key has other records than those pushed: another replica is behind."""
         subject = key[:-2]
-        if not self._pushed.contradict(subject, subject[:-QUESTION_TAIL_SIZE], answer):
+        if not self._remembered.contradict(subject, subject[:-QUESTION_TAIL_SIZE], answer):
             return False
         self.counts.contradicted += 1
         return True
@@ -189,10 +196,10 @@ class PushSubscriptions:
                 found.setdefault(subject, []).append(change)
         for subject, changes in found.items():
             if self._table[subject].is_live:
-                self._pushed.apply(subject, changes)
+                self._remembered.apply(subject, changes)
         self._expire(found)
 
-    def ended(self, end: SessionEnd) -> None:
+    def ended(self, end: DsoEnd) -> None:
         """Without a session entries live by their TTL; after a lost one, another makes its subscriptions again."""
         was_open = self._session is not None
         self._session, self._opening = None, False
@@ -206,7 +213,8 @@ class PushSubscriptions:
                 log.info("plugin/cache: no push notifications from %s: %s", name, end.problem)
             self._said_refused = True
             self._clear()
-            self._retry_at = self._timers.time() + RETRY_REFUSED * (1 + self._rng.random() / 4)
+            delay = max(RETRY_REFUSED, min(end.retry_after, MAX_RETRY_DELAY))
+            self._retry_at = self._timers.time() + delay * (1 + self._rng.random() / 4)
             return
         if was_open:
             self.counts.lost_sessions += 1
@@ -245,7 +253,7 @@ class PushSubscriptions:
         for known in self._table.values():
             known.renew()
         self.live = 0
-        self._pushed.clear()
+        self._remembered.clear()
         self._waiting = deque(self._table)
         own = min(RETRY_LOST * 2**self._failures, RETRY_REFUSED)
         self._failures = min(self._failures + 1, 8)
@@ -270,7 +278,7 @@ class PushSubscriptions:
                 write = partial(_subscribe, subject, self.additional)
                 known.ident = session.request(write, partial(self._responded, subject, known))
 
-    def _responded(self, subject: bytes, known: Subscription, rcode: int) -> None:
+    def _responded(self, subject: bytes, known: Subscription, rcode: int, retry_after: float) -> None:
         if self._table.get(subject) is not known:
             if rcode == Rcode.NOERROR and self._session is not None:
                 self._session.send(write_unsubscribe(known.ident))
@@ -280,7 +288,8 @@ class PushSubscriptions:
             # The entry is older than the subscription, and what changed in between is not pushed.
             self._expire((subject,))
         else:
-            known.is_refused = True
+            delay = min(max(retry_after, RETRY_SOONEST), MAX_RETRY_DELAY) if retry_after else RETRY_REFUSED
+            known.refused_until = self._timers.time() + delay
             self.counts.refused[rcode] += 1
             self._changed(frozenset((cached_fact(subject),)))
         self._pump()
@@ -311,7 +320,8 @@ class PushSubscriptions:
         now = int(self._timers.time())
         for subject in list(islice(self._table, _AT_ONCE)):
             known = self._table.pop(subject)
-            if now - known.used < IDLE or (not known.is_refused and self._entries.is_used(subject, IDLE)):
+            is_pending = known.ident and not known.is_live and not known.refused_until
+            if now - known.used < IDLE or is_pending or self._entries.is_used(subject, IDLE):
                 self._table[subject] = known
             else:
                 self._drop(subject, known)
@@ -323,12 +333,12 @@ class PushSubscriptions:
             self.live -= 1
             if self._session is not None:
                 self._session.send(write_unsubscribe(known.ident))
-        self._pushed.forget(subject)
+        self._remembered.forget(subject)
 
     def _clear(self) -> None:
         self._table.clear()
         self._waiting.clear()
-        self._pushed.clear()
+        self._remembered.clear()
         self.live = 0
 
 

@@ -14,7 +14,7 @@ from topodns.corefile.zones import parse_origins
 from topodns.dns.message import Option
 from topodns.dns.name import ROOT
 from topodns.dns.rrtype import ADDRESS_TYPES
-from topodns.plugins.cache.counts import CacheCounts, PushCounts
+from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.metrics import cache_labels, readings
 from topodns.plugins.cache.settings import AS_COREDNS, DEFAULT_SUBSCRIPTIONS, Cache, Prefetch, ServeStale, Share
@@ -224,7 +224,7 @@ def _subscribe(cache: ResponseCache, settings: Cache, block: BlockSetup) -> None
 
     process = block.process
     node_name = next((text for code, text in forwards[0].outgoing.options if code == Option.NODE_IDENTITY), b"")
-    counts = process.shared.get(PushCounts, *cache_labels(block.block, settings, block.block.servers[0]))
+    counts = process.shared.get(SubscriptionCounts, *cache_labels(block.block, settings, block.block.servers[0]))
     cache.push = PushSubscriptions(
         settings.push, upstreams, cache.memory, block.changed, process.timers, process.rng, counts, node_name
     )

@@ -26,7 +26,7 @@ from topodns.dnsserver.packet_cache.lookup import variant_entry
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.plugins.cache.counts import PushCounts
+from topodns.plugins.cache.counts import SubscriptionCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.push import PushSubscriptions
 from topodns.plugins.forward.counts import ForwardCounts
@@ -251,7 +251,7 @@ def test_both_ways_keep_an_answer_that_contradicts_a_push_for_a_second() -> None
     for short in (True, False):
         resolver = Resolver(short, WWW, "cache 30")
         assert resolver.cache is not None
-        upstream, counts = Connecting(resolver.timers), PushCounts()
+        upstream, counts = Connecting(resolver.timers), SubscriptionCounts()
         resolver.cache.push = PushSubscriptions(
             100, [upstream], resolver.cache.memory, resolver.handler.table.forget, resolver.timers, Random(1), counts
         )

@@ -18,7 +18,7 @@ from topodns.dns.dso import (
     write_dso,
     write_dso_response,
 )
-from topodns.net.upstream.dso_session import AT_ONCE, MAX_INBOX, PATIENCE, SessionEnd
+from topodns.net.upstream.dso_session import AT_ONCE, MAX_INBOX, PATIENCE, DsoEnd
 
 
 class Scene:
@@ -33,7 +33,7 @@ class Scene:
             self.wire.establish(keepalive, inactivity)
 
     @property
-    def end(self) -> SessionEnd:
+    def end(self) -> DsoEnd:
         (end,) = self.user.ends
         return end
 
@@ -96,20 +96,22 @@ def test_a_connection_that_never_opens_has_not_refused() -> None:
     assert [end.refused for end in user.ends] == [False]
 
 
-def test_a_request_gets_the_rcode_of_its_response_once() -> None:
+def test_a_request_gets_rcode_and_retry_delay_of_its_response_once() -> None:
     scene = Scene()
-    rcodes: list[int] = []
+    rcodes: list[tuple[int, float]] = []
     idents = [
-        scene.wire.session.request(lambda ident: write_dso(DsoMessage(ident, False, 0, Tlv(0x40, b"x"))), rcodes.append)
+        scene.wire.session.request(
+            lambda ident: write_dso(DsoMessage(ident, False, 0, Tlv(0x40, b"x"))), lambda *got: rcodes.append(got)
+        )
         for _ in range(2)
     ]
     assert [message.ident for message in scene.wire.sent] == idents
     assert scene.wire.session.waiting == 2
-    for rcode in (5, 0):
-        scene.wire.respond(rcode)
-    assert rcodes == [5, 0]
+    scene.wire.respond(5, retry_delay_tlv(2_500))
+    scene.wire.respond(0)
+    assert rcodes == [(5, 2.5), (0, 0.0)]
     assert scene.wire.say(write_dso_response(idents[0], 0))  # a second response
-    assert (rcodes, scene.wire.session.waiting, scene.wire.reserved) == ([5, 0], 0, set())
+    assert (rcodes, scene.wire.session.waiting, scene.wire.reserved) == ([(5, 2.5), (0, 0.0)], 0, set())
 
 
 def test_unidirectional_messages_go_to_the_user() -> None:
@@ -247,9 +249,9 @@ def test_a_retry_delay_ends_the_session_with_the_time_to_wait() -> None:
 
 def test_nothing_happens_after_the_end() -> None:
     scene = Scene()
-    rcodes: list[int] = []
+    rcodes: list[tuple[int, float]] = []
     ident = scene.wire.session.request(
-        lambda ident: write_dso(DsoMessage(ident, False, 0, Tlv(0x40, b""))), rcodes.append
+        lambda ident: write_dso(DsoMessage(ident, False, 0, Tlv(0x40, b""))), lambda *got: rcodes.append(got)
     )
     scene.wire.session.close()
     assert not scene.wire.say(write_dso_response(ident, 0))

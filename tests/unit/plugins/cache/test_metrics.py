@@ -9,7 +9,7 @@ from tests.support.chains import process, set_up
 from tests.support.corefile_settings import settings
 from tests.support.exposition_samples import counted
 from tests.support.plugin_metrics import shown
-from topodns.plugins.cache.counts import CacheCounts, PushCounts
+from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
 from topodns.plugins.cache.entry import key_of
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.setup import Shared
@@ -107,13 +107,13 @@ PUSH_COUNTS = [
 @pytest.mark.parametrize(("attribute", "name"), PUSH_COUNTS)
 def test_counts_of_pushes_are_those_of_the_cache(attribute: str, name: str) -> None:
     shared = Shared()
-    setattr(shared.get(PushCounts, *HERE), attribute, 3)
+    setattr(shared.get(SubscriptionCounts, *HERE), attribute, 3)
     assert cache_shown(f"topodns_cache_push_{name}", shared) == {'{server="dns://:53",view="",zones="."}': 3}
 
 
 def test_sessions_and_subscriptions_that_did_not_come_about_are_counted_by_reason() -> None:
     shared = Shared()
-    counts = shared.get(PushCounts, *HERE)
+    counts = shared.get(SubscriptionCounts, *HERE)
     counts.refused_sessions, counts.lost_sessions = 2, 5
     counts.refused.update({9: 1, 3841: 4})
     assert cache_shown("topodns_cache_push_sessions_ended_total", shared) == {

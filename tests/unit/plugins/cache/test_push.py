@@ -7,18 +7,19 @@ import pytest
 from tests.support.cache_with_upstream import CLIENT, Story, addresses, alias, denied, failed, positive, question, wire
 from tests.support.dso_upstream import KEEPALIVE, Connecting, Wire
 from topodns.dependency import CACHED, Fact, cached_fact
-from topodns.dns.dso import DsoMessage, DsoType, Tlv, write_dso
+from topodns.dns.dso import DsoMessage, DsoType, Tlv, retry_delay_tlv, write_dso
 from topodns.dns.message import Flag, Response
 from topodns.dns.push import ALL_REMOVED, REMOVED, PushChange, read_subscribe, read_unsubscribe, write_push
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.net.upstream.dso_session import PATIENCE, SessionUser
-from topodns.plugins.cache.counts import PushCounts
+from topodns.plugins.cache.counts import SubscriptionCounts
 from topodns.plugins.cache.entry import key_of
 from topodns.plugins.cache.push import (
     IDLE,
     MAX_RETRY_DELAY,
     RETRY_LOST,
     RETRY_REFUSED,
+    RETRY_SOONEST,
     WINDOW,
     PushSubscriptions,
 )
@@ -36,7 +37,7 @@ class Pushed:
     def __init__(self, settings: Cache | None = None, most: int = 100, node: bytes = b"", upstreams: int = 1) -> None:
         self.story = Story(settings, says=positive(300, OLD))
         self.upstreams = [Connecting(self.story.timers) for _ in range(upstreams)]
-        self.counts = PushCounts()
+        self.counts = SubscriptionCounts()
         self.changed: list[Fact] = []
         self.push = PushSubscriptions(
             most,
@@ -257,7 +258,7 @@ def test_an_answer_that_contradicts_what_was_pushed_is_given_and_cached_for_a_se
         (Response(answer=(addresses(300, "192.0.2.3", NEW, owner=wire("www.example.")),), flags=Flag.RA), False),
         (Response(answer=(addresses(300, NEW),), flags=Flag.RA), True),
         (Response(answer=(addresses(300, NEW, "192.0.2.3", OLD),), flags=Flag.RA), True),
-        (Response(answer=(alias(300, "x."), addresses(300, NEW, owner=wire("x."))), flags=Flag.RA), True),
+        (Response(answer=(alias(300, "x."), addresses(300, NEW, owner=wire("x."))), flags=Flag.RA), False),
         (denied(), True),
         (denied(Rcode.NOERROR), True),
     ],
@@ -366,11 +367,29 @@ def test_a_refused_subscription_leaves_the_entry_its_ttl(rcode: int) -> None:
     assert pushed.ask() == "192.0.2.1 300 success"
     assert pushed.story.last.facts == ()
     assert pushed.counts.refused == {rcode: 1}
+    pushed.live_for(RETRY_REFUSED - 1)
     pushed.ask()
     assert pushed.wire.sent == []
-    pushed.live_for(IDLE + 10)
+    pushed.live_for(1)
     pushed.ask()
     assert subscribed_to(pushed.wire) == [subject()]
+
+
+@pytest.mark.parametrize(("wish", "waits"), [(0.1, RETRY_SOONEST), (30.0, 30.0)])
+def test_a_refused_subscription_is_tried_again_when_the_upstream_wants_it(wish: float, waits: float) -> None:
+    pushed = Pushed()
+    pushed.ask()
+    pushed.ask()
+    pushed.wire.establish()
+    pushed.wire.respond(Rcode.SERVFAIL, retry_delay_tlv(int(wish * 1000)))
+    pushed.live_for(waits - 0.5)
+    pushed.ask()
+    assert subscribed_to(pushed.wire) == []
+    pushed.live_for(0.5)
+    pushed.ask()
+    assert subscribed_to(pushed.wire) == [subject()]
+    pushed.wire.respond()
+    assert pushed.push.live == 1
 
 
 def test_after_a_lost_session_another_one_makes_the_subscriptions_again() -> None:

@@ -12,7 +12,7 @@ MAX_OF_ONE: Final = 1 << 13  # octets of hashes of one subscription, eight for e
 MAX_OF_ALL: Final = 1 << 20
 
 
-class PushedRecords:
+class RememberedRecords:
     """The pushed records by subject: name in lower case, type and class, in wire form.
 
     A subject with more than `MAX_OF_ONE` octets of hashes, or beyond `MAX_OF_ALL`, is not remembered any more.
@@ -43,7 +43,10 @@ class PushedRecords:
             self._by_subject[subject] = None
 
     def contradict(self, subject: bytes, name: bytes, answer: Iterable[RRset]) -> bool:
-        """Whether the records of `name` in an answer section, of the subject's type or CNAME, are not those pushed."""
+        """Whether the records of `name` in an answer section, of the subject's type or CNAME, are not those pushed.
+
+        False for an alias if no CNAME was pushed: some servers push only records of the type itself, as topodns does.
+        """
         pushed = self._by_subject.get(subject)
         if pushed is None:
             return False
@@ -54,7 +57,9 @@ class PushedRecords:
             if rrset.rtype in types and rrset.owner.lower() in (b"", name)
             for rdata in rrset.rdatas
         }
-        return _packed(fetched) != pushed
+        if _packed(fetched) == pushed:
+            return False
+        return not _has_alias(fetched) or _has_alias(array("q", pushed))
 
     def forget(self, subject: bytes) -> None:
         """Forget the records of a subject, if there are any."""
@@ -67,6 +72,10 @@ class PushedRecords:
 
 def _packed(hashes: Iterable[int]) -> bytes:
     return array("q", sorted(hashes)).tobytes()
+
+
+def _has_alias(hashes: Iterable[int]) -> bool:
+    return any(each & 1 for each in hashes)
 
 
 def _hash(rtype: int, rdata: bytes) -> int:
