@@ -5,6 +5,7 @@ The work is done in small steps, since a server does it between queries.
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
@@ -12,7 +13,7 @@ from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import Method
 from topodns.topology.cluster_view import ServiceView, service_view, services_with_keys
 from topodns.topology.coverage import ZoneCoverage, coverage_steps, finished
-from topodns.topology.findings import Finding, Severity, coverage_findings, key_findings, policy_findings
+from topodns.topology.findings import Finding, Severity, coverage_findings, key_findings, notice_findings
 from topodns.topology.node_groups import NodeGroups
 from topodns.topology.select import OnInvalid, UnknownClient
 from topodns.topology.unlocated import unlocated_findings
@@ -87,24 +88,23 @@ def audit_steps(
     scenario = Scenario(changes, nodes.nodes, headless) if changes else None
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
     governing = state.governing_services()
-    before: list[ServiceReport] = []
-    after: list[ServiceReport] = []
+    before, after = _WorstFirst(), _WorstFirst()
     for key in sorted({*services_with_keys(state), *(scenario.services if scenario is not None else ())}):
         view = service_view(state, key, governing)
         if view is None:
             continue
         yield
-        before.append((yield from _service_steps(view, nodes, rules)))
+        before.add((yield from _service_steps(view, nodes, rules)))
         if scenario is not None:
-            after.append((yield from _service_steps(scenario.view(view), after_nodes, rules)))
-    others = [each for each in policy_findings(state, True) if each.kind in ("misplaced", "overridden")]
+            after.add((yield from _service_steps(scenario.view(view), after_nodes, rules)))
+    others = list(notice_findings(state))
     hard = rules.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.values()))
     for found in unlocated_findings(state, rules.methods, hard):
         if found is not None:
             others.append(found)
         yield
-    report = AuditReport(_worst_first(before), _ranked(others))
-    return report, AuditReport(_worst_first(after), report.others) if scenario is not None else None
+    report = AuditReport(before.services, _ranked(others))
+    return report, AuditReport(after.services, report.others) if scenario is not None else None
 
 
 def run_audit(
@@ -161,8 +161,15 @@ def _ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda each: (_RANKS[each.severity], each.service, each.kind, each.text)))
 
 
-def _worst_first(services: Iterable[ServiceReport]) -> tuple[ServiceReport, ...]:
-    def rank(each: ServiceReport) -> tuple[int, ObjectKey]:
-        return (_RANKS[each.findings[0].severity] if each.findings else _CLEAN), each.service
+class _WorstFirst:
+    """Reports by their worst finding, those of one severity in the order in which they are added."""
 
-    return tuple(sorted(services, key=rank))
+    def __init__(self) -> None:
+        self._by_rank: list[list[ServiceReport]] = [[] for _ in range(_CLEAN + 1)]
+
+    def add(self, report: ServiceReport) -> None:
+        self._by_rank[_RANKS[report.findings[0].severity] if report.findings else _CLEAN].append(report)
+
+    @property
+    def services(self) -> tuple[ServiceReport, ...]:
+        return tuple(chain.from_iterable(self._by_rank))

@@ -12,6 +12,8 @@ from topodns.cluster.state import ClusterState
 
 FAMILIES: Final = (4, 6)
 
+PodKey = tuple[str, str | bytes]  # the name of its Node, and its own name, or its address
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceView:
@@ -31,6 +33,11 @@ class ServiceView:
     def families(self) -> Iterator[tuple[int, tuple[Endpoint, ...]]]:
         """(4 or 6, endpoints) of each family with a ready endpoint."""
         return ((family, some) for family in FAMILIES if (some := self.endpoints(family)))
+
+
+def pod_key(endpoint: Endpoint) -> PodKey:
+    """What the endpoints of one Pod have in common, of both families; the address where the slice names no Pod."""
+    return endpoint.node_name, endpoint.pod_name or endpoint.address
 
 
 def services_with_keys(state: ClusterState) -> list[ObjectKey]:

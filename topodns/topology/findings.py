@@ -4,6 +4,7 @@
 they change with every rollout.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import Final
 
 from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
-from topodns.topology.cluster_view import ServiceView
+from topodns.topology.cluster_view import PodKey, ServiceView, pod_key
 from topodns.topology.coverage import ClientGroup, Coverage
 from topodns.topology.node_groups import NodeGroups
 
@@ -77,6 +78,11 @@ def policy_findings(state: ClusterState, ignored: bool) -> Iterator[Finding]:
     governing = state.governing_services()
     for key, policy in state.policies.items():
         yield from key_findings(key, policy, key in governing, ignored)
+    yield from notice_findings(state)
+
+
+def notice_findings(state: ClusterState) -> Iterator[Finding]:
+    """The findings about keys without effect, as the Service is not headless, or another annotation wins."""
     for key, notice in state.policy_notices().items():
         service = state.service(key)
         if service is not None and service.headless:
@@ -120,8 +126,8 @@ def coverage_findings(service: ServiceView, found: Coverage, nodes: NodeGroups) 
             yield None
     for (family, severity), lost in judged.without.items():
         yield _without_endpoints(found, lost, family, severity)
-    for alone, counts in judged.served.items():
-        several = {address: count for address, count in counts.items() if count > 1}
+    for alone, served in judged.served.items():
+        several = {sole.address: count for sole in served.values() if (count := max(sole.nodes.values())) > 1}
         if several:
             yield _single_point(found, several, alone)
     yield None
@@ -130,12 +136,20 @@ def coverage_findings(service: ServiceView, found: Coverage, nodes: NodeGroups) 
     yield from _ineffective(found, policy, nodes, judged.winners)
 
 
+class _Sole:
+    """A Pod that alone serves some clients: its first address, and the Nodes of these clients by family."""
+
+    def __init__(self, address: bytes) -> None:
+        self.address = address
+        self.nodes: Counter[int] = Counter()
+
+
 class _Judged:
     """What the groups of clients of one Service give rise to, collected in one go: there may be one for each Node."""
 
     def __init__(self) -> None:
         self.without: dict[tuple[int, Severity], list[ClientGroup]] = {}  # by family (0: both): get no endpoint
-        self.served: dict[bool, dict[bytes, int]] = {True: {}, False: {}}  # by FamilyAnswer.alone, address: Nodes
+        self.served: dict[bool, dict[PodKey, _Sole]] = {True: {}, False: {}}  # by FamilyAnswer.alone
         self.winners: set[str] = set()  # keys
 
     def add(self, one: ClientGroup) -> None:
@@ -148,8 +162,9 @@ class _Judged:
             if not endpoints:
                 self.without.setdefault((answer.family, Severity.WARNING), []).append(one)
             elif len(endpoints) == 1:
-                counts = self.served[answer.alone]
-                counts[endpoints[0].address] = counts.get(endpoints[0].address, 0) + one.size
+                pod = pod_key(endpoints[0])
+                sole = self.served[answer.alone].setdefault(pod, _Sole(endpoints[0].address))
+                sole.nodes[answer.family] += one.size
 
 
 def named(names: Iterable[str], count: int) -> str:

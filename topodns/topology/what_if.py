@@ -22,7 +22,7 @@ from topodns.cluster.model import (
     Service,
     TopologyInputs,
 )
-from topodns.topology.cluster_view import ServiceView
+from topodns.topology.cluster_view import PodKey, ServiceView, pod_key
 from topodns.topology.keys import policy_of
 
 MAX_CHANGES: Final = 64  # of one what-if
@@ -32,7 +32,6 @@ _FORMS: Final = ("node=NAME:down", "zone=NAME:down", "scale=NAMESPACE/NAME:-N", 
 _SHOWN: Final = 80  # characters quoted in a message
 _NEIGHBOURS: Final = 30  # known names before and behind an unknown one that are compared with it
 _COMPARED: Final = 64  # characters of a name: difflib is quadratic
-_Pod = tuple[str, str | bytes]  # the name of its Node, and its own name, or its address
 _NUMBER: Final = re.compile(r"[-+][0-9]{1,6}")
 
 
@@ -206,10 +205,10 @@ def _only(service: ServiceView, stays: Callable[[Endpoint], bool]) -> ServiceVie
 
 def _scaled_down(service: ServiceView, by: int) -> ServiceView:
     """The view without `by` Pods. The endpoints of a Pod, of both families, go together."""
-    pods = dict.fromkeys(_pod(each) for _, some in service.families for each in some)
+    pods = dict.fromkeys(pod_key(each) for _, some in service.families for each in some)
     if by > len(pods):
         raise BadWhatIf(f"{_text(service.key)} has {len(pods)} ready Pods, fewer than the {by} that scale takes away")
-    on_node: dict[str, list[_Pod]] = {}
+    on_node: dict[str, list[PodKey]] = {}
     for pod in pods:
         on_node.setdefault(pod[0], []).append(pod)
     fullest = [(-len(some), name) for name, some in on_node.items()]
@@ -219,12 +218,7 @@ def _scaled_down(service: ServiceView, by: int) -> ServiceView:
         size, name = fullest[0]
         lost.add(on_node[name].pop())
         heapreplace(fullest, (size + 1, name))
-    return _only(service, lambda each: _pod(each) not in lost)
-
-
-def _pod(endpoint: Endpoint) -> _Pod:
-    """What endpoints of one Pod have in common; the address where the slice names no Pod."""
-    return endpoint.node_name, endpoint.pod_name or endpoint.address
+    return _only(service, lambda each: pod_key(each) not in lost)
 
 
 def _text(key: ObjectKey) -> str:

@@ -180,6 +180,13 @@ def test_single_points_are_one_finding_with_those_that_serve_most_first() -> Non
     ]
 
 
+def test_the_two_addresses_of_a_pod_are_one_single_point() -> None:
+    some = endpoint("10.0.0.1", "a1", pod="db-0"), endpoint("fd00::1", "a1", pod="db-0")
+    assert covered(*some, a1="a", a2="a") == [
+        ("warning", "single_point", "10.0.0.1 alone serves clients on 2 Nodes, which without it get no endpoint")
+    ]
+
+
 def test_an_endpoint_that_alone_serves_its_own_node_is_no_single_point() -> None:
     assert covered(endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a2"), keys=H, a1="a", a2="a") == []
 
