@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from topodns.app.audit.endpoint import audit_route
 from topodns.app.explain.endpoint import explain_route, who_route
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Generation, ListenAt
@@ -77,6 +78,7 @@ class Admin:
                 routes["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
                 routes["/explain"] = explain_route(generation.clusters)
                 routes["/who"] = who_route(generation.clusters)
+                routes["/audit"] = audit_route(generation.clusters)
             if (prometheus := block.get(PROMETHEUS)) is not None:
                 _at(wanted, prometheus.listen)["/metrics"] = self._metrics.route()
         if self._metrics_listen is not None:

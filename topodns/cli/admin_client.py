@@ -1,4 +1,4 @@
-"""Client of a server's admin endpoints, for `topodns explain`, `topodns who` and the kubectl plugin.
+"""Client of a server's admin endpoints, for `topodns explain`, `who` and `audit`, and the kubectl plugin.
 
 What a server sends is foreign text: it is bounded in size and time, checked, and printed without control characters.
 """
@@ -51,9 +51,11 @@ def _body(read1: Callable[[int], bytes], end: float) -> bytes:
     return bytes(body)
 
 
-def fetch_object(server: str, path: str, arguments: Mapping[str, str], key: str) -> dict[str, object]:
+def fetch_object(
+    server: str, path: str, arguments: Mapping[str, str], key: str, timeout: float = TIMEOUT
+) -> dict[str, object]:
     """The JSON object that the endpoint replies with, which has this key. Raises AdminError."""
-    body = fetch(server, path, arguments)
+    body = fetch(server, path, arguments, timeout)
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Command-line options shared by `serve`, `check`, `explain` and `who`, and repeated loading of the Corefile."""
+"""Command-line options that several commands share, and repeated loading of the Corefile."""
 
 import argparse
 import logging
@@ -13,6 +13,7 @@ log = logging.getLogger(__name__)
 
 
 DEFAULT_PORT: Final = 53
+DEFAULT_SERVER: Final = "127.0.0.1:8181"  # the default address of `ready`
 
 
 def stdin_text(path: str) -> str | None:
@@ -39,7 +40,7 @@ def add_answer_flags(parser: argparse.ArgumentParser) -> None:
         "-conf", "--conf", default="", metavar="FILE", help="load this Corefile's manifests to find out"
     )
     parser.add_argument(
-        "--server", default="127.0.0.1:8181", metavar="HOST:PORT", help="else ask the `ready` address of this server"
+        "--server", default=DEFAULT_SERVER, metavar="HOST:PORT", help="else ask the `ready` address of this server"
     )
 
 

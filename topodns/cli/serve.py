@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from topodns.app.banner import mind_signals, plugins_text, print_banner, print_nothing, version_text
+from topodns.cli.audit import audit
 from topodns.cli.check import check
 from topodns.cli.explain import explain
 from topodns.cli.options import LoadedCorefile, add_corefile_flags, stdin_text
@@ -23,7 +24,7 @@ def run_command(arguments: Sequence[str]) -> int:
 def _serve(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns",
-        description="Cluster DNS that knows where the asking pod runs. Also: topodns node-cache, check, explain, who.",
+        description=f"Cluster DNS that knows where the asking pod runs. Also: topodns {', '.join(_WORDS)}.",
         allow_abbrev=False,
     )
     add_corefile_flags(parser)
@@ -58,5 +59,10 @@ def _run(flags: argparse.Namespace) -> int:
         return 1
 
 
-_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"check": check, "explain": explain, "who": who}
+_COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "check": check,
+    "explain": explain,
+    "who": who,
+    "audit": audit,
+}
 _WORDS: Final = (*_COMMANDS, "node-cache")  # dispatched by `cli.main`

@@ -23,8 +23,8 @@ def served(corefile: str, metrics_listen: Address | None = None) -> Mapping[tupl
     ("lines", "expected"),
     [
         ("whoami", {}),
-        (ALL, {1: {"/health"}, 2: {"/ready", "/explain", "/who"}, 3: {"/metrics"}}),
-        ("ready 127.0.0.1:1\nhealth 127.0.0.1:1", {1: {"/health", "/ready", "/explain", "/who"}}),
+        (ALL, {1: {"/health"}, 2: {"/ready", "/explain", "/who", "/audit"}, 3: {"/metrics"}}),
+        ("ready 127.0.0.1:1\nhealth 127.0.0.1:1", {1: {"/health", "/ready", "/explain", "/who", "/audit"}}),
     ],
 )
 def test_each_directive_serves_its_endpoints_at_its_address(lines: str, expected: Mapping[int, set[str]]) -> None:
@@ -34,8 +34,8 @@ def test_each_directive_serves_its_endpoints_at_its_address(lines: str, expected
 def test_the_endpoints_of_all_blocks_are_served() -> None:
     blocks = "a.org {\nready 127.0.0.1:1\n}\nb.org {\nready 127.0.0.1:2\nprometheus 127.0.0.1:1\n}\n"
     assert served(blocks) == {
-        ("127.0.0.1", 1): {"/ready", "/explain", "/who", "/metrics"},
-        ("127.0.0.1", 2): {"/ready", "/explain", "/who"},
+        ("127.0.0.1", 1): {"/ready", "/explain", "/who", "/audit", "/metrics"},
+        ("127.0.0.1", 2): {"/ready", "/explain", "/who", "/audit"},
     }
 
 

@@ -40,7 +40,7 @@ def subjects(clusters: Iterable[Cluster]) -> list[AuditSubject]:
             cluster.state,
             rules_of(cluster.topology),
             tuple(map(name_text, cluster.kubernetes.origins)),
-            () if cluster.state.synced else tuple(cluster.waiting_for()),
+            () if cluster.state.synced else tuple(cluster.waiting_for()) or cluster.state.unsynced,
         )
         for cluster in clusters
         if cluster.topology is not None

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import Final
 
+from topodns.app.explain.explanation import items, mapping
+
 WIDTH: Final = 120
 
 _COLUMNS: Final = (("SERVICE", -32), ("KEYS", -46), ("READY", 6), ("NODES COVERED", 14), ("ZONES", 9), ("SKEW", 6))
@@ -12,7 +14,7 @@ _SEVERITIES: Final = ("error", "warning", "info")
 
 def audit_text(document: Mapping[str, object]) -> str:
     """The text of a document that `document_steps` made. Raises KeyError or TypeError for another one."""
-    clusters = [_mapping(each) for each in _items(document["clusters"])]
+    clusters = [mapping(each) for each in items(document["clusters"])]
     if not clusters:
         return "no cluster has the directive `topology`"
     return "\n\n".join("\n".join(_cluster_lines(cluster, len(clusters) > 1)) for cluster in clusters)
@@ -20,33 +22,33 @@ def audit_text(document: Mapping[str, object]) -> str:
 
 def _cluster_lines(cluster: Mapping[str, object], several: bool) -> Iterator[str]:
     if several:
-        yield f"cluster {' '.join(map(str, _items(cluster['origins'])))}"
-    for line in _items(cluster["waiting"]):
+        yield f"cluster {' '.join(map(str, items(cluster['origins'])))}"
+    for line in items(cluster["waiting"]):
         yield f"not complete, waiting for {line}"
     if cluster["what_if"] is not None:
-        yield from _what_if_lines(_mapping(cluster["what_if"]), _mapping(cluster["counts"]))
+        yield from _what_if_lines(mapping(cluster["what_if"]), mapping(cluster["counts"]))
         return
-    services, left_out = _items(cluster["services"]), _number(cluster["services_left_out"])
+    services, left_out = list(items(cluster["services"])), _number(cluster["services_left_out"])
     total = len(services) + left_out
     counted = f"{_counted(cluster['nodes'], 'Node')}, {_counted(total, 'Service')} with keys"
     yield f"{counted}: {_severities(cluster['counts'])}"
-    for found in _items(cluster["others"]):
-        yield from _finding_lines(_mapping(found), with_service=True)
+    for found in items(cluster["others"]):
+        yield from _finding_lines(mapping(found), with_service=True)
     yield from _left_out(cluster["others_left_out"], "finding")
     if not total:
         return
     yield ""
     yield _row(name for name, _ in _COLUMNS)
-    for service in map(_mapping, services):
+    for service in map(mapping, services):
         yield from _service_lines(service)
     yield from _left_out(left_out, "Service")
 
 
 def _service_lines(service: Mapping[str, object]) -> Iterator[str]:
-    zones = [_mapping(each) for each in _items(service["zones"])]
+    zones = [mapping(each) for each in items(service["zones"])]
     populated = [each for each in zones if each["zone"] and each["nodes"]]
     whole = sum(each["covered"] == each["nodes"] for each in populated)
-    keys = ",".join(map(str, _items(service["keys"])))
+    keys = ",".join(map(str, items(service["keys"])))
     yield _row(
         (
             str(service["service"]),
@@ -57,8 +59,8 @@ def _service_lines(service: Mapping[str, object]) -> Iterator[str]:
             f"{_ratio(service['skew'])}",
         )
     )
-    for found in _items(service["findings"]):
-        yield from _finding_lines(_mapping(found))
+    for found in items(service["findings"]):
+        yield from _finding_lines(mapping(found))
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -86,24 +88,24 @@ def _finding_lines(found: Mapping[str, object], with_service: bool = False, sign
 
 
 def _what_if_lines(what_if: Mapping[str, object], before: Mapping[str, object]) -> Iterator[str]:
-    yield f"what if {', '.join(map(str, _items(what_if['changes'])))}"
+    yield f"what if {', '.join(map(str, items(what_if['changes'])))}"
     yield f"findings: {_severities(before)} -> {_severities(what_if['counts'])}"
-    services = [_mapping(each) for each in _items(what_if["services"])]
+    services = [mapping(each) for each in items(what_if["services"])]
     if not services:
         yield "no Service changes"
     for service in services:
         yield ""
         yield f"{service['service']}"
-        yield from _changed_numbers(_mapping(service["before"]), _mapping(service["after"]))
+        yield from _changed_numbers(mapping(service["before"]), mapping(service["after"]))
         for sign, findings in (("-", service["gone"]), ("+", service["new"])):
-            for found in _items(findings):
-                yield from _finding_lines(_mapping(found), sign=sign)
+            for found in items(findings):
+                yield from _finding_lines(mapping(found), sign=sign)
     yield from _left_out(what_if["services_left_out"], "Service")
 
 
 def _changed_numbers(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
     """One line for the keys if they differ, and one for the numbers."""
-    keys = [",".join(map(str, _items(each["keys"]))) or "none" for each in (before, after)]
+    keys = [",".join(map(str, items(each["keys"]))) or "none" for each in (before, after)]
     if keys[0] != keys[1]:
         yield f"    keys {keys[0]} -> {keys[1]}"
     texts = [
@@ -122,7 +124,7 @@ def _left_out(count: object, noun: str) -> Iterator[str]:
 
 
 def _severities(counts: object) -> str:
-    found = [_counted(_mapping(counts)[severity], severity) for severity in _SEVERITIES if _mapping(counts)[severity]]
+    found = [_counted(mapping(counts)[severity], severity) for severity in _SEVERITIES if mapping(counts)[severity]]
     return ", ".join(found) or "nothing found"
 
 
@@ -137,16 +139,4 @@ def _ratio(value: object) -> str:
 def _number(value: object) -> int | float:
     if not isinstance(value, int | float):
         raise TypeError("number")
-    return value
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError("object")
-    return value
-
-
-def _items(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError("list")
     return value

@@ -4,19 +4,15 @@ A node-cache loads this module, but none that it imports after a request was acc
 """
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
+from topodns.app.local_access import refusal
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster
-
-_LOOPBACK: Final = re.compile(r"(?:::ffff:)?127\..+|::1")  # loopback addresses as the kernel writes them
 
 
 def explain_route(clusters: "Collection[Cluster]") -> Callable[[HttpRequest], HttpReply]:
@@ -31,8 +27,8 @@ def who_route(clusters: "Collection[Cluster]") -> Callable[[HttpRequest], HttpRe
 
 def _answer(reply: Callable[[Mapping[str, str]], object], request: HttpRequest) -> HttpReply:
     """Status 200 with the object as JSON, 403 for a refused request, 400 where `Unexplained` is raised."""
-    if refusal := _refusal(request):
-        return HttpReply(403, f"{refusal}\n".encode())
+    if refused := refusal(request):
+        return HttpReply(403, f"{refused}\n".encode())
     from topodns.app.explain.question import Unexplained
 
     try:
@@ -53,38 +49,3 @@ def _located(clusters: "Collection[Cluster]", arguments: Mapping[str, str]) -> o
     from topodns.app.explain.client_location import who_reply
 
     return who_reply(clusters, arguments)
-
-
-def _refusal(request: HttpRequest) -> str:
-    """Why a request is refused, "" if it is not. Only programs on loopback are served, as replies show where Pods run.
-
-    `kubectl port-forward` and `kubectl exec` connect from loopback.
-    """
-    if not _LOOPBACK.fullmatch(request.peer):
-        return "only from loopback: kubectl port-forward, or exec"
-    page = _web_page(request.headers)
-    return f"not to web pages: {page}" if page else ""
-
-
-def _web_page(headers: Mapping[str, str]) -> str:
-    """Why the request seems to come from a web page, maybe of a foreign site in a browser on loopback; or "".
-
-    `Origin` and `Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/) reveal a page of another site, `Host` a page
-    whose name resolves to 127.0.0.1 (DNS rebinding).
-    """
-    if "origin" in headers:
-        return "the request has an Origin"
-    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return "the request is of another site"
-    if not _is_loopback(headers.get("host", "localhost")):
-        return "the Host is none of loopback"
-    return ""
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a Host header (`NAME`, `IPV4` or `[IPV6]`, perhaps with `:PORT`) is localhost or a loopback address."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ip_address(name).is_loopback
-    except ValueError:
-        return False

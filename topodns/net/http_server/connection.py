@@ -161,6 +161,7 @@ class HttpConnection:
             self._respond(reply)
         else:
             self._awaiting = True
+            self._wait(self._limits.answer)
             reply.add_done_callback(self._fulfilled)
 
     def _reply_to(self, event: h11.Request) -> HttpReply | asyncio.Future[HttpReply]:

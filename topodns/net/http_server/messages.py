@@ -17,6 +17,7 @@ class AdminLimits:
     connections: int = 64
     head: int = 8192  # of a request's first line and headers
     request: float = 5.0  # for a whole request, from the start of the connection or from its first octet
+    answer: float = 60.0  # for a route to make its reply
     reply: float = 10.0  # for the client to read its reply
     idle: float = 60.0  # until the next request
 

@@ -1,0 +1,92 @@
+"""The endpoint /audit: refuses all requests but those of programs on loopback, and answers in JSON.
+
+An audit of a large cluster takes seconds. It is done in slices of time between queries, one at a time.
+
+A node-cache loads this module, but none that it imports after a request was accepted: those of clusters are 6 MB.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Final
+
+from topodns.app.local_access import refusal
+from topodns.files.time_slices import in_slices
+from topodns.net.http_server.messages import HttpReply, HttpRequest
+
+if TYPE_CHECKING:
+    from topodns.app.clusters import Cluster
+
+log = logging.getLogger(__name__)
+
+REUSED: Final = 1.0  # seconds for which the last audit answers further requests of the same what-if
+MAX_WAITING: Final = 8  # audits that wait for their turn; further requests are refused
+SEPARATOR: Final = ";"  # of changes in the argument `what-if`; in no name or key
+
+Changes = tuple[str, ...]
+
+
+def audit_route(
+    clusters: "Collection[Cluster]", clock: Callable[[], float] = time.monotonic
+) -> Callable[[HttpRequest], HttpReply | asyncio.Future[HttpReply]]:
+    """The handler of /audit for these clusters: replies with the document of an audit (`app.audit.document`).
+
+    The argument `what-if` has changes, separated by `;`. Status 403 for a refused request, 400 for changes that make no
+    sense, 503 if too many audits wait. `clock` is monotonic, in seconds.
+    """
+    audits = Audits(clusters, clock)
+
+    def audit(request: HttpRequest) -> HttpReply | asyncio.Future[HttpReply]:
+        if refused := refusal(request):
+            return HttpReply(403, f"{refused}\n".encode())
+        changes = tuple(filter(None, request.arguments.get("what-if", "").split(SEPARATOR)))
+        return audits.reply(changes)
+
+    return audit
+
+
+class Audits:
+    """Makes audits one after another; requests for the same one share it."""
+
+    def __init__(self, clusters: "Collection[Cluster]", clock: Callable[[], float]) -> None:
+        self._clusters = clusters
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._begun: dict[Changes, asyncio.Task[HttpReply]] = {}
+        self._last: tuple[Changes, HttpReply, float] | None = None  # and when it was done
+
+    def reply(self, changes: Changes) -> HttpReply | asyncio.Future[HttpReply]:
+        """The reply with these changes, or a future that is the caller's own."""
+        if self._last is not None and self._last[0] == changes and self._clock() - self._last[2] < REUSED:
+            return self._last[1]
+        task = self._begun.get(changes)
+        if task is None:
+            if len(self._begun) > MAX_WAITING:
+                return HttpReply(503, b"too many audits at once\n")
+            task = self._begun[changes] = asyncio.create_task(self._make(changes), name="audit")
+        return asyncio.shield(task)
+
+    async def _make(self, changes: Changes) -> HttpReply:
+        # Imported here: a node cache has no cluster.
+        from topodns.app.audit.document import document_steps, subjects
+        from topodns.topology.what_if import BadWhatIf
+
+        made: list[bytes] = []
+
+        def steps() -> Iterator[None]:
+            made.append((yield from document_steps(subjects(self._clusters), changes)))
+
+        try:
+            async with self._turn:
+                await in_slices(steps())
+            reply = HttpReply(200, made[0], "application/json")
+        except BadWhatIf as problem:
+            reply = HttpReply(400, f"{problem}\n".encode())
+        except Exception:
+            log.exception("bug: the audit cannot be made")
+            raise
+        finally:
+            del self._begun[changes]
+        self._last = changes, reply, self._clock()
+        return reply

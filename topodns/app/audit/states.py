@@ -1,0 +1,96 @@
+"""The state of a cluster for an audit without a server: of manifests, or by a list of each kind at the API server."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.model import ClusterObject, Kind, Replaced
+from topodns.cluster.state import ClusterState
+from topodns.kube.client.contract import ApiError
+from topodns.kube.client.credentials import package_needed
+from topodns.kube.informer.resources import Resource
+from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.keys import key_reader
+
+_STATEFUL_SETS: Final = Resource("StatefulSet", "statefulsets.apps", ("/apis/apps/v1/statefulsets",), optional=True)
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_REFUSED: Final = (_FORBIDDEN, _NOT_FOUND)
+
+
+class NoSubject(Exception):
+    """There is nothing to audit, or not all of it; the text gives the reason."""
+
+
+def manifest_state(paths: Sequence[str], topology: TopologySettings) -> ClusterState:
+    """The cluster of these files and directories. Logs what cannot be read; raises NoSubject for a whole file."""
+    needed = needed_kinds(KubernetesSettings(()), topology)
+    state = ClusterState(needed, key_reader(topology.keys), topology.terminating_fallback)
+    source = ManifestSource(paths, lambda change: [state.apply(change, 0)])
+    source.load()
+    check_whole([source])
+    return state
+
+
+def check_whole(sources: Iterable[object]) -> None:
+    """Raises NoSubject if one of these sources is manifests of which a file cannot be read."""
+    bad = sum(source.files_bad for source in sources if isinstance(source, ManifestSource))
+    if bad:
+        raise NoSubject(f"nothing to audit: {bad} manifest file{'' if bad == 1 else 's'} cannot be read")
+
+
+async def listed_state(
+    kubeconfig: str, context: str, topology: TopologySettings, warn: Callable[[str], None]
+) -> ClusterState:
+    """The cluster of this kubeconfig and context (see `official_client.connect`), complete.
+
+    `warn` is called with a line for each object that cannot be read, and for each kind that the caller may not list and
+    an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all other failures.
+    """
+    with package_needed("`audit --kubeconfig`"):
+        from topodns.kube.client.official_client import OfficialClient, connect, list_all
+
+    def objects(kind: Kind) -> Callable[[dict[str, object]], tuple[ClusterObject, ...]]:
+        def decoded(item: dict[str, object]) -> tuple[ClusterObject, ...]:
+            try:
+                return decode_object(kind, item)
+            except DecodeError as problem:
+                warn(str(problem))
+                return ()
+
+        return decoded
+
+    async def listed(client: OfficialClient, resource: Resource) -> tuple[ClusterObject, ...]:
+        missing: ApiError | None = None
+        for path in resource.paths:
+            try:
+                found, _ = await list_all(client, path, resource.selectors, objects(resource.kind))
+            except ApiError as problem:
+                if problem.status != _NOT_FOUND:
+                    raise
+                missing = problem
+                continue
+            return tuple(each for some in found for each in some)
+        assert missing is not None
+        raise missing
+
+    kinds = [*resources(KubernetesSettings(()), topology), _STATEFUL_SETS]
+    state = ClusterState(
+        frozenset(resource.kind for resource in kinds),
+        key_reader(topology.keys),
+        topology.terminating_fallback,
+        all_pods=True,
+    )
+    async with connect(kubeconfig, context) as client:
+        for resource in kinds:
+            try:
+                state.apply(Replaced(resource.kind, await listed(client, resource)), 0)
+            except ApiError as problem:
+                if not resource.optional or problem.status not in _REFUSED:
+                    raise ApiError(problem.status, f"list {resource.name}: {problem}") from None
+                warn(f"list {resource.name}: {problem}; the role needs {resource.rule}")
+                state.do_without(resource.kind)
+    return state
