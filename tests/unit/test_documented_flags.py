@@ -14,10 +14,11 @@ from topodns.nodecache.template import find_cluster_dns
 
 MANUAL = DOCUMENTS["docs/reference/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
-VARIABLE_ROW = re.compile(r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|all) \|", re.MULTILINE)
+VARIABLE_ROW = re.compile(r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit|all) \|", re.MULTILINE)
 SIGNAL = re.compile(r"SIG[A-Z]+[12]?")
 # How the code names the variables that it reads, and what they are called in the manual.
 READ_AS = {
+    "'KUBECONFIG'": "KUBECONFIG",
     "'NODE_NAME'": "NODE_NAME",
     "NODE_NAME": "NODE_NAME",
     "_HOST": "KUBERNETES_SERVICE_HOST",
@@ -64,7 +65,9 @@ def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
             yield Row(", ".join(f"`{name}{value}`" for name in names), default)
 
 
-@pytest.mark.parametrize("words", [(), ("check",), ("explain",), ("who",)], ids=["serve", "check", "explain", "who"])
+@pytest.mark.parametrize(
+    "words", [(), ("check",), ("explain",), ("who",), ("audit",)], ids=["serve", "check", "explain", "who", "audit"]
+)
 def test_every_flag_is_in_the_manual_with_its_default(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     documented = [Row(*found) for found in FLAG_ROW.findall(section(words[0] if words else "Serve"))]
     actual = list(rows_of(parser_of(monkeypatch, *words)))

@@ -42,7 +42,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The request of `explain` to a server, and the body that it gets back (an exception: is raised)."""
     exchange: dict[str, Any] = {"body": b"{}"}
 
-    def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
+    def fetch(server: str, path: str, arguments: Mapping[str, str], _timeout: float) -> bytes:
         exchange["asked"] = (server, path, dict(arguments))
         if isinstance(exchange["body"], Exception):
             raise exchange["body"]

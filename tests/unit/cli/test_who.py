@@ -30,7 +30,7 @@ def test_who_says_in_one_line_why_it_cannot(tmp_path: Path, capsys: Captured) ->
 def test_who_asks_the_ready_address_on_loopback_by_default(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     asked: list[tuple[str, str, dict[str, str]]] = []
 
-    def fetch(server: str, path: str, arguments: Mapping[str, str]) -> bytes:
+    def fetch(server: str, path: str, arguments: Mapping[str, str], _timeout: float) -> bytes:
         asked.append((server, path, dict(arguments)))
         if len(asked) == 2:
             raise AdminError("no answer")

@@ -88,7 +88,7 @@ def _finding_lines(found: Mapping[str, object], with_service: bool = False, sign
 
 
 def _what_if_lines(what_if: Mapping[str, object], before: Mapping[str, object]) -> Iterator[str]:
-    yield f"what if {', '.join(map(str, items(what_if['changes'])))}"
+    yield f"what if {' and '.join(map(str, items(what_if['changes'])))}"
     yield f"findings: {_severities(before)} -> {_severities(what_if['counts'])}"
     services = [mapping(each) for each in items(what_if["services"])]
     if not services:

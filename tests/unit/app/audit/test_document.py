@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.corefile_settings import settings
 from tests.support.demo import Demo
+from tests.support.documents import DOCUMENTS
 from tests.support.generation_builder import assembly
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.app.audit import document
@@ -144,3 +145,14 @@ def test_the_clusters_of_a_corefile_are_those_with_topology() -> None:
 def test_a_cluster_that_is_not_known_yet_says_what_it_waits_for() -> None:
     [cluster] = subjects(assembly().build(settings("cluster.local {\nkubernetes\ntopology\n}\n")).clusters)
     assert any("Service" in line for line in cluster.waiting)
+
+
+def test_every_member_is_in_the_manual() -> None:
+    def names(value: object) -> set[str]:
+        if isinstance(value, dict):
+            return set(value).union(*map(names, value.values()))
+        return set().union(*map(names, value)) if isinstance(value, list) else set()
+
+    found = json.loads(finished(document_steps(subjects(Demo().generation.clusters), ("zone=eu-1b:down",))))
+    manual = DOCUMENTS["docs/operate/audit.md"]
+    assert sorted(name for name in names(found) if f"`{name}`" not in manual) == []

@@ -101,7 +101,7 @@ def test_a_what_if_is_printed_as_differences() -> None:
         "services_left_out": 2,
     }
     assert lines(cluster(service(), what_if=what_if)) == [
-        "what if node=n1:down, keys=shop/db:a,b",
+        "what if node=n1:down and keys=shop/db:a,b",
         "findings: 1 error, 2 warnings -> 1 info",
         "",
         "shop/db",
