@@ -21,6 +21,7 @@ from topodns.topology.what_if import Scenario, WhatIf
 
 _RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _CLEAN: Final = len(_RANKS)
+_FREED: Final = 1000  # objects in one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _service_steps(view: ServiceView, nodes: NodeGroups, rules: AuditRules) -> G
             findings.append(one)
         yield
     policy = view.policy
-    return ServiceReport(
+    report = ServiceReport(
         view.key,
         policy.keys if isinstance(policy, Policy) else (),
         policy.source.value if policy is not None else "",
@@ -150,6 +151,13 @@ def _service_steps(view: ServiceView, nodes: NodeGroups, rules: AuditRules) -> G
         round(found.skew, 3),
         _ranked(findings),
     )
+    yield
+    remains = [*found.clients, *found.load]
+    del found
+    while remains:  # to free thousands of objects takes milliseconds, too
+        del remains[-_FREED:]
+        yield
+    return report
 
 
 def _is_hard(policy: Policy | InvalidPolicy) -> bool:

@@ -153,12 +153,16 @@ def coverage_steps(
         if len(tally.clients) % SELECTIONS == 0:
             yield
     load, skew = yield from _load_steps(tally.askers, service)
+    tally.askers.clear()
+    yield
+    zones = _zones(tally, pools.values())
+    yield
     return Coverage(
         service.key,
         service.policy,
         tuple(tally.clients),
         answers(Location()),
-        _zones(tally, pools.values()),
+        zones,
         tuple(load),
         tally.nodes.total(),
         tally.covered.total(),

@@ -11,7 +11,7 @@ from tests.support.model_builders import endpoint, node
 from topodns.cluster.endpoints import Pool, Segment
 from topodns.cluster.model import Endpoint, InvalidPolicy, KeySource, Node, ObjectKey, Policy
 from topodns.topology.cluster_view import ServiceView
-from topodns.topology.coverage import Coverage, coverage
+from topodns.topology.coverage import SELECTIONS, STEP, Coverage, coverage, coverage_steps
 from topodns.topology.node_groups import NodeGroups
 from topodns.topology.select import Location, OnInvalid, Reason, UnknownClient, select
 
@@ -171,3 +171,13 @@ def test_nodes_that_no_endpoint_is_on_are_selected_for_once() -> None:
     found = coverage(view(endpoint("10.0.0.1", "n1"), endpoint("10.0.0.2", "n2"), keys=(H, Z)), nodes)
     assert len(found.clients) == 2 + 3
     assert sum(group.size for group in found.clients) == 3000
+
+
+@pytest.mark.parametrize("keys", [(H,), (Z, "*")])
+def test_a_large_service_is_covered_in_steps(keys: tuple[str, ...]) -> None:
+    """However many endpoints there are, a step indexes, selects for, or counts a bounded number."""
+    nodes = NodeGroups({f"n{at}": node(f"n{at}", {Z: f"z{at % 3}"}) for at in range(2000)})
+    some = tuple(endpoint(f"10.0.{at // 200}.{at % 200}", f"n{at}") for at in range(2000))
+    steps = list(coverage_steps(view(*some, keys=keys), nodes, UnknownClient.STRICT, OnInvalid.IGNORE))
+    selections, endpoint_steps = (2000 // SELECTIONS if keys == (H,) else 0), 2000 // STEP
+    assert len(steps) >= selections + 3 * endpoint_steps
