@@ -34,6 +34,7 @@ NODES: Final = ("n0", "n1", "n2")
 SHARED: Final = "10.0.0.9"  # an address that several nodes may claim
 POD_ADDRESSES: Final = tuple(f"10.244.{number}.{host}" for number in range(3) for host in (1, 2))
 CLIENTS: Final = tuple(map(packed, ("10.0.0.0", "10.0.0.1", SHARED, *POD_ADDRESSES, "192.0.2.1", "192.0.2.2")))
+SOFT: Final = f"{HOSTNAME_LABEL},{ZONE_LABEL},*"
 POLICIES: Final = (
     None,
     "none",
@@ -42,6 +43,7 @@ POLICIES: Final = (
     ZONE_LABEL,
     f"{HOSTNAME_LABEL},{ZONE_LABEL}",
     f"{ZONE_LABEL},*",
+    SOFT,
     "not a label key",
 )
 
@@ -195,6 +197,7 @@ topology_settings = st.builds(
     on_invalid=st.sampled_from(OnInvalid),
     filter_hostnames=st.booleans(),
     terminating_fallback=st.booleans(),
+    srv_priority=st.booleans(),
 )
 
 
@@ -220,7 +223,7 @@ def _governed(policy: str) -> Service:
     return service("s0", "a", annotation=policy)
 
 
-_policies = st.sampled_from((HOSTNAME_LABEL, ZONE_LABEL, f"{HOSTNAME_LABEL},{ZONE_LABEL}", f"{ZONE_LABEL},*"))
+_policies = st.sampled_from((HOSTNAME_LABEL, ZONE_LABEL, f"{HOSTNAME_LABEL},{ZONE_LABEL}", f"{ZONE_LABEL},*", SOFT))
 _movable = st.one_of(*map(_labelled_nodes, range(3)), _placed_slices(), pods(), _policies.map(_governed))
 
 
@@ -246,4 +249,5 @@ roaming_topology = st.builds(
         )
     ),
     unknown_client=st.sampled_from((UnknownClient.STRICT, UnknownClient.ALL)),
+    srv_priority=st.booleans(),
 )

@@ -38,6 +38,7 @@ class TopologySettings:
     ttl: int | None = None  # seconds, 0..3600; None: min(5, ttl of kubernetes)
     filter_hostnames: bool = False
     terminating_fallback: bool = False
+    srv_priority: bool = False
 
     @property
     def placing_kinds(self) -> frozenset[Kind]:
@@ -106,6 +107,11 @@ def _terminating_fallback(option: Directive, settings: TopologySettings) -> Topo
     return replace(settings, terminating_fallback=True)
 
 
+def _srv_priority(option: Directive, settings: TopologySettings) -> TopologySettings:
+    flag(option)
+    return replace(settings, srv_priority=True)
+
+
 _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySettings]]] = {
     "keys": _keys,
     "locate": _locate,
@@ -115,6 +121,7 @@ _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySet
     "ttl": _ttl,
     "filter_hostnames": _filter_hostnames,
     "terminating_fallback": _terminating_fallback,
+    "srv_priority": _srv_priority,
 }
 
 

@@ -55,6 +55,7 @@ def test_topology_alone_takes_the_defaults() -> None:
         ("ttl 30", TopologySettings(ttl=30)),
         ("filter_hostnames", TopologySettings(filter_hostnames=True)),
         ("terminating_fallback", TopologySettings(terminating_fallback=True)),
+        ("srv_priority", TopologySettings(srv_priority=True)),
     ],
 )
 def test_options(option: str, expected: TopologySettings) -> None:
@@ -81,6 +82,8 @@ def test_options(option: str, expected: TopologySettings) -> None:
         ("ttl 5s", "'ttl' has '5s', expected a whole number from 0 to 3600"),
         ("filter_hostnames off", "'filter_hostnames' has the arguments 'off', expected none"),
         ("terminating_fallback x", "'terminating_fallback' has the arguments 'x', expected none"),
+        ("srv_priority 10", "'srv_priority' has the arguments '10', expected none"),
+        ("srv_priorities", "unknown option 'srv_priorities' of 'topology', did you mean 'srv_priority'?"),
         ("unknown_clients all", "unknown option 'unknown_clients' of 'topology', did you mean 'unknown_client'?"),
     ],
 )

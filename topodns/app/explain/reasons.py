@@ -24,6 +24,7 @@ SENTENCES: Final = {
     Reason.DENIED: "the topology keys are invalid (on_invalid deny): NODATA",
     Reason.NOT_PERMITTED: "RBAC denies the objects that give the client's node or its labels: every ready endpoint",
     Reason.HINTED: "the EndpointSlices' hints were followed",
+    Reason.RANKED: "srv_priority: every ready endpoint, its priority is the index of the first key it matches",
 }
 
 

@@ -21,7 +21,7 @@ from topodns.query.plugin import Resolution
 
 _HEAD: Final = Struct("!HHH")
 _PRIORITY: Final = 0
-_SHORTEST_LABEL: Final = 2  # octets, at the best compression of any reply
+SHORTEST_LABEL: Final = 2  # octets, at the best compression of any reply
 _FEW: Final = 20  # up to so many offers are made one by one, because the way for thousands is slower for a few
 
 Sections = tuple[tuple[RRset, ...], tuple[RRset, ...]]
@@ -54,7 +54,7 @@ def srv_records(offers: Sequence[Offer], ttl: int) -> Sections:
     """
     if not offers:
         return (), ()
-    weight = _weight(len(offers))
+    weight = weight_among(len(offers))
     rdatas = dict.fromkeys(_HEAD.pack(_PRIORITY, weight, offer.port) + offer.target for offer in offers)
     additional = glue(((offer.target, offer.address) for offer in offers), ttl)
     return (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),), additional
@@ -71,7 +71,7 @@ def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: in
     ahead, number = _first(left)
     if number <= _FEW:
         return _each_endpoint(ahead, number, kept.pod_names, ttl)
-    weight = _weight(number)
+    weight = weight_among(number)
     rdatas: dict[bytes, None] = {}
     used: list[GroupOffer] = []
     size = 0
@@ -81,7 +81,7 @@ def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: in
         used.append(offer)
         group, port, suffix = offer
         head = _HEAD.pack(_PRIORITY, weight, port)
-        least = POINTER_RECORD_HEAD_SIZE + len(head) + _SHORTEST_LABEL + len(suffix)
+        least = POINTER_RECORD_HEAD_SIZE + len(head) + SHORTEST_LABEL + len(suffix)
         at = 0
         while size <= limit and (some := kept.between(group, at, at + (limit - size) // least + 1)):
             at += len(some)
@@ -89,7 +89,7 @@ def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: in
             rdatas.update(dict.fromkeys(made))
             size += sum(map(len, made)) + POINTER_RECORD_HEAD_SIZE * len(made)
     answer = (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),)
-    return answer, _endpoint_glue(used, kept, ttl) if size <= limit else ()
+    return answer, endpoint_glue(used, kept, ttl) if size <= limit else ()
 
 
 def service_srv_records(
@@ -109,7 +109,7 @@ def service_srv_records(
     number = len(ports) * (len(addresses) + len(hosts))
     if not number:
         return (), ()
-    weight, size = _weight(number), 0
+    weight, size = weight_among(number), 0
     rdatas: dict[bytes, None] = {}
     for target in (name, *hosts) if addresses else hosts:
         for port in ports:
@@ -146,7 +146,7 @@ def _each_endpoint(offers: Iterable[GroupOffer], number: int, pod_names: bool, t
     rdatas: dict[bytes, None] = {}
     targets: list[tuple[bytes, bytes]] = []
     for group, port, suffix in offers:
-        head = _HEAD.pack(_PRIORITY, _weight(number), port)
+        head = _HEAD.pack(_PRIORITY, weight_among(number), port)
         for endpoint in group.endpoints:
             target = label_wire(endpoint_label(endpoint, pod_names)) + suffix
             rdatas[head + target] = None
@@ -165,16 +165,18 @@ def _first(offers: Iterator[GroupOffer]) -> tuple[list[GroupOffer], int]:
     for offer in offers:
         taken.append(offer)
         number += len(offer.group.endpoints)
-        if _weight(number) == 1:
+        if weight_among(number) == 1:
             break
     return taken, number
 
 
-def _weight(offers: int) -> int:
+def weight_among(offers: int) -> int:
+    """The weight of each of so many offers, at least one."""
     return max(1, 100 // offers)
 
 
-def _endpoint_glue(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int) -> tuple[RRset, ...]:
+def endpoint_glue(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int) -> tuple[RRset, ...]:
+    """The address records of the targets of these offers, whose groups are not empty, without repeats, in order."""
     owners: dict[tuple[bytes, int], tuple[bytes, ...]] = {}
     # Most Services have the same endpoints at each port, as the same group object.
     distinct = {(id(offer.group), offer.suffix): offer for offer in offers}

@@ -29,15 +29,17 @@ from topodns.plugins.kubernetes.endpoints import (
 from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.not_ready import not_ready
 from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, is_above_zones
+from topodns.plugins.kubernetes.ranked_records import ranked_srv_records
 from topodns.plugins.kubernetes.records import (
     PLUGIN,
     Facts,
+    Sections,
     found,
     name_error,
     no_data,
     service_srv_records,
 )
-from topodns.plugins.kubernetes.topology_filter import decide
+from topodns.plugins.kubernetes.topology_filter import Decision, decide
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
 
@@ -157,7 +159,8 @@ def _headless(
         some = backends.ports if ports is None else ports
         pools = (backends.pool_for_port(family, port) for port in some for family in FAMILIES)
     every = partial(_all_pools, backends, ports)
-    decision = decide(kubernetes, None if service.imported else key, question, facts, pools, every)
+    topology_key = None if service.imported else key
+    decision = decide(kubernetes, topology_key, question, facts, pools, every, qtype == RRType.SRV)
     resolution = decision.resolution
     if decision.final:
         return resolution
@@ -168,15 +171,28 @@ def _headless(
         if addresses:
             resolution.response.answer = (RRset(b"", qtype, decision.ttl, addresses),)
     elif qtype == RRType.SRV:
-        # Topology decides per family and port, as kube-proxy did per ServicePort.
-        offers = (
-            offer
-            for lot in lots(kubernetes, service, question)
-            for offer in offers_of(lot, backends.ports if ports is None else ports, decision.of)
-        )
+        some = backends.ports if ports is None else ports
         response = resolution.response
-        response.answer, response.additional = srv_answer(kubernetes, offers, decision.ttl, question)
+        response.answer, response.additional = _headless_srv(kubernetes, service, backends, some, decision, question)
     return resolution
+
+
+def _headless_srv(
+    kubernetes: KubernetesZone,
+    service: Service,
+    backends: Backends,
+    ports: Iterable[EndpointPort],
+    decision: Decision,
+    question: ZoneQuestion,
+) -> Sections:
+    """The SRV records of these ports, as decided per family and port, and kube-proxy did per ServicePort."""
+    if decision.ranking is None:
+        offers = (offer for lot in lots(kubernetes, service, question) for offer in offers_of(lot, ports, decision.of))
+        return srv_answer(kubernetes, offers, decision.ttl, question)
+    pools = ((backends.pool_for_port(family, port), port.number) for port in ports for family in FAMILIES)
+    suffix, limit = service_wire(service, question), question.client.limit
+    priorities, ranked = len(decision.ranking.keys), partial(decision.ranked, decision.ranking)
+    return ranked_srv_records(pools, priorities, ranked, suffix, kubernetes.labels, decision.ttl, limit)
 
 
 def _matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:

@@ -15,8 +15,10 @@ from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.not_ready import not_ready
 from topodns.plugins.kubernetes.records import PLUGIN, Facts
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
+from topodns.plugins.topology import TopologySettings
 from topodns.query.client_claim import read_claim
 from topodns.query.plugin import Resolution, Scope
+from topodns.topology.ranking import is_ranked, rank_all, ranked
 from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select, select_while_denied
 
 MAX_MISS_TTL: Final = 5  # seconds that a topology miss may be cached: a Pod on the client's Node may start any moment
@@ -37,6 +39,7 @@ class Decision(NamedTuple):
 
     `resolution` is NODATA for this client, to which the records of the chosen endpoints are to be added; where it is
     `final`, it is the answer for any type. `group`: the endpoints of the first pool that has any, for this client.
+    `ranking`: with `srv_priority`, the policy by which every endpoint gets a priority; else None.
     """
 
     resolution: Resolution
@@ -46,6 +49,7 @@ class Decision(NamedTuple):
     policy: Policy | InvalidPolicy | None = None
     filtered: bool = False  # whether a policy could choose among the endpoints
     final: bool = False
+    ranking: Policy | None = None
 
     def of(self, pool: Pool) -> Group:
         """The endpoints of any pool of the same Service for this client."""
@@ -55,6 +59,10 @@ class Decision(NamedTuple):
             return EMPTY_GROUP
         return _selection(self.kubernetes, self.policy, pool, self.resolution.location).group
 
+    def ranked(self, ranking: Policy, pool: Pool, priority: int) -> Group:
+        """The endpoints of any pool of the same Service with this priority: see `topology.ranking.ranked`."""
+        return ranked(pool, ranking, self.resolution.location or _UNKNOWN, priority)
+
 
 def decide(
     kubernetes: KubernetesZone,
@@ -63,12 +71,14 @@ def decide(
     facts: Facts,
     pools: Iterable[Pool],
     all_pools: Callable[[], Iterable[Pool]],
+    ranks: bool = False,
 ) -> Decision:
     """The decision for the headless Service with this key. `key` None: no policy filters the answer.
 
     `pools` are those that an answer of the type queried is made of; none are taken after the first one with endpoints
-    for this client. `all_pools`: those of all types. The decision is final if SERVFAIL, while incomplete watches leave
-    locations of clients or endpoints unknown, or REFUSED, for a client without a location with `unknown_client refuse`.
+    for this client. `all_pools`: those of all types. `ranks`: the answer may have every endpoint with a priority. The
+    decision is final if SERVFAIL, while incomplete watches leave locations of clients or endpoints unknown, or REFUSED,
+    for a client without a location with `unknown_client refuse`.
     """
     if key is None or kubernetes.topology is None:
         group = next((pool.everyone for pool in pools), EMPTY_GROUP)
@@ -79,6 +89,7 @@ def decide(
     if isinstance(policy, Policy):
         varies = policy.keys[:1] != _ANY_FIRST
         ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
+    ranking = _ranking(kubernetes.topology, policy) if ranks else None
     location, claimed = None, False
     if varies and (kubernetes.topology.unknown_client is _REFUSE or not kubernetes.state.synced):
         final, location, claimed = _objection(kubernetes, key, policy, question, facts, all_pools)
@@ -92,7 +103,7 @@ def decide(
             location, claimed = _located(kubernetes, question)
         found = _selection(kubernetes, policy, pool, location)
         if found.group.endpoints:
-            selection = found
+            selection = found if ranking is None else rank_all(found, pool, ranking, location or _UNKNOWN)
             break
         selection = selection or found
     resolution = _resolution(facts, selection, location, claimed)
@@ -100,7 +111,12 @@ def decide(
         return Decision(resolution, EMPTY_GROUP, ttl, kubernetes, policy, True)
     if not selection.group.endpoints or selection.reason is _UNKNOWN_CLIENT_ALL:
         _explain(kubernetes, key, policy, question, resolution)
-    return Decision(resolution, selection.group, ttl, kubernetes, policy, True)
+    return Decision(resolution, selection.group, ttl, kubernetes, policy, True, ranking=ranking)
+
+
+def _ranking(topology: TopologySettings, policy: Policy | InvalidPolicy | None) -> Policy | None:
+    """The policy if it ranks the endpoints; None if it selects some of them."""
+    return policy if topology.srv_priority and isinstance(policy, Policy) and is_ranked(policy) else None
 
 
 def is_miss(resolution: Resolution) -> bool:

@@ -157,3 +157,33 @@ def test_a_name_that_falls_through_is_explained_by_the_object_that_is_missing(di
         explained(settings(text, str(directory)), "missing", client="10.0.0.1")
     name, why = "missing.shop.svc.cluster.local.", "no Service 'missing' in namespace 'shop'"
     assert str(got.value) == f"{name} falls through `kubernetes`: {why}"
+
+
+_RANKED = """\
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: ranked, annotations: {topodns.io/topology-keys: "rack,hall,*"}}
+  spec: {clusterIP: None}
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  metadata: {namespace: shop, name: ranked-1, labels: {kubernetes.io/service-name: ranked}}
+  addressType: IPv4
+  ports: [{name: http, port: 80}]
+  endpoints: [{addresses: [10.1.1.1], nodeName: one}, {addresses: [10.1.1.2], nodeName: two}]
+"""
+
+
+def test_with_srv_priority_each_key_is_explained_and_the_answer_has_the_priorities(directory: Path) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(_RANKED)
+    explanation = explained(with_topology(directory, "srv_priority"), "ranked", "SRV", node="two")
+    assert explanation.tried == (("rack", "2", 1), ("hall", "north", 2), ("*", "", 2))
+    assert explanation.winner == ""
+    assert explanation.reason == (
+        "srv_priority: every ready endpoint, its priority is the index of the first key it matches"
+    )
+    assert [line.split(" SRV ")[1] for line in explanation.answer] == [
+        "0 100 80 10-1-1-2.ranked.shop.svc.cluster.local.",
+        "1 100 80 10-1-1-1.ranked.shop.svc.cluster.local.",
+    ]
+    assert explained(with_topology(directory, "srv_priority"), "ranked", "A", node="two").winner == "rack"

@@ -170,7 +170,7 @@ def test_clients_and_endpoints_that_move_get_the_answers_of_where_they_are_now(
     cluster = listed_whole(objects)
     server = cluster.started(kubernetes, topology)
     for change in changes:
-        ask_thrice(server, cluster.started(kubernetes, topology), QUESTIONS[:1], CLIENTS)
+        ask_thrice(server, cluster.started(kubernetes, topology), QUESTIONS[0:3:2], CLIENTS)
         cluster.apply(change)
         server.apply(change)
     ask_thrice(server, cluster.started(kubernetes, topology), QUESTIONS[:3], CLIENTS)
