@@ -57,7 +57,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
 
 SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
     "plugins.loadbalance.source": "reads a file: the I/O of a plugin is a module of its own, as in `file` and `hosts`",
-    "topology.hints": "the rule of kube-proxy for hints, which has nothing in common with that for keys",
 }
 """Modules of fewer than CRUMB lines with one importer, and why each is a module."""
 

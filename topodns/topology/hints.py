@@ -9,6 +9,8 @@ of one family:
    it.
 3. Else, if hints for zones count, and some endpoint is hinted for the zone of the client's Node, it gets those.
 4. Else it gets all endpoints: hints are a preference, and never leave a client without an answer.
+
+Endpoints that are not ready, which are in a pool only with `terminating_fallback`, keep old hints. They have no effect.
 """
 
 from topodns.cluster.endpoints import Group, Pool
@@ -20,6 +22,8 @@ def hinted(pool: Pool, node_name: str, node: Node | None) -> Group:
 
     `node`: the Node's object; None if there is none, and then only hints for the Node's name apply.
     """
+    if not _ready(pool):
+        return pool.everyone
     for_node = pool.hinted_for_node(node_name)
     if for_node is not None:
         return for_node
@@ -30,4 +34,9 @@ def hinted(pool: Pool, node_name: str, node: Node | None) -> Group:
 
 def goes_by_zone(pool: Pool, node_name: str) -> bool:
     """Whether `hinted` goes by the zone of this Node: by rule 3, or by rule 4 since none is hinted for its zone."""
-    return pool.has_zone_hints and pool.hinted_for_node(node_name) is None
+    return _ready(pool) and pool.has_zone_hints and pool.hinted_for_node(node_name) is None
+
+
+def _ready(pool: Pool) -> bool:
+    """Whether the endpoints are ready; either all of them are, or none is."""
+    return all(endpoint.ready for endpoint in pool.everyone.endpoints[:1])

@@ -6,7 +6,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, node, packed
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import ZONE_LABEL, Endpoint, EndpointSlice, Node
-from topodns.topology.hints import hinted
+from topodns.topology.hints import goes_by_zone, hinted
 
 
 def addresses(*texts: str) -> tuple[bytes, ...]:
@@ -71,3 +71,13 @@ def test_hints_of_one_family_do_not_switch_off_those_of_the_other() -> None:
     )
     assert hinted(dual.pools[4], "n1", in_zone("a")).addresses == addresses("10.0.0.1")
     assert hinted(dual.pools[6], "n1", in_zone("a")).addresses == addresses("fd00::1", "fd00::2")
+
+
+def test_hints_of_endpoints_that_are_not_ready_have_no_effect() -> None:
+    terminating = [
+        endpoint(f"10.0.0.{at}", ready=False, serving=True, terminating=True, zone_hints=[zone], node_hints=[f"n{at}"])
+        for at, zone in enumerate("ab", 1)
+    ]
+    pool = Backends([endpoint_slice("db", *terminating)], lambda _name: None, terminating_fallback=True).pools[4]
+    assert hinted(pool, "n1", in_zone("a")) is pool.everyone
+    assert not goes_by_zone(pool, "n3")
