@@ -85,5 +85,26 @@ def service_import(name: str, ips: Sequence[str], namespace: str = "default") ->
     }
 
 
+def node_locator(
+    name: str, pod_ips: Sequence[str] = (), addresses: Sequence[str] = (), topology_zone: str = ""
+) -> Object:
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": topology_zone} if topology_zone else {}
+    return {
+        "kind": "NodeLocator",
+        "apiVersion": "topodns.io/v1alpha1",
+        "metadata": {"name": name},
+        "spec": {"podIPs": list(pod_ips), "addresses": list(addresses), "labels": labels},
+    }
+
+
+def pod_locator(name: str, ips: Sequence[str], node: str, namespace: str = "default") -> Object:
+    return {
+        "kind": "PodLocator",
+        "apiVersion": "topodns.io/v1alpha1",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"ips": list(ips), "nodeName": node},
+    }
+
+
 def _own_name(name: str) -> Mapping[str, str]:
     return {"kubernetes.io/metadata.name": name}

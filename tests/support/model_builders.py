@@ -9,7 +9,9 @@ from topodns.cluster.model import (
     EndpointSlice,
     Namespace,
     Node,
+    NodeLocator,
     Pod,
+    PodLocator,
     Service,
     ServicePort,
     StatefulSet,
@@ -148,6 +150,16 @@ def pod(
         terminating=terminating,
         started=started,
     )
+
+
+def node_locator(
+    name: str, pod_ips: Sequence[str] = (), addresses: Sequence[str] = (), labels: Mapping[str, str] | None = None
+) -> NodeLocator:
+    return NodeLocator(name, tuple(map(packed, pod_ips)), tuple(map(packed, addresses)), labels or {})
+
+
+def pod_locator(name: str, ips: Sequence[str], node: str, namespace: str = "default") -> PodLocator:
+    return PodLocator(namespace, name, tuple(map(packed, ips)), node)
 
 
 def stateful_set(name: str, service_name: str, namespace: str = "default") -> StatefulSet:

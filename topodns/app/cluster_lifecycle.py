@@ -242,7 +242,7 @@ class ClusterCare:
         for line in sorted(found - self._found):
             log.warning("plugin/topology: %s", line)
         self._found = frozenset(found)
-        if any(cluster.feed.contradictions.pending for cluster in self._clusters):
+        if any(cluster.feed.checking for cluster in self._clusters):
             self._schedule_audit()
 
 

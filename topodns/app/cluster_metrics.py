@@ -134,6 +134,20 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         lambda: _contradicted(clusters),
     )
     yield Reading(
+        "topodns_locator_contradictions",
+        "Addresses in NodeLocators and PodLocators that locate no client, by the reason.",
+        "gauge",
+        ("kind", "reason"),
+        lambda: _locator_contradictions(clusters),
+    )
+    yield Reading(
+        "topodns_locator_refused_addresses",
+        "Addresses in NodeLocators and PodLocators that no Pod or Node can have, or beyond the limit of their field.",
+        "gauge",
+        ("kind", "reason"),
+        lambda: _refused_addresses(clusters),
+    )
+    yield Reading(
         "topodns_pod_waits",
         "Queries that waited for the Pod that they are from to become known, or could not, by what became of them.",
         "counter",
@@ -213,6 +227,20 @@ def _invalid(clusters: Clusters) -> Rows:
 def _contradicted(clusters: Clusters) -> Rows:
     names = {(key.namespace, key.name) for cluster in clusters() for key in cluster.feed.contradictions.found()}
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
+
+
+def _locator_contradictions(clusters: Clusters) -> Rows:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cluster in clusters():
+        counts.update(cluster.feed.locator_contradictions.counts())
+    return counts.items()
+
+
+def _refused_addresses(clusters: Clusters) -> Rows:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cluster in clusters():
+        counts.update(cluster.state.locators.refused)
+    return counts.items()
 
 
 def _pod_waits(clusters: Clusters) -> Rows:

@@ -34,13 +34,17 @@ from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
 from topodns.topology.client_locator import Locator, Method
-from topodns.topology.contradictions import Contradictions
+from topodns.topology.contradictions import Contradictions, LocatorContradictions
 from topodns.topology.findings import Finding, policy_findings
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid
 
 _FORBIDDEN: Final = 403
-_OR_ELSE: Final[Mapping[Kind, str]] = {"Pod": ", or `locate` goes without pods"}
+_OR_ELSE: Final[Mapping[Kind, str]] = {
+    "Pod": ", or `locate` goes without pods",
+    "NodeLocator": ", or `locate` goes without nodelocator",
+    "PodLocator": ", or `locate` goes without podlocator",
+}
 
 
 class Feed:
@@ -62,6 +66,7 @@ class Feed:
             all_pods=settings.api is not None and settings.labels is None,
         )
         self.contradictions = Contradictions(self.state)
+        self.locator_contradictions = LocatorContradictions(self.state)
         self.pod_wait = PodWait(LoopTimers(), lambda: self.state.knows_all_pods and self.state.synced)
         self._subscribers: list[Callable[[frozenset[Fact]], object]] = []
         self.subscribe()
@@ -105,9 +110,17 @@ class Feed:
             yield "manifests", self.source.run(watch_files(self.source.paths))
 
     def idle_work(self) -> Iterator[None]:
-        """The work to do between queries after a change, in small steps: indexes built ahead, slices checked."""
+        """The work to do between queries after a change, in small steps: indexes built ahead, slices and locators
+        checked.
+        """
         yield from self.state.warm()
         yield from self.contradictions.check()
+        yield from self.locator_contradictions.check()
+
+    @property
+    def checking(self) -> bool:
+        """Whether slices or locators are still to be checked."""
+        return self.contradictions.pending or self.locator_contradictions.pending
 
     async def close(self) -> None:
         """Close the connections; the tasks of `works` must have ended."""
@@ -182,9 +195,12 @@ class Cluster:
                 yield f"{progress.describe()}{grant}"
 
     def notices(self) -> Iterator[str]:
-        """A log line for each EndpointSlice known to have a wrong Node for a Pod; at most 1,000."""
+        """A log line for each EndpointSlice known to have a wrong Node for a Pod, and each address of a locator that
+        is contradicted or refused; at most 1,000 of each.
+        """
         for key, problem in self.feed.contradictions.found().items():
             yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates no client"
+        yield from self.feed.locator_contradictions.lines()
 
     def policy_findings(self) -> Iterator[Finding]:
         """The present problems of the topology keys of this cluster's Services; none without `topology`."""

@@ -89,7 +89,7 @@ class ListDiff:
 
     def _add(self, held: ClusterObject | None, listed: ClusterObject | None) -> None:
         """Add a difference; all slices of one Service form one group, so that no answer mixes old and new slices."""
-        one = listed if listed is not None else held
+        one = one_of((held, listed))
         if not isinstance(one, EndpointSlice):
             self.groups.append([(held, listed)])
             return
@@ -99,6 +99,14 @@ class ListDiff:
             group = self._by_owner[owner] = []
             self.groups.append(group)
         group.append((held, listed))
+
+
+def one_of(difference: Difference) -> ClusterObject:
+    """The new object, or the held one where there is no new one: both have the key of the difference."""
+    held, listed = difference
+    one = listed if listed is not None else held
+    assert one is not None
+    return one
 
 
 def _batches(values: Iterable[T]) -> Iterator[list[T]]:

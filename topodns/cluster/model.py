@@ -16,7 +16,17 @@ HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 ANY_KEY: Final = "*"  # as a topology key: all endpoints, wherever the client is; only the last key
 
-Kind = Literal["Namespace", "Node", "Service", "ServiceImport", "EndpointSlice", "Pod", "StatefulSet"]
+Kind = Literal[
+    "Namespace",
+    "Node",
+    "Service",
+    "ServiceImport",
+    "EndpointSlice",
+    "Pod",
+    "NodeLocator",
+    "PodLocator",
+    "StatefulSet",
+]
 
 
 class ObjectKey(NamedTuple):
@@ -214,6 +224,46 @@ class Pod:
         return ObjectKey(self.namespace, self.name)
 
 
+class RefusedAddresses(NamedTuple):
+    """Addresses in a field of a locator that no Pod or Node can have, or that exceed the limit of the field."""
+
+    reason: str  # malformed, loopback, link_local, multicast, unspecified, broadcast, too_many
+    number: int
+    first: str  # the place and text of the first one, for the log
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLocator:
+    """The addresses at one Node and its labels (topodns.io/v1alpha1), as `topodns locator` writes them."""
+
+    name: str  # of the Node
+    pod_ips: tuple[bytes, ...] = ()  # of Pods on the Node, both families
+    addresses: tuple[bytes, ...] = ()  # of the Node itself and of its network plugin's tunnels
+    labels: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[RefusedAddresses, ...] = ()
+    version: int = field(default=0, compare=False)
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey("", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class PodLocator:
+    """The Node of one Pod's addresses (topodns.io/v1alpha1), by the namespace and name of the Pod."""
+
+    namespace: str
+    name: str
+    ips: tuple[bytes, ...]
+    node_name: str
+    refused: tuple[RefusedAddresses, ...] = ()
+    version: int = field(default=0, compare=False)
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class StatefulSet:
     """Only for the warning about a topology policy on its governing Service, which is `service_name`."""
@@ -228,7 +278,7 @@ class StatefulSet:
         return ObjectKey(self.namespace, self.name)
 
 
-ClusterObject = Namespace | Node | Service | EndpointSlice | Pod | StatefulSet
+ClusterObject = Namespace | Node | Service | EndpointSlice | Pod | NodeLocator | PodLocator | StatefulSet
 
 
 def kind_of(value: ClusterObject) -> Kind:
@@ -244,6 +294,10 @@ def kind_of(value: ClusterObject) -> Kind:
             return "EndpointSlice"
         case Pod():
             return "Pod"
+        case NodeLocator():
+            return "NodeLocator"
+        case PodLocator():
+            return "PodLocator"
         case StatefulSet():
             return "StatefulSet"
 

@@ -5,13 +5,14 @@ One writer (`apply`), synchronous, a few microseconds a change. Returned values 
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.backends import Backends
 from topodns.cluster.backends_table import IMPORTED, WHOLE, BackendsTable
 from topodns.cluster.external_index import ExternalIndex
-from topodns.cluster.list_diff import IDLE, Difference, DiffStep, ListDiff, outdated
+from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated
+from topodns.cluster.locator_index import AnyLocator, LocatorIndex
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -36,11 +37,19 @@ from topodns.cluster.model import (
 from topodns.cluster.node_index import NodeIndex, facts_of_change
 from topodns.cluster.slice_index import SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
-from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, service_fact
+from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
 T = TypeVar("T")
 Store = dict[tuple[str, str], T]  # by ObjectKey
 _Keyed = tuple[ObjectKey, ClusterObject | None, ClusterObject | None]  # (key, held object, new object)
+
+
+class _Table(NamedTuple):
+    """The objects of one kind, and the function that takes a change of one (key, old, new) into the indexes."""
+
+    store: Store[Any]
+    take: Callable[[ObjectKey, Any, Any], Collection[Fact]]
+
 
 _ALL: Final = frozenset((EVERYTHING,))
 _NO_KEYS: Final = ServiceKeys(None, None)
@@ -57,6 +66,7 @@ class ClusterState:
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
     nodes: NodeIndex
+    locators: LocatorIndex
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.contradictions` empties it
     external: ExternalIndex
     revision: int  # grows with every change; results derived from the state are valid for one revision
@@ -72,6 +82,7 @@ class ClusterState:
     ) -> None:
         self.serial = 0
         self.nodes = NodeIndex()
+        self.locators = LocatorIndex()
         self._verified = self.nodes.pod_cidrs_verified
         self.external = ExternalIndex()
         self.revision = 0
@@ -103,23 +114,16 @@ class ClusterState:
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
         self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
-        self._stores: dict[Kind, Store[Any]] = {
-            "Namespace": self._namespaces,
-            "Node": self._nodes,
-            "Service": self._services,
-            "ServiceImport": self._imports,
-            "EndpointSlice": self._slices,
-            "Pod": self._pods,
-            "StatefulSet": self._stateful_sets,
-        }
-        self._takers: dict[Kind, Callable[[ObjectKey, Any, Any], Collection[Fact]]] = {
-            "Namespace": _namespace_facts,
-            "Node": self._take_node,
-            "Service": self._take_service,
-            "ServiceImport": self._take_import,
-            "EndpointSlice": self._take_slice,
-            "Pod": self._take_pod,
-            "StatefulSet": _stateful_set_facts,
+        self._tables: dict[Kind, _Table] = {
+            "Namespace": _Table(self._namespaces, _namespace_facts),
+            "Node": _Table(self._nodes, self._take_node),
+            "Service": _Table(self._services, self._take_service),
+            "ServiceImport": _Table(self._imports, self._take_import),
+            "EndpointSlice": _Table(self._slices, self._take_slice),
+            "Pod": _Table(self._pods, self._take_pod),
+            "NodeLocator": _Table(self.locators.node_locators, self._take_locator),
+            "PodLocator": _Table(self.locators.pod_locators, self._take_locator),
+            "StatefulSet": _Table(self._stateful_sets, _stateful_set_facts),
         }
 
     def apply(self, change: Change, wall_seconds: int) -> frozenset[Fact]:
@@ -140,9 +144,10 @@ class ClusterState:
                 kind, key, version = kind_of(new), new.key, new.version
             case Deleted(kind, key, version):
                 new = None
-        held: ClusterObject | None = self._stores[kind].get(key)
+        held: ClusterObject | None = self._tables[kind].store.get(key)
         if held == new or outdated(held, version):
             return frozenset()
+        self.locators.listing = kind in self._awaited
         return self._take_all(kind, [(key, held, new)], wall_seconds)
 
     def replace(self, change: Replaced, wall_seconds: int, newer: Set[ObjectKey] = frozenset()) -> Iterator[DiffStep]:
@@ -153,14 +158,15 @@ class ClusterState:
         synced with the last step; of a first list only that step has facts.
         """
         kind = change.kind
-        held: Mapping[tuple[str, str], ClusterObject] = self._stores[kind]
+        held: Mapping[tuple[str, str], ClusterObject] = self._tables[kind].store
         comparison = ListDiff(held, change.objects, newer)
         for _ in comparison.steps():
             yield IDLE
         first = kind in self._awaited or kind in self.denied
         while comparison.groups:
-            keyed = [(_one_of(pair).key, *pair) for pair in comparison.groups.popleft()]
+            keyed = [(one_of(pair).key, *pair) for pair in comparison.groups.popleft()]
             differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old]
+            self.locators.listing = True
             facts = self._take_all(kind, differing, wall_seconds)
             # Of a first list the facts are many, and EVERYTHING in the last step includes them.
             yield DiffStep(frozenset() if first else facts, len(differing))
@@ -169,6 +175,7 @@ class ClusterState:
             self.synced = not self._awaited
             self.denied.discard(kind)
             self.unchecked_slices.update(one.key for one in self._slices.values())
+            self.locators.recheck_all()
             self.revision += 1  # `synced` and `knows_all_pods` are changes too
             yield DiffStep(_ALL, 0)
 
@@ -187,11 +194,11 @@ class ClusterState:
 
     def interned(self, value: ClusterObject) -> ClusterObject:
         """The held object if it equals `value` and is not newer, so that one copy stays in memory; else `value`."""
-        held: ClusterObject | None = self._stores[kind_of(value)].get(value.key)
+        held: ClusterObject | None = self._tables[kind_of(value)].store.get(value.key)
         return held if held is not None and held == value and not outdated(held, value.version) else value
 
     def held(self, kind: Kind, key: ObjectKey) -> ClusterObject | None:
-        return self._stores[kind].get(key)
+        return self._tables[kind].store.get(key)
 
     def slices(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
         """The effective slices of a Service or ServiceImport, ordered by name (see `SliceTable.of_owner`)."""
@@ -214,7 +221,7 @@ class ClusterState:
 
     def counts(self) -> Mapping[Kind, int]:
         """How many objects of each kind are held."""
-        return {kind: len(store) for kind, store in self._stores.items()}
+        return {kind: len(table.store) for kind, table in self._tables.items()}
 
     def service(self, key: ObjectKey, imported: bool = False) -> Service | None:
         return (self._imports if imported else self._services).get(key)
@@ -264,7 +271,8 @@ class ClusterState:
         return self._slice_table.with_address(address, besides)
 
     def node(self, name: str) -> Node | None:
-        return self._nodes.get(("", name))
+        """The Node of this name; without a Node object, one that has only the labels of its NodeLocator."""
+        return self._nodes.get(("", name)) or self.locators.nodes.get(name)
 
     def pods_with_address(self, address: bytes) -> Sequence[Pod]:
         """All Pods with this address, including hostNetwork and terminating ones."""
@@ -282,7 +290,7 @@ class ClusterState:
         Each change comes with its key, an object that all indexes share: there may be 150,000.
         """
         self.revision += 1
-        store, take = self._stores[kind], self._takers[kind]
+        store, take = self._tables[kind]
         facts: set[Fact] = set()
         for key, old, new in changes:
             if new is not None:
@@ -295,11 +303,15 @@ class ClusterState:
             if counts_in_serial(old, new):
                 self.serial = wall_seconds
         verified, self._verified = self._verified, self.nodes.pod_cidrs_verified
-        return _ALL if EVERYTHING in facts or verified != self._verified else frozenset(facts)
+        if verified != self._verified:
+            self.locators.recheck_all()
+            return _ALL
+        return _ALL if EVERYTHING in facts else frozenset(facts)
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
         facts = facts_of_change(old, new)
+        self.locators.recheck(address for node in (old, new) if node is not None for address in node.addresses)
         if old is None or new is None or old.labels != new.labels:
             facts.update(self._moved_services(key.name))
         return facts
@@ -323,7 +335,7 @@ class ClusterState:
             self._unbuilt.add(key)
 
     def _take_service(self, key: ObjectKey, old: Service | None, new: Service | None) -> Collection[Fact]:
-        old_ips, new_ips = _cluster_ips(old), _cluster_ips(new)
+        old_ips, new_ips = (each.cluster_ips if each is not None else () for each in (old, new))
         self._cluster_ips.move(key, old_ips, new_ips)
         keys = self._read_keys(new) if new is not None and self._read_keys is not None else _NO_KEYS
         _put(self._policies, key, keys.policy)
@@ -349,10 +361,18 @@ class ClusterState:
         return change.facts
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
-        old_ips, new_ips = _pod_ips(old), _pod_ips(new)
+        old_ips, new_ips = (pod.ips if pod is not None else () for pod in (old, new))
         self._pod_ips.move(key, old_ips, new_ips)
         self.unchecked_slices.update(self._slice_table.some_with({*old_ips, *new_ips}))
+        self.locators.recheck((*old_ips, *new_ips))
         return address_facts((*old_ips, *new_ips, *self.nodes.move_pod(old, new)))
+
+    def _take_locator(self, key: ObjectKey, old: AnyLocator | None, new: AnyLocator | None) -> Collection[Fact]:
+        before = self.node(key.name)
+        facts = self.locators.take(key, old, new)
+        if not key.namespace and before != self.node(key.name):
+            facts.update((node_fact(key.name), *self._moved_services(key.name)))
+        return facts
 
 
 def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:
@@ -363,13 +383,6 @@ def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:
         values[key] = value
 
 
-def _one_of(difference: Difference) -> ClusterObject:
-    held, listed = difference
-    one = listed if listed is not None else held
-    assert one is not None
-    return one
-
-
 def _namespace_facts(key: ObjectKey, _old: Namespace | None, _new: Namespace | None) -> Collection[Fact]:
     return {namespace_fact(key.name)}
 
@@ -377,11 +390,3 @@ def _namespace_facts(key: ObjectKey, _old: Namespace | None, _new: Namespace | N
 def _stateful_set_facts(_key: ObjectKey, _old: StatefulSet | None, _new: StatefulSet | None) -> Collection[Fact]:
     """No facts: a StatefulSet is in no answer, only in warnings."""
     return ()
-
-
-def _cluster_ips(service: Service | None) -> tuple[bytes, ...]:
-    return service.cluster_ips if service is not None else ()
-
-
-def _pod_ips(pod: Pod | None) -> tuple[bytes, ...]:
-    return pod.ips if pod is not None else ()

@@ -42,9 +42,23 @@ class TopologySettings:
 
     @property
     def placing_kinds(self) -> frozenset[Kind]:
-        """The kinds needed to locate clients: always Nodes, for the values of keys, and Pods if `locate` has `pods`."""
-        return frozenset({"Node", "Pod"}) if Method.PODS in self.locate else frozenset({"Node"})
+        """The kinds needed to locate clients and for the values of keys, which are Nodes' labels.
 
+        NodeLocators have the labels, too: with them Nodes are needed only by the methods that read Nodes.
+        """
+        kinds = {kind for method, kind in _KINDS.items() if method in self.locate}
+        return frozenset(kinds if "NodeLocator" in kinds else {*kinds, "Node"})
+
+
+_KINDS: Final[Mapping[Method, Kind]] = {
+    Method.NODES: "Node",
+    Method.PODCIDR: "Node",
+    Method.PODCIDR_UNVERIFIED: "Node",
+    Method.PODS: "Pod",
+    Method.NODELOCATOR: "NodeLocator",
+    Method.PODLOCATOR: "PodLocator",
+}
+"""The kinds that methods read; `slices` reads what every cluster has."""
 
 MAX_TTL: Final = 3600  # seconds; as in `kubernetes`
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from topodns.cluster.model import Node
 from topodns.memory.bounded import LRUCache
 from topodns.topology.claim_trust import Claim, ClaimTrust
+from topodns.topology.locator_claims import node_of_locators
 from topodns.topology.node_of_address import node_of_endpoints, node_of_pods
 from topodns.topology.select import Location
 
@@ -33,6 +34,8 @@ class Method(Enum):
     PODCIDR = "podcidr"  # Node.spec.podCIDRs, once observed addresses prove that the CNI assigns from them
     PODS = "pods"  # status.podIPs
     SLICES = "slices"  # EndpointSlices, where nothing contradicts them
+    NODELOCATOR = "nodelocator"  # spec.podIPs and spec.addresses of NodeLocators, where nothing contradicts them
+    PODLOCATOR = "podlocator"  # spec.ips of PodLocators, likewise
     PODCIDR_UNVERIFIED = "podcidr-unverified"  # without that proof: the operator knows that the CNI assigns from them
 
 
@@ -146,6 +149,10 @@ class Locator:
                 return self._by_slices
             case Method.PODS:
                 return lambda address: node_of_pods(self._state.pods_with_address(address))
+            case Method.NODELOCATOR:
+                return lambda address: node_of_locators(self._state, "NodeLocator", address)
+            case Method.PODLOCATOR:
+                return lambda address: node_of_locators(self._state, "PodLocator", address)
             case Method.PODCIDR_UNVERIFIED:
                 return lambda address: _name(self._state.nodes.with_pod_cidr(address))
 

@@ -1,10 +1,13 @@
 """Decides which Pods and which endpoints of EndpointSlices count as evidence for the Node of an address.
 
+For NodeLocators and PodLocators, `topology.locator_claims` decides.
+
 Write permission for slices in one namespace must not move clients of another. So an endpoint counts only for the Pod
 of its targetRef, in the slice's own namespace, and only while no other known object contradicts it.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from topodns.cluster.model import Endpoint, Pod
 from topodns.cluster.state import ClusterState
@@ -42,29 +45,39 @@ def node_of_endpoints(state: ClusterState, address: bytes) -> str:
 
 def is_evidence(state: ClusterState, endpoint: Endpoint) -> bool:
     """Whether an endpoint of a slice is evidence for its address: it has a Pod and a Node, without contradiction."""
-    return bool(endpoint.node_name and endpoint.pod_name) and not contradiction(state, endpoint)
+    if not endpoint.node_name or not endpoint.pod_name:
+        return False
+    return contradiction(state, endpoint.address, endpoint.node_name) is None
 
 
-def contradiction(state: ClusterState, endpoint: Endpoint) -> str:
-    """The evidence against this endpoint's nodeName, as a clause for a log line; "" if there is none.
+class Contradiction(NamedTuple):
+    """The evidence against the Node that an object gives for an address."""
+
+    reason: str  # node_address, pod, pod_cidr; of locators also conflict, superseded
+    clause: str  # of a log line that begins with what the object says
+
+
+def contradiction(state: ClusterState, address: bytes, node_name: str) -> Contradiction | None:
+    """The evidence against an address being on this Node; None if there is none.
 
     In order: the Node with the address, the Pods with it, the Node whose pod CIDR holds it, if Pods provably get their
     addresses from pod CIDRs. The first found decides, for or against.
     """
-    address, node_name = endpoint.address, endpoint.node_name
     owner = state.nodes.with_address(address)
     if owner is not None:
-        return "" if owner.name == node_name else f"that is an address of Node {owner.name}"
+        problem = f"that is an address of Node {owner.name}"
+        return Contradiction("node_address", problem) if owner.name != node_name else None
     pods = state.pods_with_address(address)
     if pods:
         other = next((pod for pod in pods if pod.node_name != node_name), None)
         if other is None or node_of_pods(pods) == node_name:
-            return ""
-        return f"Pod {other.namespace}/{other.name} has its address on node {other.node_name}"
+            return None
+        problem = f"Pod {other.namespace}/{other.name} has its address on node {other.node_name}"
+        return Contradiction("pod", problem)
     owner = state.nodes.with_pod_cidr(address)
     if owner is not None and owner.name != node_name and state.nodes.pod_cidrs_verified:
-        return f"that is in the podCIDR of Node {owner.name}"
-    return ""
+        return Contradiction("pod_cidr", f"that is in the podCIDR of Node {owner.name}")
+    return None
 
 
 def _node_of(endpoints: Sequence[Endpoint]) -> str:

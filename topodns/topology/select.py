@@ -57,7 +57,7 @@ class Location:
 
     node_name: str = ""
     node: Node | None = None
-    method: str = "unknown"  # identity, ecs, nodes, podcidr, slices, pods, own, unknown
+    method: str = "unknown"  # identity, ecs, own, unknown, or a `client_locator.Method`
     prefix_length: int = 0  # SOURCE PREFIX-LENGTH of the ECS used, for SCOPE PREFIX-LENGTH (RFC 7871 7.2.1)
 
 

@@ -34,6 +34,8 @@ RESOURCES: Final = {
         Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1"),
         Resource("statefulsets", "StatefulSet", "apps/v1"),
         Resource("leases", "Lease", "coordination.k8s.io/v1"),
+        Resource("nodelocators", "NodeLocator", "topodns.io/v1alpha1", custom=True),
+        Resource("podlocators", "PodLocator", "topodns.io/v1alpha1", custom=True),
         Resource("serviceimports", "ServiceImport", "multicluster.x-k8s.io/v1alpha1", custom=True),
     )
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -39,7 +40,7 @@ from topodns.topology.keys import key_reader
 RACK = "example.com/rack"
 DB = ObjectKey("default", "db")
 SOURCES = (KeySource.ANNOTATION,)
-KINDS: tuple[Kind, ...] = ("Namespace", "Node", "Service", "ServiceImport", "EndpointSlice", "Pod", "StatefulSet")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 EVERYTHING_ALONE = frozenset({EVERYTHING})
 
 

@@ -43,6 +43,7 @@ def test_topology_alone_takes_the_defaults() -> None:
             ),
         ),
         ("locate pods nodes", TopologySettings(locate=(Method.PODS, Method.NODES))),
+        ("locate podlocator nodelocator", TopologySettings(locate=(Method.PODLOCATOR, Method.NODELOCATOR))),
         (
             "trust 169.254.20.10/32 10.0.0.0/8 fd00::1",
             TopologySettings(trust=(ip_network("169.254.20.10"), ip_network("10.0.0.0/8"), ip_network("fd00::1"))),
@@ -72,6 +73,7 @@ def test_options(option: str, expected: TopologySettings) -> None:
             f"'keys' has no argument, expected some of {SOURCES}",
         ),
         ("locate identity", f"'locate' has 'identity', expected {METHODS}"),
+        ("locate nodelocators", "'locate' has 'nodelocators', did you mean 'nodelocator'?"),
         ("locate", f"'locate' has no argument, expected some of {METHODS}"),
         ("trust everybody", "'trust' has 'everybody', expected an address or ADDRESS/LENGTH"),
         ("trust 10.0.0.0/255.0.0.0", "'trust' has '10.0.0.0/255.0.0.0', expected an address or ADDRESS/LENGTH"),

@@ -10,6 +10,8 @@ _METHODS: Final = {
     "podcidr-unverified": "by its pod CIDR, unverified",
     "slices": "by an EndpointSlice",
     "pods": "by a Pod",
+    "nodelocator": "by its NodeLocator",
+    "podlocator": "by a PodLocator",
     "own": "this server's own",
     "given": "as given",
 }

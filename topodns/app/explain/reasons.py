@@ -10,7 +10,10 @@ from topodns.dns.rrtype import Rcode
 from topodns.kube.manifests.source import ManifestSource
 from topodns.query.plugin import Resolution
 from topodns.topology.client_locator import Method
+from topodns.topology.locator_claims import verdicts
 from topodns.topology.select import Reason
+
+_LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
 
 SENTENCES: Final = {
     Reason.UNFILTERED: "no topology keys: every ready endpoint",
@@ -55,6 +58,8 @@ def unknown_node(cluster: Cluster, name: str) -> str:
         return ""
     if "Node" in cluster.state.known:
         return f"no Node is named {name!r}"
+    if "Node" not in cluster.state.needed:
+        return f"no NodeLocator has labels of a Node {name!r}"
     return f"Nodes cannot be read, so that no node is known: {_unread(cluster, 'Node')}"
 
 
@@ -63,6 +68,21 @@ def _unread(cluster: Cluster, kind: Kind) -> str:
     if isinstance(source, ManifestSource):
         return f"manifest files that cannot be read: {source.files_bad}"
     return next((progress.describe() for progress in source.progress if progress.resource.kind == kind), kind)
+
+
+def _locator_problem(cluster: Cluster, address: bytes) -> str:
+    """Why the locators that `locate` has do not locate this address, as far as there is a problem to mend; else ""."""
+    kinds = _LOCATORS & (cluster.topology.placing_kinds if cluster.topology is not None else frozenset())
+    if not kinds:
+        return ""
+    claims = cluster.state.locators.claims(address)
+    for verdict in verdicts(cluster.state, address, claims):
+        if verdict.claim.kind in kinds and (sentence := verdict.sentence(address)):
+            return sentence
+    if isinstance(cluster.source, ManifestSource):
+        return ""
+    absent = (each for each in cluster.source.progress if each.resource.kind in kinds and each.trouble is not None)
+    return "; ".join(f"topology reads no {each.describe()}" for each in absent)
 
 
 def operator_hint(cluster: Cluster, unlocated: bytes | None) -> str:
@@ -75,7 +95,11 @@ def operator_hint(cluster: Cluster, unlocated: bytes | None) -> str:
         return "the server block has no `topology`: every client gets the same answer"
     if lacking := "; ".join(cluster.lacks()):
         return f"topology lacks {lacking}"
-    node = state.nodes.with_pod_cidr(unlocated) if unlocated is not None else None
+    if unlocated is None:
+        return ""
+    if problem := _locator_problem(cluster, unlocated):
+        return problem
+    node = state.nodes.with_pod_cidr(unlocated)
     if node is None:
         return ""
     if state.nodes.pod_cidrs_verified:

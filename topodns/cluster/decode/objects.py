@@ -18,6 +18,7 @@ from topodns.cluster.decode.fields import (
     parse_prefix,
     version_of,
 )
+from topodns.cluster.decode.locators import LOCATOR_VERSIONS, decode_node_locator, decode_pod_locator
 from topodns.cluster.decode.slices import decode_endpoints, decode_slice
 from topodns.cluster.decode.structs import (
     UNREADABLE,
@@ -26,10 +27,12 @@ from topodns.cluster.decode.structs import (
     ApiIngress,
     ApiMetadata,
     ApiNode,
+    ApiNodeLocator,
     ApiNodeSpec,
     ApiNodeStatus,
     ApiObject,
     ApiPod,
+    ApiPodLocator,
     ApiPodSpec,
     ApiPodStatus,
     ApiPort,
@@ -253,5 +256,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "ServiceImport": _Rule(
         StructReader(ApiServiceImport), _decode_service_import, frozenset(("multicluster.x-k8s.io/v1alpha1",))
     ),
+    "NodeLocator": _Rule(StructReader(ApiNodeLocator), decode_node_locator, LOCATOR_VERSIONS),
+    "PodLocator": _Rule(StructReader(ApiPodLocator), decode_pod_locator, LOCATOR_VERSIONS),
     "StatefulSet": _Rule(StructReader(ApiStatefulSet), _decode_stateful_set, frozenset(("apps/v1",))),
 }

@@ -13,6 +13,7 @@ from topodns.cluster.decode.objects import DecodeError, decode_whole
 from topodns.cluster.decode.structs import (
     UNREADABLE,
     ApiBookmark,
+    ApiGroup,
     ApiList,
     ApiMark,
     ApiMetadata,
@@ -28,7 +29,7 @@ from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upser
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"  # KEP-3157
 _TRIGGER_TIME: Final = "endpoints.kubernetes.io/last-change-trigger-time"
-_CLUSTER_SCOPED: Final[frozenset[Kind]] = frozenset(("Namespace", "Node"))
+_CLUSTER_SCOPED: Final[frozenset[Kind]] = frozenset(("Namespace", "Node", "NodeLocator"))
 
 
 class UnreadableReply(ValueError):
@@ -89,6 +90,7 @@ _EVENT: Final = StructReader(ApiWatchEvent)
 _BOOKMARK: Final = StructReader(ApiBookmark)
 _STATUS: Final = StructReader(ApiStatus)
 _LIST: Final = StructReader(ApiList)
+_GROUP: Final = StructReader(ApiGroup)
 _METADATA: Final = StructReader(ApiObject)
 
 
@@ -138,6 +140,15 @@ def read_listed(kind: Kind, item: Json) -> ClusterObject | Undecodable | None:
     except DecodeError as error:
         return _undecodable(kind, error)
     return decoded.objects[0] if decoded is not None and decoded.objects else None
+
+
+def read_group(body: bytes) -> tuple[str, ...]:
+    """The versions in the discovery document of an API group (`/apis/GROUP`). Raises UnreadableReply."""
+    try:
+        group = _GROUP.read_json(body)
+    except UNREADABLE as error:
+        raise UnreadableReply(f"no APIGroup: {error}") from error
+    return tuple(each.version for each in group.versions or () if each.version)
 
 
 def _upsert(kind: Kind, source: Json) -> Event | Undecodable:

@@ -183,6 +183,25 @@ class ApiPod(ApiObject):
     status: ApiPodStatus | None = None
 
 
+class ApiNodeLocatorSpec(ApiStruct):
+    pod_ips: list[str] | None = msgspec.field(name="podIPs", default=None)
+    addresses: list[str] | None = None
+    labels: dict[str, str] | None = None
+
+
+class ApiNodeLocator(ApiObject):
+    spec: ApiNodeLocatorSpec | None = None
+
+
+class ApiPodLocatorSpec(ApiStruct):
+    ips: list[str] | None = None
+    node_name: str | None = None
+
+
+class ApiPodLocator(ApiObject):
+    spec: ApiPodLocatorSpec | None = None
+
+
 class ApiStatefulSetSpec(ApiStruct):
     service_name: str | None = None
 
@@ -216,6 +235,16 @@ class ApiList(ApiStruct):
     kind: str | None = None
     metadata: ApiMark | None = None
     items: list[msgspec.Raw] | None = None
+
+
+class ApiGroupVersion(ApiStruct):
+    version: str | None = None
+
+
+class ApiGroup(ApiStruct):
+    """The discovery document of an API group."""
+
+    versions: list[ApiGroupVersion] | None = None
 
 
 class ApiStatusDetails(ApiStruct):

@@ -9,6 +9,7 @@ import logging
 from typing import Final
 
 from topodns.kube.client.contract import ApiError
+from topodns.kube.informer.installation import reason_of_absence
 from topodns.kube.informer.lister import ImplausibleList, Lister, Listing, SharedState
 from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
@@ -118,6 +119,9 @@ class Reflector:
         """Record a failed list or watch, adapt (other path, other verb, new list, do without), and back off."""
         if error.status == _NOT_FOUND and self._try_other_path():
             return
+        if error.status == _NOT_FOUND and self._resource.custom:
+            await self._wait_for_installation()
+            return
         if self.progress.failed(self._verb, error):
             log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, error)
             if error.status == _FORBIDDEN:
@@ -127,10 +131,6 @@ class Reflector:
         if error.status in (_GONE, _NOT_FOUND) or invalid:
             # Where the server cannot serve a list at least as new as the last seen version, accept any version.
             self._sync.forget_version(any_age=invalid or self._sync.version is None)
-        if self._resource.custom and error.status == _NOT_FOUND:
-            await self._empty()
-            await asyncio.sleep(NOT_INSTALLED_PAUSE)
-            return
         if self._resource.optional and error.status in (_FORBIDDEN, _NOT_FOUND):
             self._do_without()
         backoff = self._list_backoff if invalid or error.status == _GONE else self._backoff
@@ -163,11 +163,21 @@ class Reflector:
         self.progress.last_received = asyncio.get_running_loop().time()
         self._shared.writer.do_without(self._resource.kind)
 
-    async def _empty(self) -> None:
-        """Replace the state with an empty list: a kind that is not installed has no objects."""
+    async def _wait_for_installation(self) -> None:
+        """Count a custom resource that the cluster does not have as empty, say why, and wait before the next attempt.
+
+        Replaces the state with an empty list: a kind that is not installed has no objects.
+        """
+        absent = ApiError(_NOT_FOUND, await reason_of_absence(self._shared.api, self._resource))
+        known = self.progress.trouble
+        self.progress.failed(self._verb, absent)
+        if known is None or known.problem != str(absent):
+            log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, absent)
+        self._sync.forget_version(any_age=self._sync.version is None)
         self.progress.last_received = asyncio.get_running_loop().time()
         async with self._shared.turns.take() as turn:
             await self._lister.replace(self._lister.new_listing(), turn)
+        await asyncio.sleep(NOT_INSTALLED_PAUSE)
 
     async def _wait(self, seconds: float, retry_after: float | None) -> None:
         if retry_after is None:

@@ -23,7 +23,12 @@ class Resource:
     custom: bool = False
 
     @property
+    def group(self) -> str:
+        """The API group; "" is the core one."""
+        return self.name.partition(".")[2]
+
+    @property
     def rule(self) -> str:
         """The ClusterRole rule that it needs, in YAML flow style."""
-        plural, _, group = self.name.partition(".")
-        return f'apiGroups: ["{group}"], resources: ["{plural}"], verbs: ["list", "watch"]'
+        plural = self.name.partition(".")[0]
+        return f'apiGroups: ["{self.group}"], resources: ["{plural}"], verbs: ["list", "watch"]'

@@ -15,8 +15,10 @@ from topodns.cluster.model import (
     Kind,
     Namespace,
     Node,
+    NodeLocator,
     ObjectKey,
     Pod,
+    PodLocator,
     Service,
     StatefulSet,
 )
@@ -31,6 +33,8 @@ _KIND_OF_TYPE: Final[Mapping[type[ClusterObject], Kind]] = {
     Service: "Service",
     EndpointSlice: "EndpointSlice",
     Pod: "Pod",
+    NodeLocator: "NodeLocator",
+    PodLocator: "PodLocator",
     StatefulSet: "StatefulSet",
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
+from topodns.cluster.model import ANY_KEY, InvalidPolicy, Kind, ObjectKey, Policy
 from topodns.dependency import node_fact
 from topodns.dns.message import Ede, EdeCode, Option, Response
 from topodns.dns.rrtype import Rcode
@@ -32,6 +32,7 @@ _EVERYONE, _NODE, _CLIENT = Scope.EVERYONE, Scope.NODE, Scope.CLIENT
 _UNKNOWN_CLIENT_ALL, _REFUSE = Reason.UNKNOWN_CLIENT_ALL, UnknownClient.REFUSE
 _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_SUBNET)})
 _ANY_FIRST: Final = (ANY_KEY,)
+_LABELLED: Final = frozenset[Kind](("Node", "NodeLocator"))  # the kinds with the labels that keys name
 
 
 class Decision(NamedTuple):
@@ -142,7 +143,8 @@ def _selection(
     on_invalid = topology.on_invalid if topology is not None else OnInvalid.IGNORE
     denied = kubernetes.state.denied
     if denied and location is not None and topology is not None and not denied.isdisjoint(topology.placing_kinds):
-        return select_while_denied(pool, policy, location, "Node" in denied, unknown_client, on_invalid)
+        unlabelled = location.node is None and not denied.isdisjoint(_LABELLED)
+        return select_while_denied(pool, policy, location, unlabelled, unknown_client, on_invalid)
     return select(pool, policy, location or _UNKNOWN, unknown_client, on_invalid)
 
 

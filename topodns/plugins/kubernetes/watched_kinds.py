@@ -6,10 +6,18 @@ from topodns.cluster.model import Kind
 from topodns.kube.informer.resources import Resource
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.topology import TopologySettings
-from topodns.topology.client_locator import Method
 
 _LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown"  # as CoreDNS
 _MULTICLUSTER: Final = "multicluster.x-k8s.io"
+_TOPODNS: Final = "topodns.io"
+
+
+def _locator(kind: Kind, plural: str) -> Resource:
+    paths = (f"/apis/{_TOPODNS}/v1alpha1/{plural}",)
+    return Resource(kind, f"{plural}.{_TOPODNS}", paths, optional=True, custom=True)
+
+
+_LOCATORS: Final = (_locator("NodeLocator", "nodelocators"), _locator("PodLocator", "podlocators"))
 
 
 def needed_kinds(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> frozenset[Kind]:
@@ -32,9 +40,11 @@ def resources(kubernetes: KubernetesSettings, topology: TopologySettings | None)
             labelled,
         ),
     ]
-    if topology is not None:
+    placing = topology.placing_kinds if topology is not None else frozenset[Kind]()
+    if "Node" in placing:
         wanted.append(Resource("Node", "nodes", ("/api/v1/nodes",), optional=True))
-    if kubernetes.pods is PodMode.VERIFIED or (topology is not None and Method.PODS in topology.locate):
+    wanted += [resource for resource in _LOCATORS if resource.kind in placing]
+    if kubernetes.pods is PodMode.VERIFIED or "Pod" in placing:
         selectors = {**labelled, "fieldSelector": _LIVE_PODS}
         wanted.append(Resource("Pod", "pods", ("/api/v1/pods",), selectors, optional=True))
     if kubernetes.multicluster:

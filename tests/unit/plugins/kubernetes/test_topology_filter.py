@@ -5,8 +5,17 @@ from ipaddress import ip_network
 import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, KeySource, Kind, Replaced, kind_of
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, node_locator, packed, service
+from topodns.cluster.model import (
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+    ClusterObject,
+    KeySource,
+    Kind,
+    NodeLocator,
+    Replaced,
+    kind_of,
+)
 from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fact
 from topodns.dns.message import EdeCode, Edns, Flag, Option
 from topodns.dns.rrtype import Rcode
@@ -318,6 +327,10 @@ DENIALS: dict[str, tuple[Kind, str, str, list[int]]] = {
     "Pods: whom no other method finds": ("Pod", "zone", NOWHERE, [1, 2, 3]),
     "Pods: whom another method finds": ("Pod", "zone", N3, [3]),
     "Pods: and who has nothing near": ("Pod", "zone", N4, []),
+    "NodeLocators: whom no other method finds": ("NodeLocator", "zone", NOWHERE, [1, 2, 3]),
+    "NodeLocators: whom another method finds": ("NodeLocator", "zone", N3, [3]),
+    "PodLocators: whom no other method finds": ("PodLocator", "zone", NOWHERE, [1, 2, 3]),
+    "PodLocators: and who has nothing near": ("PodLocator", "zone", N4, []),
     "Nodes: a label decides": ("Node", "zone", "172.0.0.3", [1, 2, 3]),
     "Nodes: whom no other method finds": ("Node", "host", N3, [1, 2, 3]),
     "Nodes: whom a slice finds, and the node's name decides": ("Node", "host", "172.0.0.3", [3]),
@@ -330,7 +343,7 @@ DENIALS: dict[str, tuple[Kind, str, str, list[int]]] = {
 def test_a_client_that_a_denied_kind_would_locate_is_not_left_without_endpoints(
     denied: Kind, name: str, source: str, got: list[int], unknown_client: UnknownClient
 ) -> None:
-    every_method = (Method.NODES, Method.PODS, Method.SLICES)
+    every_method = (Method.NODES, Method.PODS, Method.SLICES, Method.NODELOCATOR, Method.PODLOCATOR)
     dig = without(denied, TopologySettings(locate=every_method, unknown_client=unknown_client))
     assert addresses(dig, name, source) == [f"172.0.0.{each}" for each in got]
 
@@ -340,9 +353,68 @@ def test_pods_that_no_method_asks_for_may_be_denied() -> None:
     assert addresses(dig, "zone", NOWHERE) == []
 
 
-@pytest.mark.parametrize("denied", ["Node", "Pod"])
+# Node locators
+
+
+P1, P3, P4 = "10.7.1.1", "10.7.3.1", "10.7.4.1"  # Pods on n1, n3 and n4
+PLACED = {"n1": ("a", P1), "n2": ("a", "10.7.2.1"), "n3": ("b", P3), "n4": ("c", P4)}
+LOCATORS = tuple(node_locator(name, [ip], labels={H: name, Z: zone}) for name, (zone, ip) in PLACED.items())
+BY_LOCATORS = TopologySettings(locate=(Method.NODELOCATOR,))
+
+
+def with_locators(topology: TopologySettings = BY_LOCATORS, *locators: NodeLocator) -> ClusterDig:
+    """A server that may read no Nodes, and knows these NodeLocators."""
+    dig = ClusterDig((), settings(), topology, synced=False)
+    for kind in sorted(dig.state.needed - {"Node", "NodeLocator"}):
+        dig.apply(listed(kind))
+    if "Node" in dig.state.needed:
+        dig.state.do_without("Node")
+    dig.apply(Replaced("NodeLocator", locators))
+    return dig
+
+
+@pytest.mark.parametrize("methods", ["nodelocator", "nodes nodelocator"], ids=["not needed", "denied"])
+def test_node_locators_give_clients_and_endpoints_the_labels_of_nodes_that_cannot_be_read(methods: str) -> None:
+    dig = with_locators(TopologySettings(locate=tuple(map(Method, methods.split()))), *LOCATORS)
+    assert addresses(dig, "zone", P1) == ["172.0.0.1", "172.0.0.2"]
+    assert addresses(dig, "host", P3) == ["172.0.0.3"]
+    assert addresses(dig, "zone", P4) == []
+    assert addresses(dig, "soft", P4) == ["172.0.0.1", "172.0.0.2", "172.0.0.3"]
+
+
+def test_a_client_in_no_node_locator_is_unknown_not_nowhere() -> None:
+    dig = with_locators(BY_LOCATORS, *LOCATORS)
+    assert addresses(dig, "zone", NOWHERE) == []
+    assert addresses(dig, "soft", NOWHERE) == ["172.0.0.1", "172.0.0.2", "172.0.0.3"]
+    assert addresses(with_locators(), "soft", P1) == ["172.0.0.1", "172.0.0.2", "172.0.0.3"]
+
+
+def test_while_nodes_are_denied_a_client_whose_node_has_no_locator_gets_every_endpoint() -> None:
+    dig = with_locators(TopologySettings(locate=(Method.NODES, Method.NODELOCATOR, Method.SLICES)), *LOCATORS[1:])
+    assert addresses(dig, "zone", "172.0.0.1") == ["172.0.0.1", "172.0.0.2", "172.0.0.3"]
+    assert addresses(dig, "zone", P3) == ["172.0.0.3"]
+
+
+def test_an_address_that_moves_to_another_node_is_there_in_the_next_answer() -> None:
+    dig = with_locators(BY_LOCATORS, *LOCATORS)
+    assert addresses(dig, "zone", P1) == ["172.0.0.1", "172.0.0.2"]
+    dig.apply(node_locator("n1", labels={H: "n1", Z: "a"}))
+    assert addresses(dig, "zone", P1) == []
+    dig.apply(node_locator("n3", [P3, P1], labels={H: "n3", Z: "b"}))
+    assert addresses(dig, "zone", P1) == ["172.0.0.3"]
+
+
+def test_a_label_that_changes_in_a_node_locator_is_in_the_next_answer() -> None:
+    dig = with_locators(BY_LOCATORS, *LOCATORS)
+    assert addresses(dig, "zone", P4) == []
+    dig.apply(node_locator("n3", [P3], labels={H: "n3", Z: "c"}))
+    assert addresses(dig, "zone", P4) == ["172.0.0.3"]
+
+
+@pytest.mark.parametrize("denied", ["Node", "Pod", "NodeLocator", "PodLocator"])
 def test_when_the_permission_comes_no_answer_from_before_is_kept(denied: Kind) -> None:
-    dig = without(denied, TopologySettings(locate=(Method.NODES, Method.PODS)))
+    methods = (Method.NODES, Method.PODS, Method.NODELOCATOR, Method.PODLOCATOR)
+    dig = without(denied, TopologySettings(locate=methods))
     resolution = resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE)
     assert resolution.selection is not None
     assert resolution.selection.reason is Reason.NOT_PERMITTED

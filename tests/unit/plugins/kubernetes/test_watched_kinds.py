@@ -20,6 +20,10 @@ MULTICLUSTER = KubernetesSettings((ORIGIN,), multicluster=(ORIGIN,))
 ALWAYS = ["Namespace", "Service", "EndpointSlice"]
 
 
+def located(methods: str) -> TopologySettings:
+    return TopologySettings(locate=tuple(map(Method, methods.split())))
+
+
 def by_kind(kubernetes: KubernetesSettings, topology: TopologySettings | None = None) -> Mapping[str, Resource]:
     return {resource.kind: resource for resource in resources(kubernetes, topology)}
 
@@ -31,6 +35,15 @@ def by_kind(kubernetes: KubernetesSettings, topology: TopologySettings | None = 
         pytest.param(PLAIN, TopologySettings(), ["Node", "Pod"], id="nodes and pods for topology"),
         pytest.param(PLAIN, NO_POD_LOCATION, ["Node"], id="nodes alone to locate clients without pods"),
         pytest.param(PLAIN, POD_LOCATION, ["Node", "Pod"], id="pods to locate clients"),
+        pytest.param(PLAIN, located("nodelocator"), ["NodeLocator"], id="node locators have the labels of nodes"),
+        pytest.param(PLAIN, located("nodelocator slices"), ["NodeLocator"], id="slices need no nodes"),
+        pytest.param(PLAIN, located("nodes nodelocator"), ["Node", "NodeLocator"], id="nodes for their addresses"),
+        pytest.param(PLAIN, located("podcidr nodelocator"), ["Node", "NodeLocator"], id="nodes for their podCIDRs"),
+        pytest.param(PLAIN, located("nodelocator podcidr-unverified"), ["Node", "NodeLocator"], id="without proof"),
+        pytest.param(PLAIN, located("podlocator"), ["Node", "PodLocator"], id="pod locators have no labels"),
+        pytest.param(PLAIN, located("podlocator nodelocator"), ["NodeLocator", "PodLocator"], id="both locators"),
+        pytest.param(PLAIN, located("pods nodelocator"), ["NodeLocator", "Pod"], id="pods and node locators"),
+        pytest.param(PLAIN, located("slices"), ["Node"], id="slices have no labels"),
         pytest.param(VERIFIED, None, ["Pod"], id="pods to verify their names"),
         pytest.param(VERIFIED, POD_LOCATION, ["Node", "Pod"], id="pods once for both"),
         pytest.param(MULTICLUSTER, None, ["ServiceImport"], id="imports for multicluster"),
@@ -62,3 +75,14 @@ def test_pods_that_are_over_are_not_sent() -> None:
     assert by_kind(VERIFIED)["Pod"].selectors == {
         "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown"
     }
+
+
+def test_locators_are_custom_resources_that_may_be_missing() -> None:
+    found = by_kind(PLAIN, located("nodelocator podlocator"))
+    assert [(each.paths, each.custom) for each in (found["NodeLocator"], found["PodLocator"])] == [
+        (("/apis/topodns.io/v1alpha1/nodelocators",), True),
+        (("/apis/topodns.io/v1alpha1/podlocators",), True),
+    ]
+    assert found["NodeLocator"].rule == (
+        'apiGroups: ["topodns.io"], resources: ["nodelocators"], verbs: ["list", "watch"]'
+    )

@@ -1,0 +1,164 @@
+"""NodeLocators and PodLocators by the addresses in them. `topology.locator_claims` decides which of them are believed.
+
+`ClusterState` maintains it. An address may be in several locators: each says that it is on its Node. They are kept in
+the order in which they arrived, as far as that is known: a locator that arrives alone, after the first list of its
+kind, is later than all before it, and those of a list have no order.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from topodns.cluster.model import Kind, Node, NodeLocator, ObjectKey, PodLocator, RefusedAddresses
+from topodns.dependency import Fact, address_facts
+
+MOST: Final = 100  # locators of one address that are compared
+
+AnyLocator = NodeLocator | PodLocator
+
+
+class LocatorClaim(NamedTuple):
+    """An address in a locator."""
+
+    key: ObjectKey  # of the locator; without a namespace it is a NodeLocator
+    node_name: str
+    of_node: bool  # the Node's own address, not that of a Pod
+    later: bool  # it arrived after all claims before it
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of_key(self.key)
+
+    @property
+    def locator(self) -> str:
+        """The locator, for a log line."""
+        return f"{self.kind} {'/'.join(filter(None, self.key))}"
+
+
+class _Arrival(NamedTuple):
+    key: ObjectKey
+    later: bool
+
+
+class LocatorIndex:
+    """The locators of one cluster, their addresses, and the Nodes that they describe.
+
+    `listing`: whether the next changes are of a list, so that their order is unknown.
+    """
+
+    def __init__(self) -> None:
+        self.node_locators: dict[tuple[str, str], NodeLocator] = {}  # the caller changes both, then calls `take`
+        self.pod_locators: dict[tuple[str, str], PodLocator] = {}
+        self.nodes: dict[str, Node] = {}  # by name: NodeLocators with labels, as Nodes with nothing else
+        self.listing = False
+        self.refused: Counter[tuple[Kind, str]] = Counter()  # addresses that were refused, by kind and reason
+        self.refusing: dict[ObjectKey, tuple[RefusedAddresses, ...]] = {}  # by key of the locator
+        # A single key is stored without a tuple: there may be 150,000 addresses.
+        self._arrivals: dict[bytes, ObjectKey | tuple[_Arrival, ...]] = {}
+        self._unchecked: set[bytes] = set()
+        self._backlog: list[bytes] = []
+        self._all_unchecked = False
+
+    def take(self, key: ObjectKey, old: AnyLocator | None, new: AnyLocator | None) -> set[Fact]:
+        """Update the index: a locator was added (old None), changed, or removed (new None).
+
+        Returns the dependencies on addresses that it touched.
+        """
+        before, after = _placements(old), _placements(new)
+        moved = before ^ after
+        for address, _, _ in before - after:
+            self._remove(address, key)
+        for address, _, _ in after - before:
+            self._add(address, key)
+        self._count_refused(key, old, new)
+        if isinstance(new, NodeLocator) and new.labels:
+            self.nodes[new.name] = Node(new.name, new.labels)
+        elif not key.namespace:
+            self.nodes.pop(key.name, None)
+        addresses = [address for address, _, _ in moved]
+        self._unchecked.update(addresses)
+        return address_facts(addresses)
+
+    def claims(self, address: bytes) -> tuple[LocatorClaim, ...]:
+        """The locators with this address, in order of arrival; of more than 100 the first 101."""
+        held = self._arrivals.get(address)
+        if held is None:
+            return ()
+        if isinstance(held, ObjectKey):
+            return (self._claim(address, held, later=False),)
+        return tuple(self._claim(address, key, later) for key, later in held[: MOST + 1])
+
+    def recheck(self, addresses: Iterable[bytes]) -> None:
+        """Have `next_unchecked` return these addresses, as far as locators have them."""
+        if self._arrivals:
+            self._unchecked.update(address for address in addresses if address in self._arrivals)
+
+    def recheck_all(self) -> None:
+        """Have `next_unchecked` return all addresses."""
+        self._all_unchecked = bool(self._arrivals)
+
+    def next_unchecked(self) -> bytes | None:
+        """An address whose claims, or the objects that they are compared with, have changed; None if there is none."""
+        if self._all_unchecked:
+            self._all_unchecked = False
+            self._backlog = list(self._arrivals)
+        if self._unchecked:
+            return self._unchecked.pop()
+        return self._backlog.pop() if self._backlog else None
+
+    @property
+    def pending(self) -> bool:
+        """Whether `next_unchecked` has an address to return."""
+        return bool(self._unchecked or self._backlog or self._all_unchecked)
+
+    def _claim(self, address: bytes, key: ObjectKey, later: bool) -> LocatorClaim:
+        if key.namespace:
+            return LocatorClaim(key, self.pod_locators[key].node_name, False, later)
+        return LocatorClaim(key, key.name, address in self.node_locators[key].addresses, later)
+
+    def _add(self, address: bytes, key: ObjectKey) -> None:
+        held = self._arrivals.get(address)
+        if held is None:
+            self._arrivals[address] = key
+            return
+        earlier = (_Arrival(held, False),) if isinstance(held, ObjectKey) else held
+        self._arrivals[address] = (*earlier, _Arrival(key, not self.listing))
+
+    def _remove(self, address: bytes, key: ObjectKey) -> None:
+        held = self._arrivals[address]
+        remaining = () if isinstance(held, ObjectKey) else tuple(each for each in held if each.key != key)
+        if not remaining:
+            del self._arrivals[address]
+        else:
+            self._arrivals[address] = remaining if len(remaining) > 1 else remaining[0].key
+
+    def _count_refused(self, key: ObjectKey, old: AnyLocator | None, new: AnyLocator | None) -> None:
+        before, after = (old.refused if old is not None else ()), (new.refused if new is not None else ())
+        if before == after:
+            return
+        kind = kind_of_key(key)
+        for sign, some in ((-1, before), (1, after)):
+            for each in some:
+                self.refused[kind, each.reason] += sign * each.number
+        if after:
+            self.refusing[key] = after
+        else:
+            self.refusing.pop(key, None)
+
+
+def kind_of_key(key: ObjectKey) -> Kind:
+    """The kind of the locator with this key: NodeLocators have no namespace, PodLocators always have one."""
+    return "PodLocator" if key.namespace else "NodeLocator"
+
+
+def _placements(locator: AnyLocator | None) -> frozenset[tuple[bytes, str, bool]]:
+    """(address, Node name, whether it is the Node's own) of each address of a locator."""
+    match locator:
+        case NodeLocator():
+            own = frozenset(locator.addresses)
+            pods = ((address, locator.name, False) for address in locator.pod_ips if address not in own)
+            return frozenset((*((address, locator.name, True) for address in own), *pods))
+        case PodLocator():
+            return frozenset((address, locator.node_name, False) for address in locator.ips)
+        case None:
+            return frozenset()
