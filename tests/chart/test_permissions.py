@@ -6,6 +6,7 @@ import yaml
 from tests.support.chart.helm import ROOT, Object, Values, rendered
 from topodns.app.load import settings_from_text
 from topodns.plugins.block import Settings
+from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.topology.client_locator import Method
 
 KUBERNETES = {"name": "kubernetes", "parameters": "cluster.local"}
@@ -14,6 +15,10 @@ PROBES = [{"name": "health"}, {"name": "ready"}]
 
 def corefile(*plugins: Values) -> Values:
     return {"servers": [{"plugins": [*PROBES, *plugins]}]}
+
+
+def located(methods: str) -> Values:
+    return {"name": "topology", "configBlock": f"locate {methods}"}
 
 
 def rules(objects: list[Object]) -> dict[str, list[Object]]:
@@ -37,13 +42,19 @@ def served(values: Values) -> Settings:
     return settings_from_text(text, "Corefile", 53, {})
 
 
+def test_the_rule_for_locators_is_that_of_the_plain_file() -> None:
+    values = {"rbac": {"additional": ["nodelocators", "podlocators"]}}
+    (rule,) = shipped("rbac-locators.yaml")["ClusterRole/topodns-locators"]
+    assert rule in rules(rendered(values))["ClusterRole/topodns"]
+
+
 def test_the_roles_are_those_of_the_plain_files() -> None:
     assert rules(rendered({})) == shipped("rbac.yaml", "rbac-events.yaml")
     assert rules(rendered({"rbac": {"events": False}})) == shipped("rbac.yaml")
 
 
 def test_everything_is_listed_and_watched_and_nothing_is_read_alone_or_written() -> None:
-    values = {"rbac": {"additional": ["pods", "serviceimports"], "events": False}}
+    values = {"rbac": {"additional": ["pods", "podlocators", "serviceimports"], "events": False}}
     assert {tuple(rule["verbs"]) for each in rules(rendered(values)).values() for rule in each} == {("list", "watch")}
 
 
@@ -62,6 +73,13 @@ ALWAYS = {"services", "namespaces", "endpointslices"}
         ([{**KUBERNETES, "configBlock": "# pods verified"}], set()),
         ([KUBERNETES, {"name": "topology", "configBlock": "keys annotation\nlocate nodes pods"}], {"nodes", "pods"}),
         ([KUBERNETES, {"name": "topology", "configBlock": "locate nodes # and pods"}], {"nodes"}),
+        ([KUBERNETES, located("nodelocator")], {"nodelocators"}),
+        ([KUBERNETES, located("nodelocator slices")], {"nodelocators"}),
+        ([KUBERNETES, located("nodes nodelocator")], {"nodes", "nodelocators"}),
+        ([KUBERNETES, located("podcidr nodelocator slices")], {"nodes", "nodelocators"}),
+        ([KUBERNETES, located("nodelocator podcidr-unverified")], {"nodes", "nodelocators"}),
+        ([KUBERNETES, located("podlocator")], {"nodes", "podlocators"}),
+        ([KUBERNETES, located("podlocator nodelocator pods")], {"nodelocators", "podlocators", "pods"}),
         ([{**KUBERNETES, "configBlock": "multicluster clusterset.local"}], {"serviceimports"}),
     ],
 )
@@ -84,6 +102,16 @@ def test_a_corefile_that_says_how_to_locate_is_left_as_it_is() -> None:
     (settings,) = (block.settings.get("topology") for block in served(values).blocks)
     assert settings is not None
     assert settings.locate == (Method.NODES, Method.PODS)
+
+
+@pytest.mark.parametrize(
+    "methods",
+    ["nodes pods slices", "nodelocator", "podlocator slices", "nodes podcidr nodelocator slices", "pods nodelocator"],
+)
+def test_the_role_has_the_kinds_that_the_server_watches_with_this_locate(methods: str) -> None:
+    values = corefile(KUBERNETES, located(methods))
+    (found,) = (resources(block.settings["kubernetes"], block.settings["topology"]) for block in served(values).blocks)
+    assert watched(values) == {resource.name.partition(".")[0] for resource in found}
 
 
 def test_a_corefile_that_the_chart_does_not_see_can_have_more() -> None:

@@ -14,6 +14,7 @@ from topodns.kube.events import lease
 FOLDER = Path(__file__).parents[2] / "config/kubernetes"
 NEEDED = {
     "rbac.yaml": {"/services", "/namespaces", "/nodes", "/pods", "discovery.k8s.io/endpointslices"},
+    "rbac-locators.yaml": {"topodns.io/nodelocators", "topodns.io/podlocators"},
     "rbac-multicluster.yaml": {"multicluster.x-k8s.io/serviceimports"},
 }
 EVENTS = "rbac-events.yaml"

@@ -105,8 +105,11 @@
   {{- range .plugins -}}
     {{- $block := printf "\n%s\n" (default "" .configBlock) -}}
     {{- if eq .name "topology" -}}
-      {{- $kinds = append $kinds "nodes" -}}
       {{- $locate := include "topodns.locate" $block -}}
+      {{- $byLocator := regexMatch "\\bnodelocator\\b" $locate -}}
+      {{- if or (not $byLocator) (regexMatch "\\b(nodes|podcidr)\\b" $locate) -}}{{- $kinds = append $kinds "nodes" -}}{{- end -}}
+      {{- if $byLocator -}}{{- $kinds = append $kinds "nodelocators" -}}{{- end -}}
+      {{- if regexMatch "\\bpodlocator\\b" $locate -}}{{- $kinds = append $kinds "podlocators" -}}{{- end -}}
       {{- if $locate | empty | ternary $.Values.locatePods (regexMatch "\\bpods\\b" $locate) -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
     {{- else if eq .name "kubernetes" -}}
       {{- if regexMatch "\n[ \t]*pods[ \t]+verified\\b" $block -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
