@@ -6,11 +6,11 @@ kind, is later than all before it, and those of a list have no order.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from topodns.cluster.model import Kind, Node, NodeLocator, ObjectKey, PodLocator, RefusedAddresses
-from topodns.dependency import Fact, address_facts
+from topodns.dependency import Fact, address_facts, node_fact
 
 MOST: Final = 100  # locators of one address that are compared
 
@@ -70,14 +70,19 @@ class LocatorIndex:
             self._remove(address, key)
         for address, _, _ in after - before:
             self._add(address, key)
-        self._count_refused(key, old, new)
+        before_refused, after_refused = (each.refused if each is not None else () for each in (old, new))
+        if before_refused != after_refused:
+            self._count_refused(key, before_refused, after_refused)
         if isinstance(new, NodeLocator) and new.labels:
             self.nodes[new.name] = Node(new.name, new.labels)
         elif not key.namespace:
             self.nodes.pop(key.name, None)
         addresses = [address for address, _, _ in moved]
         self._unchecked.update(addresses)
-        return address_facts(addresses)
+        facts = address_facts(addresses)
+        if before_refused != after_refused:
+            facts.add(node_fact(key.name))  # in no answer; but a change without facts is not logged
+        return facts
 
     def claims(self, address: bytes) -> tuple[LocatorClaim, ...]:
         """The locators with this address, in order of arrival; of more than 100 the first 101."""
@@ -132,10 +137,9 @@ class LocatorIndex:
         else:
             self._arrivals[address] = remaining if len(remaining) > 1 else remaining[0].key
 
-    def _count_refused(self, key: ObjectKey, old: AnyLocator | None, new: AnyLocator | None) -> None:
-        before, after = (old.refused if old is not None else ()), (new.refused if new is not None else ())
-        if before == after:
-            return
+    def _count_refused(
+        self, key: ObjectKey, before: Sequence[RefusedAddresses], after: tuple[RefusedAddresses, ...]
+    ) -> None:
         kind = kind_of_key(key)
         for sign, some in ((-1, before), (1, after)):
             for each in some:

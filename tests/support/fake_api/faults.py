@@ -1,6 +1,6 @@
 """The faults that an API server or the way to it can have, and which of them a request meets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -19,6 +19,7 @@ class Faults:
     token: str = ""  # the only bearer token that is accepted; "" accepts all, and none
     denied: set[tuple[str, str]] = field(default_factory=set)  # (resource, verb), each may be ANY
     refusals: dict[tuple[str, str], Refusal] = field(default_factory=dict)  # by (resource, verb), each may be ANY
+    versions: dict[str, Sequence[str]] = field(default_factory=dict)  # that an API group is served in; () is no group
     watch_list: str = "serve"  # or `refuse` (422) or `ignore`, as an older server
     bookmarks: bool = True
     gone_as_status: bool = False  # 410 instead of 200 and an ERROR event
@@ -40,7 +41,7 @@ class Faults:
         """Nothing is wrong any more."""
         for each in fields(self):
             setattr(self, each.name, getattr(_NONE, each.name))
-        self.denied, self.refusals = set(), {}
+        self.denied, self.refusals, self.versions = set(), {}, {}
 
 
 _NONE: Final = Faults()

@@ -51,6 +51,11 @@ class Target:
     name: str = ""
 
 
+def group_versions(group: str) -> tuple[str, ...]:
+    """The versions of an API group, () where there is none."""
+    return tuple({each.api_version.partition("/")[2] for each in RESOURCES.values() if group and each.group == group})
+
+
 def resource_of(value: Object) -> str:
     """The name of the resource that an object belongs to."""
     return _NAME_OF_KIND[value["kind"]]

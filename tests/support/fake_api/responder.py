@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tests.support.fake_api.exchange import Request, Response, encoded, refuse
@@ -10,7 +10,7 @@ from tests.support.fake_api.faults import Faults
 from tests.support.fake_api.listing import respond_list
 from tests.support.fake_api.options import is_watch, read_options
 from tests.support.fake_api.request_log import Asked, RequestLog
-from tests.support.fake_api.resources import Target, find_target
+from tests.support.fake_api.resources import Target, find_target, group_versions
 from tests.support.fake_api.statuses import NO_SUCH_PATH, Refusal
 from tests.support.fake_api.store import Store
 from tests.support.fake_api.watching import respond_watch
@@ -68,11 +68,20 @@ class Responder:
             await response.send(200, encoded(_VERSION))
         elif request.path in ("/healthz", "/livez", "/readyz"):
             await response.send(200, b"ok")
+        elif versions := self._versions(request.path):
+            await response.send(
+                200, encoded({"kind": "APIGroup", "versions": [{"version": each} for each in versions]})
+            )
         elif request.method == "POST" and request.path.startswith("/control/"):
             done = self._control(request.path.removeprefix("/control/"), json.loads(request.body or b"{}"))
             await response.send(200, json.dumps(done).encode())
         else:
             await refuse(response, NO_SUCH_PATH)
+
+    def _versions(self, path: str) -> Sequence[str]:
+        """The versions of the API group at `/apis/GROUP`, () at another path."""
+        group = path.removeprefix("/apis/") if path.startswith("/apis/") else ""
+        return self._faults.versions.get(group, group_versions(group))
 
     def _write_down(self, request: Request, target: Target, verb: str) -> None:
         at, resource = asyncio.get_running_loop().time(), target.resource.name

@@ -149,9 +149,10 @@ class FakeApi:
         self.faults.refusals[resource, verb] = INTERNAL_ERROR
 
     @on_loop
-    def absent(self, resource: str) -> None:
-        """404: the API group or the CustomResourceDefinition is not installed."""
+    def absent(self, resource: str, *versions: str) -> None:
+        """404: the CustomResourceDefinition is not installed, or only in these versions."""
         self.faults.refusals[resource, ANY] = NO_SUCH_PATH
+        self.faults.versions[RESOURCES[resource].group] = versions
 
     @on_loop
     def refuse_watch_list(self) -> None:

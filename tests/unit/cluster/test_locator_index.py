@@ -25,8 +25,8 @@ P, Q = packed("10.0.0.1"), packed("10.0.0.2")
 def listed(*objects: NodeLocator | PodLocator) -> ClusterState:
     """A state with the first lists of both kinds."""
     state = ClusterState(KINDS)
-    for kind, type_ in (("NodeLocator", NodeLocator), ("PodLocator", PodLocator)):
-        state.apply(Replaced(kind, tuple(each for each in objects if isinstance(each, type_))), 0)
+    state.apply(Replaced("NodeLocator", tuple(each for each in objects if isinstance(each, NodeLocator))), 0)
+    state.apply(Replaced("PodLocator", tuple(each for each in objects if isinstance(each, PodLocator))), 0)
     return state
 
 

@@ -11,12 +11,15 @@ from topodns.app.explain.explainer import explain_reply
 from topodns.app.explain.explanation import explanation_text
 from topodns.app.explain.question import Unexplained, parse_question
 from topodns.app.explain.reasons import SENTENCES
+from topodns.cluster.model import Replaced
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress, Trouble
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.topology.select import Reason
 
+_KUBERNETES = "kubernetes {\n manifests cluster.yaml\n }"
+CLUSTER_COREFILE = f"cluster.local {{\n {_KUBERNETES}\n topology {{\n locate nodelocator\n }}\n}}\n"
 PROVEN = """\
 - apiVersion: discovery.k8s.io/v1
   kind: EndpointSlice
@@ -70,6 +73,45 @@ def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
     explanation = explain_reply([cluster], parse_question({**question, "node": "", "client": "10.0.0.1"}))
     grant = 'apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]'
     assert explanation.hint == f"topology lacks {why}; the ClusterRole needs {grant}"
+
+
+LOCATORS = """\
+- apiVersion: topodns.io/v1alpha1
+  kind: NodeLocator
+  metadata: {name: one}
+  spec: {podIPs: [10.9.0.1, 10.9.0.2]}
+- apiVersion: topodns.io/v1alpha1
+  kind: NodeLocator
+  metadata: {name: two}
+  spec: {podIPs: [10.9.0.2]}
+"""
+
+
+def test_a_client_that_locators_disagree_about_is_told_which(directory: Path) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(LOCATORS)
+    located = settings(CLUSTER_COREFILE, str(directory))
+    assert explained(located, "hard", client="10.9.0.1").method == "nodelocator"
+    assert explained(located, "hard", client="10.9.0.2").hint == (
+        "NodeLocator one says that 10.9.0.2 is on node one, but NodeLocator two has its address on node two"
+    )
+    assert explained(located, "hard", client="10.9.0.3").hint == ""
+
+
+def test_where_locators_are_not_installed_it_says_so_about_clients_that_they_would_locate() -> None:
+    options = "kubernetes {\nendpoint http://127.0.0.1:9\n}\ntopology {\nlocate nodelocator\n}"
+    (cluster,) = assembly().build(settings(f"cluster.local {{\n{options}\n}}\n")).clusters
+    assert isinstance(cluster.source, ApiSource)
+    (locators,) = (each for each in resources(cluster.kubernetes, cluster.topology) if each.kind == "NodeLocator")
+    cluster.source.progress = (Progress(locators, 0.0, trouble=Trouble("list", 404, "404: not installed")),)
+    for kind in cluster.state.needed:
+        cluster.state.apply(Replaced(kind, ()), 0)
+    question = {"name": "hard.shop.svc.cluster.local", "client": "10.0.0.1"}
+    assert explain_reply([cluster], parse_question(question)).hint == (
+        "topology reads no NodeLocator (cannot list nodelocators.topodns.io: 404: not installed)"
+    )
+    with pytest.raises(Unexplained, match=r"no NodeLocator has labels of a Node 'one'"):
+        explain_reply([cluster], parse_question({**question, "client": "", "node": "one"}))
 
 
 def test_every_reason_of_a_selection_has_a_sentence() -> None:
