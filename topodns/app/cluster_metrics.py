@@ -104,7 +104,8 @@ MAX_NAMED = 100  # label values of a metric of Services or slices; the log names
 
 def cluster_readings(clusters: Clusters, maker: ClusterMaker) -> list[Published]:
     """All metrics of these clusters, read at scrape time, and of the counters of `maker` for all clusters so far."""
-    return [*_states(clusters, maker), *api_readings(clusters), *request_readings(maker.requests)]
+    readings = [*_states(clusters, maker), *_locators(clusters)]
+    return [*readings, *api_readings(clusters), *request_readings(maker.requests)]
 
 
 def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
@@ -132,20 +133,6 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         "gauge",
         ("namespace", "slice"),
         lambda: _contradicted(clusters),
-    )
-    yield Reading(
-        "topodns_locator_contradictions",
-        "Addresses in NodeLocators and PodLocators that locate no client, by the reason.",
-        "gauge",
-        ("kind", "reason"),
-        lambda: _locator_contradictions(clusters),
-    )
-    yield Reading(
-        "topodns_locator_refused_addresses",
-        "Addresses in NodeLocators and PodLocators that no Pod or Node can have, or beyond the limit of their field.",
-        "gauge",
-        ("kind", "reason"),
-        lambda: _refused_addresses(clusters),
     )
     yield Reading(
         "topodns_pod_waits",
@@ -179,6 +166,23 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         "counter",
         (),
         lambda: _of_sources(clusters, "reloads"),
+    )
+
+
+def _locators(clusters: Clusters) -> Iterator[Reading]:
+    yield Reading(
+        "topodns_locator_contradictions",
+        "Addresses in NodeLocators and PodLocators that locate no client, by the reason.",
+        "gauge",
+        ("kind", "reason"),
+        lambda: _locator_contradictions(clusters),
+    )
+    yield Reading(
+        "topodns_locator_refused_addresses",
+        "Addresses in NodeLocators and PodLocators that no Pod or Node can have, or beyond the limit of their field.",
+        "gauge",
+        ("kind", "reason"),
+        lambda: _refused_addresses(clusters),
     )
 
 

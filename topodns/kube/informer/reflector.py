@@ -8,9 +8,9 @@ import asyncio
 import logging
 from typing import Final
 
-from topodns.kube.client.contract import ApiError
-from topodns.kube.informer.installation import reason_of_absence
-from topodns.kube.informer.lister import ImplausibleList, Lister, Listing, SharedState
+from topodns.cluster.decode.stream import UnreadableReply, read_group
+from topodns.kube.client.contract import ApiError, KubeApi, read_body
+from topodns.kube.informer.lister import ONE_OBJECT_DEADLINE, ImplausibleList, Lister, Listing, SharedState
 from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import SPACING, Backoff
@@ -233,3 +233,29 @@ class Reflector:
 def _is_ahead(error: ApiError) -> bool:
     """Whether the requested resourceVersion is newer than the server's: the server lags, or etcd was restored."""
     return _FROM_THE_FUTURE in str(error).lower()
+
+
+async def reason_of_absence(api: KubeApi, resource: Resource) -> str:
+    """A clause for the log and /ready, by the discovery document of the resource's API group (`/apis/GROUP`)."""
+    missing = f"not installed: the cluster has no CustomResourceDefinition {resource.name}"
+    wanted = _version(resource)
+    if not wanted:
+        return missing
+    try:
+        async with asyncio.timeout(ONE_OBJECT_DEADLINE):
+            served = read_group(await read_body(api, f"/apis/{resource.group}"))
+    except ApiError as error:
+        return missing if error.status == _NOT_FOUND else f"not installed, or not in version {wanted}"
+    except (TimeoutError, UnreadableReply):
+        return f"not installed, or not in version {wanted}"
+    if not served or wanted in served:
+        return missing
+    return f"the cluster has {resource.group} in version {', '.join(served)}, expected {wanted}"
+
+
+def _version(resource: Resource) -> str:
+    """The version in the path `/apis/GROUP/VERSION/...` that is tried last; "" if the path has another form."""
+    match resource.paths[-1].split("/"):
+        case ["", "apis", resource.group, version, _]:
+            return version
+    return ""

@@ -11,7 +11,7 @@ from tests.support.reflector_with_scripted_api import after
 from tests.support.scripted_api import NOT_FOUND, Body, ScriptedApi, bookmark, event, watch
 from tests.support.virtual_event_loop import run_virtually
 from topodns.kube.client.contract import ApiError
-from topodns.kube.informer.installation import reason_of_absence
+from topodns.kube.informer.reflector import reason_of_absence
 from topodns.kube.informer.resources import Resource
 
 LOCATORS = Resource(
