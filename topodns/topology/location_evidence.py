@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Endpoint, ObjectKey, Pod, Policy
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Endpoint, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import Locator, Method
+from topodns.topology.locator_claims import verdicts
 from topodns.topology.node_of_address import contradiction, is_evidence
 from topodns.topology.select import Location
 
@@ -45,8 +46,8 @@ class Evidence(NamedTuple):
 def gather_evidence(state: ClusterState, locator: Locator, location: Location, address: bytes) -> Evidence:
     """The evidence for the location of a packed address, and against it.
 
-    Contradictions are methods with another Node than the location, a Node name without a Node object, and endpoints of
-    EndpointSlices that other objects contradict. Of the endpoints with this address MAX_ENDPOINTS are looked at.
+    Contradictions are methods with another Node than the location, a Node name without a Node object, and locators and
+    endpoints of EndpointSlices that other objects contradict. Of the endpoints with this address MAX_ENDPOINTS are looked at.
     """
     endpoints = state.endpoints_with_address(address)[:MAX_ENDPOINTS]
     others = [method for method in Method if method not in locator.methods]
@@ -55,14 +56,14 @@ def gather_evidence(state: ClusterState, locator: Locator, location: Location, a
         node_name = locator.node_name_by(method, address)
         text = _clause(state, method, address, node_name, endpoints)
         methods.append(MethodEvidence(method.value, method in locator.methods, node_name, text))
-    found = list(islice(_contradictions(state, location, methods, endpoints), MAX_CONTRADICTIONS + 1))
+    found = list(islice(_contradictions(state, location, methods, endpoints, address), MAX_CONTRADICTIONS + 1))
     if len(found) > MAX_CONTRADICTIONS:
         found[-1] = "there are more contradictions"
     return Evidence(tuple(methods), tuple(found))
 
 
 def _contradictions(
-    state: ClusterState, location: Location, methods: Iterable[MethodEvidence], endpoints: _Endpoints
+    state: ClusterState, location: Location, methods: Iterable[MethodEvidence], endpoints: _Endpoints, address: bytes
 ) -> Iterator[str]:
     if location.node_name and location.node is None:
         yield f"no Node object is named {location.node_name}: its labels are unknown"
@@ -70,9 +71,13 @@ def _contradictions(
         if location.node_name and each.node_name and each.node_name != location.node_name:
             yield f"{each.method} says {each.node_name}: {each.text}"
     for service, endpoint in endpoints:
-        if endpoint.node_name and (problem := contradiction(state, endpoint)):
+        against = contradiction(state, address, endpoint.node_name) if endpoint.node_name else None
+        if against is not None:
             whose = f"an EndpointSlice of Service {service.namespace}/{service.name}"
-            yield f"{whose} says that it is on node {endpoint.node_name}, but {problem}"
+            yield f"{whose} says that it is on node {endpoint.node_name}, but {against.clause}"
+    for verdict in verdicts(state, address, state.locators.claims(address)):
+        if verdict.against is not None:
+            yield verdict.sentence(address)
 
 
 def labels_in_use(state: ClusterState, labels: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -98,6 +103,10 @@ def _clause(state: ClusterState, method: Method, address: bytes, node_name: str,
             return _by_slices(state, address, node_name, endpoints)
         case Method.PODCIDR:
             return _by_pod_cidr(state, address, node_name)
+        case Method.NODELOCATOR:
+            return _by_locators(state, "NodeLocator", address, node_name)
+        case Method.PODLOCATOR:
+            return _by_locators(state, "PodLocator", address, node_name)
         case Method.PODCIDR_UNVERIFIED:
             return "in its pod CIDR, proven or not" if node_name else _NO_POD_CIDR
 
@@ -136,6 +145,16 @@ def _by_slices(state: ClusterState, address: bytes, node_name: str, endpoints: _
             return f"endpoint of {named}" if node_name else f"EndpointSlices disagree: {named}"
     services = _named([f"Service {service.namespace}/{service.name}" for service, _ in endpoints])
     return f"endpoint of {services}, without a Pod and its node, or contradicted"
+
+
+def _by_locators(state: ClusterState, kind: Kind, address: bytes, node_name: str) -> str:
+    claims = [claim for claim in state.locators.claims(address) if claim.kind == kind]
+    if claims:
+        named = _named([f"{claim.locator} on {claim.node_name}" for claim in claims])
+        return named if node_name else f"not believed: {named}"
+    if kind in state.denied:
+        return f"RBAC denies {kind}s"
+    return f"no {kind} has it" if kind in state.needed else f"{kind}s are not watched"
 
 
 def _by_pod_cidr(state: ClusterState, address: bytes, node_name: str) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from topodns.cluster.model import Pod
+from topodns.cluster.model import Kind, Pod
 from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import Locator, Method
 from topodns.topology.findings import CLUSTER, MAX_NAMED, Finding, Severity, named
 
 STEP: Final = 100  # Pods located in one step, about 0.4 ms
 
+_PLACING: Final = frozenset[Kind](("Node", "NodeLocator", "Pod", "PodLocator"))
 _BY_CIDR: Final = frozenset({Method.PODCIDR, Method.PODCIDR_UNVERIFIED})
 _NOT_BY_POD: Final = _BY_CIDR | {Method.NODES, Method.SLICES}
 
@@ -19,7 +20,7 @@ def unlocated_findings(state: ClusterState, methods: Sequence[Method], hard: boo
 
     `hard`: whether some Service gives clients of unknown location no endpoint.
     """
-    denied = sorted(state.denied & {"Node", "Pod"})
+    denied = sorted(state.denied & _PLACING)
     if denied:
         kinds = " and ".join(f"{kind}s" for kind in denied)
         yield Finding(CLUSTER, "unlocated", f"RBAC denies {kinds}: clients located by nothing else get every endpoint")

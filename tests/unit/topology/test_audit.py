@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.model_builders import endpoint, endpoint_slice, node, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, service
 from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology.audit import AuditReport, AuditRules, audit_steps, difference, run_audit
@@ -46,6 +46,13 @@ def test_services_with_keys_are_reported_the_worst_first() -> None:
     ]
     assert report.worst is Severity.ERROR
     assert [each.kind for each in report.findings] == ["uncovered", "empty"]
+
+
+def test_nodes_that_only_node_locators_describe_are_counted() -> None:
+    locators = [node_locator(each.name, labels=each.labels) for each in NODES[:2]]
+    state = state_of(*locators, NODES[2], service("lost", annotation=Z), endpoint_slice("lost", *BOTH[:2]))
+    (report,) = run_audit(state, RULES)[0].services
+    assert (report.endpoints, report.covered, report.nodes) == (2, 2, 3)
 
 
 def test_a_cluster_without_keys_has_nothing_to_report() -> None:

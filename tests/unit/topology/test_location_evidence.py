@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.model_builders import endpoint, endpoint_slice, node, packed, pod
+from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, packed, pod, pod_locator
 from topodns.cluster.model import ClusterObject, KeySource, Policy, Replaced, Service, ServiceKeys, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology import location_evidence
@@ -74,6 +74,15 @@ CASES = [
         ("", "Pods on different nodes have it: Pod shop/web-1 on n1, Pod shop/web-2 on n2"),
     ),
     ("pods", "10.1.0.8", (POD,), ("", "no Pod has it")),
+    ("nodelocator", "10.1.0.9", (node_locator("n1", ["10.1.0.9"]),), ("n1", "NodeLocator n1 on n1")),
+    (
+        "nodelocator",
+        "10.1.0.9",
+        (POD, node_locator("n2", ["10.1.0.9"])),
+        ("", "not believed: NodeLocator n2 on n2"),
+    ),
+    ("podlocator", "10.1.0.9", (pod_locator("p", ["10.1.0.9"], "n2"),), ("n2", "PodLocator default/p on n2")),
+    ("podlocator", "10.1.0.9", (N1,), ("", "PodLocators are not watched")),
     ("slices", "10.1.0.8", (N1,), ("", "no EndpointSlice has it")),
     (
         "slices",
@@ -204,3 +213,18 @@ def test_keys_that_a_node_lacks_are_bounded() -> None:
     labels, lacking = labels_in_use(state, {})
     assert labels == {}
     assert lacking == tuple(f"key-{at:03}" for at in range(MAX_LACKING))
+
+
+def test_a_locator_that_is_not_believed_is_a_contradiction() -> None:
+    assert contradicting(state_of(N1, POD, node_locator("n2", ["10.1.0.9"])), "10.1.0.9") == [
+        "NodeLocator n2 says that 10.1.0.9 is on node n2, but Pod shop/web-1 has its address on node n1"
+    ]
+
+
+def test_locators_that_are_denied_or_lack_the_address_say_so() -> None:
+    state = ClusterState(frozenset({"NodeLocator", "PodLocator"}))
+    state.do_without("NodeLocator")
+    state.apply(Replaced("PodLocator", ()), 0)
+    found = says(state, "10.1.0.9")
+    assert found["nodelocator"] == ("", "RBAC denies NodeLocators")
+    assert found["podlocator"] == ("", "no PodLocator has it")

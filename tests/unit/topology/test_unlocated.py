@@ -98,6 +98,9 @@ def test_without_pods_pod_cidrs_of_all_nodes_are_enough() -> None:
 
 
 def test_kinds_that_rbac_denies_are_named() -> None:
+    assert texts(state_of(needed=["PodLocator"], denied=["PodLocator"])) == [
+        ("warning", "RBAC denies PodLocators: clients located by nothing else get every endpoint")
+    ]
     state = state_of(denied=["Node", "Pod"])
     assert texts(state) == [
         ("warning", "RBAC denies Nodes and Pods: clients located by nothing else get every endpoint")
