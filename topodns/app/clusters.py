@@ -40,6 +40,7 @@ from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid
 
 _FORBIDDEN: Final = 403
+_ARRIVING: Final = frozenset({Method.PODS, Method.NODELOCATOR, Method.PODLOCATOR})  # with the Pod that they locate
 _OR_ELSE: Final[Mapping[Kind, str]] = {
     "Pod": ", or `locate` goes without pods",
     "NodeLocator": ", or `locate` goes without nodelocator",
@@ -67,7 +68,7 @@ class Feed:
         )
         self.contradictions = Contradictions(self.state)
         self.locator_contradictions = LocatorContradictions(self.state)
-        self.pod_wait = PodWait(LoopTimers(), lambda: self.state.knows_all_pods and self.state.synced)
+        self.pod_wait = PodWait(LoopTimers(), self._may_learn_of_pods)
         self._subscribers: list[Callable[[frozenset[Fact]], object]] = []
         self.subscribe()
         self.event_writer = event_writer  # writes Events about invalid topology keys; None without an API server
@@ -127,6 +128,12 @@ class Feed:
         if isinstance(self.source, ApiSource):
             await self.source.close()
 
+    def _may_learn_of_pods(self) -> bool:
+        """Whether the watches report the node of each new Pod: by all Pods, or by locators, as far as there are any."""
+        state = self.state
+        locators = state.locators.node_locators or state.locators.pod_locators
+        return state.synced and (state.knows_all_pods or (self.settings.api is not None and bool(locators)))
+
     def _take_in(self, change: Change) -> Iterator[None]:
         """Apply a change of the manifests, one small step per `next`.
 
@@ -160,8 +167,9 @@ class Cluster:
 
     @property
     def pod_wait(self) -> PodWait | None:
-        """The wait of unlocated clients for their Pod to become known; None unless `locate` has pods."""
-        return self.feed.pod_wait if self.topology is not None and Method.PODS in self.topology.locate else None
+        """The wait of unlocated clients for their Pod or its locator to become known; None if `locate` has neither."""
+        located = self.topology is not None and not _ARRIVING.isdisjoint(self.topology.locate)
+        return self.feed.pod_wait if located else None
 
     def is_instead_of(self, other: "Cluster") -> bool:
         """Whether this cluster of a new Corefile replaces `other`: they have the same source, or a common origin.

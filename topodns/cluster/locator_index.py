@@ -78,7 +78,8 @@ class LocatorIndex:
         elif not key.namespace:
             self.nodes.pop(key.name, None)
         addresses = [address for address, _, _ in moved]
-        self._unchecked.update(addresses)
+        if not self._all_unchecked:
+            self._unchecked.update(addresses)
         facts = address_facts(addresses)
         if before_refused != after_refused:
             facts.add(node_fact(key.name))  # in no answer; but a change without facts is not logged
@@ -100,13 +101,14 @@ class LocatorIndex:
 
     def recheck_all(self) -> None:
         """Have `next_unchecked` return all addresses."""
-        self._all_unchecked = bool(self._arrivals)
+        self._all_unchecked = True
 
     def next_unchecked(self) -> bytes | None:
         """An address whose claims, or the objects that they are compared with, have changed; None if there is none."""
         if self._all_unchecked:
             self._all_unchecked = False
             self._backlog = list(self._arrivals)
+            self._unchecked = set()
         if self._unchecked:
             return self._unchecked.pop()
         return self._backlog.pop() if self._backlog else None

@@ -163,6 +163,8 @@ class ClusterState:
         for _ in comparison.steps():
             yield IDLE
         first = kind in self._awaited or kind in self.denied
+        if first:
+            self.locators.recheck_all()
         while comparison.groups:
             keyed = [(one_of(pair).key, *pair) for pair in comparison.groups.popleft()]
             differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old]

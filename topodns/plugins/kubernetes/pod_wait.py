@@ -1,4 +1,4 @@
-"""Queries from Pods too new to be in the cluster state: they wait briefly for the watch to report the Pod and its Node.
+"""Queries from Pods too new to be in the cluster state: they wait briefly for the watch of Pods, or of locators.
 
 The number of waiting queries is limited, and so is how often one address may wait: hosts outside the cluster are never
 Pods, and must neither wait at each query nor keep queries of new Pods from waiting.
