@@ -47,7 +47,8 @@ def gather_evidence(state: ClusterState, locator: Locator, location: Location, a
     """The evidence for the location of a packed address, and against it.
 
     Contradictions are methods with another Node than the location, a Node name without a Node object, and locators and
-    endpoints of EndpointSlices that other objects contradict. Of the endpoints with this address MAX_ENDPOINTS are looked at.
+    endpoints of EndpointSlices that other objects contradict. Of the endpoints with this address MAX_ENDPOINTS are
+    looked at.
     """
     endpoints = state.endpoints_with_address(address)[:MAX_ENDPOINTS]
     others = [method for method in Method if method not in locator.methods]

@@ -23,6 +23,8 @@ methods  nodes: one, an address of that Node
          podcidr (not in `locate`): unknown, in no Node's pod CIDR
          pods (not in `locate`): unknown, Pods are not watched
          slices (not in `locate`): unknown, no EndpointSlice has it
+         nodelocator (not in `locate`): unknown, NodeLocators are not watched
+         podlocator (not in `locate`): unknown, PodLocators are not watched
          podcidr-unverified (not in `locate`): unknown, in no Node's pod CIDR"""
 
 
