@@ -5,8 +5,7 @@ what the server would call invalid. tests/e2e goes the ways of docs/operate/inst
 import os
 import re
 import shlex
-import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +60,10 @@ SMALL: dict[str, Any] = {
 }
 
 
-def kubectl(cluster: Cluster, *words: str, objects: Iterable[Object] = ()) -> "subprocess.CompletedProcess[str]":
-    text = yaml.safe_dump_all(objects)
-    return subprocess.run(cluster.lab.kubectl(*words), input=text, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize("case", MATRIX)
 def test_the_api_server_accepts_every_rendered_object(cluster: Cluster, case: str) -> None:
     objects = [each for each in rendered(MATRIX[case]) if each["kind"] not in OPERATORS]
-    run = kubectl(cluster, "apply", "--dry-run=server", "--validate=strict", "-f", "-", objects=objects)
+    run = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", objects=objects)
     assert run.returncode == 0, run.stderr
     assert len(run.stdout.splitlines()) == len(objects)
     # Of what the suite has made itself, kubectl says that it was not applied before.
@@ -79,7 +73,7 @@ def test_the_api_server_accepts_every_rendered_object(cluster: Cluster, case: st
 @pytest.mark.parametrize("base", [base.name for base in BASES])
 def test_the_api_server_takes_the_plain_manifests(cluster: Cluster, base: str) -> None:
     folder = str(ROOT / "config/kubernetes" / base)
-    run = kubectl(cluster, "apply", "--dry-run=server", "--validate=strict", "-k", folder)
+    run = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", folder)
     assert run.returncode == 0, run.stderr
 
 
@@ -93,12 +87,12 @@ def admission(cluster: Cluster) -> Iterator[Place]:
             return not tried(place, headless("probe", "no such key")).ok
 
         assert len(policy) == 2
-        assert kubectl(cluster, "apply", "-f", "-", objects=policy).returncode == 0
+        assert cluster.kubectl("apply", "-f", "-", objects=policy).returncode == 0
         try:
             eventually(refused, "the policy is in force")
             yield place
         finally:
-            assert kubectl(cluster, "delete", "-f", "-", objects=policy).returncode == 0
+            assert cluster.kubectl("delete", "-f", "-", objects=policy).returncode == 0
             eventually(lambda: not refused(), "the policy has gone")
 
 
@@ -146,7 +140,7 @@ def test_kubectl_prints_the_output_in_the_manual(cluster: Cluster, admission: Pl
     manual = (ROOT / "docs/operate/install.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^\$ kubectl --namespace shop annotate service (.+)\n((?:.+\n)+?)```", manual, re.MULTILINE)
     admission.create(headless("cache"))
-    run = kubectl(cluster, "-n", admission.name, "annotate", "service", *shlex.split(shown[0]))
+    run = cluster.kubectl("-n", admission.name, "annotate", "service", *shlex.split(shown[0]))
     assert run.stderr.split() == shown[1].split()
 
 
@@ -156,7 +150,7 @@ def trial(cluster: Cluster, tmp_path: Path) -> Iterator[Release]:
     with cluster.namespace("dns-trial") as place:
         release = Release(cluster.lab, tmp_path, "trial", place.name)
         yield release
-        if kubectl(cluster, "-n", place.name, "get", "deployment", "trial").returncode == 0:
+        if cluster.kubectl("-n", place.name, "get", "deployment", "trial").returncode == 0:
             release.remove()
     eventually(lambda: cluster.read("Namespace", "", "dns-trial") is None, "the namespace has gone")
 
@@ -170,12 +164,12 @@ def test_the_plain_manifests_install_it(cluster: Cluster, askers: Askers, tmp_pa
     with cluster.namespace() as place:
         overlay |= {"namespace": place.name, "namePrefix": "plain-"}
         (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-        run = kubectl(cluster, "apply", "-k", str(tmp_path))
+        run = cluster.kubectl("apply", "-k", str(tmp_path))
         try:
             assert run.returncode == 0, run.stderr
             becomes(lambda: askers["node2"].addresses(NAME, to=ADDRESS), FIRST_SERVICE)
         finally:
-            kubectl(cluster, "delete", "-k", str(tmp_path), "--wait=false")
+            cluster.kubectl("delete", "-k", str(tmp_path), "--wait=false")
 
 
 def address(cluster: Cluster, release: Release, service: str) -> str:

@@ -1,5 +1,7 @@
 """A lab's cluster in the words of the tests: objects made, changed, read, and namespaces to make them in."""
 
+import json
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,6 +117,15 @@ class Cluster:
     def http(self, namespace: str, pod: str, port: int, path: str) -> Answer:
         """The pod's response to a GET, through the API server."""
         return self.lab.api.call("GET", f"{_path('Pod', namespace, f'{pod}:{port}')}/proxy{path}")
+
+    def kubectl(self, *words: str, objects: Iterable[Object] = ()) -> "subprocess.CompletedProcess[str]":
+        """A run of kubectl as administrator, with these objects at its stdin."""
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        return subprocess.run(self.lab.kubectl(*words), input=text, capture_output=True, text=True, check=False)
+
+    def apply(self, *objects: Object) -> None:
+        run = self.kubectl("apply", "-f", "-", objects=objects)
+        assert run.returncode == 0, run.stderr
 
     @contextmanager
     def namespace(self, name: str = "") -> Iterator["Place"]:

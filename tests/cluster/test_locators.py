@@ -1,0 +1,196 @@
+"""NodeLocators and PodLocators at a real API server: its schema, and a server that may read neither Pods nor Nodes."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.cluster.conftest import Serve
+from tests.support.api_objects import Object, node_locator, pod_locator
+from tests.support.kube.client_pods import Askers
+from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.image import ROOT
+from tests.support.kube.location_service import NAME, NOWHERE, node_of, whereabouts
+from tests.support.kube.query_pods import Asker
+from tests.support.kube.server_pods import Server, granted, permissions
+from tests.support.kube.waiting import becomes, eventually
+
+FOLDER = ROOT / "config/kubernetes/locator"
+CRDS: list[Object] = list(yaml.safe_load_all((FOLDER / "crds.yaml").read_text(encoding="utf-8")))
+NAMES = [each["metadata"]["name"] for each in CRDS]
+PORTS = {"nodes nodelocator": 1053, "podlocator": 1054}
+BY_NODE_LOCATORS = 53  # and by nothing else
+ACCOUNT, OTHERS = "locators-only", "locators-and-nodes"
+FAULT = "expected an IP address of a Pod or Node, which is not loopback, link-local, multicast or unspecified, found"
+
+
+def block(port: int, methods: str) -> str:
+    options = f"topology {{\n        locate {methods}\n    }}"
+    return (
+        f".:{port} {{\n    ready\n    errors\n    prometheus :9153\n    kubernetes cluster.local\n    {options}\n}}\n"
+    )
+
+
+def role(account: str, *resources: str) -> list[Object]:
+    """The account with the rights of rbac.yaml, but of Nodes and Pods only these `resources`, and to read locators."""
+    objects = permissions("rbac.yaml", account=account)
+    (found,) = (each for each in objects if each["kind"] == "ClusterRole")
+    found["rules"][0]["resources"] = ["services", "namespaces", *resources]
+    (locators,) = (each for each in permissions("rbac-locators.yaml") if each["kind"] == "ClusterRole")
+    found["rules"] += locators["rules"]
+    return objects
+
+
+def remove(cluster: Cluster) -> None:
+    run = cluster.kubectl("delete", "crd", *NAMES, "--ignore-not-found", "--wait")
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.fixture(scope="module")
+def kinds(cluster: Cluster) -> Iterator[None]:
+    run = cluster.kubectl("apply", "-k", str(FOLDER))
+    assert run.returncode == 0, run.stderr
+    crds = [f"crd/{name}" for name in NAMES]
+    run = cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", *crds)
+    assert run.returncode == 0, run.stderr
+    yield
+    remove(cluster)
+
+
+def located(asker: Asker, server: Server, place: Place, port: int = BY_NODE_LOCATORS) -> str:
+    """The node where the server believes the client to be."""
+    reply = asker.ask(f"{place.fqdn(NAME)} A", server.pod.ip, port)
+    assert reply.rcode == "NOERROR", str(reply)
+    return node_of(set(reply.data), place.cluster.nodes)
+
+
+def locators_of(askers: Askers) -> list[Object]:
+    return [node_locator(node, sorted(asker.pod.ips), (), "a") for node, asker in askers.items()]
+
+
+# Without the kinds, or with another version of them: first, since CustomResourceDefinitions are of the whole cluster.
+
+
+def test_without_the_kinds_it_is_ready_and_says_so_and_of_another_version_too(cluster: Cluster, serve: Serve) -> None:
+    remove(cluster)
+    with granted(cluster, role(ACCOUNT)):
+        with serve("absent", block(BY_NODE_LOCATORS, "nodelocator"), account=ACCOUNT) as server:
+            assert server.readiness().ok
+            missing = "not installed: the cluster has no CustomResourceDefinition nodelocators.topodns.io"
+            eventually(lambda: missing in server.logs(), server.logs())
+            assert server.metric("topodns_watch_failing", kind="NodeLocator", status="404") == 1
+        other = yaml.safe_load(yaml.safe_dump(CRDS[0]).replace("v1alpha1", "v1beta1"))
+        cluster.apply(other)
+        with serve("other", block(BY_NODE_LOCATORS, "nodelocator"), account=ACCOUNT) as server:
+            assert server.readiness().ok
+            version = "the cluster has topodns.io in version v1beta1, expected v1alpha1"
+            eventually(lambda: version in server.logs(), server.logs())
+    remove(cluster)
+
+
+# The schema
+
+REFUSED = [
+    *(
+        pytest.param(node_locator("n", [text]), f'spec.podIPs[0]: Invalid value: "{text}": {FAULT} {text}', id=text)
+        for text in ("127.0.0.1", "::1", "169.254.20.10", "fe80::1", "224.0.0.1", "ff02::1", "0.0.0.0", "::")
+    ),
+    pytest.param(node_locator("n", ["10.0.0.0/8"]), f"{FAULT} 10.0.0.0/8", id="a network"),
+    pytest.param(node_locator("n", ["node1"]), f"{FAULT} node1", id="a name"),
+    pytest.param(node_locator("n", [], ["127.0.0.1"]), f"{FAULT} 127.0.0.1", id="of the node"),
+    pytest.param(node_locator("n", ["10.0.0.1"] * 1025), "must have at most 1024 items", id="too many Pods"),
+    pytest.param(node_locator("n", [], ["10.0.0.1"] * 33), "must have at most 32 items", id="too many addresses"),
+    pytest.param(pod_locator("p", ["127.0.0.1"], "node1"), f"{FAULT} 127.0.0.1", id="of a Pod"),
+    pytest.param(pod_locator("p", [], "node1"), "should have at least 1 items", id="none of a Pod"),
+    pytest.param(pod_locator("p", ["10.0.0.1"] * 9, "node1"), "must have at most 8 items", id="too many of a Pod"),
+    pytest.param(pod_locator("p", ["10.0.0.1"] * 2, "node1"), "expected each address once", id="one twice"),
+    pytest.param(pod_locator("p", ["10.0.0.1"], ""), "spec.nodeName", id="no node"),
+    pytest.param(pod_locator("p", ["10.0.0.1"], "Node_1"), "spec.nodeName", id="no name of a node"),
+]
+
+
+@pytest.mark.parametrize(("locator", "words"), REFUSED)
+def test_the_api_server_refuses_a_locator_that_cannot_be_true(
+    cluster: Cluster, kinds: None, locator: Object, words: str
+) -> None:
+    run = cluster.kubectl("apply", "-f", "-", objects=[locator])
+    assert run.returncode != 0
+    assert words in run.stderr
+
+
+def test_kubectl_shows_addresses_and_nodes(cluster: Cluster, kinds: None) -> None:
+    with cluster.namespace() as place:
+        locators = (
+            node_locator("n", ["10.0.0.1"], ["192.0.2.1"], "a"),
+            pod_locator("p", ["10.0.0.1", "fd00::1"], "n", place.name),
+        )
+        cluster.apply(*locators)
+        shown = [cluster.kubectl("get", *words).stdout.splitlines() for words in (["nloc"], ["-n", place.name, "ploc"])]
+        assert [lines[0].split() for lines in shown] == [["NAME", "ADDRESSES", "AGE"], ["NAME", "IPS", "NODE", "AGE"]]
+        assert shown[0][1].split()[:2] == ["n", '["192.0.2.1"]']
+        assert shown[1][1].split()[:3] == ["p", '["10.0.0.1","fd00::1"]', "n"]
+        cluster.kubectl("delete", "nodelocator", "n")
+
+
+# Servers that may not read Pods
+
+
+@pytest.fixture(scope="module")
+def here(cluster: Cluster) -> Iterator[Place]:
+    with cluster.namespace() as place:
+        place.create(*whereabouts(cluster.nodes))
+        yield place
+
+
+@pytest.fixture(scope="module")
+def server(cluster: Cluster, kinds: None, serve: Serve) -> Iterator[Server]:
+    """It may read neither Pods nor Nodes."""
+    with granted(cluster, role(ACCOUNT)), serve(ACCOUNT, block(53, "nodelocator"), account=ACCOUNT) as running:
+        yield running
+
+
+def test_a_server_that_may_read_neither_pods_nor_nodes_locates_clients_by_node_locators(
+    cluster: Cluster, server: Server, here: Place, askers: Askers
+) -> None:
+    assert {located(asker, server, here) for asker in askers.values()} == {NOWHERE}
+    cluster.apply(*locators_of(askers))
+    everywhere = {node: node for node in cluster.nodes}
+    becomes(lambda: {node: located(asker, server, here) for node, asker in askers.items()}, everywhere, 5)
+    assert server.readiness().ok
+    cluster.kubectl("delete", "nodelocators", "--all")
+    becomes(lambda: {located(asker, server, here) for asker in askers.values()}, {NOWHERE}, 5)
+
+
+def test_an_address_that_moves_to_another_node_is_right_within_a_second(
+    cluster: Cluster, server: Server, here: Place, askers: Askers
+) -> None:
+    asker = askers["node2"]
+    cluster.apply(node_locator("node2", [asker.pod.ip]), node_locator("node3"))
+    becomes(lambda: located(asker, server, here), "node2", 5)
+    cluster.apply(node_locator("node2"))
+    cluster.apply(node_locator("node3", [asker.pod.ip]))
+    begun = time.monotonic()
+    becomes(lambda: located(asker, server, here), "node3", 5)
+    assert time.monotonic() - begun < 1
+    cluster.kubectl("delete", "nodelocators", "--all")
+
+
+def test_nodes_contradict_a_locator_that_lies_and_pod_locators_place_clients(
+    cluster: Cluster, kinds: None, serve: Serve, here: Place, askers: Askers, host_askers: Askers
+) -> None:
+    corefile = "".join(block(port, methods) for methods, port in PORTS.items())
+    asker, host = askers["node2"], host_askers["node3"]
+    with granted(cluster, role(OTHERS, "nodes")), serve(OTHERS, corefile, account=OTHERS) as running:
+        by_nodes, by_pods = PORTS.values()
+        cluster.apply(node_locator("node2", [asker.pod.ip, host.pod.ip]))
+        becomes(lambda: located(asker, running, here, by_nodes), "node2", 5)
+        assert located(host, running, here, by_nodes) == "node3"
+        said = f"NodeLocator node2 says that {host.pod.ip} is on node node2, but that is an address of Node node3"
+        eventually(lambda: said in running.logs(), running.logs())
+        reason = {"kind": "NodeLocator", "reason": "node_address"}
+        eventually(lambda: running.metric("topodns_locator_contradictions", **reason) >= 1, "the lie is counted")
+        assert located(asker, running, here, by_pods) == NOWHERE
+        cluster.apply(pod_locator("p", list(asker.pod.ips), "node2", here.name))
+        becomes(lambda: located(asker, running, here, by_pods), "node2", 5)
+        cluster.kubectl("delete", "nodelocators", "--all")
