@@ -4,14 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.runtime ## create .venv with .venv/bin/topodns from requirements.lock
 
-run: install ## serve the example cluster of config/demo on 127.0.0.1:5300
+run: install ## serve the example cluster of config/demo on 127.0.0.1:5300, and its topology page on 127.0.0.1:5382
+	@echo 'try in another terminal, and open the topology page, whose address follows, in a browser:'
+	@sed -n 's/^# *\(dig .*[^ ]\)  *#  */  \1   # /p' config/demo/Corefile
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
 test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go; 3 to 6 minutes)
@@ -71,9 +73,15 @@ kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
-test-ci: test test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
+test-page: $(VENV)/.dev ## use the topology page in Debian's Chromium: mouse, keyboard, light and dark (1 minute)
+	@$(BIN)/python -m pytest tests/page
 
-test-all: test test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything
+page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's Chromium)
+	@$(BIN)/python -m tests.support.page_screenshot
+
+test-ci: test test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
+
+test-all: test test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

@@ -24,6 +24,7 @@ _FENCED: Final = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[`~]* *$|\Z)", re.MULTI
 _ROW: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`]+`")
 _BULLET: Final = re.compile(r"(?:\d+\.|-) +")
+_PICTURES: Final = frozenset({".png"})
 _LANGUAGES: Final = {".json": "json", ".py": "python", ".yaml": "yaml"}
 
 
@@ -33,7 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     Raises PluginError for what they link to and no page can show.
     """
     own = [file for file in files if file.src_dir != config.docs_dir]
-    for path in documents():
+    for path in (*documents(), *_pictures()):
         own.append(File(_name(path), str(ROOT), config.site_dir, use_directory_urls=False))
     for page, path in _pages({file.src_uri for file in own}).items():
         own.append(File.generated(config, page, content=_shown(path), inclusion=InclusionLevel.NOT_IN_NAV))
@@ -116,7 +117,8 @@ def _name(path: Path) -> str:
 
 
 def _is_shown(path: Path) -> bool:
-    return path.is_relative_to(ROOT) and path.exists() and path.suffix != ".md"
+    """Whether a page is made for it: it is no document, and no picture, which a document shows itself."""
+    return path.is_relative_to(ROOT) and path.exists() and path.suffix not in {".md", *_PICTURES}
 
 
 def _target(folder: Path, link: str) -> Path:
@@ -136,6 +138,13 @@ def _pages(taken: set[str]) -> dict[str, Path]:
     return pages
 
 
+def _pictures() -> list[Path]:
+    """The pictures that documents show."""
+    links = ((document.parent, link) for document in documents() for link in _LINK.findall(document.read_text("utf-8")))
+    found = {_target(folder, link) for folder, link in links if Path(link).suffix in _PICTURES}
+    return sorted(path for path in found if path.is_relative_to(ROOT) and path.is_file())
+
+
 def _shown_by(document: Path) -> Iterator[Path]:
     """The files and folders that a document links to, and the files of these folders."""
     for part, is_code in _parts(document.read_text(encoding="utf-8")):
@@ -148,7 +157,7 @@ def _shown_by(document: Path) -> Iterator[Path]:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
+    return sorted(path for path in folder.iterdir() if path.is_file() and _is_shown(path))
 
 
 def _page_of(path: Path) -> str:

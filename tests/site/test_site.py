@@ -51,6 +51,12 @@ def test_a_file_that_a_document_links_to_has_a_page_that_shows_it(site: Site) ->
     assert listed[1:] == sorted(path.name for path in (ROOT / "config/kubernetes/node-cache").iterdir())
 
 
+def test_a_picture_of_a_document_is_there_and_nothing_is_made_of_it(site: Site) -> None:
+    name = "docs/operate/topology-page.png"
+    assert filecmp.cmp(site.folder / name, ROOT / name, shallow=False)
+    assert f"{name}.html" not in site.pages
+
+
 def test_the_navigation_of_every_page_leads_to_every_document(site: Site) -> None:
     for name, page in site.pages.items():
         reached = {(site.folder / name).parent.joinpath(link.partition("#")[0]).resolve() for link in page.links}

@@ -44,9 +44,20 @@ def refused(pages: Any, reason: str, *taken: str) -> None:
 
 
 def test_a_file_that_is_no_text_is_refused_by_its_name(pages: Any, tmp_path: Path) -> None:
-    make(tmp_path, README_md="[a picture](a.png)")
-    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
-    refused(pages, r"^a\.png: a document links to it, and it is no text")
+    make(tmp_path, README_md="[an archive](a.gz)")
+    (tmp_path / "a.gz").write_bytes(b"\x1f\x8b\xff\xfe")
+    refused(pages, r"^a\.gz: a document links to it, and it is no text")
+
+
+def test_a_picture_is_shown_as_it_is_and_has_no_page(pages: Any, tmp_path: Path) -> None:
+    text = "![a picture](a.png), [the folder](b/), ![another](gone.png)\n"
+    make(tmp_path, README_md=text, b_txt="b")
+    (tmp_path / "b").mkdir()
+    for name in ("a.png", "b/c.png"):
+        (tmp_path / name).write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
+    assert pages._pictures() == [tmp_path / "a.png"]
+    assert shown(pages) == ["b/README.md"]
+    assert "(a.png)" in made_of(pages, text)
 
 
 def test_a_file_that_has_fences_is_shown_to_its_end(pages: Any, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.support.demo import PORT, Demo
 from tests.support.documented_sessions import Command, commands, parse_dig
 from tests.support.documents import DOCUMENTS, ROOT
 from tests.support.exposition_samples import exposition_text
+from topodns.app.admin_endpoints import Admin
 from topodns.app.cluster_metrics import cluster_readings
 from topodns.app.exposition import Metrics
 from topodns.app.listeners import Listeners
@@ -140,7 +141,8 @@ def all_readings(demo: Demo, events: Events) -> list[Published]:
         reading for name in ORDER if (metrics := load(name).metrics) is not None for reading in metrics(source)
     ]
     of_clusters = cluster_readings(events.clusters, demo.assembly.cluster_maker)
-    return [*readings(Listeners(Random(0)), events), *of_plugins, *of_clusters]
+    of_http = Admin(Metrics(list, ())).readings()
+    return [*readings(Listeners(Random(0)), events), *of_plugins, *of_clusters, *of_http]
 
 
 def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:

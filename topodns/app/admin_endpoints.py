@@ -1,14 +1,16 @@
-"""The addresses of the HTTP endpoints: which of /health, /ready, /explain, /who and /metrics is served where."""
+"""The addresses of the HTTP endpoints: /health, /ready, /explain, /who, /metrics and the topology page."""
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from topodns.app.audit.endpoint import audit_route
 from topodns.app.explain.endpoint import explain_route, who_route
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Generation, ListenAt
 from topodns.corefile.arguments import Address
+from topodns.metrics.registry import Reading
 from topodns.net.descriptors import Descriptors
 from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
 from topodns.net.http_server.server import AdminServer
@@ -18,6 +20,10 @@ from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
 from topodns.plugins.ready import PLUGIN as READY
 from topodns.plugins.ready import Readiness
+from topodns.query.counters import QueryCounters
+
+if TYPE_CHECKING:
+    from topodns.app.topology_page.page import TopologyPage
 
 
 class Admin:
@@ -30,18 +36,21 @@ class Admin:
         instance: Instance | None = None,
         waits_for: Callable[[], Iterable[str]] = tuple,
         descriptors: Descriptors | None = None,
+        all_counters: Callable[[], Iterable[QueryCounters]] = tuple,
     ) -> None:
         """`metrics_listen`: an address of /metrics beside those of the Corefile. `instance`: the ports are shared with
         other instances; None: they are not.
 
         `waits_for`: reasons for not being ready beside the clusters, a line each. `descriptors`: None for no limit by
-        RLIMIT_NOFILE.
+        RLIMIT_NOFILE. `all_counters`: the query counters, for the misses on the topology page.
         """
         self._instance = instance
         self._metrics = metrics
         self._metrics_listen = metrics_listen
         self._server = AdminServer(_limits(descriptors))
         self._readiness = Readiness(waits_for)
+        self._all_counters = all_counters
+        self._page: TopologyPage | None = None  # None until a Corefile has the option `page`
 
     def follow(self, generation: Generation) -> None:
         """Serve the routes of this generation (and of `metrics_listen`), and close all other addresses.
@@ -67,6 +76,29 @@ class Admin:
 
     def close(self) -> None:
         self._server.close()
+        if self._page is not None:
+            self._page.close()
+
+    def readings(self) -> Iterable[Reading]:
+        """The metrics of the HTTP server."""
+        counts = self._server.counts
+        yield Reading(
+            "topodns_http_refused",
+            "HTTP requests refused, by status.",
+            "counter",
+            ("status",),
+            lambda: [((str(status),), times) for status, times in counts.refused.items()],
+        )
+        yield Reading(
+            "topodns_http_streams", "Topology pages that are live now.", "gauge", (), lambda: [((), counts.streams)]
+        )
+        yield Reading(
+            "topodns_http_streams_dropped",
+            "Live topology pages that were cut off, mostly as the browser did not read.",
+            "counter",
+            (),
+            lambda: [((), counts.streams_dropped)],
+        )
 
     def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:
         wanted: dict[ListenAt, dict[str, Route]] = {}
@@ -81,9 +113,25 @@ class Admin:
                 routes["/audit"] = audit_route(generation.clusters)
             if (prometheus := block.get(PROMETHEUS)) is not None:
                 _at(wanted, prometheus.listen)["/metrics"] = self._metrics.route()
+        self._add_pages(generation, wanted)
         if self._metrics_listen is not None:
             _at(wanted, self._metrics_listen)["/metrics"] = self._metrics.route()
         return wanted
+
+    def _add_pages(self, generation: Generation, wanted: dict[ListenAt, dict[str, Route]]) -> None:
+        """Add the routes of the topology pages. Each shows all clusters; at one address the first block decides."""
+        pages = [cluster.topology.page for cluster in generation.clusters if cluster.topology is not None]
+        by_address = {page.listen: page for page in reversed(pages) if page is not None}
+        if self._page is not None:
+            self._page.begin()
+        elif by_address:
+            # Imported here: a node cache has no cluster, and most servers have no page.
+            from topodns.app.topology_page.page import TopologyPage
+
+            self._page = TopologyPage(self._all_counters)
+        for address, page in by_address.items():
+            assert self._page is not None
+            _at(wanted, address).update(self._page.routes(generation.clusters, page))
 
 
 def _limits(descriptors: Descriptors | None) -> AdminLimits:

@@ -22,7 +22,10 @@ def plugins_text() -> str:
 
 
 def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
-    """Print each server block's keys with port and bound host, if any, then the version, as CoreDNS does."""
+    """Print each server block's keys with port and bound host, if any, then the version, as CoreDNS does.
+
+    Behind them the address of each topology page.
+    """
     lines = []
     for block in settings.blocks:
         for key in block.keys:
@@ -30,7 +33,15 @@ def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> No
             for host in block.bound_hosts:
                 at = f" on {host}" if host else ""
                 lines.append(f"{origin}:{ports[(host, key.port)]}{at}")
-    print("\n".join([*lines, version_text()]), flush=True)
+    print("\n".join([*lines, version_text(), *_pages(settings)]), flush=True)
+
+
+def _pages(settings: Settings) -> list[str]:
+    """A line for each address of the option `page` of `topology`."""
+    found = [block.settings["topology"].page for block in settings.blocks if "topology" in block.settings]
+    at = dict.fromkeys(page.listen for page in found if page is not None)
+    hosts = [(f"[{each.host}]" if ":" in each.host else each.host or "127.0.0.1", each.port) for each in at]
+    return [f"topology page http://{host}:{port}/topology" for host, port in hosts]
 
 
 def print_nothing(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:

@@ -102,7 +102,15 @@ class Server:
         self._published: set[str] = set()  # names of the plugins whose metrics are published
         self._publish(_LABELLESS)
         waits_for = options.hooks.waits_for if options.hooks is not None else tuple
-        self._admin = Admin(self._metrics, options.metrics_listen, options.instance, waits_for, descriptors)
+        self._admin = Admin(
+            self._metrics,
+            options.metrics_listen,
+            options.instance,
+            waits_for,
+            descriptors,
+            self._listeners.all_counters,
+        )
+        self._metrics.publish(self._admin.readings())
         self._clusters = ClusterCare(self._start, self._listeners.packet_caches.forget)
         self._tasks: set[asyncio.Task[None]] = set()  # only those of the active generation
         self._stop = asyncio.Event()

@@ -3,29 +3,46 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from ipaddress import ip_address
 from typing import Final, TypeVar
 
 from topodns.cluster.model import KeySource, Kind
 from topodns.corefile.arguments import (
+    Address,
     Network,
     choice,
     flag,
     fold_options,
+    listen_address,
     networks,
     no_args,
+    no_body,
     once_each,
     only_arg,
     only_choice,
     some_args,
     whole,
+    wrong,
 )
-from topodns.corefile.errors import listed
+from topodns.corefile.errors import hint, listed, shown
 from topodns.corefile.parser import Directive
 from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.topology.client_locator import Method
 from topodns.topology.select import OnInvalid, UnknownClient
+
+DEFAULT_PAGE: Final = Address("127.0.0.1", 8182)
+_PAGE_WORDS: Final = ("public", "queries")
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """The topology page, an HTTP server for browsers."""
+
+    listen: Address = DEFAULT_PAGE  # of loopback unless `public`
+    public: bool = False  # serves clients that are not on loopback, too
+    queries: bool = False  # explains any name for any client's address, and shows prefixes of unlocated clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,7 @@ class TopologySettings:
     filter_hostnames: bool = False
     terminating_fallback: bool = False
     srv_priority: bool = False
+    page: PageSettings | None = None  # None: there is no page
 
     @property
     def placing_kinds(self) -> frozenset[Kind]:
@@ -126,6 +144,33 @@ def _srv_priority(option: Directive, settings: TopologySettings) -> TopologySett
     return replace(settings, srv_priority=True)
 
 
+def _page(option: Directive, settings: TopologySettings) -> TopologySettings:
+    """`page [HOST:PORT] [public] [queries]`. Raises ConfigError for an address beyond loopback without `public`."""
+    no_body(option)
+    words = [arg for arg in option.args if arg in _PAGE_WORDS]
+    if len(set(words)) < len(words):
+        raise option.error(f"'page' has a word twice, expected each once: {' '.join(option.args)}")
+    others = tuple(arg for arg in option.args if arg not in _PAGE_WORDS)
+    for other in others:
+        if ":" not in other:
+            raise option.error(f"'page' has {shown(other)}{hint(other, ('HOST:PORT', *_PAGE_WORDS))}")
+    listen = listen_address(replace(option, args=others), DEFAULT_PAGE)
+    page = PageSettings(listen, "public" in words, "queries" in words)
+    if not page.public and not _is_loopback(listen.host):
+        expected = (
+            f"an address of loopback such as {DEFAULT_PAGE.host}:{DEFAULT_PAGE.port}, or the word 'public' behind it"
+        )
+        raise wrong(option, f"{expected}, as the page shows Nodes and addresses to all who can reach it")
+    return replace(settings, page=page)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySettings]]] = {
     "keys": _keys,
     "locate": _locate,
@@ -136,6 +181,7 @@ _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySet
     "filter_hostnames": _filter_hostnames,
     "terminating_fallback": _terminating_fallback,
     "srv_priority": _srv_priority,
+    "page": _page,
 }
 
 

@@ -1,5 +1,6 @@
 """The HTTP endpoints at each address."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -9,6 +10,7 @@ from tests.support.generation_builder import assembly
 from topodns.app.admin_endpoints import Admin
 from topodns.app.exposition import Metrics
 from topodns.corefile.arguments import Address
+from topodns.net.http_server.messages import HttpRequest
 
 ALL = "health 127.0.0.1:1\nready 127.0.0.1:2\nprometheus 127.0.0.1:3"
 
@@ -41,3 +43,34 @@ def test_the_endpoints_of_all_blocks_are_served() -> None:
 
 def test_metrics_may_have_a_further_address() -> None:
     assert served(". {\nwhoami\n}\n", Address("127.0.0.1", 9253)) == {("127.0.0.1", 9253): {"/metrics"}}
+
+
+BLOCK = "{name}.org {{\n kubernetes {name}.org {{\n manifests .\n }}\n topology {{\n {page}\n }}\n}}\n"
+
+
+def test_the_page_is_served_at_its_address_and_shows_the_clusters_of_all_blocks() -> None:
+    async def story() -> None:
+        admin = Admin(Metrics(list, ()))
+        generation = assembly().build(
+            settings(
+                "".join(BLOCK.format(name=name, page=page) for name, page in (("a", "page"), ("b", "on_invalid deny")))
+            )
+        )
+        ((at, routes),) = admin._routes(generation).items()
+        assert at == ("127.0.0.1", 8182)
+        paths = {
+            "/",
+            "/topology",
+            *(f"/topology/{name}" for name in ("state", "events", "service", "what-if", "explain")),
+        }
+        assert set(routes) == paths
+        reply = routes["/topology/state"](HttpRequest("/topology/state", {"cluster": "1"}, "127.0.0.1"))
+        assert isinstance(reply, asyncio.Future)
+        assert b'"clusters": ["a.org.", "b.org."]' in (await reply).body
+        admin.close()
+
+    asyncio.run(story())
+
+
+def test_without_the_option_there_is_no_page() -> None:
+    assert served(BLOCK.format(name="a", page="on_invalid deny")) == {}

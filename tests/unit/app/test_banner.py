@@ -16,6 +16,16 @@ def test_the_banner_has_the_ports_that_are_open(capsys: pytest.CaptureFixture[st
     assert version_text().startswith(f"topodns-{__version__}\n")
 
 
+def test_the_banner_ends_with_the_addresses_of_topology_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    block = "%s.org {\n kubernetes {\n manifests .\n }\n topology {\n page %s\n }\n}\n"
+    pages = ("127.0.0.1:5382", "127.0.0.1:5382", "[::1]:8", ":9 public", "")
+    corefile = "".join(block % (f"a{number}", page) for number, page in enumerate(pages))
+    print_banner({("", 53): 53}, settings(corefile + "b.org {\n whoami\n}"))
+    assert capsys.readouterr().out.partition(f"{version_text()}\n")[2].splitlines() == [
+        f"topology page http://{at}/topology" for at in ("127.0.0.1:5382", "[::1]:8", "127.0.0.1:9", "127.0.0.1:8182")
+    ]
+
+
 def test_a_quiet_server_has_no_banner(capsys: pytest.CaptureFixture[str]) -> None:
     print_nothing(PORTS, settings(COREFILE))
     assert capsys.readouterr().out == ""

@@ -6,8 +6,9 @@ import pytest
 
 from tests.support.corefile_settings import block_problem, only_block
 from topodns.cluster.model import KeySource
+from topodns.corefile.arguments import Address
 from topodns.corefile.errors import listed
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology import PageSettings, TopologySettings
 from topodns.topology.client_locator import Method
 from topodns.topology.select import OnInvalid, UnknownClient
 
@@ -57,6 +58,11 @@ def test_topology_alone_takes_the_defaults() -> None:
         ("filter_hostnames", TopologySettings(filter_hostnames=True)),
         ("terminating_fallback", TopologySettings(terminating_fallback=True)),
         ("srv_priority", TopologySettings(srv_priority=True)),
+        ("page", TopologySettings(page=PageSettings(Address("127.0.0.1", 8182)))),
+        ("page 127.0.0.9:99", TopologySettings(page=PageSettings(Address("127.0.0.9", 99)))),
+        ("page [::1]:99 queries", TopologySettings(page=PageSettings(Address("::1", 99), queries=True))),
+        ("page queries public", TopologySettings(page=PageSettings(public=True, queries=True))),
+        ("page :99 public", TopologySettings(page=PageSettings(Address("", 99), public=True))),
     ],
 )
 def test_options(option: str, expected: TopologySettings) -> None:
@@ -86,6 +92,22 @@ def test_options(option: str, expected: TopologySettings) -> None:
         ("terminating_fallback x", "'terminating_fallback' has the arguments 'x', expected none"),
         ("srv_priority 10", "'srv_priority' has the arguments '10', expected none"),
         ("srv_priorities", "unknown option 'srv_priorities' of 'topology', did you mean 'srv_priority'?"),
+        ("page 8182", "'page' has '8182', expected HOST:PORT, public or queries"),
+        ("page publik", "'page' has 'publik', did you mean 'public'?"),
+        ("page public public", "'page' has a word twice, expected each once: public public"),
+        ("page a:1 b:2", "'page' has the arguments 'a:1 b:2', expected one address HOST:PORT or :PORT at most"),
+        (
+            "page 127.0.0.1:99999",
+            "'page' has the arguments '127.0.0.1:99999', expected one address HOST:PORT or :PORT at most",
+        ),
+        *(
+            (
+                f"page {address}",
+                f"'page' has the arguments '{address}', expected an address of loopback such as 127.0.0.1:8182, or the "
+                "word 'public' behind it, as the page shows Nodes and addresses to all who can reach it",
+            )
+            for address in (":8182", "0.0.0.0:8182", "10.0.0.9:8182", "localhost:8182", "127.0.0.1.example:8182")
+        ),
         ("unknown_clients all", "unknown option 'unknown_clients' of 'topology', did you mean 'unknown_client'?"),
     ],
 )

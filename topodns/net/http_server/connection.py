@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import h11
 
-from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
+from topodns.net.http_server.messages import AdminLimits, HttpCounts, HttpReply, HttpRequest, HttpStream, Route
 from topodns.net.http_server.scheduler import RoundRobin
 
 log = logging.getLogger(__name__)
@@ -27,10 +27,11 @@ _FIRST_OF_METHOD: Final = 0x21  # RFC 9110 section 5.6.2: no token starts below 
 
 
 class ListenerState(Protocol):
-    """State that the connections of a listener share: limits, scheduler, routes, and the open connections."""
+    """State that the connections of a listener share: limits, scheduler, counts, routes, and the open connections."""
 
     limits: AdminLimits
     turns: RoundRobin
+    counts: HttpCounts
     routes: dict[str, Route]
     connections: dict["HttpConnection", None]
 
@@ -50,6 +51,7 @@ class HttpConnection:
         self._unsent: list[memoryview] = []
         self._method = b""
         self._reply: HttpReply | None = None  # result of the route's future, not sent yet
+        self._stream: HttpStream | None = None  # the reply that goes on, once its head is being sent
         self._awaiting = False
         self._idle = False  # between two requests
         self._ended = False  # the client has sent EOF
@@ -78,6 +80,8 @@ class HttpConnection:
             self._discard()
         elif self._unsent:
             self._send()
+        elif self._stream is not None:
+            self._continue_stream(self._stream)
         elif self._reply is not None:
             reply, self._reply = self._reply, None
             self._respond(reply)
@@ -87,14 +91,19 @@ class HttpConnection:
     def drop(self) -> None:
         """Close at once with a reset; the kernel discards unsent data."""
         if not self._closed:
+            self._listener.counts.streams_dropped += self._stream is not None
             with suppress(OSError):
                 self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._close()
 
     def finish(self) -> None:
-        """Close: between two requests at once, else after the reply to the request awaited, received or handled."""
+        """Close: between two requests and in a stream at once, else after the reply to the request awaited, received
+        or handled.
+        """
         self._closing = True
-        if self._idle and not self._turns.has(self):
+        if self._stream is not None:
+            self._end_stream()
+        elif self._idle and not self._turns.has(self):
             self._close()
 
     def _read_request(self) -> None:
@@ -159,12 +168,14 @@ class HttpConnection:
         reply = self._reply_to(event)
         if isinstance(reply, HttpReply):
             self._respond(reply)
+        elif isinstance(reply, HttpStream):
+            self._begin_stream(reply)
         else:
             self._awaiting = True
             self._wait(self._limits.answer)
             reply.add_done_callback(self._fulfilled)
 
-    def _reply_to(self, event: h11.Request) -> HttpReply | asyncio.Future[HttpReply]:
+    def _reply_to(self, event: h11.Request) -> HttpReply | HttpStream | asyncio.Future[HttpReply]:
         if event.method not in METHODS:
             return HttpReply(405, b"only GET and HEAD\n")
         try:
@@ -179,8 +190,9 @@ class HttpConnection:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
         if target.netloc:
             headers["host"] = target.netloc  # RFC 9112 section 3.2.2
+        repeated = {name: tuple(values) for name, values in given.items()}
         try:
-            return route(HttpRequest(target.path, arguments, self.peer, headers))
+            return route(HttpRequest(target.path, arguments, self.peer, headers, repeated))
         except Exception:
             log.exception("bug: %s", target.path)
             return HttpReply(500, b"internal error\n")
@@ -194,7 +206,8 @@ class HttpConnection:
         self._turns.join(self)
 
     def _respond(self, reply: HttpReply) -> None:
-        headers = [("Content-Type", reply.content_type), ("Content-Length", str(len(reply.body)))]
+        headers = [("Content-Type", reply.content_type), ("Content-Length", str(len(reply.body))), *reply.headers]
+        self._count(reply.status)
         if reply.status == 405:
             headers.append(("Allow", b", ".join(METHODS).decode()))  # RFC 9110 section 15.5.6
         if self._closing:
@@ -208,16 +221,53 @@ class HttpConnection:
         self._closing = self._closing or self._http.our_state is not h11.DONE
         self._start_sending(head or b"", body)
 
+    def _count(self, status: int) -> None:
+        if 400 <= status < 500:
+            self._listener.counts.refused[status] += 1
+
+    def _begin_stream(self, stream: HttpStream) -> None:
+        if self._method == b"HEAD":
+            stream.ended(stream)
+            self._respond(HttpReply(200, b"", stream.content_type, stream.headers))
+            return
+        self._stream = stream
+        self._listener.counts.streams += 1
+        stream.wake, stream.close = lambda: self._turns.join(self), self._end_stream
+        headers = [("Content-Type", stream.content_type), *stream.headers]
+        self._start_sending(self._http.send(h11.Response(status_code=200, headers=headers)) or b"")
+
+    def _end_stream(self) -> None:
+        """Close, after the octets that end a whole body if the client has taken all before."""
+        if not self._unsent:
+            with suppress(OSError):
+                self._sock.send(self._http.send(h11.EndOfMessage()) or b"")
+        self._close()
+
+    def _continue_stream(self, stream: HttpStream) -> None:
+        """Send the next part, or else look whether the client has closed, or has sent anything, which ends it too."""
+        if stream.part:
+            part, stream.part = stream.part, b""
+            stream.sending = True
+            framed = self._http.send_with_data_passthrough(h11.Data(data=part)) or ()
+            self._start_sending(*framed)  # the part is not copied: streams of the same part share it
+            return
+        data = self._receive()
+        if data:
+            self.drop()
+        elif data is not None:
+            self._close()
+
     def _refuse(self, status: int) -> None:
+        self._count(status)
         head = b""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             response = h11.Response(status_code=status, headers=[("Content-Length", "0"), ("Connection", "close")])
             head = (self._http.send(response) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
         self._closing = True
-        self._start_sending(head, b"")
+        self._start_sending(head)
 
-    def _start_sending(self, head: bytes, body: bytes) -> None:
-        self._unsent = [memoryview(part) for part in (head, body) if part]
+    def _start_sending(self, *parts: bytes) -> None:
+        self._unsent = [memoryview(part) for part in parts if part]
         self._wait(self._limits.reply)
         self._send()
 
@@ -239,6 +289,13 @@ class HttpConnection:
 
     def _replied(self) -> None:
         self._answered += 1
+        if self._stream is not None:
+            self._stream.sending = False
+            self._wait(self._limits.idle)
+            self._watch()
+            if self._stream.part:
+                self._turns.join(self)
+            return
         if self._closing:
             self._linger()
             return
@@ -291,6 +348,10 @@ class HttpConnection:
         if self._closed:
             return
         self._closed = True
+        if self._stream is not None:
+            self._listener.counts.streams -= 1
+            self._stream.wake = self._stream.close = lambda: None
+            self._stream.ended(self._stream)
         self._listener.connections.pop(self, None)
         self._turns.leave(self)
         self._deadline.cancel()

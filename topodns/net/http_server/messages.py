@@ -1,6 +1,7 @@
-"""Request, reply and route types of the HTTP server, and the limits for its clients."""
+"""Request, reply, stream and route types of the HTTP server, the limits for its clients, and its counts."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +29,7 @@ class HttpRequest:
     arguments: Mapping[str, str]  # of the query string; the first of each name
     peer: str  # the client's address as text
     headers: Mapping[str, str] = field(default_factory=dict)  # by name in lower case; the last of each name
+    repeated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all values of each argument, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,47 @@ class HttpReply:
     status: int
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()  # beside Content-Type, Content-Length, Allow and Connection
 
 
-Route = Callable[[HttpRequest], "HttpReply | asyncio.Future[HttpReply]"]
-"""Handles a request: returns the reply, or a future if the reply would take too long for one turn of the loop."""
+@dataclass(eq=False)
+class HttpStream:
+    """A reply of status 200 without an end, in parts, such as server-sent events.
+
+    It holds at most one part that is not sent yet. The connection is dropped if the client takes longer than
+    `AdminLimits.reply` for a part, if it sends anything, or after `AdminLimits.idle` without a new part.
+    """
+
+    content_type: str
+    headers: tuple[tuple[str, str], ...] = ()
+    ended: Callable[["HttpStream"], object] = lambda stream: None  # called once, when the connection is closed
+    part: bytes = b""  # the next one to be sent; when made, the first one
+    sending: bool = True  # the head or an earlier part is not all sent yet
+    wake: Callable[[], object] = lambda: None  # set by the connection while it is open
+    close: Callable[[], object] = lambda: None  # likewise: ends the stream and the connection
+
+    @property
+    def ready(self) -> bool:
+        """Whether all earlier parts are sent, as far as the kernel takes them."""
+        return not self.part and not self.sending
+
+    def send(self, part: bytes) -> bool:
+        """Send this part, unless an earlier one is not sent yet: then False."""
+        if not self.ready:
+            return False
+        self.part = part
+        self.wake()
+        return True
+
+
+@dataclass(eq=False)
+class HttpCounts:
+    """What all listeners of the process have counted so far."""
+
+    refused: Counter[int] = field(default_factory=Counter)  # requests answered with 400 to 499, by status
+    streams: int = 0  # that are open now
+    streams_dropped: int = 0  # reset by either side, mostly because the client did not read
+
+
+Route = Callable[[HttpRequest], "HttpReply | HttpStream | asyncio.Future[HttpReply]"]
+"""Handles a request: returns the reply, a stream, or a future if the reply takes too long for one turn of the loop."""

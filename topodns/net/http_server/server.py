@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from topodns.net.http_server.connection import HttpConnection
-from topodns.net.http_server.messages import AdminLimits, Route
+from topodns.net.http_server.messages import AdminLimits, HttpCounts, Route
 from topodns.net.http_server.scheduler import RoundRobin
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ _DESCRIPTOR_PAUSE: Final = 0.1  # seconds until accepting is tried again
 class _Listener:
     limits: AdminLimits
     turns: RoundRobin
+    counts: HttpCounts
     routes: dict[str, Route]
     acceptors: list["_Acceptor"] = field(default_factory=list)
     connections: dict[HttpConnection, None] = field(default_factory=dict)  # open ones, the oldest first
@@ -53,6 +54,7 @@ class AdminServer:
     """All HTTP listeners of the process, each with its routes by path. Routes can be replaced while it runs."""
 
     limits: AdminLimits = _LIMITS
+    counts: HttpCounts = field(default_factory=HttpCounts)
     _listeners: dict[tuple[str, int], _Listener] = field(default_factory=dict)
     _stopped: list[_Listener] = field(default_factory=list)
     _turns: RoundRobin = field(default_factory=RoundRobin)
@@ -64,7 +66,7 @@ class AdminServer:
 
     def listen(self, at: tuple[str, int], sockets: Iterable[socket.socket], routes: Mapping[str, Route]) -> None:
         """Serve routes on bound, non-blocking sockets, which together form the listener with the key `at`."""
-        listener = self._listeners[at] = _Listener(self.limits, self._turns, dict(routes))
+        listener = self._listeners[at] = _Listener(self.limits, self._turns, self.counts, dict(routes))
         listener.acceptors = [_Acceptor(listener, sock) for sock in sockets]
 
     def sockets(self) -> Iterator[socket.socket]:

@@ -1,0 +1,300 @@
+"""The topology page as its users use it: with a mouse, with a keyboard, with a screen reader, in light and dark."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.chromium import Tab, opened
+from tests.support.event_loops import PATIENCE
+from tests.support.server_process import ROOT, Server, serving, until
+
+PAGE = 8182
+COREFILE = """
+. {
+    bind HERE
+    errors
+    reload 2s 1s
+    kubernetes cluster.local {
+        manifests cluster
+    }
+    topology {
+        page HERE:8182
+    }
+}
+"""
+LIVE = (
+    "document.getElementById('live').textContent.startsWith('live') && "
+    "document.querySelectorAll('#body tr').length >= 5"
+)
+CACHE_IN_C = "#body tr:nth-child(3) td.cell:nth-of-type(6) button"  # shop/cache in eu-1c
+
+CONTRAST = """
+(() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const colour = parse(getComputedStyle(each).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  let looked = 0;
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !element.getClientRects().length || element.matches("script, style, option, .unseen")) continue;
+    looked += 1;
+    const [a, b] = [light(parse(getComputedStyle(element).color)), light(ground(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) poor.push(`${element.tagName} ${element.textContent.slice(0, 30)}: ${ratio.toFixed(2)}`);
+  }
+  return {poor, looked};
+})()
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    shutil.copytree(ROOT / "config/demo/cluster", tmp_path / "cluster")
+    with serving(tmp_path, COREFILE) as server:
+        yield server
+
+
+def use(browser: int, server: Server, user: Callable[[Tab], Awaitable[None]]) -> None:
+    """Open the page, let the user use it, and see that nothing went wrong in it."""
+
+    async def story() -> None:
+        async with opened(browser, f"http://{server.address}:{PAGE}/topology") as tab:
+            await tab.until(LIVE)
+            await user(tab)
+            assert tab.errors == []
+            assert tab.hosts() == {f"{server.address}:{PAGE}"}
+
+    asyncio.run(asyncio.wait_for(story(), 20 * PATIENCE))
+
+
+def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        assert await tab.js("document.title") == "topodns: topology of cluster.local."
+        assert (await tab.text("#head")).split("\t") == [
+            "Service", "Keys", "Endpoints", "Misses in 5 min", "eu-1a", "eu-1b", "eu-1c",
+        ]  # fmt: skip
+        assert "○ 0\n3/3 nodes" in await tab.text(CACHE_IN_C)
+        assert await tab.js(f"document.querySelector('{CACHE_IN_C} .unseen').textContent") == (
+            "shop/cache in eu-1c: 0 endpoints, clients on 3 of 3 nodes get one, some from anywhere"
+        )
+        assert (
+            await tab.text("#summary") == "5 Services with topology keys, 9 nodes; 4 with clients that get no endpoint."
+        )
+        assert {path.partition(str(PAGE))[2].partition("?")[0] for path in tab.requests if "://" in path} == {
+            "/topology",
+            "/topology/events",
+            "/topology/state",
+        }
+
+    use(browser, server, user)
+
+
+def test_a_click_on_a_cell_shows_keys_endpoints_and_why(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.click(CACHE_IN_C)
+        await tab.until("document.getElementById('explanation').textContent.includes('answer')")
+        assert await tab.text("#details-title") == "shop/cache in eu-1c"
+        assert "kubernetes.io/hostname, topology.kubernetes.io/zone, *" in await tab.text("#details-facts")
+        explanation = await tab.text("#explanation")
+        assert "client   any on node node-c1" in explanation
+        assert "tried    *: 3 matching  <- wins" in explanation
+        await tab.fill("#explain-node", "node-b2")
+        await tab.press("Enter")
+        await tab.until("document.getElementById('explanation').textContent.includes('node-b2')")
+        assert "cache.shop.svc.cluster.local. 5 IN A 127.10.4.30" in await tab.text("#explanation")
+        await tab.fill("#explain-node", "nowhere")
+        await tab.press("Enter")
+        await tab.until("document.getElementById('explanation').textContent.includes('No explanation')")
+        assert await tab.text("#explanation") == "No explanation: no Node is named 'nowhere'"
+        tab.errors.clear()  # the browser logs the status 400
+        await tab.click("#body tr:nth-child(3) th button")
+        await tab.until("document.getElementById('endpoints').textContent.includes('127.10.4.30')")
+        assert "node-c1" in await tab.text("#clients")
+        await tab.click("#body tr:nth-child(1) th button")
+        await tab.until("document.getElementById('details-facts').textContent.includes('Audit')")
+        assert "eu-1c" in await tab.text("#details-facts")
+
+    use(browser, server, user)
+
+
+def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        before = await tab.text("#body")
+        await tab.click("#nodes button[aria-label='node-b1: as if down']")
+        await tab.until("document.querySelectorAll('td.changed').length")
+        assert await tab.text("#what-if-result") == "8 nodes left; clients of 2 Services lose:"
+        assert (await tab.text("#what-if-worse")).splitlines() == [
+            "data/db-near: clients on 2 nodes more get no endpoint",
+            "shop/cache: clients on 2 nodes more get far ones",
+        ]
+        assert "✕ 0\n0/2 nodes\nwas ● 1, 3/3" in await tab.text("#body tr:nth-child(1) td.cell:nth-of-type(5)")
+        await tab.click("#nodes button[aria-label='zone eu-1a: as if down']")
+        await tab.until("document.getElementById('what-if-result').textContent.startsWith('5 nodes left')")
+        await tab.click("#what-if-changes button[aria-label='Put back zone=eu-1a:down']")
+        await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
+        await tab.click("#what-if-clear")
+        await tab.until("!document.querySelectorAll('td.changed').length")
+        assert await tab.text("#body") == before
+        assert await tab.js("document.getElementById('what-if').hidden")
+
+    use(browser, server, user)
+
+
+def test_the_keyboard_alone_reaches_everything(browser: int, server: Server) -> None:
+    focus = "document.activeElement.innerText"
+
+    async def user(tab: Tab) -> None:
+        for _ in range(4):  # the search, the choice, the table
+            await tab.press("Tab")
+            if await tab.js("document.activeElement.closest('#body') !== null"):
+                break
+        assert await tab.js(focus) == "data/db-near"
+        assert await tab.js("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight", "End"):
+            await tab.press(key)
+        assert "shop/cache in eu-1c" in await tab.js(focus)
+        await tab.press("ArrowDown")
+        assert "shop/kiosk in eu-1c" in await tab.js(focus)
+        await tab.press("ArrowUp")
+        await tab.press("Enter")
+        await tab.until("document.getElementById('explanation').textContent.includes('answer')")
+        assert await tab.js("document.activeElement.id") == "details-title"
+        await tab.press("Tab")
+        await tab.press("Tab")
+        assert await tab.js("document.activeElement.id") == "explain-node"
+        await tab.press("Escape")
+        assert "shop/cache in eu-1c" in await tab.js(focus)
+        await tab.press("Tab")  # the table is one stop
+        assert await tab.js("document.activeElement.closest('#body') === null")
+        await tab.press("Tab", shift=True)
+        assert "shop/cache in eu-1c" in await tab.js(focus)
+
+    use(browser, server, user)
+
+
+def test_a_change_of_the_cluster_appears_and_what_has_the_focus_keeps_it(
+    browser: int, server: Server, tmp_path: Path
+) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.js(f"document.querySelector('{CACHE_IN_C}').focus()")
+        shop = tmp_path / "cluster/shop.yaml"
+        text = shop.read_text()
+        shop.write_text(
+            text.replace('topodns.io/topology-keys: "kubernetes.io/hostname,', 'topodns.io/topology-keys: "')
+        )
+        await tab.until(
+            "document.querySelector('#body tr:nth-child(3) .keys').textContent === 'topology.kubernetes.io/zone, *'"
+        )
+        assert "shop/cache in eu-1c" in await tab.js("document.activeElement.innerText")
+        (tmp_path / "cluster/shop.yaml").unlink()
+        await tab.until("document.querySelectorAll('#body tr').length === 2")
+        assert (await tab.text("#live")).startswith("● live, changed at ".removeprefix("● "))
+
+    use(browser, server, user)
+
+
+def test_misses_appear_as_they_happen(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        assert await tab.text("#body tr:nth-child(1) td:nth-of-type(3)") == "0"
+        for _ in range(3):
+            server.ask("db-near.data.svc.cluster.local A", "127.10.7.100")
+        await tab.until("document.querySelector('#body tr:nth-child(1) td:nth-of-type(3)').textContent === '3'")
+
+    use(browser, server, user)
+
+
+def test_a_page_is_live_again_after_a_reload_of_the_server(browser: int, server: Server, tmp_path: Path) -> None:
+    async def user(tab: Tab) -> None:
+        corefile = tmp_path / "Corefile"
+        corefile.write_text(corefile.read_text().replace("topology {", "topology {\n        on_invalid deny"))
+        await asyncio.to_thread(until, lambda: server.lines("Reloading complete"), "the reload", 2 * PATIENCE)
+        nodes = tmp_path / "cluster/nodes.yaml"
+        nodes.write_text(nodes.read_text().replace("eu-1c", "eu-1d"))
+        await tab.until("document.getElementById('head').textContent.includes('eu-1d')")
+        await tab.until(LIVE)
+
+    use(browser, server, user)
+
+
+def test_names_of_the_cluster_are_text_whatever_they_are(browser: int, server: Server, tmp_path: Path) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+
+    async def user(tab: Tab) -> None:
+        shop = tmp_path / "cluster/shop.yaml"
+        text = shop.read_text().replace(
+            'topodns.io/topology-keys: "kubernetes.io/hostname,', f'topodns.io/topology-keys: "{hostile},'
+        )
+        shop.write_text(text)
+        await tab.until("document.getElementById('body').textContent.includes('onerror')")
+        assert await tab.js("document.querySelectorAll('img').length") == 0
+        assert hostile in await tab.text("#body tr:nth-child(3) .problem")
+        await tab.click("#body tr:nth-child(3) th button")
+        await tab.until("document.getElementById('details-facts').textContent.includes('onerror')")
+        assert await tab.js("document.querySelectorAll('img').length") == 0
+
+    use(browser, server, user)
+
+
+def test_services_are_found_by_name_and_by_gaps(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.fill("#find", "CACHE")
+        await tab.until("document.querySelectorAll('#body tr').length === 1")
+        await tab.fill("#find", "")
+        await tab.js(
+            "document.getElementById('show').value = 'gaps';"
+            "document.getElementById('show').dispatchEvent(new Event('change'))"
+        )
+        await tab.until("document.querySelectorAll('#body tr').length === 4")
+        assert "shop/cache" not in await tab.text("#body")
+
+    use(browser, server, user)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_can_be_read_in_light_and_dark_and_every_control_has_a_name(
+    browser: int, server: Server, scheme: str
+) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.prefer(scheme)
+        await tab.click("#nodes button[aria-label='node-b1: as if down']")
+        await tab.until("document.querySelectorAll('td.changed').length")
+        await tab.click(CACHE_IN_C)
+        await tab.until("document.getElementById('explanation').textContent.includes('answer')")
+        await tab.until("document.getElementById('endpoints').textContent.includes('Address')")
+        light = await tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert light == (scheme == "light")
+        found = await tab.js(CONTRAST)
+        assert found["looked"] > 50
+        assert found["poor"] == []
+        controls = await tab.controls()
+        assert len(controls) > 30
+        assert [role for role, name in controls if not name.strip()] == []
+        for selector in ("#services caption", "[role=status]", "html[lang=en]", "#services th[scope=row]"):
+            assert await tab.js(f"document.querySelector('{selector}') !== null")
+
+    use(browser, server, user)
+
+
+def test_on_a_narrow_screen_only_the_table_scrolls_sideways(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.resize(400, 800)
+        await tab.click("#body tr:nth-child(3) th button")
+        await tab.until("document.getElementById('endpoints').textContent.includes('127.10.4.30')")
+        wide = "[...document.querySelectorAll('body *')].filter((each) => !each.closest('#table-frame, pre') &&"
+        wide += " each.getBoundingClientRect().right > window.innerWidth).map((each) => each.outerHTML.slice(0, 80))"
+        assert await tab.js(wide) == []
+        assert await tab.js("document.documentElement.scrollWidth <= window.innerWidth")
+
+    use(browser, server, user)

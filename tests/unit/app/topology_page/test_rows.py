@@ -1,0 +1,98 @@
+"""A Service as a row: what each cell counts, and how bad the row is."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.model_builders import node, packed
+from tests.support.page_cluster import result_of
+from topodns.app.topology_page.rows import DARK, EMPTY, PROBLEM, ServiceRow, service_row
+from topodns.cluster.model import ZONE_LABEL, Endpoint, InvalidPolicy, KeySource, ObjectKey, Policy
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.cluster_view import ServiceView
+from topodns.topology.node_groups import NodeGroups
+from topodns.topology.select import OnInvalid
+
+KEY = ObjectKey("shop", "cache")
+HOST = "kubernetes.io/hostname"
+NODES = {
+    name: node(name, {HOST: name, ZONE_LABEL: zone} if zone else {HOST: name})
+    for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("n1", ""))
+}
+
+
+def row(
+    policy: Policy | InvalidPolicy | None,
+    on: Sequence[str] = (),
+    governing: bool = False,
+    on_invalid: OnInvalid = OnInvalid.IGNORE,
+) -> ServiceRow:
+    """The row of a Service with an endpoint on each of these Nodes."""
+    endpoints = tuple(Endpoint(packed(f"10.0.0.{number}"), node_name=name) for number, name in enumerate(on, 1))
+    view = ServiceView(KEY, policy, governing, endpoints)
+    made = result_of(service_row(KEY, view, "", NodeGroups(NODES), TopologySettings(on_invalid=on_invalid)))
+    assert isinstance(made, ServiceRow)
+    return made
+
+
+def keys(*names: str, warnings: tuple[str, ...] = ()) -> Policy:
+    return Policy(names, KeySource.ANNOTATION, warnings=warnings)
+
+
+def test_a_cell_has_endpoints_and_nodes_that_are_covered_and_near() -> None:
+    made = row(keys(ZONE_LABEL), ["a1", "a1", "n1"])
+    assert made.zones == {"a": (2, 2, 2, 2), "b": (0, 1, 0, 0), "": (1, 1, 0, 0)}
+    assert json.loads(made.text)["zones"] == {"a": [2, 2, 2, 2], "b": [0, 1, 0, 0], "": [1, 1, 0, 0]}
+    assert made.severity == DARK
+
+
+def test_clients_that_get_endpoints_from_anywhere_are_covered_and_not_near() -> None:
+    made = row(keys(HOST, "*"), ["a1"])
+    assert made.zones == {"a": (1, 2, 2, 1), "b": (0, 1, 1, 0), "": (0, 1, 1, 0)}
+    assert made.severity == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "on", "severity", "problems"),
+    [
+        (keys("*"), ["a1"], 0, []),
+        (keys("*", warnings=("keys after * are ignored: x",)), ["a1"], PROBLEM, ["keys after * are ignored: x"]),
+        (InvalidPolicy(KeySource.FIELD, "expected a label key"), ["a1"], PROBLEM, ["expected a label key"]),
+        (keys("*"), [], EMPTY, []),
+        (None, ["a1"], 0, []),
+    ],
+)
+def test_the_severity_and_the_problems_of_a_row(
+    policy: Policy | InvalidPolicy | None, on: list[str], severity: int, problems: list[str]
+) -> None:
+    made = row(policy, on)
+    assert (made.severity, json.loads(made.text)["problems"]) == (severity, problems)
+
+
+def test_an_invalid_policy_that_is_denied_covers_nobody() -> None:
+    assert row(InvalidPolicy(KeySource.FIELD, "x"), ["a1"], on_invalid=OnInvalid.DENY).severity == DARK
+    assert row(InvalidPolicy(KeySource.FIELD, "x"), ["a1"]).zones["a"] == (1, 2, 2, 0)
+
+
+def test_keys_on_a_governing_service_are_a_problem() -> None:
+    (problem,) = json.loads(row(keys("*"), ["a1"], governing=True).text)["problems"]
+    assert problem.startswith("the governing Service of a StatefulSet")
+
+
+def test_keys_come_with_their_source_and_hints_have_a_word() -> None:
+    assert json.loads(row(keys(HOST, "*"), ["a1"]).text) | {"zones": 0} == {
+        "id": "shop/cache",
+        "keys": [HOST, "*"],
+        "source": "annotation",
+        "problems": [],
+        "endpoints": 1,
+        "zones": 0,
+    }
+    assert json.loads(row(Policy((), KeySource.HINTS), ["a1"]).text)["keys"] == ["hints"]
+
+
+def test_keys_on_a_service_that_is_not_headless_are_a_row_without_cells() -> None:
+    made = result_of(service_row(KEY, None, "has keys, but is not headless", NodeGroups(NODES), TopologySettings()))
+    assert (made.severity, made.zones) == (PROBLEM, {})
+    assert json.loads(made.text)["problems"] == ["has keys, but is not headless"]

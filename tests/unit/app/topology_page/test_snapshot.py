@@ -1,0 +1,156 @@
+"""Snapshots: what they have, when they are made anew, and what is cut."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.model_builders import node
+from tests.support.page_cluster import DemoPage, demo_page
+from topodns.app.topology_page import snapshot
+from topodns.app.topology_page.snapshot import ClusterNotes, Snapshot, SnapshotMaker, unknown_of
+from topodns.app.topology_page.work import PageWork
+from topodns.cluster.model import ZONE_LABEL, Deleted, ObjectKey, Upserted
+from topodns.topology import coverage
+
+NOTHING = ClusterNotes({}, {}, ())
+
+
+class Making:
+    """A maker over config/demo, with a clock and notes of the test."""
+
+    def __init__(self, page: DemoPage) -> None:
+        self.page = page
+        self.now = 0.0
+        self.notes = NOTHING
+        self.maker = SnapshotMaker(page.cluster, lambda: self.notes, PageWork(), lambda: self.now)
+
+    async def next(self) -> Snapshot:
+        """The snapshot after half a second."""
+        self.now += snapshot.EVERY
+        return await self.maker.latest()
+
+
+def state_of(made: Snapshot) -> Any:
+    return json.loads("".join(made.pieces("{}")))
+
+
+def test_a_snapshot_has_all_services_with_keys_and_all_nodes() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            state = state_of(await Making(page).next())
+            assert sorted(row["id"] for row in state["rows"]) == [
+                "data/db-near",
+                "monitoring/agent",
+                "shop/cache",
+                "shop/kiosk",
+                "shop/search",
+            ]
+            assert state["nodes"] == [[f"node-{a}{n}", f"eu-1{a}"] for a in "abc" for n in "123"]
+            assert state["summary"] == {
+                "name": "cluster.local.",
+                "synced": True,
+                "unknown": [],
+                "nodes": 9,
+                "left_out": 0,
+                "misses": {},
+                "prefixes": {},
+            }
+            (cache,) = [row for row in state["rows"] if row["id"] == "shop/cache"]
+            assert cache["zones"] == {"eu-1a": [2, 3, 3, 3], "eu-1b": [1, 3, 3, 3], "eu-1c": [0, 3, 3, 0]}
+
+    asyncio.run(story())
+
+
+def test_at_most_two_are_made_in_a_second() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            making = Making(page)
+            first = await making.next()
+            page.apply(Upserted(node("new")))
+            making.now += snapshot.EVERY - 0.01
+            assert await making.maker.latest() is first
+            making.now += 0.01
+            assert (await making.maker.latest()).revision == 2
+
+    asyncio.run(story())
+
+
+def test_it_stays_the_same_while_nothing_shown_changes() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            making = Making(page)
+            first = await making.next()
+            assert await making.next() is first
+            page.apply(Deleted("Pod", ObjectKey("default", "shell-a1")))
+            assert await making.next() is first
+            making.notes = ClusterNotes({"shop/cache": 1}, {}, ())
+            second = await making.next()
+            assert (second.revision, second.rows) == (2, first.rows)
+            assert state_of(second)["summary"]["misses"] == {"shop/cache": 1}
+
+    asyncio.run(story())
+
+
+def test_after_a_change_of_one_service_only_its_row_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    steps = coverage.coverage_steps
+
+    def counted(service: Any, *more: Any) -> Any:
+        made.append(service.key.name)
+        return steps(service, *more)
+
+    monkeypatch.setattr("topodns.app.topology_page.rows.coverage_steps", counted)
+
+    async def story() -> None:
+        with demo_page() as page:
+            making = Making(page)
+            first = await making.next()
+            assert len(made) == 5
+            del made[:]
+            one = next(key for key in page.cluster.state._slices if key[1].startswith("cache"))
+            page.apply(Deleted("EndpointSlice", ObjectKey(*one)))
+            second = await making.next()
+            assert made == ["cache"]
+            assert {name for name in second.rows if second.rows[name] is not first.rows[name]} == {"shop/cache"}
+            making.maker.forget()
+            page.apply(Upserted(node("new", {ZONE_LABEL: "eu-1d"})))
+            assert "eu-1d" in state_of(await making.next())["rows"][0]["zones"]
+
+    asyncio.run(story())
+
+
+def test_of_too_many_services_the_worst_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MAX_ROWS", 2)
+
+    async def story() -> None:
+        with demo_page() as page:
+            state = state_of(await Making(page).next())
+            assert [row["id"] for row in state["rows"]] == ["data/db-near", "monitoring/agent"]
+            assert state["summary"]["left_out"] == 3
+
+    asyncio.run(story())
+
+
+def test_names_of_nodes_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MAX_NODES", 4)
+
+    async def story() -> None:
+        with demo_page() as page:
+            state = state_of(await Making(page).next())
+            assert (len(state["nodes"]), state["summary"]["nodes"]) == (4, 9)
+
+    asyncio.run(story())
+
+
+def test_what_is_not_known_is_shown() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            assert unknown_of(page.cluster) == ()
+            page.cluster.state.denied.add("Node")
+            assert unknown_of(page.cluster) == ("Nodes cannot be read: the API server denies them",)
+            page.cluster.state.synced = False
+            assert len(unknown_of(page.cluster)) == 2
+
+    asyncio.run(story())

@@ -1,0 +1,431 @@
+// The topology page. Names of a cluster are foreign text: everything is written by textContent, nothing as markup.
+"use strict";
+
+const PAGE_ROWS = 200; // Services shown before "Show more"
+const PAGE_NODES = 200; // nodes of one zone
+const POLL = 10000; // milliseconds, where there is no live connection
+const AGAIN = 2000; // milliseconds between two what-ifs that the cluster's changes cause
+const FIXED = ["Service", "Keys", "Endpoints", "Misses in 5 min"];
+const MARKS = {near: "●", far: "○", part: "◐", dark: "✕", idle: "–"};
+const MEANING = {
+  near: "all by a key", far: "some from anywhere", part: "gaps", dark: "nobody is answered", idle: "no nodes",
+};
+
+const at = (id) => document.getElementById(id);
+const page = {
+  cluster: 0, revision: -1, about: {queries: false, clusters: []}, summary: {misses: {}, prefixes: {}, unknown: []},
+  nodes: [], rows: new Map(), lines: new Map(), zones: [], limit: PAGE_ROWS, focus: null, chosen: null,
+  changes: [], supposed: new Map(), worse: new Map(), source: null, poll: 0, waiting: 0, fetching: false, stale: false,
+};
+
+// Makes an element: text and elements are its children.
+function made(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (name === "class") element.className = value;
+    else if (name === "click") element.addEventListener("click", value);
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+const button = (text, click, properties) => made("button", {type: "button", click, ...properties}, text);
+const count = (number, one, many) => `${number} ${number === 1 ? one : many || one + "s"}`;
+const zoneText = (name) => name || "no zone";
+const path = (name, query) => `/topology/${name}?${new URLSearchParams([["cluster", page.cluster], ...query])}`;
+
+async function ask(name, ...query) {
+  const response = await fetch(path(name, query), {cache: "no-store"});
+  if (!response.ok) throw new Error((await response.text()).trim() || `status ${response.status}`);
+  return response.json();
+}
+
+// --- the state, and its changes
+
+async function load() {
+  if (page.fetching) { page.stale = true; return; }
+  page.fetching = true;
+  try {
+    do {
+      page.stale = false;
+      const state = await ask("state");
+      page.about = state.about;
+      page.revision = state.revision;
+      take(state);
+      page.rows = new Map(state.rows.map((row) => [row.id, row]));
+      renderAll();
+    } while (page.stale);
+  } catch (problem) {
+    at("summary").textContent = `The state could not be read: ${problem.message}`;
+  } finally {
+    page.fetching = false;
+  }
+}
+
+function take(state) {
+  if (state.summary) page.summary = state.summary;
+  if (state.nodes) { page.nodes = state.nodes; renderNodes(); }
+}
+
+function change(event) {
+  const news = JSON.parse(event.data);
+  if (news.to <= page.revision) return;
+  if (news.from !== page.revision || page.fetching) { load(); return; }
+  page.revision = news.to;
+  take(news);
+  for (const row of news.rows) page.rows.set(row.id, row);
+  for (const id of news.gone) page.rows.delete(id);
+  renderAll();
+  if (page.changes.length && !page.waiting) {
+    page.waiting = setTimeout(() => { page.waiting = 0; suppose(); }, AGAIN);
+  }
+  if (page.chosen && news.rows.some((row) => row.id === page.chosen.id)) showDetails();
+}
+
+function connect() {
+  if (page.source) page.source.close();
+  clearInterval(page.poll);
+  const source = page.source = new EventSource(path("events", []));
+  source.addEventListener("hello", () => { live("live", true); load(); });
+  source.addEventListener("reset", load);
+  source.addEventListener("change", (event) => { live(`live, changed at ${new Date().toLocaleTimeString()}`, true); change(event); });
+  source.addEventListener("error", () => {
+    if (source.readyState !== EventSource.CLOSED) { live("not live: trying to connect", false); return; }
+    live("not live: asked again every 10 seconds", false);
+    load();
+    page.poll = setInterval(load, POLL);
+  });
+}
+
+function live(text, works) {
+  at("live").textContent = text;
+  at("live").className = works ? "" : "broken";
+}
+
+// --- the table
+
+function level([endpoints, nodes, covered, near]) {
+  if (!nodes) return "idle";
+  if (!covered) return "dark";
+  if (covered < nodes) return "part";
+  return near < nodes ? "far" : "near";
+}
+
+const shownRow = (row) => page.supposed.get(row.id) || row;
+const hasGap = (row) => row.problems.length > 0 || !row.endpoints || Object.values(row.zones).some((cell) => cell[2] < cell[1]);
+
+function renderAll() {
+  at("cluster-name").textContent = page.summary.name || "the cluster";
+  document.title = `topodns: topology of ${page.summary.name || "a cluster"}`;
+  renderClusters();
+  const unknown = page.summary.unknown;
+  at("unknown").hidden = !unknown.length;
+  at("unknown-list").replaceChildren(...unknown.map((line) => made("li", {}, line)));
+  const zones = new Set();
+  for (const row of page.rows.values()) Object.keys(row.zones).forEach((name) => zones.add(name));
+  for (const [, name] of page.nodes) zones.add(name);
+  const names = [...zones].sort();
+  if (names.join("\n") !== page.zones.join("\n") || !at("head").children.length) {
+    page.zones = names;
+    page.lines.clear();
+    at("head").replaceChildren(...FIXED.map((text) => made("th", {scope: "col"}, text)),
+      ...names.map((name) => made("th", {scope: "col"}, zoneText(name))));
+  }
+  renderRows();
+  at("ask").hidden = !page.about.queries;
+  if (page.about.queries) renderPrefixes();
+}
+
+function renderRows() {
+  const find = at("find").value.trim().toLowerCase();
+  const gapsOnly = at("show").value === "gaps";
+  const all = [...page.rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const wanted = all.filter((row) => row.id.toLowerCase().includes(find) && (!gapsOnly || hasGap(shownRow(row))));
+  const shown = wanted.slice(0, page.limit);
+  const kept = new Set(shown.map((row) => row.id));
+  for (const [id, line] of page.lines) if (!kept.has(id)) { line.line.remove(); page.lines.delete(id); }
+  let before = null;
+  for (const row of shown) {
+    const line = renderRow(row);
+    const next = before ? before.nextSibling : at("body").firstChild;
+    if (line !== next) at("body").insertBefore(line, next);
+    before = line;
+  }
+  keepTabStop();
+  at("more").hidden = wanted.length <= page.limit;
+  at("left-out").hidden = !page.summary.left_out;
+  at("left-out").textContent = `${count(page.summary.left_out, "Service")} with better coverage are not shown.`;
+  const gaps = all.filter((row) => Object.values(row.zones).some((cell) => cell[2] < cell[1])).length;
+  const others = page.summary.misses.others;
+  say("summary", `${count(all.length, "Service")} with topology keys, ${count(page.summary.nodes, "node")}; ` +
+    `${gaps} with clients that get no endpoint.` +
+    (others ? ` ${count(others, "miss", "misses")} of further Services.` : ""));
+}
+
+function say(id, text) { // a live region repeats what is written again
+  if (at(id).textContent !== text) at(id).textContent = text;
+}
+
+function renderRow(given) {
+  const row = shownRow(given);
+  let known = page.lines.get(given.id);
+  if (!known) {
+    known = {line: made("tr"), head: button("", () => choose(given.id, null)), keys: made("td", {class: "keys"}),
+      endpoints: made("td"), misses: made("td"), cells: new Map(), written: ""};
+    known.head.textContent = given.id;
+    known.line.append(made("th", {scope: "row"}, known.head), known.keys, known.endpoints, known.misses);
+    for (const name of page.zones) {
+      const cell = {box: made("td", {class: "cell"}), press: button("", () => choose(given.id, name))};
+      cell.box.append(cell.press);
+      known.cells.set(name, cell);
+      known.line.append(cell.box);
+    }
+    page.lines.set(given.id, known);
+  }
+  const misses = page.summary.misses[given.id] || 0;
+  const written = JSON.stringify([row, given.zones, misses, page.supposed.has(given.id)]);
+  known.line.classList.toggle("chosen", page.chosen !== null && page.chosen.id === given.id);
+  if (written === known.written) return known.line;
+  known.written = written;
+  known.keys.replaceChildren(row.keys.join(", "), ...row.problems.map((text) => made("span", {class: "problem"}, text)));
+  known.endpoints.textContent = row.endpoints;
+  known.misses.textContent = misses;
+  for (const [name, cell] of known.cells) renderCell(given, row, name, cell);
+  return known.line;
+}
+
+function renderCell(given, row, name, {box, press}) {
+  const cell = row.zones[name] || [0, 0, 0, 0];
+  const [endpoints, nodes, covered] = cell;
+  const kind = level(cell);
+  const differs = row !== given && JSON.stringify(cell) !== JSON.stringify(given.zones[name]);
+  box.className = `cell ${kind}${differs ? " changed" : ""}`;
+  const spoken = `${given.id} in ${zoneText(name)}: ${count(endpoints, "endpoint")}, clients on ${covered} of ` +
+    `${count(nodes, "node")} get one, ${MEANING[kind]}${differs ? ", as if" : ""}`;
+  const now = given.zones[name] || [0, 0, 0, 0];
+  const was = differs ? [made("br"), made("span", {class: "was"}, `was ${MARKS[level(now)]} ${now[0]}, ${now[2]}/${now[1]}`)] : [];
+  press.replaceChildren(
+    made("span", {"aria-hidden": "true"}, `${MARKS[kind]} ${endpoints}`, made("br"), `${covered}/${nodes} nodes`, ...was),
+    made("span", {class: "unseen"}, spoken));
+}
+
+// --- the keyboard: one tab stop for the table, arrow keys in it
+
+const pressable = () => [...at("body").rows].map((line) => [...line.querySelectorAll("button")]);
+
+function keepTabStop() {
+  const all = pressable().flat();
+  const current = all.includes(page.focus) ? page.focus : all[0];
+  for (const each of all) each.tabIndex = each === current ? 0 : -1;
+  page.focus = current || null;
+}
+
+function move(event) {
+  const lines = pressable();
+  const row = lines.findIndex((line) => line.includes(event.target));
+  if (row < 0) return;
+  const column = lines[row].indexOf(event.target);
+  const steps = {
+    ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], ArrowUp: [row - 1, column], ArrowDown: [row + 1, column],
+    Home: [event.ctrlKey ? 0 : row, 0], End: [event.ctrlKey ? lines.length - 1 : row, lines[row].length - 1],
+  };
+  const target = steps[event.key] && (lines[steps[event.key][0]] || [])[steps[event.key][1]];
+  if (!steps[event.key]) return;
+  event.preventDefault();
+  if (target) target.focus();
+}
+
+// --- one Service
+
+function choose(id, zone) {
+  page.chosen = {id, zone, opener: document.activeElement};
+  renderRows();
+  const first = page.nodes.find(([, name]) => zone === null || name === zone);
+  at("explain-node").value = first ? first[0] : "";
+  for (const part of ["details-facts", "explanation", "clients", "endpoints"]) at(part).replaceChildren();
+  at("details-title").textContent = zone === null ? id : `${id} in ${zoneText(zone)}`;
+  at("details").hidden = false;
+  at("details-title").focus();
+  at("details").scrollIntoView({block: "nearest"});
+  showDetails();
+  if (zone !== null && first) explain();
+}
+
+function closeDetails() {
+  const opener = page.chosen && page.chosen.opener;
+  page.chosen = null;
+  at("details").hidden = true;
+  renderRows();
+  if (opener && opener.isConnected) opener.focus();
+}
+
+async function showDetails() {
+  const chosen = page.chosen;
+  try {
+    const detail = await ask("service", ["service", chosen.id]);
+    if (page.chosen !== chosen) return;
+    const facts = [["Keys", detail.keys.join(", ") || "none"], ["Where from", detail.source || "nowhere"],
+      ["Endpoints", detail.endpoints], ["Load", detail.skew ? `the busiest endpoint has ${detail.skew} times the mean` : "none"],
+      ["Misses in 5 min", page.summary.misses[chosen.id] || 0], ...detail.problems.map((text) => ["Problem", text]), ...detail.findings.map((text) => ["Audit", text])];
+    at("details-facts").replaceChildren(...facts.flatMap(([name, value]) => [made("dt", {}, name), made("dd", {}, `${value}`)]));
+    const groups = detail.clients.filter((group) => chosen.zone === null || group.zone === chosen.zone);
+    at("clients").replaceChildren(table("Nodes whose clients get the same", ["Zone", "Clients get", "Nodes"], groups.map(clientLine)));
+    const listed = detail.listed.filter((one) => chosen.zone === null || one.zone === chosen.zone);
+    at("endpoints").replaceChildren(table("Ready endpoints, and the clients each has if one on each node asks",
+      ["Address", "Hostname", "Node", "Zone", "Clients"],
+      listed.map((one) => [one.address, one.hostname, one.node, zoneText(one.zone), `${one.clients}`])),
+    detail.listed_of > detail.listed.length ? made("p", {}, `The first ${detail.listed.length} of ${detail.listed_of}.`) : "");
+  } catch (problem) {
+    if (page.chosen === chosen) {
+      at("details-facts").replaceChildren(made("dt", {}, "Not known"), made("dd", {}, problem.message));
+      at("clients").replaceChildren();
+      at("endpoints").replaceChildren();
+    }
+  }
+}
+
+function clientLine(group) {
+  const gets = group.answers.map((answer) => `IPv${answer.family}: ${count(answer.endpoints, "endpoint")}` +
+    `${answer.key ? " by " + answer.key : ""} (${answer.reason.replaceAll("_", " ")})`).join("; ") || "no endpoint: there is none";
+  const more = group.size > group.nodes.length ? ` and ${group.size - group.nodes.length} more` : "";
+  return [zoneText(group.zone), `${group.covered ? group.near ? MARKS.near : MARKS.far : MARKS.dark} ${gets}`, [chips(group.nodes), more]];
+}
+
+function table(caption, heads, lines) {
+  const cells = (line) => line.map((value) => made("td", {}, ...(Array.isArray(value) ? value : [value])));
+  return made("table", {}, made("caption", {}, caption),
+    made("thead", {}, made("tr", {}, ...heads.map((text) => made("th", {scope: "col"}, text)))),
+    made("tbody", {}, ...lines.map((line) => made("tr", {}, ...cells(line)))));
+}
+
+async function explain() {
+  const node = at("explain-node").value;
+  await showExplanation("explanation", ["service", page.chosen.id], ["node", node], ["type", at("explain-type").value]);
+}
+
+async function showExplanation(id, ...query) {
+  try {
+    at(id).replaceChildren(made("pre", {}, explanationText(await ask("explain", ...query))));
+  } catch (problem) {
+    at(id).replaceChildren(made("p", {}, `No explanation: ${problem.message}`));
+  }
+}
+
+function explanationText(found) {
+  const lines = [
+    `client   ${found.client.address || "any"} on ${found.client.node ? "node " + found.client.node : "an unknown node"}`,
+    `name     ${found.question.name} ${found.question.type}`,
+    `policy   ${found.policy.source ? found.policy.source + ": " + (found.policy.problem || found.policy.keys.join(", ")) : "none"}`,
+  ];
+  for (const one of found.tried) {
+    lines.push(`tried    ${one.key}${one.value ? " = " + one.value : ""}: ${one.matches} matching${one.key === found.winner ? "  <- wins" : ""}`);
+  }
+  if (found.reason) lines.push(`because  ${found.reason}`);
+  if (found.hint) lines.push(`hint     ${found.hint}`);
+  return [...lines, `answer   ${found.rcode}`, ...found.answer.map((record) => `         ${record}`)].join("\n");
+}
+
+// --- what-if
+
+function chips(names) {
+  return made("ul", {class: "chips"}, ...names.map((name) => made("li", {},
+    button(name, () => away(`node=${name}:down`), {"aria-label": `${name}: as if down`}))));
+}
+
+function away(text) {
+  if (!page.changes.includes(text)) page.changes.push(text);
+  suppose();
+}
+
+async function suppose() {
+  at("what-if").hidden = !page.changes.length;
+  at("what-if-changes").replaceChildren(...page.changes.map((text) => made("li", {}, `${changeText(text)} `,
+    button("Put back", () => { page.changes = page.changes.filter((other) => other !== text); suppose(); },
+      {"aria-label": `Put back ${text}`}))));
+  page.supposed = new Map();
+  at("what-if-worse").replaceChildren();
+  if (page.changes.length) {
+    const asked = page.changes.join("\n");
+    try {
+      const found = await ask("what-if", ...page.changes.map((text) => ["change", text]));
+      if (page.changes.join("\n") !== asked) return;
+      page.supposed = new Map(found.rows.map((row) => [row.id, row]));
+      say("what-if-result", `${count(found.nodes, "node")} left; ` + (found.worse.length
+        ? `clients of ${count(found.worse.length, "Service")} lose:` : "no Service's clients lose anything."));
+      at("what-if-worse").replaceChildren(...found.worse.slice(0, PAGE_ROWS).map((one) => made("li", {}, lossText(one))));
+    } catch (problem) {
+      say("what-if-result", `This cannot be supposed: ${problem.message}`);
+    }
+  }
+  renderRows();
+}
+
+function changeText(text) { // node=NAME:down, zone=NAME:down
+  const [, kind, name] = text.match(/^(node|zone)=(.*):down$/) || [null, "", text];
+  return kind ? `${kind} ${name} were down` : name;
+}
+
+function lossText({id, dark, far}) {
+  const none = dark ? `clients on ${count(dark, "node")} more get no endpoint` : "";
+  const distant = far ? `clients on ${count(far, "node")} more get far ones` : "";
+  return `${id}: ${[none, distant].filter(Boolean).join(", ")}`;
+}
+
+// --- the rest of the page
+
+function renderNodes() {
+  const zones = new Map();
+  for (const [name, zone] of page.nodes) zones.set(zone, [...(zones.get(zone) || []), name]);
+  const parts = [...zones.keys()].sort().flatMap((zone) => {
+    const names = zones.get(zone);
+    const whole = zone ? [button("as if this zone were down", () => away(`zone=${zone}:down`), {"aria-label": `zone ${zone}: as if down`})] : [];
+    const more = names.length > PAGE_NODES ? [made("p", {}, `and ${names.length - PAGE_NODES} more`)] : [];
+    return [made("h3", {}, `${zoneText(zone)}: ${count(names.length, "node")} `, ...whole), chips(names.slice(0, PAGE_NODES)), ...more];
+  });
+  at("nodes").replaceChildren(...(parts.length ? parts : [made("p", {}, "No node is known.")]));
+  at("node-names").replaceChildren(...page.nodes.map(([name]) => made("option", {value: name})));
+}
+
+function renderClusters() {
+  const names = page.about.clusters;
+  at("cluster").parentElement.hidden = names.length < 2;
+  if (at("cluster").options.length !== names.length) {
+    at("cluster").replaceChildren(...names.map((name, number) => made("option", {value: number}, name)));
+  }
+}
+
+function renderPrefixes() {
+  const counts = Object.entries(page.summary.prefixes).sort((a, b) => b[1] - a[1]);
+  at("prefixes").replaceChildren(counts.length
+    ? table("Sources of unlocated clients", ["Prefix", "Queries"], counts.map(([prefix, number]) => [prefix, `${number}`]))
+    : made("p", {}, "None."));
+}
+
+function submit(id, action) {
+  at(id).addEventListener("submit", (event) => { event.preventDefault(); action(); });
+}
+
+at("body").addEventListener("keydown", move);
+at("body").addEventListener("focusin", (event) => { page.focus = event.target; keepTabStop(); });
+document.addEventListener("keydown", (event) => { if (event.key === "Escape" && page.chosen) closeDetails(); });
+at("details-close").addEventListener("click", closeDetails);
+at("explain-down").addEventListener("click", () => away(`node=${at("explain-node").value}:down`));
+at("what-if-clear").addEventListener("click", () => { page.changes = []; suppose(); });
+at("find").addEventListener("input", renderRows);
+at("show").addEventListener("change", renderRows);
+at("more").addEventListener("click", () => { page.limit += PAGE_ROWS; renderRows(); });
+at("cluster").addEventListener("change", () => {
+  page.cluster = Number(at("cluster").value);
+  page.revision = -1;
+  page.changes = [];
+  page.lines.clear();
+  at("body").replaceChildren();
+  if (page.chosen) closeDetails();
+  suppose();
+  connect();
+});
+submit("filter", renderRows);
+submit("explain", explain);
+submit("ask-form", () => showExplanation("ask-answer", ["client", at("ask-client").value], ["name", at("ask-name").value], ["type", at("ask-type").value]));
+connect();

@@ -1,0 +1,58 @@
+"""The topology page of the process: its counts over time, and its routes for each generation."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from topodns.app.clusters import Cluster
+from topodns.app.topology_page.html import html_page
+from topodns.app.topology_page.recent_misses import EVERY, RecentCounts, totals_of
+from topodns.app.topology_page.routes import PageRoutes
+from topodns.app.topology_page.snapshot import ClusterNotes, unknown_of
+from topodns.app.topology_page.work import PageWork
+from topodns.net.http_server.messages import Route
+from topodns.plugins.topology import PageSettings
+from topodns.query.counters import QueryCounters
+
+
+class TopologyPage:
+    """The pages of all addresses. It outlives a reload, because the misses of the last minutes do."""
+
+    def __init__(self, all_counters: Callable[[], Iterable[QueryCounters]]) -> None:
+        """Begins to sample the counters."""
+        self._all_counters = all_counters
+        self._misses, self._prefixes = RecentCounts(), RecentCounts()
+        self._html = html_page()
+        self._work = PageWork()
+        self._routes: list[PageRoutes] = []
+        self._timer = asyncio.get_running_loop().call_later(EVERY, self._sample)
+
+    def routes(self, clusters: Iterable[Cluster], settings: PageSettings) -> Mapping[str, Route]:
+        """The routes of a page with these settings over these clusters, those without `topology` left out."""
+        shown = [cluster for cluster in clusters if cluster.topology is not None]
+        made = PageRoutes(shown, settings, lambda cluster: self._notes(cluster, settings), self._html, self._work)
+        self._routes.append(made)
+        return made.by_path
+
+    def begin(self) -> None:
+        """Before the routes of another generation: end the streams of the one before; browsers connect again."""
+        for routes in self._routes:
+            routes.close()
+        self._routes.clear()
+
+    def close(self) -> None:
+        self.begin()
+        self._timer.cancel()
+
+    def _sample(self) -> None:
+        misses, prefixes = totals_of(self._all_counters())
+        self._misses.sample(misses)
+        self._prefixes.sample(prefixes)
+        self._timer = asyncio.get_running_loop().call_later(EVERY, self._sample)
+
+    def _notes(self, cluster: Cluster, settings: PageSettings) -> ClusterNotes:
+        misses, prefixes = totals_of(self._all_counters())
+        return ClusterNotes(
+            self._misses.recent(misses),
+            self._prefixes.recent(prefixes) if settings.queries else {},
+            unknown_of(cluster),
+        )

@@ -1,0 +1,160 @@
+"""The routes of the page: /topology and what is below it. They refuse as /explain does; no reply may be cached."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from topodns.app.clusters import Cluster
+from topodns.app.explain.explainer import explain_reply
+from topodns.app.explain.question import Unexplained, parse_question
+from topodns.app.local_access import refusal
+from topodns.app.topology_page.html import HEADERS, HtmlPage
+from topodns.app.topology_page.live import LiveUpdates
+from topodns.app.topology_page.service_detail import service_detail
+from topodns.app.topology_page.snapshot import ClusterNotes, Snapshot, SnapshotMaker
+from topodns.app.topology_page.what_if import scenario_of, what_if
+from topodns.app.topology_page.work import Job, PageWork, Refused
+from topodns.cluster.model import ObjectKey
+from topodns.dns.name import name_text
+from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream, Route
+from topodns.plugins.topology import PageSettings
+
+MAX_STREAMS: Final = 16  # of one page: browsers that show it live
+
+_JSON: Final = "application/json"
+_HTML: Final = "text/html; charset=utf-8"
+
+Answer = HttpReply | HttpStream | asyncio.Future[HttpReply]
+NotesOf = Callable[[Cluster], ClusterNotes]
+
+
+class PageRoutes:
+    """The page of one address, over the clusters of one generation that have `topology`."""
+
+    def __init__(
+        self, clusters: Sequence[Cluster], settings: PageSettings, notes: NotesOf, html: HtmlPage, work: PageWork
+    ) -> None:
+        self._settings = settings
+        self._html = html
+        self._work = work
+        self._makers = [SnapshotMaker(cluster, partial(notes, cluster), work) for cluster in clusters]
+        self._live = [LiveUpdates(maker) for maker in self._makers]
+        self._state: tuple[Snapshot, bytes] | None = None  # the last state that was written
+
+    @property
+    def by_path(self) -> Mapping[str, Route]:
+        return {
+            "/": self._refusing(self._page),
+            "/topology": self._refusing(self._page),
+            "/topology/state": self._refusing(self._whole_state),
+            "/topology/events": self._refusing(self._events),
+            "/topology/service": self._refusing(self._service),
+            "/topology/what-if": self._refusing(self._what_if),
+            "/topology/explain": self._refusing(self._explain),
+        }
+
+    def close(self) -> None:
+        """End the event streams: browsers connect again."""
+        for live in self._live:
+            live.close()
+
+    def _refusing(self, answer: Callable[[HttpRequest], Answer]) -> Route:
+        """The route of a function that may raise Refused, for requests that are not refused anyway."""
+
+        def route(request: HttpRequest) -> Answer:
+            if reason := refusal(request, self._settings.public):
+                return _text(403, reason)
+            try:
+                return answer(request)
+            except Refused as refused:
+                return _text(refused.status, str(refused))
+
+        return route
+
+    def _page(self, request: HttpRequest) -> HttpReply:
+        headers = (*HEADERS, ("Content-Security-Policy", self._html.policy))
+        return HttpReply(200, self._html.body, _HTML, headers)
+
+    def _whole_state(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
+        maker = self._makers[self._number(request)]
+        return asyncio.create_task(self._written(maker), name="topology page, state")
+
+    async def _written(self, maker: SnapshotMaker) -> HttpReply:
+        snapshot = await maker.latest()
+        if self._state is None or self._state[0] is not snapshot:
+            about = json.dumps({"queries": self._settings.queries, "clusters": self._names()})
+            self._state = snapshot, "".join(snapshot.pieces(about)).encode()
+        return _json(self._state[1])
+
+    def _names(self) -> list[str]:
+        return [name_text(maker.cluster.kubernetes.origins[0]) for maker in self._makers]
+
+    def _events(self, request: HttpRequest) -> HttpStream:
+        live = self._live[self._number(request)]
+        if sum(each.streams for each in self._live) >= MAX_STREAMS:
+            raise Refused(503, f"{MAX_STREAMS} pages are live already: close one")
+        return live.open()
+
+    def _service(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
+        maker, key = self._makers[self._number(request)], _service_key(request)
+        return self._in_slices(service_detail(maker.cluster, key, maker.node_groups()))
+
+    def _what_if(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
+        maker = self._makers[self._number(request)]
+        cluster, groups = maker.cluster, maker.node_groups()
+        scenario = scenario_of(cluster.state, groups, request.repeated.get("change", ()))
+        return self._in_slices(what_if(cluster.state, cluster.topology, scenario, groups))
+
+    def _in_slices(self, job: Job[str]) -> asyncio.Future[HttpReply]:
+        """The reply with the JSON that the job returns, once it is done. Raises Refused if too many wait already."""
+        if self._work.full:
+            raise Refused(503, "other requests are still being worked on: try again")
+
+        async def reply() -> HttpReply:
+            try:
+                return _json((await self._work.do(job)).encode())
+            except Refused as refused:
+                return _text(refused.status, str(refused))
+
+        return asyncio.create_task(reply(), name="topology page, request")
+
+    def _explain(self, request: HttpRequest) -> HttpReply:
+        """The explanation of an answer to a client on a Node for a Service; with `queries`, of any name and client."""
+        cluster, arguments = self._makers[self._number(request)].cluster, dict(request.arguments)
+        if "service" in arguments:
+            key, origin = _service_key(request), cluster.kubernetes.origins[0]
+            arguments["name"] = f"{key.name}.{key.namespace}.svc.{name_text(origin)}"
+        elif not self._settings.queries:
+            raise Refused(403, "this page explains no names: it takes the word 'queries' behind 'page'")
+        if "client" in arguments and not self._settings.queries:
+            raise Refused(403, "this page takes no addresses of clients: it takes the word 'queries' behind 'page'")
+        try:
+            explanation = explain_reply([cluster], parse_question(arguments))
+        except Unexplained as problem:
+            raise Refused(400, str(problem)) from None
+        return _json(json.dumps(explanation.as_dict()).encode())
+
+    def _number(self, request: HttpRequest) -> int:
+        """The number of the cluster asked about, from 0."""
+        text = request.arguments.get("cluster", "0")
+        if not text.isdecimal() or len(text) > 4 or int(text) >= len(self._makers):
+            raise Refused(404, f"no cluster {text[:20]!r}, expected a number from 0 to {len(self._makers) - 1}")
+        return int(text)
+
+
+def _service_key(request: HttpRequest) -> ObjectKey:
+    text = request.arguments.get("service", "")
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise Refused(400, f"found service {text[:100]!r}, expected NAMESPACE/NAME")
+    return ObjectKey(namespace, name)
+
+
+def _text(status: int, text: str) -> HttpReply:
+    return HttpReply(status, f"{text}\n".encode(), headers=HEADERS)
+
+
+def _json(body: bytes) -> HttpReply:
+    return HttpReply(200, body, _JSON, HEADERS)
