@@ -17,6 +17,9 @@ _DOCUMENTS: Final = ("*.md", "docs/**/*.md", "bench/*.md", "charts/*/*.md", "tes
 _PACKAGED: Final = ("LICENSE", "README.md", "pyproject.toml", "topodns")
 
 
+_SUFFIXES: Final = frozenset({".py", ".css", ".html", ".js"})  # of the package's files
+
+
 def documents() -> list[Path]:
     """All that the project has to say to people, in the order of the folders."""
     return [path for pattern in _DOCUMENTS for path in sorted(ROOT.glob(pattern))]
@@ -51,7 +54,7 @@ def copy_tree(target: Path) -> None:
 
 
 def _without_git() -> list[str]:
-    packaged = [path for path in (ROOT / "topodns").rglob("*") if path.suffix == ".py" or path.name == "py.typed"]
+    packaged = [path for path in (ROOT / "topodns").rglob("*") if path.suffix in _SUFFIXES or path.name == "py.typed"]
     return sorted([*_PACKAGED[:-1], *(str(path.relative_to(ROOT)) for path in packaged)])
 
 

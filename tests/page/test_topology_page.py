@@ -247,6 +247,22 @@ def test_names_of_the_cluster_are_text_whatever_they_are(browser: int, server: S
     use(browser, server, user)
 
 
+def test_what_is_not_known_is_shown_until_it_is(browser: int, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "config/demo/cluster", tmp_path / "cluster")
+    bad = tmp_path / "cluster/bad.yaml"
+    bad.write_text("{")
+
+    async def story(server: Server) -> None:
+        async with opened(browser, f"http://{server.address}:{PAGE}/topology") as tab:
+            await tab.until("document.querySelectorAll('#body tr').length === 5")
+            assert "manifest files that cannot be read: 1" in await tab.text("#unknown")
+            bad.unlink()
+            await tab.until("document.getElementById('unknown').hidden")
+
+    with serving(tmp_path, COREFILE) as server:
+        asyncio.run(asyncio.wait_for(story(server), 20 * PATIENCE))
+
+
 def test_services_are_found_by_name_and_by_gaps(browser: int, server: Server) -> None:
     async def user(tab: Tab) -> None:
         await tab.fill("#find", "CACHE")

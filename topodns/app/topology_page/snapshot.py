@@ -73,7 +73,7 @@ class SnapshotMaker:
         self._kept: dict[ObjectKey, _Kept] = {}
         self._groups = NodeGroups({})
         self._nodes: list[Node] = []
-        self._nodes_text = "[]"
+        self._written = self._groups, "[]"  # the names and zones of these Nodes as JSON
         self._seen: tuple[int, ClusterNotes] | None = None
         self._task: asyncio.Task[Snapshot] | None = None
         self._made_at = 0.0
@@ -97,7 +97,6 @@ class SnapshotMaker:
             for new, old in zip(nodes, before, strict=True)
         ):
             self._groups = NodeGroups(self.cluster.state.nodes.by_name)
-            self._nodes_text = ""
         return self._groups
 
     def forget(self) -> None:
@@ -114,19 +113,19 @@ class SnapshotMaker:
         last, seen = self._snapshot, (self.cluster.state.revision, self._notes())
         if last is not None and seen == self._seen:
             return last
-        self._seen = seen
         groups = self.node_groups()
         yield
-        yield from self._write_nodes(groups)
+        nodes = yield from self._names(groups)
         rows = yield from self._rows(groups)
         shown = sorted(rows, key=lambda row: (-row.severity, row.name))[:MAX_ROWS] if len(rows) > MAX_ROWS else rows
         yield
         summary = json.dumps(self._summary(seen[1], len(rows) - len(shown)))
         texts = {row.name: row.text for row in shown}
         yield
-        if last is not None and (last.summary, last.nodes, last.rows) == (summary, self._nodes_text, texts):
+        self._seen = seen  # what changed meanwhile is in the next one
+        if last is not None and (last.summary, last.nodes, last.rows) == (summary, nodes, texts):
             return last
-        self._snapshot = Snapshot(last.revision + 1 if last is not None else 1, summary, self._nodes_text, texts)
+        self._snapshot = Snapshot(last.revision + 1 if last is not None else 1, summary, nodes, texts)
         return self._snapshot
 
     def _rows(self, groups: NodeGroups) -> Job[list[ServiceRow]]:
@@ -152,9 +151,10 @@ class SnapshotMaker:
         self._kept = kept
         return rows
 
-    def _write_nodes(self, groups: NodeGroups) -> Iterator[None]:
-        if self._nodes_text:
-            return
+    def _names(self, groups: NodeGroups) -> Job[str]:
+        """The names and zones of these Nodes as JSON."""
+        if self._written[0] is groups:
+            return self._written[1]
         parts = []
         for at, node in enumerate(groups.nodes.values(), 1):
             parts.append(json.dumps([node.name, node.labels.get(ZONE_LABEL, "")]))
@@ -162,7 +162,8 @@ class SnapshotMaker:
                 yield
             if at == MAX_NODES:
                 break
-        self._nodes_text = f"[{','.join(parts)}]"
+        self._written = groups, f"[{','.join(parts)}]"
+        return self._written[1]
 
     def _summary(self, notes: ClusterNotes, left_out: int) -> Mapping[str, object]:
         state = self.cluster.state

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.model_builders import node
-from tests.support.page_cluster import DemoPage, demo_page
+from tests.support.page_cluster import DemoPage, demo_page, result_of
 from topodns.app.topology_page import snapshot
 from topodns.app.topology_page.snapshot import ClusterNotes, Snapshot, SnapshotMaker, unknown_of
 from topodns.app.topology_page.work import PageWork
@@ -117,6 +117,22 @@ def test_after_a_change_of_one_service_only_its_row_is_made_again(monkeypatch: p
             making.maker.forget()
             page.apply(Upserted(node("new", {ZONE_LABEL: "eu-1d"})))
             assert "eu-1d" in state_of(await making.next())["rows"][0]["zones"]
+
+    asyncio.run(story())
+
+
+def test_a_change_of_nodes_while_a_snapshot_is_made_is_in_the_next_one() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            making = Making(page)
+            steps = making.maker._steps()
+            next(steps)
+            page.apply(Upserted(node("new", {ZONE_LABEL: "eu-1d"})))
+            making.maker.node_groups()  # as a request for details does
+            result_of(steps)
+            state = state_of(await making.next())
+            assert state["nodes"][-1] == ["new", "eu-1d"]
+            assert "eu-1d" in state["rows"][0]["zones"]
 
     asyncio.run(story())
 
