@@ -387,6 +387,30 @@ def test_a_reply_that_has_to_be_made_first_is_sent_when_it_is(loop_name: str) ->
     run(loop_name, story())
 
 
+def test_a_reply_may_take_longer_than_a_request_and_not_for_ever(loop_name: str) -> None:
+    async def story() -> None:
+        made: list[asyncio.Future[HttpReply]] = []
+
+        def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
+            made.append(asyncio.get_running_loop().create_future())
+            return made[-1]
+
+        limits = AdminLimits(request=0.1, answer=0.4)
+        async with serving(limits, {"/later": later}) as admin:
+            async with client_of(admin) as client:
+                client.request("/later")
+                await eventually(lambda: len(made) == 1)
+                await asyncio.sleep(0.2)
+                made[0].set_result(HttpReply(200, b"OK"))
+                assert (await client.response())[2] == b"OK"
+            async with client_of(admin) as client:
+                client.request("/later")
+                assert await client.everything() == b""
+                assert len(made) == 2
+
+    run(loop_name, story())
+
+
 @pytest.mark.parametrize(
     ("data", "status"),
     [
