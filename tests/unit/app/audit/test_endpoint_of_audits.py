@@ -8,10 +8,17 @@ from typing import TypeVar
 import pytest
 
 from tests.support.demo import Demo
-from topodns.app.audit import document, endpoint
+from tests.support.model_builders import endpoint, endpoint_slice, node, service
+from topodns.app.audit import document
+from topodns.app.audit import endpoint as audit_endpoint
+from topodns.app.audit.document import AuditSubject, rules_of
 from topodns.app.audit.endpoint import MAX_WAITING, audit_route
+from topodns.cluster.model import ClusterObject, KeySource, Upserted
+from topodns.cluster.state import ClusterState
 from topodns.files.time_slices import in_slices
 from topodns.net.http_server.messages import HttpReply, HttpRequest
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.keys import key_reader
 
 T = TypeVar("T")
 
@@ -111,11 +118,36 @@ def test_audits_are_made_one_at_a_time_and_too_many_are_refused(demo: Demo, monk
         await original(steps)  # type: ignore[arg-type]
         running -= 1
 
-    monkeypatch.setattr(endpoint, "in_slices", watched)
+    monkeypatch.setattr(audit_endpoint, "in_slices", watched)
     names = [f"node-{letter}{number}" for letter in "abc" for number in (1, 2, 3)]
     found = replies(demo, *(request(f"node={name}:down") for name in names), request())
     assert [reply.status for reply in found] == [200] * (MAX_WAITING + 1) + [503]
     assert most == 1
+
+
+def test_other_work_is_done_while_an_audit_is_made(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An audit of thousands of endpoints takes many turns of the loop: queries are answered in between."""
+    names = [f"n{at}" for at in range(3000)]
+    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)))
+    some = [endpoint(f"10.0.{at // 200}.{at % 200}", name) for at, name in enumerate(names)]
+    db = service("db", annotation="kubernetes.io/hostname")
+    objects: list[ClusterObject] = [db, endpoint_slice("db", *some), *map(node, names)]
+    for each in objects:
+        state.apply(Upserted(each), 0)
+    large = AuditSubject(state, rules_of(TopologySettings()))
+    monkeypatch.setattr(document, "subjects", lambda _: [large])
+    turns = 0
+
+    async def story() -> None:
+        nonlocal turns
+        made_later = asyncio.ensure_future(made(audit_route(demo.generation.clusters)(request())))
+        while not made_later.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert json.loads((await made_later).body)["clusters"][0]["services"][0]["covered"] == 3000
+
+    asyncio.run(story())
+    assert turns > 10
 
 
 def test_a_client_that_leaves_does_not_end_the_audit_of_another(demo: Demo) -> None:
