@@ -52,6 +52,7 @@ class ServiceReport:
 class AuditReport:
     """An audit: the Services with keys, the worst first, and the findings about none of them."""
 
+    nodes: int
     services: tuple[ServiceReport, ...]
     others: tuple[Finding, ...]  # about the cluster, and Services whose keys have no effect; the worst first
 
@@ -104,8 +105,10 @@ def audit_steps(
         if found is not None:
             others.append(found)
         yield
-    report = AuditReport(before.services, _ranked(others))
-    return report, AuditReport(after.services, report.others) if scenario is not None else None
+    report = AuditReport(len(nodes.nodes), before.services, _ranked(others))
+    if scenario is None:
+        return report, None
+    return report, AuditReport(len(scenario.nodes), after.services, report.others)
 
 
 def run_audit(

@@ -42,17 +42,17 @@ def unlocated_findings(state: ClusterState, methods: Sequence[Method], hard: boo
 def _behind_no_service(state: ClusterState, methods: Collection[Method]) -> Iterator[Finding]:
     """The finding about Pods that are not known, as they are not watched, and not located by podCIDRs either."""
     which = "Pods behind no Service" if Method.SLICES in methods else "Pods"
-    watched = "Pods are not watched"
+    unknown = "Pods are not known"
     if _BY_CIDR.isdisjoint(methods):
-        yield Finding(CLUSTER, "unlocated", f"{which} cannot be located: {watched}, and `locate` has no podcidr")
+        yield Finding(CLUSTER, "unlocated", f"{which} cannot be located: {unknown}, and `locate` has no podcidr")
         return
     if Method.PODCIDR_UNVERIFIED not in methods and not state.nodes.pod_cidrs_verified:
-        yield Finding(CLUSTER, "unlocated", f"{which} cannot be located: {watched}, and podCIDRs are not proven")
+        yield Finding(CLUSTER, "unlocated", f"{which} cannot be located: {unknown}, and podCIDRs are not proven")
         return
     without = sorted(node.name for node in state.nodes.by_name.values() if not node.pod_cidrs)
     if without:
         nodes = f"{_counted(len(without), 'Node')} without podCIDR"
-        text = f"{which} cannot be located on {nodes}, as {watched}: {named(without, len(without))}"
+        text = f"{which} cannot be located on {nodes}, as {unknown}: {named(without, len(without))}"
         yield Finding(CLUSTER, "unlocated", text, nodes=len(without), node_names=tuple(without[:MAX_NAMED]))
 
 

@@ -75,15 +75,15 @@ def test_other_pods_are_named_where_the_methods_do_not_find_them() -> None:
 @pytest.mark.parametrize(
     ("methods", "text"),
     [
-        (NO_PODS, "Pods behind no Service cannot be located: Pods are not watched, and podCIDRs are not proven"),
-        ((Method.NODES, Method.PODCIDR), "Pods cannot be located: Pods are not watched, and podCIDRs are not proven"),
+        (NO_PODS, "Pods behind no Service cannot be located: Pods are not known, and podCIDRs are not proven"),
+        ((Method.NODES, Method.PODCIDR), "Pods cannot be located: Pods are not known, and podCIDRs are not proven"),
         (
             (Method.NODES, Method.SLICES),
-            "Pods behind no Service cannot be located: Pods are not watched, and `locate` has no podcidr",
+            "Pods behind no Service cannot be located: Pods are not known, and `locate` has no podcidr",
         ),
         (
             (Method.NODES, Method.PODCIDR_UNVERIFIED, Method.SLICES),
-            "Pods behind no Service cannot be located on 1 Node without podCIDR, as Pods are not watched: n2",
+            "Pods behind no Service cannot be located on 1 Node without podCIDR, as Pods are not known: n2",
         ),
     ],
 )

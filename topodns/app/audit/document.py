@@ -91,7 +91,7 @@ def _cluster_steps(cluster: AuditSubject, parsed: tuple[WhatIf, ...], changes: S
     members: dict[str, bytes] = {
         "origins": _json(cluster.origins),
         "waiting": _json(cluster.waiting),
-        "nodes": _json(len(cluster.state.nodes.by_name)),
+        "nodes": _json(before.nodes),
         "counts": _json(_counts(before)),
     }
     members["others"], members["others_left_out"] = yield from _list_steps(map(finding_object, before.others), room)
