@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-node-cache bench-resolver bench-scale bench-memory lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-node-cache bench-push bench-resolver bench-scale bench-memory lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ bench-resolver: install ## measure names outside of the cluster, beside CoreDNS,
 
 bench-node-cache: install ## measure a node's DNS cache, with ORIGINAL=PATH beside NodeLocal DNSCache (root; prints; 12 minutes)
 	@$(BIN)/python -m bench.node_cache $(if $(ORIGINAL),--original $(ORIGINAL))
+
+bench-push: install ## measure how soon a change is in a node cache's answers, with pushes and with TTLs (prints; 2 minutes)
+	@$(BIN)/python -m bench.push
 
 bench-scale: install ## measure memory and latency at 5,000 nodes and 150,000 endpoints, beside CoreDNS (prints; 6 minutes)
 	@$(BIN)/python -m bench.scale
