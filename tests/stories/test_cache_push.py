@@ -209,3 +209,19 @@ def test_a_reload_with_and_without_push(tmp_path: Path) -> None:
         subscribe(server, pushing)
         pushing.change(upstream, NAME, NEW)
         until(lambda: shows(server, NEW), "the change", 1.0)
+
+
+def test_one_client_with_thousands_of_names_takes_no_subscription_of_a_name_that_others_query(tmp_path: Path) -> None:
+    pushing = PushingUpstream()
+    with bad_upstream(pushing) as upstream, caching(tmp_path, upstream, "push 100") as server:
+        for number in range(500):
+            for _ in range(2):
+                server.ask(f"junk{number}.example.org A", source="127.1.0.1")
+        until(lambda: pushing.subscriptions == 75, "the subscriptions of one client")
+        for source in ("127.1.0.2", "127.1.0.3"):
+            server.ask(NAME, source=source)
+        until(lambda: question_of(query(NAME)) in list(pushing.subscribed.values()), "the subscription of others")
+        assert pushing.subscriptions == 76
+        assert shows(server, OLD)
+        pushing.change(upstream, NAME, NEW)
+        until(lambda: shows(server, NEW), "the change", 1.0)
