@@ -34,6 +34,7 @@ OF_FEW_COREFILES: Final = (
     ),
     *("plugins.view", "plugins.loadbalance.source", "dns.dnslib_text", "cli.coredns_check"),
 )
+OF_PUSH: Final = ("dns.dso", "dns.push", "net.upstream.dso_session", "plugins.cache.push", "plugins.push")
 # All that the command runs but its sockets: its own modules, and all that the template asks for, built.
 SCRIPT: Final = """
 import sys
@@ -99,3 +100,12 @@ def test_the_library_of_metrics_is_loaded_before_the_first_query_and_only_where_
     without = re.sub(r"(?m)^ +prometheus .*\n", "", template)
     assert without != template
     assert loaded_modules(tmp_path, without).intersection(OF_METRICS) == set()
+
+
+def test_what_push_needs_is_loaded_only_with_it(tmp_path: Path) -> None:
+    template = shipped_template()
+    of_push = {f"topodns.{name}" for name in OF_PUSH}
+    assert loaded_modules(tmp_path, template) & of_push == of_push - {"topodns.plugins.push"}  # that of a server
+    without = re.sub(r"(?m)^ +push\n", "", template)
+    assert without != template
+    assert loaded_modules(tmp_path, without) & of_push == set()
