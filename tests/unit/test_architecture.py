@@ -35,6 +35,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "kube.events.lease": "only the recorder uses it: tests/unit/kube/events/test_recorder.py",
     "kube.informer.informer": "runs the reflectors of all kinds: tests/stories/test_api_faults.py",
     "kube.manifests.value": "an error and a value without code: tests/unit/kube/manifests/test_documents.py",
+    "locator.metrics": "read over HTTP in tests/stories/test_locator_process.py",
+    "locator.refusals": "asks the API server: tests/stories/test_locator_controller.py",
     "net.http_server.connection": "reads and writes sockets: tests/stories/test_admin_http.py",
     "net.http_server.messages": "values without code",
     "net.http_server.scheduler": "shares the event loop among connections: tests/stories/test_admin_http.py",

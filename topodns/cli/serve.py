@@ -59,10 +59,17 @@ def _run(flags: argparse.Namespace) -> int:
         return 1
 
 
+def _locator(arguments: Sequence[str]) -> int:
+    from topodns.locator.command import locator  # here: a server without clusters loads no decoder of API objects
+
+    return locator(arguments)
+
+
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "check": check,
     "explain": explain,
     "who": who,
     "audit": audit,
+    "locator": _locator,
 }
 _WORDS: Final = (*_COMMANDS, "node-cache")  # dispatched by `cli.main`

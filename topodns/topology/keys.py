@@ -202,15 +202,20 @@ def _problem(keys: tuple[str, ...]) -> str | None:
     """
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
-    return next((f"expected a label key or *, found {_shown(key)}" for key in keys if not _is_key(key)), None)
+    return next(
+        (
+            f"expected a label key or *, found {_shown(key)}"
+            for key in keys
+            if not (key == ANY_KEY or is_label_key(key))
+        ),
+        None,
+    )
 
 
-def _is_key(key: str) -> bool:
-    """Whether this is `*` or a qualified label name, which is an optional DNS subdomain and "/", then 1 to 63 of
+def is_label_key(key: str) -> bool:
+    """Whether this is a qualified label name, which is an optional DNS subdomain and "/", then 1 to 63 of
     alphanumerics and `-_.`, the first and the last one alphanumeric.
     """
-    if key == ANY_KEY:
-        return True
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > _MAX_PREFIX or not _LABEL_PREFIX.fullmatch(prefix)):
         return False

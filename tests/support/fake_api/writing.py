@@ -13,11 +13,13 @@ Outcome = tuple[int, Object]
 
 
 def respond_single(store: Store, target: Target, request: Request) -> Outcome | Refusal:
-    """GET, POST, PUT, PATCH (merge patches only) and DELETE, as far as one object goes."""
+    """GET, POST, PUT, PATCH (merge and server-side apply) and DELETE, as far as one object goes."""
     if request.method == "POST":
         return _create(store, target, json.loads(request.body))
     key = (target.namespace, target.name)
     held = store.get(key)
+    if request.method == "PATCH" and request.headers.get("content-type") == "application/apply-patch+yaml":
+        return _apply(store, target, held, json.loads(request.body))
     if held is None:
         return Refusal(404, "NotFound", f'{target.resource.name} "{target.name}" not found')
     if request.method == "PUT":
@@ -25,8 +27,33 @@ def respond_single(store: Store, target: Target, request: Request) -> Outcome | 
     if request.method == "PATCH":
         return 200, store.put(_merged(held, json.loads(request.body)))
     if request.method == "DELETE":
+        conditions = (json.loads(request.body) if request.body else {}).get("preconditions") or {}
+        if any(held["metadata"].get(name) != value for name, value in conditions.items()):
+            return _conflict(target)
         return 200, store.delete(key) or held
     return 200, held
+
+
+def _apply(store: Store, target: Target, held: Object | None, value: Object) -> Outcome | Refusal:
+    """Of one manager who has all fields: an object of these fields."""
+    asked = value["metadata"].get("resourceVersion")
+    if asked and (held is None or asked != held["metadata"]["resourceVersion"]):
+        return _conflict(target)
+    if held is None:
+        return 201, store.put(value)
+    metadata = {name: held["metadata"][name] for name in ("uid", "creationTimestamp") if name in held["metadata"]}
+    new = {
+        **value,
+        "metadata": {**metadata, **value["metadata"], "resourceVersion": held["metadata"]["resourceVersion"]},
+    }
+    return 200, held if new == held else store.put(new)
+
+
+def _conflict(target: Target) -> Refusal:
+    problem = "the object has been modified; please apply your changes to the latest version and try again"
+    return Refusal(
+        409, "Conflict", f'Operation cannot be fulfilled on {target.resource.name} "{target.name}": {problem}'
+    )
 
 
 def _create(store: Store, target: Target, value: Object) -> Outcome | Refusal:
@@ -45,10 +72,7 @@ def _replace(store: Store, target: Target, held: Object, value: Object) -> Outco
     """Against a resourceVersion that is no longer the object's: 409, as every writer of a Lease counts on."""
     asked = value["metadata"].get("resourceVersion")
     if asked and asked != held["metadata"]["resourceVersion"]:
-        problem = "the object has been modified; please apply your changes to the latest version and try again"
-        return Refusal(
-            409, "Conflict", f'Operation cannot be fulfilled on {target.resource.name} "{target.name}": {problem}'
-        )
+        return _conflict(target)
     return 200, store.put(value)
 
 

@@ -25,6 +25,9 @@ from kubernetes.aio.client import ApiClient, ApiException, Configuration
 from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigLoader
 from kubernetes.aio.dynamic import DynamicClient
+from kubernetes.aio.leaderelection.electionconfig import Config as ElectionConfig
+from kubernetes.aio.leaderelection.leaderelection import LeaderElection
+from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.watch import Watch
 
 from topodns import __version__
@@ -33,7 +36,16 @@ from topodns.kube.client.credentials import OURS, Access, Login, ServiceAccount,
 from topodns.kube.client.http import TRANSPORT_ERRORS
 from topodns.kube.client.refusals import MAX_BODY, refusal
 
-__all__ = ["ConfigException", "Configuration", "KubeConfigLoader"]  # and what is defined below
+# For the modules that need them, since only this one imports the package.
+__all__ = [
+    "ApiException",
+    "ConfigException",
+    "Configuration",
+    "ElectionConfig",
+    "KubeConfigLoader",
+    "LeaderElection",
+    "LeaderElectionRecord",
+]
 
 PAGE: Final = 500  # objects of a list in one response, client-go's size
 WATCH_SECONDS: Final = 290  # timeoutSeconds of a watch
@@ -213,6 +225,16 @@ async def server_side_apply(
     return await _read(await client.request("patch", path, query, body, APPLY, deadline))
 
 
+async def create(client: OfficialClient, collection: str, body: Json, deadline: float = 10.0) -> Json:
+    """Create an object (POST to its collection); returns it as stored. Raises ApiError, 409 where it exists."""
+    return await _read(await client.request("post", collection, None, body, deadline=deadline))
+
+
+async def replace_object(client: OfficialClient, path: str, body: Json, deadline: float = 10.0) -> Json:
+    """Replace an object (PUT); returns it as stored. Raises ApiError, 409 where `body` has an older version."""
+    return await _read(await client.request("put", path, None, body, deadline=deadline))
+
+
 async def delete(
     client: OfficialClient, path: str, uid: str = "", resource_version: str = "", deadline: float = 10.0
 ) -> None:
@@ -229,9 +251,11 @@ async def delete(
     await _read(await client.request("delete", path, None, body, deadline=deadline))
 
 
-async def read_object(client: OfficialClient, path: str, query: Mapping[str, str] | None = None) -> Json:
+async def read_object(
+    client: OfficialClient, path: str, query: Mapping[str, str] | None = None, deadline: float = DEADLINES.response
+) -> Json:
     """GET: the object of the response. Raises ApiError."""
-    return await _read(await client.request("get", path, query))
+    return await _read(await client.request("get", path, query, deadline=deadline))
 
 
 @contextmanager

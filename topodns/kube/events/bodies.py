@@ -74,7 +74,11 @@ def decode_lease(body: bytes) -> LeaseRecord:
 
     Raises ApiError if the body is no JSON object with metadata.
     """
-    content = _decoded(body)
+    return lease_record(_decoded(body))
+
+
+def lease_record(content: Json) -> LeaseRecord:
+    """The same of a Lease as JSON. Raises ApiError if it has no metadata."""
     metadata, spec = content.get("metadata"), content.get("spec") or {}
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         raise ApiError(0, "the Lease cannot be read")
@@ -89,24 +93,37 @@ def decode_lease(body: bytes) -> LeaseRecord:
 
 def lease_body(namespace: str, name: str, holder: str, seconds: int, now: float) -> bytes:
     """A new Lease, to be created; `now` in seconds since the epoch."""
-    return json.dumps(
-        {
-            "kind": "Lease",
-            "apiVersion": "coordination.k8s.io/v1",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {**_held(holder, seconds, now), "acquireTime": _micro_time(now), "leaseTransitions": 0},
-        }
-    ).encode()
+    return json.dumps(new_lease(namespace, name, holder, seconds, now)).encode()
+
+
+def new_lease(namespace: str, name: str, holder: str, seconds: int, now: float) -> Json:
+    """The same as JSON."""
+    return {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {**_held(holder, seconds, now), "acquireTime": _micro_time(now), "leaseTransitions": 0},
+    }
 
 
 def renewed_body(record: LeaseRecord, holder: str, seconds: int, now: float) -> bytes:
     """The Lease renewed or acquired by `holder`; rejected (409) if it was changed after it was read."""
+    return json.dumps(renewed_lease(record, holder, seconds, now)).encode()
+
+
+def renewed_lease(record: LeaseRecord, holder: str, seconds: int, now: float) -> Json:
+    """The same as JSON."""
     spec = {**(record.content.get("spec") or {}), **_held(holder, seconds, now)}
     if record.holder != holder:
         transitions = spec.get("leaseTransitions")
         spec["acquireTime"] = _micro_time(now)
         spec["leaseTransitions"] = transitions + 1 if isinstance(transitions, int) else 1
-    return json.dumps({**record.content, "spec": spec}).encode()
+    return {**record.content, "spec": spec}
+
+
+def released_lease(record: LeaseRecord, now: float) -> Json:
+    """The Lease without a holder, so that another replica need not wait until it expires; in the form of client-go."""
+    return {**record.content, "spec": {**(record.content.get("spec") or {}), **_held("", 1, now)}}
 
 
 def _held(holder: str, seconds: int, now: float) -> Json:

@@ -1,0 +1,219 @@
+"""Pods and Nodes of the API to the locators that there should be."""
+
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from topodns.cluster.model import ObjectKey
+from topodns.locator.objects import NODE_LOCATORS, POD_LOCATORS, Locator
+from topodns.locator.projection import MAX_ADDRESSES, MAX_POD_IPS, Projection, key_of, placed_node, placed_pod
+
+Json = dict[str, Any]
+RACK = "example.com/rack"
+
+
+def pod(
+    name: str,
+    node: str = "n1",
+    *ips: str,
+    phase: str = "Running",
+    terminating: bool = False,
+    start: int = 1,
+    **spec: Any,
+) -> Json:
+    metadata: Json = {"namespace": "shop", "name": name, "uid": f"uid-{name}"}
+    if terminating:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": node, **spec},
+        "status": {
+            "phase": phase,
+            "podIPs": [{"ip": ip} for ip in ips],
+            "startTime": f"2026-01-01T00:00:{start:02}Z",
+        },
+    }
+
+
+def node(name: str, *ips: str, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> Json:
+    addresses = [{"type": "Hostname", "address": name}, *({"type": "InternalIP", "address": ip} for ip in ips)]
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels or {}, "annotations": annotations or {}},
+        "status": {"addresses": addresses},
+    }
+
+
+def texts(locator: Locator | None) -> list[str]:
+    assert locator is not None
+    return [str(ip_address(ip)) for ip in locator.ips]
+
+
+class Cluster:
+    """A projection that is changed in the objects of the API."""
+
+    def __init__(self, kind: str = "nodelocator") -> None:
+        self.projection = Projection(POD_LOCATORS if kind == "podlocator" else NODE_LOCATORS)
+
+    def add(self, *items: Json) -> set[str]:
+        """The names of the locators that may have changed."""
+        touched: set[ObjectKey] = set()
+        for item in items:
+            if "spec" in item:
+                touched |= self.projection.set_pod(key_of(item), placed_pod(item))
+            else:
+                touched |= self.projection.set_node(item["metadata"]["name"], placed_node(item))
+        return {key.name for key in touched}
+
+    def delete(self, item: Json) -> set[str]:
+        if "spec" in item:
+            return {key.name for key in self.projection.set_pod(key_of(item), None)}
+        return {key.name for key in self.projection.set_node(item["metadata"]["name"], None)}
+
+    def node(self, name: str) -> Locator | None:
+        return self.projection.locator(ObjectKey("", name))
+
+    def pod(self, name: str) -> Locator | None:
+        return self.projection.locator(ObjectKey("shop", name))
+
+
+def test_a_nodelocator_has_the_addresses_of_its_pods_in_order_and_those_of_its_node() -> None:
+    cluster = Cluster()
+    labels = {"topology.kubernetes.io/zone": "a", RACK: "r1", "kubernetes.io/hostname": "n1"}
+    cni = {"projectcalico.org/IPv4VXLANTunnelAddr": "10.1.0.0", "flannel.alpha.coreos.com/public-ip": "192.0.2.1"}
+    cluster.add(node("n1", "192.0.2.1", "2001:db8::1", labels=labels, annotations=cni))
+    cluster.add(pod("b", "n1", "10.1.0.10", "fd00::10"), pod("a", "n1", "10.1.0.9"), pod("c", "n2", "10.1.1.1"))
+    found = cluster.node("n1")
+    assert texts(found) == ["10.1.0.9", "10.1.0.10", "fd00::10"]
+    assert found is not None
+    assert [str(ip_address(each)) for each in found.addresses] == ["10.1.0.0", "192.0.2.1", "2001:db8::1"]
+    assert dict(found.labels) == {"topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "n1"}
+    assert found.owner_uid == "uid-n1"
+
+
+def test_labels_named_by_the_operator_are_copied_too() -> None:
+    place = placed_node(node("n1", labels={RACK: "r1", "other": "x"}), (RACK, "absent"))
+    assert place is not None
+    assert place.labels == ((RACK, "r1"),)
+
+
+@pytest.mark.parametrize(
+    "unplaced",
+    [
+        pod("p", "n1", "192.0.2.1", hostNetwork=True),
+        pod("p", "", "10.1.0.1"),
+        pod("p", "n1"),
+        pod("p", "n1", "10.1.0.1", phase="Succeeded"),
+        pod("p", "n1", "10.1.0.1", phase="Failed"),
+        pod("p", "n1", "no address"),
+    ],
+    ids=["hostNetwork", "unscheduled", "without an address", "succeeded", "failed", "unreadable"],
+)
+def test_a_pod_that_no_query_comes_from_is_in_no_locator(unplaced: Json) -> None:
+    assert placed_pod(unplaced) is None
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "::1", "169.254.1.1", "fe80::1", "224.0.0.1", "ff02::1", "0.0.0.0", "::"]
+)
+def test_addresses_that_the_schema_refuses_are_left_out(address: str) -> None:
+    assert placed_pod(pod("p", "n1", address)) is None
+    place = placed_node(node("n1", address, "192.0.2.1"))
+    assert place is not None
+    assert len(place.addresses) == 1
+
+
+def test_a_terminating_pod_counts_until_it_is_deleted() -> None:
+    cluster = Cluster()
+    cluster.add(node("n1"), pod("p", "n1", "10.1.0.1"))
+    cluster.add(pod("p", "n1", "10.1.0.1", terminating=True))
+    assert texts(cluster.node("n1")) == ["10.1.0.1"]
+    assert cluster.delete(pod("p")) == {"n1"}
+    assert texts(cluster.node("n1")) == []
+
+
+def test_a_pod_that_ends_is_left_out_at_once() -> None:
+    cluster = Cluster()
+    cluster.add(node("n1"), pod("p", "n1", "10.1.0.1"))
+    assert cluster.add(pod("p", "n1", "10.1.0.1", phase="Succeeded")) == {"n1"}
+    assert texts(cluster.node("n1")) == []
+
+
+def test_events_that_change_no_place_touch_no_locator() -> None:
+    cluster = Cluster()
+    cluster.add(node("n1"), pod("p", "n1", "10.1.0.1"))
+    changed = pod("p", "n1", "10.1.0.1")
+    changed["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    assert cluster.add(changed) == set()
+    ready = node("n1")
+    ready["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    assert cluster.add(ready) == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (pod("old", "n1", "10.1.0.1", terminating=True, start=9), pod("new", "n2", "10.1.0.1", start=1)),
+        (pod("old", "n1", "10.1.0.1", start=1), pod("new", "n2", "10.1.0.1", start=2)),
+    ],
+    ids=["the one that does not terminate", "the one that started later"],
+)
+def test_an_address_that_two_pods_have_is_at_the_node_of_the_newer_one(old: Json, new: Json) -> None:
+    for first, second in ((old, new), (new, old)):
+        cluster = Cluster()
+        cluster.add(node("n1"), node("n2"))
+        cluster.add(first)
+        assert cluster.add(second) == {"n1", "n2"}
+        assert (texts(cluster.node("n1")), texts(cluster.node("n2"))) == ([], ["10.1.0.1"])
+        assert cluster.delete(new) == {"n1", "n2"}
+        assert texts(cluster.node("n1")) == ["10.1.0.1"]
+
+
+def test_a_pod_whose_node_is_unknown_is_in_no_nodelocator_until_the_node_comes() -> None:
+    cluster = Cluster()
+    cluster.add(pod("p", "n1", "10.1.0.1"))
+    assert cluster.node("n1") is None
+    assert cluster.add(node("n1")) == {"n1"}
+    assert texts(cluster.node("n1")) == ["10.1.0.1"]
+    cluster.delete(node("n1"))
+    assert cluster.node("n1") is None
+
+
+def test_a_nodelocator_has_at_most_as_many_addresses_as_its_schema_allows() -> None:
+    cluster = Cluster()
+    cluster.add(node("n1", *(f"192.0.2.{number}" for number in range(1, 41))))
+    cluster.add(*(pod(f"p{number}", "n1", f"10.1.{number // 250}.{number % 250}") for number in range(1, 1101)))
+    found = cluster.node("n1")
+    assert found is not None
+    assert (len(found.ips), len(found.addresses)) == (MAX_POD_IPS, MAX_ADDRESSES)
+    assert found.left_out == 1100 - MAX_POD_IPS + 40 - MAX_ADDRESSES
+
+
+def test_a_podlocator_has_the_addresses_and_the_node_of_its_pod() -> None:
+    cluster = Cluster("podlocator")
+    assert cluster.add(pod("p", "n1", "fd00::1", "10.1.0.1")) == {"p"}
+    found = cluster.pod("p")
+    assert found is not None
+    assert (texts(found), found.node, found.owner_uid) == (["10.1.0.1", "fd00::1"], "n1", "uid-p")
+
+
+def test_of_two_pods_with_one_address_only_the_newer_one_has_a_podlocator_for_it() -> None:
+    cluster = Cluster("podlocator")
+    cluster.add(pod("old", "n1", "10.1.0.1", "fd00::1"))
+    assert cluster.add(pod("new", "n2", "10.1.0.1", start=2)) == {"old", "new"}
+    assert (texts(cluster.pod("old")), texts(cluster.pod("new"))) == (["fd00::1"], ["10.1.0.1"])
+    cluster.add(pod("newest", "n2", "fd00::1", start=3))
+    assert cluster.pod("old") is None
+
+
+def test_a_list_replaces_what_was_seen() -> None:
+    cluster = Cluster()
+    cluster.add(node("n1"), node("n2"), pod("p", "n1", "10.1.0.1"), pod("q", "n1", "10.1.0.2"))
+    listed = [pod("q", "n1", "10.1.0.2"), pod("r", "n2", "10.1.0.1")]
+    places = {key_of(item): place for item in listed if (place := placed_pod(item))}
+    assert set().union(*cluster.projection.replace_pods(places)) == {ObjectKey("", "n1"), ObjectKey("", "n2")}
+    assert (texts(cluster.node("n1")), texts(cluster.node("n2"))) == (["10.1.0.2"], ["10.1.0.1"])
+    second = placed_node(node("n2"))
+    assert second is not None
+    assert set().union(*cluster.projection.replace_nodes({"n2": second})) == {ObjectKey("", "n1")}
+    assert (cluster.projection.nodes, cluster.projection.pods) == (1, 2)

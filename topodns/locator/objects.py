@@ -1,0 +1,147 @@
+"""NodeLocator and PodLocator as values and as API objects (`topodns.io/v1alpha1`). Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Final
+
+from topodns.cluster.decode.fields import parse_address
+from topodns.cluster.model import ObjectKey
+
+GROUP: Final = "topodns.io"
+VERSION: Final = "v1alpha1"
+FIELD_MANAGER: Final = "topodns-locator"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LocatorKind:
+    """One of the two kinds, and the kind of the objects that own its objects."""
+
+    word: str  # of the flag --kind
+    kind: str
+    plural: str
+    owner: str
+    ips: str  # the field of `spec` with the addresses of Pods
+    namespaced: bool
+
+    @property
+    def collection(self) -> str:
+        """The path of all objects."""
+        return f"/apis/{GROUP}/{VERSION}/{self.plural}"
+
+    def path(self, key: ObjectKey) -> str:
+        """The path of one object."""
+        if not self.namespaced:
+            return f"{self.collection}/{key.name}"
+        return f"/apis/{GROUP}/{VERSION}/namespaces/{key.namespace}/{self.plural}/{key.name}"
+
+
+NODE_LOCATORS: Final = LocatorKind("nodelocator", "NodeLocator", "nodelocators", "Node", "podIPs", False)
+POD_LOCATORS: Final = LocatorKind("podlocator", "PodLocator", "podlocators", "Pod", "ips", True)
+KINDS: Final = {each.word: each for each in (NODE_LOCATORS, POD_LOCATORS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """The content of a NodeLocator or PodLocator. Addresses are packed; sequences are sorted, without duplicates."""
+
+    key: ObjectKey
+    owner_uid: str
+    ips: tuple[bytes, ...]  # of Pods; an address is in one locator at a time
+    node: str = ""  # of a PodLocator
+    addresses: tuple[bytes, ...] = ()  # of a NodeLocator: the Node's own
+    labels: tuple[tuple[str, str], ...] = ()  # of a NodeLocator
+    left_out: int = field(default=0, compare=False)  # addresses above the limits of the schema
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLocator:
+    """A locator as the API server has it."""
+
+    uid: str
+    version: str  # resourceVersion
+    ips: tuple[bytes, ...]
+    content: Locator | None  # None: not as this program writes it
+
+
+def ordered(addresses: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The distinct addresses, IPv4 first, each family by number."""
+    return tuple(sorted(set(addresses), key=lambda address: (len(address), address)))
+
+
+def locator_object(kind: LocatorKind, locator: Locator, stored: StoredLocator | None) -> Json:
+    """The object for server-side apply. With `stored` it is refused (409) where another version is stored by now."""
+    metadata: Json = {"name": locator.key.name, "ownerReferences": [_owner(kind, locator)]}
+    if kind.namespaced:
+        metadata["namespace"] = locator.key.namespace
+    if stored is not None:
+        metadata["resourceVersion"] = stored.version
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind.kind, "metadata": metadata, "spec": _spec(kind, locator)}
+
+
+def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey, StoredLocator]:
+    """Key and content of an object as the API sends it. Others can write such objects, so any content is accepted.
+
+    Addresses that cannot be read are left out.
+    """
+    metadata, spec = item["metadata"], item.get("spec")
+    key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
+    spec = spec if isinstance(spec, dict) else {}
+    found = Locator(
+        key,
+        str(_first(metadata.get("ownerReferences")).get("uid", "")),
+        _legible(spec.get(kind.ips)),
+        str(spec.get("nodeName", "")),
+        _legible(spec.get("addresses")),
+        _labels(spec.get("labels")),
+    )
+    ours = spec == _spec(kind, found) and metadata.get("ownerReferences") == [_owner(kind, found)]
+    uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
+    return key, StoredLocator(uid, version, found.ips, found if ours else None)
+
+
+def is_newer(version: str, known: str) -> bool:
+    """Whether this resourceVersion is newer than a known one; also where either is no number, which has no order."""
+    return not (version.isdecimal() and known.isdecimal()) or int(version) > int(known)
+
+
+def _spec(kind: LocatorKind, locator: Locator) -> Json:
+    ips = _texts(locator.ips)
+    if kind.namespaced:
+        return {"ips": ips, "nodeName": locator.node}
+    return {"podIPs": ips, "addresses": _texts(locator.addresses), "labels": dict(locator.labels)}
+
+
+def _owner(kind: LocatorKind, locator: Locator) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": kind.owner,
+        "name": locator.key.name,
+        "uid": locator.owner_uid,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _texts(addresses: Iterable[bytes]) -> list[str]:
+    return [str(ip_address(address)) for address in addresses]
+
+
+def _legible(texts: object) -> tuple[bytes, ...]:
+    found = []
+    for text in texts if isinstance(texts, list) else ():
+        try:
+            found.append(parse_address(str(text)))
+        except ValueError:
+            continue
+    return ordered(found)
+
+
+def _labels(labels: object) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(name), str(value)) for name, value in labels.items())) if isinstance(labels, dict) else ()
+
+
+def _first(items: object) -> Mapping[str, Any]:
+    first = items[0] if isinstance(items, list) and items else {}
+    return first if isinstance(first, dict) else {}

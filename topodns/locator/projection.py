@@ -1,0 +1,183 @@
+"""Which locators there should be, from the Pods and Nodes of a cluster. Pure.
+
+Of a Pod only what locates it is kept, some 400 octets. A Pod counts until it is deleted or ends (Succeeded, Failed), so
+also while it terminates, since it still sends queries; a hostNetwork Pod does not count: its address is the Node's.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address
+from sys import intern
+from typing import Any, Final, NamedTuple
+
+from topodns.cluster.address_index import AddressIndex
+from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.model import Node, ObjectKey, Pod
+from topodns.locator.objects import Locator, LocatorKind, ordered
+
+LABELS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+MAX_POD_IPS: Final = 1024  # of a NodeLocator, by its schema
+MAX_ADDRESSES: Final = 32  # of a NodeLocator, by its schema
+MAX_IPS: Final = 8  # of a PodLocator, by its schema
+
+_BROADCAST: Final = b"\xff\xff\xff\xff"
+_NONE: Final[frozenset[ObjectKey]] = frozenset()
+
+
+class PlacedPod(NamedTuple):
+    """What locates one Pod. `rank` decides between Pods with one address: the higher one has it."""
+
+    uid: str
+    node: str
+    ips: tuple[bytes, ...]
+    rank: tuple[bool, str]  # whether it is not terminating, and its start (RFC 3339): an address is given to new Pods
+
+
+class PlacedNode(NamedTuple):
+    """What a NodeLocator has of its Node."""
+
+    uid: str
+    addresses: tuple[bytes, ...]
+    labels: tuple[tuple[str, str], ...]
+
+
+def key_of(item: Mapping[str, Any]) -> ObjectKey:
+    """The key of an API object. Raises KeyError for one without a name."""
+    metadata = item["metadata"]
+    return ObjectKey(intern(metadata.get("namespace", "")), metadata["name"])
+
+
+def placed_pod(item: Mapping[str, Any]) -> PlacedPod | None:
+    """The place of a Pod as the API sends it; None for one that no locator has, and for one that cannot be read."""
+    pod = _decoded("Pod", item)
+    if not isinstance(pod, Pod) or pod.host_network or not pod.node_name:
+        return None
+    ips = tuple(filter(_is_placeable, dict.fromkeys(pod.ips)))
+    uid = str(item["metadata"].get("uid", ""))
+    return PlacedPod(uid, pod.node_name, ips, (not pod.terminating, pod.started)) if ips and uid else None
+
+
+def placed_node(item: Mapping[str, Any], label_keys: Iterable[str] = LABELS) -> PlacedNode | None:
+    """The place of a Node as the API sends it, with those of its labels; None for one that cannot be read."""
+    node, uid = _decoded("Node", item), str(item["metadata"].get("uid", ""))
+    if not isinstance(node, Node) or not uid:
+        return None
+    addresses = ordered(filter(_is_placeable, (*node.addresses, *node.tunnel_addresses)))
+    labels = tuple(sorted((key, node.labels[key]) for key in set(label_keys) if key in node.labels))
+    return PlacedNode(uid, addresses, labels)
+
+
+def _decoded(kind: str, item: Mapping[str, Any]) -> object:
+    try:
+        found = decode_object(kind, item)
+    except DecodeError:
+        return None
+    return found[0] if found else None
+
+
+def _is_placeable(address: bytes) -> bool:
+    """Whether the schema of locators accepts it: no loopback, link-local, multicast, unspecified address."""
+    found = ip_address(address)
+    return address != _BROADCAST and not (
+        found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
+    )
+
+
+class Projection:
+    """Pods and Nodes as last seen. Each change returns the keys of the locators whose content may have changed."""
+
+    def __init__(self, kind: LocatorKind) -> None:
+        self._of_pods = kind.namespaced
+        self._pods: dict[ObjectKey, PlacedPod] = {}
+        self._nodes: dict[str, PlacedNode] = {}
+        self._pods_of_node: dict[str, set[ObjectKey]] = {}
+        self._claims = AddressIndex()
+
+    @property
+    def pods(self) -> int:
+        return len(self._pods)
+
+    @property
+    def nodes(self) -> int:
+        return len(self._nodes)
+
+    def set_pod(self, key: ObjectKey, place: PlacedPod | None) -> set[ObjectKey]:
+        """A Pod was added or changed, or with None has gone or no longer counts."""
+        old = self._pods.get(key)
+        if old == place:
+            return set()
+        touched = self._affected(key, old)
+        old_ips, new_ips = old.ips if old is not None else (), place.ips if place is not None else ()
+        self._claims.move(key, old_ips, new_ips)
+        if old is not None:
+            self._leave(key, old.node)
+        if place is None:
+            self._pods.pop(key, None)
+        else:
+            self._pods[key] = place
+            self._pods_of_node.setdefault(place.node, set()).add(key)
+        return touched | self._affected(key, place)
+
+    def set_node(self, name: str, place: PlacedNode | None) -> set[ObjectKey]:
+        """A Node was added or changed, or with None was deleted."""
+        if self._nodes.get(name) == place:
+            return set()
+        if place is None:
+            del self._nodes[name]
+        else:
+            self._nodes[name] = place
+        return {ObjectKey("", name)}
+
+    def replace_pods(self, listed: Mapping[ObjectKey, PlacedPod]) -> Iterator[set[ObjectKey]]:
+        """The Pods of a complete list, in steps."""
+        for key in [key for key in self._pods if key not in listed]:
+            yield self.set_pod(key, None)
+        for key, place in listed.items():
+            yield self.set_pod(key, place)
+
+    def replace_nodes(self, listed: Mapping[str, PlacedNode]) -> Iterator[set[ObjectKey]]:
+        """The Nodes of a complete list, in steps."""
+        for name in [name for name in self._nodes if name not in listed]:
+            yield self.set_node(name, None)
+        for name, place in listed.items():
+            yield self.set_node(name, place)
+
+    def locator(self, key: ObjectKey) -> Locator | None:
+        """The locator with this key as it should be; None if there should be none."""
+        return self._of_pod(key) if self._of_pods else self._of_node(key.name)
+
+    def _of_node(self, name: str) -> Locator | None:
+        node = self._nodes.get(name)
+        if node is None:
+            return None
+        pods = self._pods_of_node.get(name, _NONE)
+        ips = ordered(ip for key in pods for ip in self._pods[key].ips if self._pods[self._winner(ip)].node == name)
+        left_out = max(0, len(ips) - MAX_POD_IPS) + max(0, len(node.addresses) - MAX_ADDRESSES)
+        kept, addresses = ips[:MAX_POD_IPS], node.addresses[:MAX_ADDRESSES]
+        return Locator(ObjectKey("", name), node.uid, kept, "", addresses, node.labels, left_out)
+
+    def _of_pod(self, key: ObjectKey) -> Locator | None:
+        pod = self._pods.get(key)
+        if pod is None:
+            return None
+        ips = ordered(ip for ip in pod.ips if self._winner(ip) == key)
+        kept = ips[:MAX_IPS]
+        return Locator(key, pod.uid, kept, pod.node, left_out=len(ips) - len(kept)) if kept else None
+
+    def _winner(self, address: bytes) -> ObjectKey:
+        """Of the Pods with this address, of which there is one at least, the one that has it."""
+        return max(self._claims.keys(address), key=lambda key: (self._pods[key].rank, key))
+
+    def _affected(self, key: ObjectKey, place: PlacedPod | None) -> set[ObjectKey]:
+        """The keys of the locators that this Pod and the others with its addresses are in."""
+        if place is None:
+            return set()
+        others = {other for ip in place.ips for other in self._claims.keys(ip) if other in self._pods}
+        if self._of_pods:
+            return {key, *others}
+        return {ObjectKey("", node) for node in (place.node, *(self._pods[other].node for other in others))}
+
+    def _leave(self, key: ObjectKey, node: str) -> None:
+        pods = self._pods_of_node[node]
+        pods.discard(key)
+        if not pods:
+            del self._pods_of_node[node]

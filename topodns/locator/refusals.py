@@ -1,0 +1,70 @@
+"""What the API server refuses, as log lines that say what is missing, one at the beginning and one at the end."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from topodns.kube.client.contract import ApiError
+from topodns.kube.client.official_client import OfficialClient, read_object
+from topodns.locator.metrics import LocatorCounts
+from topodns.locator.objects import GROUP, VERSION, LocatorKind
+
+log = logging.getLogger(__name__)
+
+REPEAT: Final = 600.0  # seconds after which the same problem is logged again
+
+_RBAC: Final = "config/kubernetes/locator/rbac.yaml (chart: locator.enabled) has the rule"
+_CRDS: Final = "apply config/kubernetes/locator/crds.yaml (chart: locator.crds)"
+_FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
+_PASSING: Final = frozenset((0, 429))
+
+
+class Refusals:
+    """Refusals by what was refused: a collection, the writes of one, the Lease."""
+
+    def __init__(self, kind: LocatorKind, counts: LocatorCounts, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kind = kind
+        self._counts = counts
+        self._clock = clock
+        self._logged: dict[str, tuple[str, float]] = {}
+
+    async def report(self, what: str, client: OfficialClient, problem: ApiError) -> None:
+        """Count the refusal, and log it where it is new."""
+        if problem.status == _CONFLICT:
+            return  # another writer, of which the watch has an event
+        if problem.status == _NOT_FOUND and self._kind.plural in what and "namespace" not in str(problem):
+            self._say(what, await self._missing(client), "crd")
+        else:
+            self.report_plain(what, problem)
+
+    def report_plain(self, what: str, problem: ApiError) -> None:
+        """The same without a look at what the API server serves."""
+        if problem.status == _FORBIDDEN and "terminated" not in str(problem):  # nothing is created in such a namespace
+            self._say(what, f"{problem}: {_RBAC}", "rbac")
+        else:
+            self._say(what, str(problem), "api" if problem.status in _PASSING or problem.status >= 500 else "refused")
+
+    def over(self, what: str) -> None:
+        """It succeeded."""
+        if self._logged.pop(what, None) is not None:
+            log.info("locator: %s: no longer refused", what)
+
+    def _say(self, what: str, text: str, reason: str) -> None:
+        self._counts.refusals[reason] += 1
+        logged, at = self._logged.get(what, ("", 0.0))
+        if text != logged or self._clock() - at >= REPEAT:
+            self._logged[what] = (text, self._clock())
+            log.warning("locator: %s: %s", what, text)
+
+    async def _missing(self, client: OfficialClient) -> str:
+        """Why the kind is not served: no such group, or other versions of it."""
+        try:
+            group = await read_object(client, f"/apis/{GROUP}")
+        except ApiError:
+            return f"the API server has no kind {self._kind.kind}: {_CRDS}"
+        versions = [str(each.get("version")) for each in group.get("versions") or [] if isinstance(each, dict)]
+        if VERSION not in versions:
+            served = ", ".join(versions)
+            return f"the API server has {GROUP} as {served}, expected {VERSION}: {_CRDS}"
+        return f"the API server has no kind {self._kind.kind} in {GROUP}/{VERSION}: {_CRDS}"
