@@ -44,7 +44,7 @@ KINDS: Final = {each.word: each for each in (NODE_LOCATORS, POD_LOCATORS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Locator:
+class LocatorContent:
     """The content of a NodeLocator or PodLocator. Addresses are packed; sequences are sorted, without duplicates."""
 
     key: ObjectKey
@@ -63,7 +63,7 @@ class StoredLocator:
     uid: str
     version: str  # resourceVersion
     ips: tuple[bytes, ...]
-    content: Locator | None  # None: not as this program writes it
+    content: LocatorContent | None  # None: not as this program writes it
 
 
 def ordered(addresses: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -71,7 +71,7 @@ def ordered(addresses: Iterable[bytes]) -> tuple[bytes, ...]:
     return tuple(sorted(set(addresses), key=lambda address: (len(address), address)))
 
 
-def locator_object(kind: LocatorKind, locator: Locator, stored: StoredLocator | None) -> Json:
+def locator_object(kind: LocatorKind, locator: LocatorContent, stored: StoredLocator | None) -> Json:
     """The object for server-side apply. With `stored` it is refused (409) where another version is stored by now."""
     metadata: Json = {"name": locator.key.name, "ownerReferences": [_owner(kind, locator)]}
     if kind.namespaced:
@@ -89,7 +89,7 @@ def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey,
     metadata, spec = item["metadata"], item.get("spec")
     key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
     spec = spec if isinstance(spec, dict) else {}
-    found = Locator(
+    found = LocatorContent(
         key,
         str(_first(metadata.get("ownerReferences")).get("uid", "")),
         _legible(spec.get(kind.ips)),
@@ -107,14 +107,14 @@ def is_newer(version: str, known: str) -> bool:
     return not (version.isdecimal() and known.isdecimal()) or int(version) > int(known)
 
 
-def _spec(kind: LocatorKind, locator: Locator) -> Json:
+def _spec(kind: LocatorKind, locator: LocatorContent) -> Json:
     ips = _texts(locator.ips)
     if kind.namespaced:
         return {"ips": ips, "nodeName": locator.node}
     return {"podIPs": ips, "addresses": _texts(locator.addresses), "labels": dict(locator.labels)}
 
 
-def _owner(kind: LocatorKind, locator: Locator) -> Json:
+def _owner(kind: LocatorKind, locator: LocatorContent) -> Json:
     return {
         "apiVersion": "v1",
         "kind": kind.owner,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.model import ObjectKey
-from topodns.locator.objects import Locator, StoredLocator, is_newer
+from topodns.locator.objects import LocatorContent, StoredLocator, is_newer
 
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0  # seconds until a write that was refused is repeated; doubles each time
 
@@ -23,7 +23,7 @@ class LocatorWrite:
     """One write. `content` is to be applied, None: deleted; `stored` is what it changes, None for nothing."""
 
     key: ObjectKey
-    content: Locator | None
+    content: LocatorContent | None
     stored: StoredLocator | None
     began: float
 
@@ -52,7 +52,7 @@ class _Waiting:
 class PendingWrites:
     """The locators that are not written as they should be. `desired` gives each as it should be, None for none."""
 
-    def __init__(self, window: float, desired: Callable[[ObjectKey], Locator | None]) -> None:
+    def __init__(self, window: float, desired: Callable[[ObjectKey], LocatorContent | None]) -> None:
         self._window = window  # seconds
         self._desired = desired
         self._stored: dict[ObjectKey, StoredLocator] = {}
@@ -242,13 +242,13 @@ class PendingWrites:
                 del self._written[key]
 
 
-def _is_written(stored: StoredLocator | None, desired: Locator | None) -> bool:
+def _is_written(stored: StoredLocator | None, desired: LocatorContent | None) -> bool:
     if stored is None or desired is None:
         return stored is None and desired is None
     return stored.content == desired
 
 
-def _without(locator: Locator, taken: Iterable[bytes]) -> Locator | None:
+def _without(locator: LocatorContent, taken: Iterable[bytes]) -> LocatorContent | None:
     """The locator without these addresses; None for a PodLocator that has no other."""
     ips = tuple(ip for ip in locator.ips if ip not in set(taken))
     return replace(locator, ips=ips) if ips or not locator.node else None

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.decode.objects import DecodeError, decode_object
 from topodns.cluster.model import Node, ObjectKey, Pod
-from topodns.locator.objects import Locator, LocatorKind, ordered
+from topodns.locator.objects import LocatorContent, LocatorKind, ordered
 
 LABELS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 MAX_POD_IPS: Final = 1024  # of a NodeLocator, by its schema
@@ -141,11 +141,11 @@ class Projection:
         for name, place in listed.items():
             yield self.set_node(name, place)
 
-    def locator(self, key: ObjectKey) -> Locator | None:
+    def locator(self, key: ObjectKey) -> LocatorContent | None:
         """The locator with this key as it should be; None if there should be none."""
         return self._of_pod(key) if self._of_pods else self._of_node(key.name)
 
-    def _of_node(self, name: str) -> Locator | None:
+    def _of_node(self, name: str) -> LocatorContent | None:
         node = self._nodes.get(name)
         if node is None:
             return None
@@ -153,15 +153,15 @@ class Projection:
         ips = ordered(ip for key in pods for ip in self._pods[key].ips if self._pods[self._winner(ip)].node == name)
         left_out = max(0, len(ips) - MAX_POD_IPS) + max(0, len(node.addresses) - MAX_ADDRESSES)
         kept, addresses = ips[:MAX_POD_IPS], node.addresses[:MAX_ADDRESSES]
-        return Locator(ObjectKey("", name), node.uid, kept, "", addresses, node.labels, left_out)
+        return LocatorContent(ObjectKey("", name), node.uid, kept, "", addresses, node.labels, left_out)
 
-    def _of_pod(self, key: ObjectKey) -> Locator | None:
+    def _of_pod(self, key: ObjectKey) -> LocatorContent | None:
         pod = self._pods.get(key)
         if pod is None:
             return None
         ips = ordered(ip for ip in pod.ips if self._winner(ip) == key)
         kept = ips[:MAX_IPS]
-        return Locator(key, pod.uid, kept, pod.node, left_out=len(ips) - len(kept)) if kept else None
+        return LocatorContent(key, pod.uid, kept, pod.node, left_out=len(ips) - len(kept)) if kept else None
 
     def _winner(self, address: bytes) -> ObjectKey:
         """Of the Pods with this address, of which there is one at least, the one that has it."""

@@ -8,7 +8,7 @@ from topodns.cluster.model import ObjectKey
 from topodns.locator.objects import (
     NODE_LOCATORS,
     POD_LOCATORS,
-    Locator,
+    LocatorContent,
     StoredLocator,
     is_newer,
     locator_object,
@@ -17,8 +17,8 @@ from topodns.locator.objects import (
 )
 
 TEN, SIX = b"\x0a\x01\x00\x01", b"\xfd" + bytes(14) + b"\x01"
-OF_NODE = Locator(ObjectKey("", "n1"), "u1", (TEN, SIX), "", (b"\xc0\x00\x02\x01",), (("a", "b"),))
-OF_POD = Locator(ObjectKey("shop", "p"), "u2", (TEN,), "n1")
+OF_NODE = LocatorContent(ObjectKey("", "n1"), "u1", (TEN, SIX), "", (b"\xc0\x00\x02\x01",), (("a", "b"),))
+OF_POD = LocatorContent(ObjectKey("shop", "p"), "u2", (TEN,), "n1")
 STORED = StoredLocator("u", "7", (), None)
 
 
@@ -54,7 +54,7 @@ def test_paths_are_those_of_the_api() -> None:
 
 
 @pytest.mark.parametrize(("kind", "locator"), [(NODE_LOCATORS, OF_NODE), (POD_LOCATORS, OF_POD)])
-def test_what_was_written_is_read_back(kind: Any, locator: Locator) -> None:
+def test_what_was_written_is_read_back(kind: Any, locator: LocatorContent) -> None:
     item = locator_object(kind, locator, None)
     item["metadata"] |= {"uid": "u", "resourceVersion": "9", "managedFields": []}
     assert read_locator(kind, item) == (locator.key, StoredLocator("u", "9", locator.ips, locator))

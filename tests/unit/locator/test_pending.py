@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from topodns.cluster.model import ObjectKey
-from topodns.locator.objects import Locator, StoredLocator, ordered
+from topodns.locator.objects import LocatorContent, StoredLocator, ordered
 from topodns.locator.pending import FIRST_RETRY, LAST_RETRY, LocatorWrite, PendingWrites
 
 WINDOW = 0.5
@@ -18,15 +18,15 @@ def key(name: str) -> ObjectKey:
     return ObjectKey("", name)
 
 
-def locator(name: str, *addresses: str, node: str = "") -> Locator:
-    return Locator(key(name), f"u-{name}", ordered(ip_address(address).packed for address in addresses), node)
+def locator(name: str, *addresses: str, node: str = "") -> LocatorContent:
+    return LocatorContent(key(name), f"u-{name}", ordered(ip_address(address).packed for address in addresses), node)
 
 
 class Play:
     """Pending writes with an API server that a test plays."""
 
     def __init__(self) -> None:
-        self.desired: dict[str, Locator] = {}
+        self.desired: dict[str, LocatorContent] = {}
         self.pending = PendingWrites(WINDOW, lambda key: self.desired.get(key.name))
         self.now = 100.0
         self.version = 10
@@ -42,7 +42,7 @@ class Play:
     def take(self) -> LocatorWrite | None:
         return self.pending.take(self.now)
 
-    def stored(self, content: Locator) -> StoredLocator:
+    def stored(self, content: LocatorContent) -> StoredLocator:
         self.version += 1
         return StoredLocator(f"uid-{content.key.name}", str(self.version), content.ips, content)
 
@@ -299,7 +299,7 @@ def test_whatever_happens_no_two_locators_have_one_address_and_all_is_written_in
     """500 random moves, with writes whose outcome is success, refusal, or an effect that is not known."""
     rng, play, names = Random(seed), Play(), [f"n{number}" for number in range(5)]
     place = {f"10.0.0.{number}": rng.choice(names) for number in range(1, 9)}
-    server: dict[str, Locator] = {}
+    server: dict[str, LocatorContent] = {}
     written_at: dict[str, list[float]] = {name: [] for name in names}
 
     def project() -> None:

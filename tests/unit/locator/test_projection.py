@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from topodns.cluster.model import ObjectKey
-from topodns.locator.objects import NODE_LOCATORS, POD_LOCATORS, Locator
+from topodns.locator.objects import NODE_LOCATORS, POD_LOCATORS, LocatorContent
 from topodns.locator.projection import MAX_ADDRESSES, MAX_POD_IPS, Projection, key_of, placed_node, placed_pod
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ def node(name: str, *ips: str, labels: dict[str, str] | None = None, annotations
     }
 
 
-def texts(locator: Locator | None) -> list[str]:
+def texts(locator: LocatorContent | None) -> list[str]:
     assert locator is not None
     return [str(ip_address(ip)) for ip in locator.ips]
 
@@ -70,10 +70,10 @@ class Cluster:
             return {key.name for key in self.projection.set_pod(key_of(item), None)}
         return {key.name for key in self.projection.set_node(item["metadata"]["name"], None)}
 
-    def node(self, name: str) -> Locator | None:
+    def node(self, name: str) -> LocatorContent | None:
         return self.projection.locator(ObjectKey("", name))
 
-    def pod(self, name: str) -> Locator | None:
+    def pod(self, name: str) -> LocatorContent | None:
         return self.projection.locator(ObjectKey("shop", name))
 
 
