@@ -44,11 +44,12 @@ class Metrics:
     def route(self) -> Route:
         """The handler of /metrics. The first call imports prometheus_client, which blocks for 25 ms."""
         if self._route is None:
-            self._route = _metrics_route(self.published)
+            self._route = metrics_route(self.published)
         return self._route
 
 
-def _metrics_route(published: Callable[[], Iterable[Published]]) -> Route:
+def metrics_route(published: Callable[[], Iterable[Published]]) -> Route:
+    """The handler of /metrics for these metrics, those of the interpreter and of /proc."""
     # Imported here: prometheus_client takes 25 ms and 4 MB, which a process without /metrics does not need.
     from topodns.metrics.exposition import Exposition, form_for
 

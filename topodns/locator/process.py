@@ -9,7 +9,7 @@ import uuid
 from random import Random
 
 from topodns import __version__
-from topodns.app.exposition import Metrics
+from topodns.app.exposition import metrics_route
 from topodns.app.signals import handle_signals
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.official_client import OfficialClient, connect
@@ -90,8 +90,8 @@ def _listen(flags: LocatorFlags, counts: LocatorCounts) -> AdminServer:
     admin = AdminServer()
     if flags.metrics is not None:
         at = (flags.metrics.host, flags.metrics.port)
-        metrics = Metrics(tuple, list(counts.readings(flags.kind.word)))
-        admin.listen(at, open_tcp(*at), {"/metrics": metrics.route(), "/healthz": _healthy})
+        metrics = metrics_route(lambda: counts.readings(flags.kind.word))
+        admin.listen(at, open_tcp(*at), {"/metrics": metrics, "/healthz": _healthy})
     return admin
 
 

@@ -26,8 +26,14 @@
 {{- define "topodns.configBlock" -}}
 {{- $plugin := index . 1 -}}
 {{- $block := default "" $plugin.configBlock -}}
-{{- if and (eq $plugin.name "topology") (not (index . 0).Values.locatePods) (not (include "topodns.locate" $block)) -}}
+{{- if and (eq $plugin.name "topology") (not (include "topodns.locate" $block)) -}}
+{{- with (index . 0).Values -}}
+{{- if .locator.enabled -}}
+{{- $block = printf "%s\nlocate nodes podcidr %s slices" $block .locator.kind -}}
+{{- else if not .locatePods -}}
 {{- $block = printf "%s\nlocate nodes podcidr slices" $block -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- trim $block -}}
 {{- end -}}
@@ -103,7 +109,7 @@
 {{- $kinds := .Values.rbac.additional -}}
 {{- range .Values.servers -}}
   {{- range .plugins -}}
-    {{- $block := printf "\n%s\n" (default "" .configBlock) -}}
+    {{- $block := printf "\n%s\n" (include "topodns.configBlock" (list $ .)) -}}
     {{- if eq .name "topology" -}}
       {{- $locate := include "topodns.locate" $block -}}
       {{- $byLocator := regexMatch "\\bnodelocator\\b" $locate -}}

@@ -54,6 +54,19 @@ k8s-app: node-local-dns
 {{ include "topodns.commonLabels" (list . (printf "%s-autoscaler" (include "topodns.name" .))) }}
 {{- end -}}
 
+{{- define "topodns.locator" -}}
+{{- printf "%s-locator" (include "topodns.fullname" .) -}}
+{{- end -}}
+
+{{- define "topodns.locatorSelector" -}}
+app.kubernetes.io/name: {{ include "topodns.name" . }}-locator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "topodns.locatorLabels" -}}
+{{ include "topodns.commonLabels" (list . (printf "%s-locator" (include "topodns.name" .))) }}
+{{- end -}}
+
 {{/* What the server's pods are found by, and nobody else's. Without k8s-app, so that a release can change its mode. */}}
 {{- define "topodns.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "topodns.name" . }}

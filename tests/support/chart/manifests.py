@@ -55,7 +55,7 @@ BASES: Final = (
     ),
     Base(
         "locator",
-        "The kinds NodeLocator and PodLocator, by which servers find clients without watching Pods.",
+        "NodeLocators, by which servers find clients without watching Pods, and `topodns locator`, which writes them.",
         {
             "deployment": {"enabled": False},
             "admissionPolicy": {"enabled": False},
