@@ -21,7 +21,7 @@ from tests.support.kube.server_pods import Server, cluster_dns_service, grant, p
 from tests.support.suite_skips import skip_all, those_of
 
 TOPOLOGY_ZONES: Final = "a,a,b,c"
-CROWDED: Final = "test_many_nodes.py"  # the tests that need kwok
+CROWDED: Final = ("test_locator.py", "test_many_nodes.py")  # the tests that need kwok
 COREFILE: Final = """\
 .:53 {
     errors
@@ -45,9 +45,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if ours and (reason := why_impossible()):
         skip_all(config, items, ours, f"NO KUBERNETES HERE, nothing of tests/cluster is tried: {reason}")
         return
-    crowded = [item for item in ours if item.path.name == CROWDED]
+    crowded = [item for item in ours if item.path.name in CROWDED]
     if crowded and (reason := why_no_fake_nodes()):
-        skip_all(config, items, crowded, f"NO KWOK HERE, nothing of {CROWDED} is tried: {reason}")
+        skip_all(config, items, crowded, f"NO KWOK HERE, nothing of {', '.join(CROWDED)} is tried: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from topodns.app.load import settings_from_text
 from topodns.app.metrics import Events, readings
 from topodns.cli.main import main
 from topodns.kube.client.contract import ApiSettings
+from topodns.locator.metrics import LocatorCounts
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.order import ORDER, load
 from topodns.plugins.setup import MetricsSource, Shared
@@ -134,7 +135,7 @@ def exposition(demo: Demo) -> str:
 
 
 def all_readings(demo: Demo, events: Events) -> list[Published]:
-    """Those of every server, of every plugin, and of a server with a cluster."""
+    """Those of every server, of every plugin, of a server with a cluster, and of `topodns locator`."""
     assert demo.assembly.cluster_maker is not None
     source = MetricsSource(Shared(), events.blocks, lambda: [demo.socket_counters])
     of_plugins = [
@@ -142,7 +143,8 @@ def all_readings(demo: Demo, events: Events) -> list[Published]:
     ]
     of_clusters = cluster_readings(events.clusters, demo.assembly.cluster_maker)
     of_http = Admin(Metrics(list, ())).readings()
-    return [*readings(Listeners(Random(0)), events), *of_plugins, *of_clusters, *of_http]
+    of_the_locator = LocatorCounts().readings("nodelocator")
+    return [*readings(Listeners(Random(0)), events), *of_plugins, *of_clusters, *of_http, *of_the_locator]
 
 
 def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:

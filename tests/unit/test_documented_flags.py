@@ -14,7 +14,7 @@ from topodns.nodecache.template import find_cluster_dns
 
 MANUAL = DOCUMENTS["docs/reference/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
-VARIABLE_ROW = re.compile(r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit|all) \|", re.MULTILINE)
+VARIABLE_ROW = re.compile(r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit, locator|all) \|", re.MULTILINE)
 SIGNAL = re.compile(r"SIG[A-Z]+[12]?")
 # How the code names the variables that it reads, and what they are called in the manual.
 READ_AS = {
@@ -23,6 +23,7 @@ READ_AS = {
     "NODE_NAME": "NODE_NAME",
     "_HOST": "KUBERNETES_SERVICE_HOST",
     "_PORT": "KUBERNETES_SERVICE_PORT",
+    "'KUBECONFIG'": "KUBECONFIG",
     "variable": "NAME_SERVICE_HOST",
     "watchdog.HEARTBEAT_VARIABLE": "TOPODNS_HEARTBEAT_FD",
     "match['percent'] or match['dollar']": "any",
@@ -66,7 +67,9 @@ def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("check",), ("explain",), ("who",), ("audit",)], ids=["serve", "check", "explain", "who", "audit"]
+    "words",
+    [(), ("check",), ("explain",), ("who",), ("audit",), ("locator",)],
+    ids=["serve", "check", "explain", "who", "audit", "locator"],
 )
 def test_every_flag_is_in_the_manual_with_its_default(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     documented = [Row(*found) for found in FLAG_ROW.findall(section(words[0] if words else "Serve"))]

@@ -58,7 +58,11 @@ def parse_locator_flags(arguments: Sequence[str]) -> LocatorFlags:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--kind", choices=list(KINDS), default=NODE_LOCATORS.word, help="what to write (nodelocator: one per Node)"
+        "--kind",
+        choices=list(KINDS),
+        default=NODE_LOCATORS.word,
+        metavar="KIND",
+        help="what to write: nodelocator, one per Node, or podlocator, one per Pod (nodelocator)",
     )
     parser.add_argument(
         "--kubeconfig", default="", metavar="FILE", help="outside of a Pod ($KUBECONFIG, else ~/.kube/config)"
@@ -67,7 +71,7 @@ def parse_locator_flags(arguments: Sequence[str]) -> LocatorFlags:
     parser.add_argument(
         "--label-keys",
         type=_label_keys,
-        default=(),
+        default="",
         metavar="K,...",
         help="labels of Nodes to copy beside the usual ones",
     )
