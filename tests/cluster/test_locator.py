@@ -1,5 +1,5 @@
-"""`topodns locator` on a real API server, with the rights of its manifests: its writes while 1,000 Pods come and go on 50
-nodes that kwok plays, how soon an address that moves is right, and two replicas of which the leader is killed.
+"""`topodns locator` on a real API server, with the rights of its manifests: its writes while 1,000 Pods come and go on
+50 nodes that kwok plays, how soon an address that moves is right, and two replicas of which the leader is killed.
 """
 
 import random

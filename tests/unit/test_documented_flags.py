@@ -14,7 +14,9 @@ from topodns.nodecache.template import find_cluster_dns
 
 MANUAL = DOCUMENTS["docs/reference/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
-VARIABLE_ROW = re.compile(r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit, locator|all) \|", re.MULTILINE)
+VARIABLE_ROW = re.compile(
+    r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit, locator|all) \|", re.MULTILINE
+)
 SIGNAL = re.compile(r"SIG[A-Z]+[12]?")
 # How the code names the variables that it reads, and what they are called in the manual.
 READ_AS = {
@@ -23,7 +25,6 @@ READ_AS = {
     "NODE_NAME": "NODE_NAME",
     "_HOST": "KUBERNETES_SERVICE_HOST",
     "_PORT": "KUBERNETES_SERVICE_PORT",
-    "'KUBECONFIG'": "KUBECONFIG",
     "variable": "NAME_SERVICE_HOST",
     "watchdog.HEARTBEAT_VARIABLE": "TOPODNS_HEARTBEAT_FD",
     "match['percent'] or match['dollar']": "any",
