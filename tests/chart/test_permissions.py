@@ -125,3 +125,46 @@ def test_without_topology_there_are_no_events_to_write() -> None:
 
 def test_beside_the_cluster_dns_it_may_do_the_same() -> None:
     assert rules(rendered({"mode": "beside"})) == rules(rendered({}))
+
+
+def roles_of_the_locator(values: Values) -> list[tuple[str, list[str], list[str]]]:
+    """Kind of the role, resources and verbs of each rule."""
+    return [
+        (name.partition("/")[0], rule["resources"], rule["verbs"])
+        for name, rules_of_role in rules(rendered(values)).items()
+        if name.endswith("/topodns-locator")
+        for rule in rules_of_role
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "read", "written"),
+    [("nodelocator", ["nodes", "pods"], "nodelocators"), ("podlocator", ["pods"], "podlocators")],
+)
+def test_the_locator_reads_pods_and_writes_its_own_kind_and_one_lease(kind: str, read: list[str], written: str) -> None:
+    assert roles_of_the_locator({"locator": {"enabled": True, "kind": kind}}) == [
+        ("ClusterRole", read, ["list", "watch"]),
+        ("ClusterRole", [written], ["list", "watch", "create", "patch", "delete"]),
+        ("Role", ["leases"], ["create"]),
+        ("Role", ["leases"], ["get", "update"]),
+    ]
+    (lease,) = (
+        rule["resourceNames"]
+        for rule in rules(rendered({"locator": {"enabled": True}}))["Role/topodns-locator"]
+        if "resourceNames" in rule
+    )
+    assert lease == ["topodns-locator"]
+
+
+@pytest.mark.parametrize("kind", [Method.NODELOCATOR, Method.PODLOCATOR])
+def test_with_the_locator_the_server_finds_clients_by_it_and_has_no_right_to_pods(kind: Method) -> None:
+    values = {**corefile(KUBERNETES, {"name": "topology"}), "locator": {"enabled": True, "kind": kind.value}}
+    assert watched(values) == ALWAYS | {"nodes", f"{kind.value}s"}
+    (settings,) = (block.settings.get("topology") for block in served(values).blocks)
+    assert settings is not None
+    assert settings.locate == (Method.NODES, Method.PODCIDR, kind, Method.SLICES)
+
+
+def test_the_roles_of_the_locator_are_those_of_the_plain_files() -> None:
+    values = {"deployment": {"enabled": False}, "locator": {"enabled": True}}
+    assert rules(rendered(values)) == shipped("locator/rbac.yaml")

@@ -325,18 +325,25 @@ def test_a_missing_right_is_named_with_the_rule_and_asked_for_again(
     asyncio.run(story())
 
 
+@pytest.mark.parametrize(
+    ("versions", "problem"),
+    [
+        ((), "the API server has no kind NodeLocator"),
+        (("v1beta1",), "the API server has topodns.io as v1beta1, expected v1alpha1"),
+        (("v1beta1", "v1alpha1"), "the API server has no kind NodeLocator in topodns.io/v1alpha1"),
+    ],
+)
 def test_an_absent_custom_resource_is_named_with_the_file_and_found_when_it_comes(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, versions: tuple[str, ...], problem: str
 ) -> None:
     async def story() -> None:
         async with FakeApi(NODES) as api:
-            api.absent("nodelocators")
+            api.absent("nodelocators", *versions)
             async with leading(api, tmp_path) as run:
                 await run.until_true(lambda: run.counts.refusals["crd"] >= 2)
                 assert run.counts.writes.total() == 0
-                assert [line for line in caplog.messages if "NodeLocator" in line] == [
-                    "locator: nodelocators: the API server has no kind NodeLocator: apply "
-                    "config/kubernetes/locator/crds.yaml (chart: locator.crds)"
+                assert [line for line in caplog.messages if "locator.crds" in line] == [
+                    f"locator: nodelocators: {problem}: apply config/kubernetes/locator/crds.yaml (chart: locator.crds)"
                 ]
                 api.heal()
                 await run.until(n1="", n2="")
