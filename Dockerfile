@@ -1,6 +1,6 @@
 # The image, for docker and buildah: `make image`. release/image.py makes the same without a registry, and
 # tests/release/test_dockerfile.py holds the two equal. Other bases: --build-arg BASE=debian:bookworm-slim
-# `make image-tools`, with the package kubernetes, which reads kubeconfigs: --build-arg LOCK=requirements.lock
+# `make image-tools`, with the package kubernetes, for kubeconfigs and locators: --build-arg LOCK=requirements.lock
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS made

@@ -124,7 +124,7 @@ sbom: install ## write the bills of materials (CycloneDX) of requirements.lock a
 image: install ## build the image by docker or buildah; where they or a registry are missing, assemble it into dist/
 	@$(BIN)/python -m release image $(ARGS)
 
-image-tools: install ## the same with the package kubernetes, for commands outside of a Pod, which read a kubeconfig
+image-tools: install ## the same with the package kubernetes, for topodns locator and for commands that read a kubeconfig
 	@$(BIN)/python -m release image --tools $(ARGS)
 
 site: $(VENV)/.site ## write the documents as a site into dist/site

@@ -162,12 +162,12 @@ def test_changes_of_pods_and_nodes_are_written(tmp_path: Path) -> None:
 def test_a_burst_of_changes_at_one_node_is_a_few_writes(tmp_path: Path) -> None:
     async def story(run: Run) -> None:
         await run.until(n1="", n2="")
-        before = run.writes()
+        before, began = run.writes(), time.monotonic()
         for number in range(1, 101):
             run.api.put(pod(f"p{number}", f"10.1.0.{number}", "n1"))
             await asyncio.sleep(0.005)
         await run.until_true(lambda: len(run.locators()["n1"].split()) == 100)
-        assert run.writes() - before <= 2 + 1.0 / WINDOW
+        assert run.writes() - before <= 2 + (time.monotonic() - began) / WINDOW
 
     play(tmp_path, story, *NODES)
 
@@ -358,7 +358,7 @@ def test_an_overloaded_api_server_gets_the_pause_that_it_asks_for(tmp_path: Path
         for number in range(1, 21):
             run.api.put(pod(f"p{number}", f"10.1.0.{number}", "n1" if number % 2 else "n2"))
         await asyncio.sleep(1.5)
-        assert run.counts.writes["nodelocator", "failed"] <= 4
+        assert run.counts.writes["nodelocator", "failed"] <= 2 * 2  # at most one of each node before each pause
         run.api.heal()
         await run.until_true(lambda: sum(len(ips.split()) for ips in run.locators().values()) == 20)
 

@@ -274,6 +274,7 @@ def test_a_token_that_was_rotated_is_read_again_after_a_refusal(loop_name: str, 
                 token.write_text("new\n")
                 await read_object(client, PODS)
             assert served.tokens() == ["old", "old", "new"]
+            assert served.connections == 1  # so watches go on
 
     run(loop_name, story())
 

@@ -33,7 +33,7 @@ NODES: Final = "/api/v1/nodes"
 PLACED: Final = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
 SILENCE: Final = 150.0  # seconds: longer than two bookmarks are apart, which come each minute or so
 CONFIRM: Final = 2.0  # seconds until a list is repeated that is implausibly short
-MAX_IN_FLIGHT: Final = 4  # writes
+MAX_IN_FLIGHT: Final = 16  # writes
 SLICE: Final = 0.005  # seconds of events in one turn of the loop, between which the Lease is renewed
 
 _GONE, _CONFLICT, _NOT_FOUND, _TOO_MANY = 410, 409, 404, 429
@@ -75,6 +75,7 @@ class LocatorController:
         self._pending = PendingWrites(window, self._projection.locator)
         self._unlisted = {collection.name for collection in self._collections()}
         self._own_listed = asyncio.Event()
+        self._newest = 0  # resourceVersion of a locator, when they were last asked for
         self._changed = asyncio.Event()
         self._pause = 0.0  # seconds for which no write is begun, after the API server was away
         self._backoff = Backoff(rng)
@@ -134,6 +135,8 @@ class LocatorController:
 
     async def _list(self, collection: _Collection) -> str:
         """List the collection; returns the resourceVersion. An implausibly short list must be confirmed."""
+        if collection.name == self._kind.plural:
+            self._newest = self._pending.newest
         for _ in range(2):
             listed, version = await list_all(self._client, collection.path, collection.query, collection.project)
             held = collection.held()
@@ -177,7 +180,7 @@ class LocatorController:
         return map(self._touch, self._projection.replace_nodes(dict(listed)))
 
     def _replace_own(self, listed: list[Any], version: str) -> Iterator[object]:
-        self._pending.replace_stored(dict(listed), version, self._now())
+        self._pending.replace_stored(dict(listed), version, self._now(), self._newest)
         yield None
 
     def _see_pod(self, item: Json, deleted: bool) -> None:

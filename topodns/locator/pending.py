@@ -94,10 +94,22 @@ class PendingWrites:
                 continue  # it is due already, or to be repeated
             self._schedule(key, now)
 
-    def replace_stored(self, listed: Mapping[ObjectKey, StoredLocator], version: str, now: float) -> None:
-        """A complete list of the locators at the API server, as of this resourceVersion."""
-        gone = {key: stored for key, stored in self._stored.items() if key not in listed}
-        for key, stored in gone.items():
+    @property
+    def newest(self) -> int:
+        """The newest resourceVersion that is known of a locator, 0 for none."""
+        return max((int(each.version) for each in self._stored.values() if each.version.isdecimal()), default=0)
+
+    def replace_stored(
+        self, listed: Mapping[ObjectKey, StoredLocator], version: str, now: float, newest: int = 0
+    ) -> None:
+        """A complete list of the locators at the API server, as of this resourceVersion.
+
+        `newest` was known before the list was requested: a list that is older is of an etcd that was restored.
+        """
+        if version.isdecimal() and int(version) < newest:
+            self._stored = {key: replace(each, version="") for key, each in self._stored.items()}
+        for key in [key for key in self._stored if key not in listed]:
+            stored = self._stored[key]
             if not stored.version.isdecimal() or not is_newer(stored.version, version):
                 self.see(key, None, version, now)
         for key, stored in listed.items():

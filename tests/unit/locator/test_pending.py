@@ -284,6 +284,22 @@ def test_a_list_that_is_older_than_a_write_does_not_take_it_back(play: Play) -> 
     assert play.after(WINDOW) == ""
 
 
+def test_a_list_of_a_restored_etcd_counts_though_it_is_older(play: Play) -> None:
+    play.want("a", "10.0.0.1")
+    play.want("b", "10.0.0.2")
+    play.write()  # versions 11 and 12
+    play.now += WINDOW
+    newest = play.pending.newest
+    assert newest == 12
+    restored = StoredLocator("uid-a", "3", (), locator("a"))
+    play.pending.replace_stored({key("a"): restored}, "4", play.now, newest)
+    write = play.take()
+    assert write is not None
+    assert write.stored == restored
+    play.done(write)
+    assert play.write() == "b: 10.0.0.2"
+
+
 def test_the_lag_is_the_age_of_the_oldest_change_that_is_not_written(play: Play) -> None:
     assert play.pending.lag(play.now) == 0.0
     play.want("a", "10.0.0.1")

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 from kubernetes.aio.client import ApiClient, ApiException, Configuration
@@ -31,8 +32,18 @@ from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRec
 from kubernetes.aio.watch import Watch
 
 from topodns import __version__
+from topodns.files.regular import read_regular
 from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings
-from topodns.kube.client.credentials import OURS, Access, Login, ServiceAccount, checked, source_of, tls_context
+from topodns.kube.client.credentials import (
+    MAX_FILE,
+    OURS,
+    Access,
+    Login,
+    ServiceAccount,
+    checked,
+    source_of,
+    tls_context,
+)
 from topodns.kube.client.http import TRANSPORT_ERRORS
 from topodns.kube.client.refusals import MAX_BODY, refusal
 
@@ -67,6 +78,7 @@ class OfficialClient:
     def __init__(self, login: Login) -> None:
         self._login = login
         self._access: Access | None = None
+        self._peer: tuple[object, ...] = ()
         configuration = Configuration()
         configuration.client_session_kwargs = {"trust_env": False}
         self._api = ApiClient(configuration)
@@ -110,16 +122,22 @@ class OfficialClient:
         await self._api.close()
 
     async def _use(self, access: Access) -> None:
-        """Set address and credentials of the following requests. New ones close the connections of the old ones."""
+        """Set address and credentials of the following requests.
+
+        Connections and watches stay where only the token is new, as every hour in a Pod; else they are closed.
+        """
         if access is self._access:
             return
         configuration, rest = self._api.configuration, self._api.rest_client
-        context = tls_context(access)
-        configuration.host = access.server
+        context, peer = tls_context(access), _peer(access)
+        self._access = access
         configuration.api_key = {"BearerToken": access.authorization} if access.authorization else {}
+        if peer == self._peer:
+            return
+        configuration.host = access.server
         configuration.tls_server_name = access.server_name or None
         rest.ssl_context, rest.proxy = context, access.proxy or None
-        self._access, old, rest.pool_manager = access, rest.pool_manager, None
+        self._peer, old, rest.pool_manager = peer, rest.pool_manager, None
         if old is not None:
             await old.close()
 
@@ -283,6 +301,13 @@ def _refused(problem: Any) -> ApiError:
         return ApiError(status, str(problem.reason))
     headers = problem.headers or {}
     return refusal(status, headers.get("Retry-After", ""), body[:MAX_BODY], time.time())
+
+
+def _peer(access: Access) -> tuple[object, ...]:
+    """What connections depend on: the server and the content of the TLS files, which a kubelet often writes anew."""
+    files = (access.ca, access.certificate, access.key)
+    digests = (sha256(read_regular(path, MAX_FILE)).digest() if path else b"" for path in files)
+    return (access.server, access.server_name, access.proxy, access.verified, *digests)
 
 
 async def _read(response: Any) -> Json:
