@@ -49,7 +49,7 @@ def remove(cluster: Cluster) -> None:
 
 @pytest.fixture(scope="module")
 def kinds(cluster: Cluster) -> Iterator[None]:
-    run = cluster.kubectl("apply", "-k", str(FOLDER))
+    run = cluster.kubectl("apply", "-f", str(FOLDER / "crds.yaml"))
     assert run.returncode == 0, run.stderr
     crds = [f"crd/{name}" for name in NAMES]
     run = cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", *crds)
