@@ -33,7 +33,7 @@ NODES: Final = "/api/v1/nodes"
 PLACED: Final = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
 SILENCE: Final = 150.0  # seconds: longer than two bookmarks are apart, which come each minute or so
 CONFIRM: Final = 2.0  # seconds until a list is repeated that is implausibly short
-MAX_IN_FLIGHT: Final = 8  # writes
+MAX_IN_FLIGHT: Final = 4  # writes; more of them only wait for one another in an API server that is busy
 SLICE: Final = 0.005  # seconds of events in one turn of the loop, between which the Lease is renewed
 
 _GONE, _CONFLICT, _NOT_FOUND, _TOO_MANY = 410, 409, 404, 429
