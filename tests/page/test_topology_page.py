@@ -247,6 +247,36 @@ def test_names_of_the_cluster_are_text_whatever_they_are(browser: int, server: S
     use(browser, server, user)
 
 
+def test_any_name_is_explained_for_any_client_where_the_page_may_show_queries(browser: int, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "config/demo/cluster", tmp_path / "cluster")
+
+    async def story(server: Server) -> None:
+        async with opened(browser, f"http://{server.address}:{PAGE}/topology") as tab:
+            await tab.until("!document.getElementById('ask').hidden")
+            await tab.fill("#ask-client", "127.10.1.100")
+            await tab.fill("#ask-name", "db-near.data.svc.cluster.local")
+            await tab.press("Enter")
+            await tab.until("document.getElementById('ask-answer').textContent.includes('answer')")
+            assert "client   127.10.1.100 on node node-a1" in await tab.text("#ask-answer")
+            server.ask("db-near.data.svc.cluster.local A", "127.99.0.1")
+            await tab.until("document.getElementById('prefixes').textContent.includes('127.99.0.0/24')")
+
+    with serving(tmp_path, COREFILE.replace("HERE:8182", "HERE:8182 queries")) as server:
+        asyncio.run(asyncio.wait_for(story(server), 20 * PATIENCE))
+
+
+def test_zones_may_have_any_name(browser: int, server: Server, tmp_path: Path) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.js(f"document.querySelector('{CACHE_IN_C}').focus()")
+        nodes = tmp_path / "cluster/nodes.yaml"
+        nodes.write_text(nodes.read_text().replace("eu-1a", "constructor"))
+        await tab.until("document.getElementById('head').textContent.includes('constructor')")
+        await tab.until("document.querySelectorAll('#body tr').length === 5")
+        assert "shop/cache in eu-1c" in await tab.js("document.activeElement.innerText")
+
+    use(browser, server, user)
+
+
 def test_what_is_not_known_is_shown_until_it_is(browser: int, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "config/demo/cluster", tmp_path / "cluster")
     bad = tmp_path / "cluster/bad.yaml"

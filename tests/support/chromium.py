@@ -58,7 +58,7 @@ class Tab:
         self._number += 1
         waiting = self._waiting[self._number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
-        async with asyncio.timeout(4 * PATIENCE):
+        async with asyncio.timeout(5 * PATIENCE):
             return await waiting
 
     async def open(self, url: str) -> None:

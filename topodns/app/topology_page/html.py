@@ -31,7 +31,7 @@ class HtmlPage:
 
 def html_page() -> HtmlPage:
     """The page, read from the files beside this module."""
-    style, script = _text("page.css"), _text("page.js")
+    style, script = _text("page.css"), _text("page.js") + _text("page.details.js")
     body = _text("page.html").replace("/*STYLE*/", style).replace("/*SCRIPT*/", script)
     policy = "; ".join(
         (
