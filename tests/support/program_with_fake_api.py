@@ -53,6 +53,7 @@ ORIGINS {
     topology {
         locate nodes podcidr slices MORE
     }
+    DIRECTIVES
 }
 """
 
@@ -101,6 +102,7 @@ def scene(
     options: str = "",
     origins: str = "cluster.local",
     locate: str = "",
+    directives: str = "",
     prepare: Callable[[FakeApi], None] = lambda api: None,
     synced: bool = True,
     tls: ssl.SSLContext | None = None,
@@ -109,7 +111,8 @@ def scene(
     with running((*CLUSTER, *more), own_address(), tls=tls) as api:
         prepare(api)
         text = _COREFILE
-        for word, meaning in (("ORIGINS", origins), ("SOURCE", source), ("OPTIONS", options), ("MORE", locate)):
+        words = {"ORIGINS": origins, "SOURCE": source, "OPTIONS": options, "MORE": locate, "DIRECTIVES": directives}
+        for word, meaning in words.items():
             text = text.replace(word, meaning)
         with serving(directory, text.replace("URL", api.url)) as server:
             there = Scene(api, server)

@@ -26,6 +26,7 @@ from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.order import load
 from topodns.plugins.plugin import AnyPlugin, Install
+from topodns.plugins.push import PushedZones
 from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Process
 from topodns.query.plugin import Client
 
@@ -168,6 +169,7 @@ class Assembly:
             view=_only([part.selects for part in parts]),
             view_name=block.view_name,
             fast_route=make_fast_route(prepared, key.origin, listener.server),
+            push=prepared.first(PushedZones),
         )
 
 

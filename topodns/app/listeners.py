@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation, ListenAt
+from topodns.app.loop_timers import LoopTimers
+from topodns.dependency import Fact
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
@@ -28,8 +30,14 @@ from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.net.udp import UdpListener
 from topodns.net.udp_drops import DatagramCounts
 from topodns.plugins.block import Settings
+from topodns.plugins.push import PushCounts
+from topodns.plugins.setup import Shared
 from topodns.plugins.timeouts import PLUGIN as TIMEOUTS
 from topodns.query.counters import QueryCounters, server_label
+from topodns.query.session import OpenSession
+
+if TYPE_CHECKING:
+    from topodns.dnsserver.push.publisher import Publisher
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +57,7 @@ class _Site:
     handler: Handler
     listener: UdpListener | TcpListener
     counts: DatagramCounts | TcpCounts
+    publisher: "Publisher | None" = None  # of a TCP socket, once a block of the listener has `push`
 
 
 @dataclass(eq=False)
@@ -74,11 +83,14 @@ class Listeners:
         instance: Instance | None = None,
         memory: MemoryLimits = SERVER,
         descriptors: Descriptors | None = None,
+        shared: Shared | None = None,
     ) -> None:
         """`memory`: for the packet caches, and for replies that TCP clients have not read.
 
         `instance`: the ports are shared with other instances. `descriptors`: None for no limit by RLIMIT_NOFILE.
+        `shared`: the objects of the process, among them the counters of `push`.
         """
+        self._push_counts = (shared or Shared()).get(PushCounts)
         self._rng = rng
         self._instance = instance
         self._memory = memory
@@ -127,6 +139,13 @@ class Listeners:
             await asyncio.sleep(SETTLE)
         await _close(site for group in sites.values() for site in group)
 
+    def forget(self, facts: frozenset[Fact]) -> None:
+        """Drop the packet cache entries that depend on these facts, and push the changes to subscribers, soon."""
+        self.packet_caches.forget(facts)
+        for site in self._all():
+            if site.publisher is not None:
+                site.publisher.touched(facts)
+
     def all_counters(self) -> Iterable[QueryCounters]:
         return self._all_counters.values()
 
@@ -167,16 +186,35 @@ class Listeners:
             udp = UdpListener(batch, lookup, handler.answer, handler.socket_counters.batch_done)
             udp.start(loop)
             return _Site(sock, handler, udp, batch.counts)
-        tcp = TcpListener(sock, handler.answer, self._tcp_limits(generation.settings, at), self._schedule)
+        publisher = self._publisher(handler, None)
+        limits, open_session = self._tcp_limits(generation.settings, at), _opening(publisher)
+        tcp = TcpListener(sock, handler.answer, limits, self._schedule, open_session)
         await tcp.start(loop)
-        return _Site(sock, handler, tcp, tcp.counts)
+        return _Site(sock, handler, tcp, tcp.counts, publisher)
 
     def _swap(self, site: _Site, generation: Generation, at: ListenAt) -> None:
         handler = site.handler = site.handler.succeeded_by(generation.tables[at], self._table(generation))
         if isinstance(site.listener, UdpListener):
             site.listener.swap(partial(answer_batch, handler.table), handler.answer, handler.socket_counters.batch_done)
         else:
-            site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at))
+            publisher = site.publisher = self._publisher(handler, site.publisher)
+            site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at), _opening(publisher))
+
+    def _publisher(self, handler: Handler, present: "Publisher | None") -> "Publisher | None":
+        """The publisher of a TCP socket for the handler's server blocks: the present one, or a new one; None without
+        `push`, where the sessions of the present one end.
+        """
+        limits = handler.blocks.push_limits
+        if present is not None:
+            present.swap(handler.blocks, limits)
+            return present if limits is not None else None
+        if limits is None:
+            return None
+        # Imported here, as few servers and no node cache have `push`.
+        from topodns.dnsserver.push.publisher import Publisher
+
+        timers = LoopTimers()
+        return Publisher(handler.blocks, limits, handler.local_port, timers, self._rng, self._push_counts)
 
     def _share_descriptors(self, prepared: Prepared) -> None:
         """Set the connection limit of each TCP listener: an equal share of the descriptors for TCP, at least 1.
@@ -197,6 +235,10 @@ class Listeners:
     def _tcp_limits(self, settings: Settings, at: ListenAt) -> TcpLimits:
         limits = _timeouts(settings, at).within(self._connections)
         return replace(limits, write_buffer=self._memory.unread_each, unread=self._memory.unread)
+
+
+def _opening(publisher: "Publisher | None") -> OpenSession | None:
+    return None if publisher is None else publisher.open
 
 
 def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:

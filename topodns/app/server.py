@@ -93,7 +93,7 @@ class Server:
         descriptors = raise_limit()
         shared = self._assembly.process.shared
         shared.get(ForwardShared).bound_udp_sockets(descriptors.upstreams)
-        self._listeners = Listeners(self._rng, options.instance, options.memory, descriptors)
+        self._listeners = Listeners(self._rng, options.instance, options.memory, descriptors, shared)
         self._events = Events()
         self._metrics = Metrics(self._listeners.all_counters, readings(self._listeners, self._events))
         if options.readings is not None:
@@ -111,7 +111,7 @@ class Server:
             self._listeners.all_counters,
         )
         self._metrics.publish(self._admin.readings())
-        self._clusters = ClusterCare(self._start, self._listeners.packet_caches.forget)
+        self._clusters = ClusterCare(self._start, self._listeners.forget)
         self._tasks: set[asyncio.Task[None]] = set()  # only those of the active generation
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from topodns.dns.message import Query
 from topodns.dns.name import ROOT, Name
@@ -11,6 +12,9 @@ from topodns.dnsserver.chain import Chain
 from topodns.dnsserver.fast_forward.eligibility import FastRoute, FastRoutes
 from topodns.query.packet import Variants
 from topodns.query.plugin import BlockSelector, Client, ExchangeLog
+
+if TYPE_CHECKING:
+    from topodns.plugins.push import PushedZones
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Block:
     view_name: str = ""  # CoreDNS's metric label `view`
     client_dependent: bool = False  # set by the table: the same query from another client may match another block
     variants: Variants | None = None  # the query variants that a cached answer of it may serve at most
+    push: "PushedZones | None" = None  # the zones whose names clients may subscribe to, by `push`
 
 
 _Row = tuple[tuple[Block, Block], ...]
@@ -49,6 +54,8 @@ class BlockTable:
         blocks = [*blocks]
         if any(block.view is not None for block in blocks):  # a view may read the size of a message, say
             blocks = [replace(block, variants=None) for block in blocks]
+        # The limits of the first `push`, which count for all clients of the listener; None without one.
+        self.push_limits = next((block.push.limits for block in blocks if block.push is not None), None)
         self.payload_size = MIN_UDP_PAYLOAD  # octets: the maximum that any block sends over UDP
         rows: dict[Name, list[Block]] = {}
         for block in blocks:

@@ -28,7 +28,7 @@ class Socket(Protocol):
 
     def getsockopt(self, level: int, option: int, size: int, /) -> bytes: ...
 
-    def setsockopt(self, level: int, option: int, value: bytes, /) -> None: ...
+    def setsockopt(self, level: int, option: int, value: bytes | int, /) -> None: ...
 
 
 def bound_buffers(sock: socket.socket) -> None:
@@ -64,3 +64,8 @@ def octets_to_read(sock: Socket) -> int:
 def reset_on_close(sock: Socket) -> None:
     """Make a later close discard queued data, with a reset; else the kernel would go on sending for minutes."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+
+def give_up_after(sock: Socket, seconds: float) -> None:
+    """Let the kernel close a connection whose data are not acknowledged for so long (TCP_USER_TIMEOUT of tcp(7))."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))

@@ -7,9 +7,11 @@ from typing import Final
 
 from topodns.net.socket_memory import bound_buffers
 from topodns.net.tcp_admission import Admission
-from topodns.net.tcp_connection import Answer, TcpConnection
+from topodns.net.tcp_connection import TcpConnection
+from topodns.net.tcp_contract import Answer
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
 from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.query.session import OpenSession
 
 BACKLOG: Final = 1024  # connections not yet accepted: with a short queue other clients have to retransmit SYNs
 
@@ -23,8 +25,10 @@ class TcpListener:
         answer: Answer,
         limits: TcpLimits | None = None,
         schedule: TcpSchedule | None = None,
+        open_session: OpenSession | None = None,
     ) -> None:
         self.answer = answer
+        self.open_session = open_session
         self.limits = limits or TcpLimits()
         self.counts = TcpCounts()
         self.schedule = schedule or TcpSchedule()
@@ -48,13 +52,14 @@ class TcpListener:
         self._server = await loop.create_server(lambda: TcpConnection(self, loop), sock=self._sock, backlog=BACKLOG)
         self._schedule_sweep(loop)
 
-    def swap(self, answer: Answer, limits: TcpLimits | None = None) -> None:
-        """Use another answer function from the next message on: a reload keeps all connections.
+    def swap(self, answer: Answer, limits: TcpLimits | None = None, open_session: OpenSession | None = None) -> None:
+        """Use other functions from the next message on: a reload keeps all connections, and their sessions.
 
         New limits apply to new connections; open ones keep theirs, except for `unread` and `sweep`. The read buffer
         keeps its size.
         """
         self.answer = answer
+        self.open_session = open_session
         if limits is not None:
             self.limits = replace(limits, read_size=self.limits.read_size)
 

@@ -5,48 +5,21 @@ replies at once, and stops reading while queries wait or its client does not rea
 """
 
 import asyncio
-from collections.abc import Callable
 from itertools import islice
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from topodns.dns.addresses import packed_address
 from topodns.dns.tcp_framing import PREFIX, MessageReader, frame
-from topodns.net.socket_memory import Socket, kernel_memory, octets_to_read, reset_on_close
+from topodns.dns.wire_format import HEADER_SIZE
+from topodns.net.socket_memory import Socket, give_up_after, kernel_memory, octets_to_read, reset_on_close
+from topodns.net.tcp_contract import Listener
 from topodns.net.tcp_deadlines import ConnectionDeadline
-from topodns.net.tcp_limits import TcpCounts, TcpLimits
-from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.query.deferred import Outcome
+from topodns.query.session import StatefulSession
 
 _LONG: Final = 2048  # octets of a reply that takes long to make
 _LEFT_TO_THE_KERNEL: Final = 4 << 10  # octets: no more than the kernel has for the closed socket itself
-
-Answer = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
-"""(query, packed client address, port) -> the reply, None for no reply, or a deferred one (`Outcome`). Must not raise.
-"""
-
-
-class Listener(Protocol):
-    """What the connections of a listener share and call.
-
-    `unfinished`: octets of incomplete queries, beyond `TcpLimits.begun` of each connection; `unread`: octets of replies
-    that clients have not read. Each connection adds its own, and later subtracts them.
-    """
-
-    answer: Answer
-    limits: TcpLimits
-    counts: TcpCounts
-    schedule: TcpSchedule
-    read_buffer: memoryview
-    unfinished: int
-    unread: int
-
-    def admit(self, connection: "TcpConnection") -> bool:
-        """Whether the connection is admitted; if so, it is counted until `leave`."""
-
-    def leave(self, connection: "TcpConnection") -> None: ...
-
-    def bound_unread(self) -> None:
-        """If `unread` exceeds its limit, measure it and drop the connections with the most, perhaps the caller."""
+_OPCODE, _DSO = 0x78, 0x30  # in the third octet (RFC 8490 section 5.4)
 
 
 class TcpConnection(asyncio.BufferedProtocol):
@@ -59,7 +32,7 @@ class TcpConnection(asyncio.BufferedProtocol):
     def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         self.address = b""
         self.deadline = ConnectionDeadline(listener.limits, loop)
-        self._port = 0
+        self.port = 0
         self._listener = listener
         self._limits = listener.limits
         self._loop = loop
@@ -76,6 +49,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._finishing = False  # closes once nothing is left to answer, and accepts no message that begins from now on
         self._arrived = 0  # when finishing: octets of the stream that the kernel already had then, and are not read
         self._ended = False  # FIN is sent; open until the client has read everything
+        self._session: StatefulSession | None = None  # from the first DSO message on
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -84,7 +58,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         if peer is None:  # reset before it was accepted
             self.abort()
             return
-        self.address, self._port = packed_address(peer[0]), peer[1]
+        self.address, self.port = packed_address(peer[0]), peer[1]
         self._transport.set_write_buffer_limits(high=self._limits.write_buffer)
         if not self._listener.admit(self):
             self.abort()
@@ -94,6 +68,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._set_unfinished(0)
         self._set_unread(0)
         self._listener.leave(self)
+        if self._session is not None:
+            self._session.closed()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._listener.read_buffer
@@ -235,6 +211,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         unfinished = self._waiting or self._awaited or self._deferred or self._reader.pending or self._arrived
         if not self._finishing or unfinished or self._ended or self._transport.is_closing():
             return
+        if self._session is not None:
+            self._write([frame(message) for message in self._session.farewell()])
         if self._end():
             self._transport.close()
 
@@ -272,7 +250,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         """Write framed replies. If all connections then have too many unread octets, closes some, perhaps this one."""
         data = b"".join(replies)
         size = len(data)
-        if not size:
+        if not size or self._transport.is_closing():
             return
         self._transport.write(data)
         listener = self._listener
@@ -323,11 +301,15 @@ class TcpConnection(asyncio.BufferedProtocol):
         outcome.then(self._add_deferred)
 
     def _add_deferred(self, reply: bytes | None) -> None:
-        """Queue a deferred reply, None for none. Those of one turn of the loop are written together in the next."""
+        """Queue a deferred reply, None for none."""
+        self._awaited -= 1
+        self._queue(b"" if reply is None else frame(reply))
+
+    def _queue(self, framed: bytes) -> None:
+        """Queue replies. Those of one turn of the loop are written together in the next."""
         if not self._deferred:
             self._loop.call_soon(self._write_deferred)
-        self._awaited -= 1
-        self._deferred.append(b"" if reply is None else frame(reply))
+        self._deferred.append(framed)
 
     def _write_deferred(self) -> None:
         deferred, self._deferred = self._deferred, []
@@ -345,7 +327,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         At most `most`, and at most as many as `in_flight` allows to await. Returns the framed replies; deferred ones
         are written later, by `_write_deferred`.
         """
-        answer, address, port, clock = self._listener.answer, self.address, self._port, self._listener.schedule.clock
+        listener, address, port, clock = self._listener, self.address, self.port, self._listener.schedule.clock
+        answer = listener.answer if listener.open_session is None else self._answer_or_receive
         replies: list[bytes] = []
         taken, left = 0, self._limits.write_buffer
         for message in islice(self._waiting, min(most, self._limits.in_flight - self._awaited)):
@@ -369,6 +352,39 @@ class TcpConnection(asyncio.BufferedProtocol):
                 break
         del self._waiting[:taken]
         return replies
+
+    def _answer_or_receive(self, message: bytes, address: bytes, port: int) -> bytes | Outcome[bytes | None] | None:
+        """The reply to a query, as an `Answer`; a DSO message goes to the session, whose messages are queued."""
+        if len(message) < HEADER_SIZE or message[2] & _OPCODE != _DSO:
+            return self._listener.answer(message, address, port)
+        if self._session is None:
+            assert self._listener.open_session is not None
+            self._session = self._listener.open_session(self)
+        replies = self._session.receive(message)
+        if replies is None:
+            self._waiting.clear()
+            reset_on_close(self._socket)
+            self.abort()
+        elif replies:
+            self._queue(b"".join(map(frame, replies)))
+        return None
+
+    def send(self, framed: bytes) -> bool:
+        """Implements `SessionConnection`: messages of the session that reply to none."""
+        if self._ended or self._transport.is_closing():
+            return True
+        if not self._client_reads:
+            self._listener.counts.over_memory += 1
+            self.drop()
+            return False
+        self._queue(framed)
+        return True
+
+    def hold_open(self, seconds: float) -> None:
+        """Implements `SessionConnection`. A client that acknowledges nothing for so long counts as lost, too."""
+        self.deadline.idle = seconds
+        self.deadline.replies_written()
+        give_up_after(self._socket, seconds)
 
     def _set_reading(self, wanted: bool) -> None:
         if wanted == self._reading or self._transport.is_closing():

@@ -2,7 +2,7 @@
 
 | event | deadline, in seconds of `net.tcp_limits.TcpLimits` from the event |
 |---|---|
-| accepted; a read that leaves no incomplete message; deferred replies written | `idle` |
+| accepted; a read that leaves no incomplete message; deferred replies written | `idle`, or a DSO session's own |
 | a read that leaves an incomplete message | `message`; unchanged if this message had begun earlier |
 | the write buffer is full | `write` |
 | the write buffer has drained | `idle` |
@@ -22,10 +22,11 @@ class ConnectionDeadline:
     `timers`.
     """
 
-    __slots__ = ("_limits", "_timers", "at", "fixed")
+    __slots__ = ("_limits", "_timers", "at", "fixed", "idle")
 
     def __init__(self, limits: TcpLimits, timers: Timers) -> None:
         self._limits, self._timers = limits, timers
+        self.idle = limits.idle  # seconds; a DSO session sets its own (RFC 8490 section 6)
         self.at = timers.time() + limits.idle
         self.fixed = False  # no event changes the deadline: the connection closes as soon as nothing is left to answer
 
@@ -38,7 +39,7 @@ class ConnectionDeadline:
         if self.fixed:
             return
         if pending == 0:
-            self.at = self._timers.time() + self._limits.idle
+            self.at = self._timers.time() + self.idle
         elif not continued:
             self.at = self._timers.time() + self._limits.message
 
@@ -53,7 +54,7 @@ class ConnectionDeadline:
         The write buffer has drained, or deferred replies were written to a client that reads.
         """
         if not self.fixed:
-            self.at = self._timers.time() + self._limits.idle
+            self.at = self._timers.time() + self.idle
 
     def listener_closes(self, awaited: bool) -> None:
         """Set the deadline to `awaited` from now, or `message` if no replies of upstreams are awaited.

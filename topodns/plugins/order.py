@@ -44,6 +44,7 @@ ORDER: Final = (
     "k8s_external",
     "kubernetes",
     "topology",  # settings of `kubernetes`; CoreDNS does not have it
+    "push",  # sessions that follow the answers of `kubernetes`; CoreDNS does not have it
     "file",
     "loop",  # stops queries that would be forwarded
     "cache",  # lower than in CoreDNS: it keeps only answers of upstreams, so it never hides local data

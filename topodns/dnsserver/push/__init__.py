@@ -1,0 +1,1 @@
+"""DNS Push Notifications for clients (RFC 8765): sessions, subscriptions, and the changes that they are sent."""

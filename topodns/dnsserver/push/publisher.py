@@ -1,0 +1,376 @@
+"""The publisher of one listener: makes the answers that sessions follow, by the chain of plugins, and pushes changes.
+
+A change of the cluster marks the answers that depend on it (`touched`); they are made anew, and the differences sent,
+between queries: in slices of time, in turns of the clients that follow them.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Final
+
+from topodns.dependency import EVERYTHING, Fact
+from topodns.dns.message import DEFAULT_UDP_SIZE, Edns, Flag, Option, Query
+from topodns.dns.name import is_below_any, wire_labels
+from topodns.dns.push import write_push
+from topodns.dns.rrtype import Rcode, RRClass
+from topodns.dns.tcp_framing import frame
+from topodns.dns.wire_format import MAX_MESSAGE
+from topodns.dnsserver.push.answers import AnswerTable, DueAnswers, PushedAnswer
+from topodns.dnsserver.push.budget import PushBudget
+from topodns.dnsserver.push.difference import WITHHELD, PushedRecords, all_changes, anew, difference, pushed_records
+from topodns.dnsserver.push.session import PushSession
+from topodns.dnsserver.router import Block, BlockTable
+from topodns.plugins.push import PushCounts, PushLimits, Refusal
+from topodns.query.deferred import Deferred, Timers, pursue
+from topodns.query.plugin import Client, Dropped, Resolution, Scope
+from topodns.query.session import SessionConnection
+
+log = logging.getLogger(__name__)
+
+
+SLICE: Final = 0.001  # seconds of work between two turns of the loop
+PAUSE: Final = 0.001  # seconds between two slices: at most half of the time is for pushes
+_SEND: Final = 0.00001  # seconds that a write takes later in the turn
+_SENDS: Final = 16  # between two looks at the clock
+_LONGEST_DELAY: Final = 5_000  # milliseconds after which the clients of a server that stops come back, to another one
+
+
+class Publisher:
+    """Sessions and subscriptions of the clients of one listener."""
+
+    def __init__(
+        self, blocks: BlockTable, limits: PushLimits, local_port: int, timers: Timers, rng: Random, counts: PushCounts
+    ) -> None:
+        self.counts = counts
+        self.time = timers.time
+        self._blocks = blocks
+        self._local_port = local_port
+        self._timers = timers
+        self._rng = rng
+        self._budget = PushBudget(limits, counts)
+        self._sessions: dict[PushSession, None] = {}
+        self._table = AnswerTable(counts)
+        self._due = DueAnswers()
+        self._outbox: deque[tuple[bytes, int, Iterator[PushSession]]] = deque()  # (octets, messages, recipients left)
+        self._leaving: deque[PushSession] = deque()  # closed, with subscriptions to remove
+        self._changes = 0  # calls of `touched`
+        self._scheduled = False
+
+    def open(self, connection: SessionConnection) -> PushSession:
+        """Implements `OpenSession`."""
+        return PushSession(self, connection)
+
+    def swap(self, blocks: BlockTable, limits: PushLimits | None) -> None:
+        """Use other server blocks, after a reload, and make all answers anew; `limits` None: end all sessions."""
+        self._blocks = blocks
+        if limits is None:
+            for session in tuple(self._sessions):
+                session.finish()
+            return
+        self._budget.limits = limits
+        self._touched_all()
+
+    def touched(self, facts: Iterable[Fact]) -> None:
+        """Make the answers that depend on these facts anew, soon."""
+        if not self._table:
+            return
+        self._changes += 1
+        if EVERYTHING in facts:
+            self._touched_all()
+            return
+        for answer in self._table.resting_on(facts):
+            self._due.add(answer)
+            self._schedule(0.0)
+
+    def retry_delay(self) -> int:
+        """Milliseconds after which a client whose session ends here may connect again: another one for each."""
+        return self._rng.randrange(_LONGEST_DELAY)
+
+    def add_session(self, session: PushSession) -> Refusal | None:
+        refusal = self._budget.add_session(session.connection.address)
+        if refusal is None:
+            self._sessions[session] = None
+        return refusal
+
+    def remove_session(self, session: PushSession) -> None:
+        """Remove a closed session now, and its subscriptions soon."""
+        del self._sessions[session]
+        self._budget.remove_session(session.connection.address, session.end)
+        if session.answers:
+            self._leaving.append(session)
+            self._schedule(0.0)
+
+    def followed(self, session: PushSession, qname: bytes, qtype: int) -> PushedAnswer | None:
+        """What the session's subscription to this question follows; None if there is none."""
+        for viewer in (None, session.viewer):
+            answer = self._table.get(qname, qtype, viewer)
+            if answer is not None and session in answer.subscribers:
+                return answer
+        return None
+
+    def subscribe(self, session: PushSession, ident: int, qname: bytes, qtype: int) -> Refusal | None:
+        """Add a subscription, and send the response and the present records, now or soon; or a reason to refuse it."""
+        query, client = self._asked(session, qname, qtype)
+        block = self._blocks.match(query, client)
+        if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
+            return Refusal.NAME
+        address = session.connection.address
+        refusal = self._budget.add_subscription(address, len(session.answers))
+        if refusal is not None:
+            return refusal
+        answer = None if block.client_dependent else self._table.get(qname, qtype, None)
+        answer = answer or self._table.get(qname, qtype, session.viewer)
+        if answer is None:
+            answer = PushedAnswer(qname, qtype, session.viewer, address)
+            self._table.add(answer)
+            self._enrol(answer, session, ident)
+            answer.waiting.append((session, ident))
+            self._make(answer, session)
+        else:
+            answer.owner = address
+            self._enrol(answer, session, ident)
+            if answer.records is None:
+                answer.waiting.append((session, ident))
+            else:
+                self._welcome(answer, answer.records, session, ident)
+        return None
+
+    def unsubscribe(self, session: PushSession, answer: PushedAnswer) -> None:
+        """Remove a subscription, which has left `session.answers`."""
+        self._budget.remove_subscription(session.connection.address)
+        answer.subscribers.pop(session, None)
+        if not answer.subscribers:
+            self._table.remove(answer)
+
+    def doubt(self, answer: PushedAnswer) -> None:
+        """Make an answer anew when there is nothing more urgent (RECONFIRM)."""
+        self._due.doubt(answer)
+        self._schedule(0.0)
+
+    def _enrol(self, answer: PushedAnswer, session: PushSession, ident: int) -> None:
+        answer.subscribers[session] = ident
+        session.answers[ident] = answer
+
+    def _welcome(self, answer: PushedAnswer, records: PushedRecords, session: PushSession, ident: int) -> None:
+        """Send the response, and the present records if there are any."""
+        session.respond(ident)
+        messages = write_push(all_changes(records, answer.qname, answer.qtype))
+        if messages and session.answers.get(ident) is answer:
+            self.counts.pushes += len(messages)
+            session.write(messages)
+
+    def _touched_all(self) -> None:
+        self._changes += 1
+        self._due.add_all(self._table)
+        self._schedule(0.0)
+
+    def _schedule(self, delay: float) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._timers.call_later(delay, self._work)
+
+    def _work(self) -> None:
+        """Send what is ready, make due answers and remove those of closed sessions, for a slice."""
+        self._scheduled = False
+        now = self.time()
+        until = now + SLICE
+        while now < until:
+            if self._outbox:
+                until -= self._send() * _SEND
+            elif (answer := self._due.take()) is not None:
+                if answer.pending:
+                    answer.again = True
+                elif answer.subscribers:
+                    self._make(answer, next(iter(answer.subscribers)))
+            elif self._leaving:
+                self._remove_some(self._leaving[0])
+            else:
+                return
+            now = self.time()
+        self._schedule(PAUSE)
+
+    def _send(self) -> int:
+        """Send the oldest push to some of its recipients. Returns their number."""
+        framed, messages, recipients = self._outbox[0]
+        for sent in range(_SENDS):
+            session = next(recipients, None)
+            if session is None:
+                self._outbox.popleft()
+                return sent
+            self.counts.pushes += messages
+            session.deliver(framed)
+        return _SENDS
+
+    def _remove_some(self, session: PushSession) -> None:
+        for _ in range(_SENDS):
+            if not session.answers:
+                self._leaving.popleft()
+                return
+            _, answer = session.answers.popitem()
+            self.unsubscribe(session, answer)
+
+    def _asked(self, session: PushSession, qname: bytes, qtype: int) -> tuple[Query, Client]:
+        """The query and the client that would get the answer over this connection."""
+        address, node_name = session.viewer
+        edns = None
+        if node_name:
+            edns = Edns(DEFAULT_UDP_SIZE, 0, False, ((Option.NODE_IDENTITY, node_name),))
+        query = Query(0, Flag.RD, wire_labels(qname), qname, qtype, RRClass.IN, edns, len(qname))
+        return query, Client(address, session.connection.port, "tcp", self._local_port, limit=MAX_MESSAGE)
+
+    def _make(self, answer: PushedAnswer, session: PushSession) -> None:
+        """Make the answer as for a query of this session, and push what differs; later, if it is deferred."""
+        query, client = self._asked(session, answer.qname, answer.qtype)
+        block = self._blocks.match(query, client)
+        if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
+            self._refuse(answer, Refusal.NAME)
+            return
+        try:
+            answered = block.chain.resolve(query, client)
+        except Exception as problem:
+            self._fail(answer, problem)
+            return
+        if isinstance(answered, Resolution):
+            self._conclude(answer, answered, block)
+            return
+        answer.pending = True
+        pursue(self._make_later(answer, answered, block, self._changes), lambda _: None)
+
+    async def _make_later(
+        self, answer: PushedAnswer, deferred: Deferred[Resolution], block: Block, changes: int
+    ) -> None:
+        """The end of `_make`; once more, if dependencies may have changed after they were read."""
+        try:
+            resolution = await deferred
+        except Exception as problem:
+            answer.pending = False
+            self._fail(answer, problem)
+        else:
+            answer.pending = False
+            self._conclude(answer, resolution, block)
+        if answer.again or changes != self._changes:
+            answer.again = False
+            self._due.add(answer)
+            self._schedule(0.0)
+
+    def _fail(self, answer: PushedAnswer, problem: Exception) -> None:
+        if not isinstance(problem, Dropped):
+            log.error("bug: an answer to push", exc_info=problem)
+        self._refuse(answer, Refusal.CLIENT if isinstance(problem, Dropped) else Refusal.NOT_READY)
+
+    def _conclude(self, answer: PushedAnswer, resolution: Resolution, block: Block) -> None:
+        facts = frozenset(resolution.facts)
+        refusal = _refusal_of(resolution)
+        if refusal is not None:
+            self._refuse(answer, refusal, facts)
+            return
+        for_everyone = resolution.scope == Scope.EVERYONE and not block.client_dependent
+        if answer.viewer is None and not for_everyone:
+            self._split(answer)
+            return
+        records = pushed_records(resolution.response, answer.qname, answer.qtype)
+        self._publish(answer, records, facts)
+        if answer.viewer is not None and for_everyone:
+            self._share(answer)
+
+    def _publish(self, answer: PushedAnswer, records: PushedRecords, facts: frozenset[Fact]) -> None:
+        """Send the first records to those that wait for a response, or the difference to all subscribers."""
+        old = answer.records
+        if answer.subscribers:
+            self._table.update(answer, records, facts)
+        if old is not None:
+            self._push(answer, old, records)
+            return
+        waiting, answer.waiting = answer.waiting, []
+        for session, ident in waiting:
+            self._welcome(answer, records, session, ident)
+        awaiting = {session for session, _ in waiting}
+        for session in answer.subscribers.keys() - awaiting:
+            self._refresh(answer, session)
+
+    def _push(self, answer: PushedAnswer, old: PushedRecords, new: PushedRecords) -> None:
+        messages = write_push(difference(old, new, answer.qname, answer.qtype))
+        if messages and answer.subscribers:
+            framed = b"".join(map(frame, messages))
+            self._outbox.append((framed, len(messages), iter(tuple(answer.subscribers))))
+
+    def _refresh(self, answer: PushedAnswer, session: PushSession) -> None:
+        """Send all records anew, to a session that has followed another answer so far."""
+        if answer.records is not None:
+            messages = write_push(anew(answer.records, answer.qname, answer.qtype))
+            self._outbox.append((b"".join(map(frame, messages)), len(messages), iter((session,))))
+
+    def _refuse(self, answer: PushedAnswer, refusal: Refusal, facts: frozenset[Fact] = frozenset()) -> None:
+        """Refuse a first answer to those that wait for it, and end their subscriptions.
+
+        Later, what is not ready leaves all as it is; where the client may not have it, its records are removed, and the
+        subscription stays; where this server has it no longer, the sessions end, to be built up anew.
+        """
+        if answer.records is None:
+            waiting, answer.waiting = answer.waiting, []
+            for session, ident in waiting:
+                session.respond(ident, refusal)
+                if session.answers.get(ident) is answer:
+                    del session.answers[ident]
+                    self.unsubscribe(session, answer)
+        elif refusal is Refusal.NOT_READY:
+            self._table.update(answer, answer.records, answer.facts | facts)
+        elif refusal is Refusal.CLIENT:
+            if answer.viewer is None:
+                self._split(answer)
+            else:
+                self._publish(answer, WITHHELD, facts)
+        else:
+            for session in tuple(answer.subscribers):
+                session.finish()
+
+    def _split(self, answer: PushedAnswer) -> None:
+        """Give each viewer an answer of its own, as it is no longer the same for all; they are made anew."""
+        self._table.remove(answer)
+        for session, ident in answer.subscribers.items():
+            own = self._table.get(answer.qname, answer.qtype, session.viewer)
+            if own is None:
+                own = PushedAnswer(answer.qname, answer.qtype, session.viewer, session.connection.address)
+                own.records = answer.records
+                self._table.add(own)
+                self._due.add(own)
+            elif own.records != answer.records:
+                self._refresh(own, session)
+            if session.answers.get(ident) is answer:
+                self._enrol(own, session, ident)
+        self._schedule(0.0)
+
+    def _share(self, answer: PushedAnswer) -> None:
+        """Let an answer of one viewer, which is the same for all now, be that of all; or join it to an equal one."""
+        shared = self._table.get(answer.qname, answer.qtype, None)
+        if shared is None:
+            if answer.subscribers:
+                self._table.share(answer)
+        elif _are_equal(shared, answer):
+            self._table.remove(answer)
+            for session, ident in answer.subscribers.items():
+                if session.answers.get(ident) is answer:
+                    self._enrol(shared, session, ident)
+
+
+def _refusal_of(resolution: Resolution) -> Refusal | None:
+    """The reason why nobody can be subscribed to an answer; None if there is none."""
+    rcode = resolution.response.rcode
+    if rcode == Rcode.SERVFAIL:
+        return Refusal.NOT_READY
+    if rcode not in (Rcode.NOERROR, Rcode.NXDOMAIN):
+        return Refusal.CLIENT
+    if resolution.upstream or resolution.valid_until is not None:
+        return Refusal.NAME
+    if resolution.scope == Scope.CLIENT and not resolution.facts:
+        return Refusal.TYPE  # such as the SOA, which changes with any object
+    return None
+
+
+def _are_equal(one: PushedAnswer, other: PushedAnswer) -> bool:
+    """Whether two answers to one question have the same records, in any order."""
+    if one.records is None or other.records is None:
+        return False
+    return not difference(one.records, other.records, one.qname, one.qtype)

@@ -1,0 +1,149 @@
+"""The `push` directive: DNS Push Notifications (RFC 8765) about the names of the block's `kubernetes`.
+
+Here are its settings, counters and metrics; `dnsserver.push` has the sessions.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import partial
+from operator import attrgetter
+from typing import Final
+
+from topodns.corefile.arguments import fold_options, no_args, once_each, only_arg, whole
+from topodns.corefile.parser import Directive
+from topodns.dns.name import Name
+from topodns.metrics.registry import Published, Reading
+from topodns.plugins.compatibility import OURS, differs
+from topodns.plugins.context import Context
+from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.setup import BlockSetup, MetricsSource
+
+SESSIONS_OF_ADDRESS: Final = 16
+"""DSO sessions of one client address: a node cache has one or two, and Pods behind masquerading share them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushLimits:
+    """Limits of all listeners of the process together. A client address has twice the `subscriptions` of a session."""
+
+    sessions: int = 1000
+    subscriptions: int = 10_000  # of one session
+    memory: int = 64 << 20  # octets of subscriptions and of what they follow
+
+
+class Refusal(Enum):
+    """Reasons for a response that is not NOERROR; the value is the label of metrics."""
+
+    MALFORMED = "malformed"
+    UNKNOWN = "unknown"  # a DSO type that this server does not implement
+    SESSIONS = "sessions"
+    SUBSCRIPTIONS = "subscriptions"
+    MEMORY = "memory"
+    NAME = "name"  # not below an origin of `kubernetes` with `push`, or answered by an upstream
+    TYPE = "type"  # ANY, or what changes without a notice, such as the SOA
+    CLIENT = "client"  # `acl` or `unknown_client refuse`
+    NOT_READY = "not_ready"
+
+
+class SessionEnd(Enum):
+    """Reasons for the end of a session; the value is the label of metrics."""
+
+    CLOSED = "closed"  # by the client, its deadline, or another limit of the connection
+    ERROR = "error"  # the client has broken the protocol
+    SLOW = "slow"  # the client has not read what was pushed
+    SERVER = "server"  # the server stops, or its Corefile has changed
+
+
+@dataclass(slots=True)
+class PushCounts:
+    """Gauges and counters of the process."""
+
+    sessions: int = 0
+    subscriptions: int = 0
+    octets: int = 0
+    pushes: int = 0  # PUSH messages
+    refused: Counter[Refusal] = field(default_factory=Counter)
+    ended: Counter[SessionEnd] = field(default_factory=Counter)
+    addresses: dict[bytes, list[int]] = field(default_factory=dict)  # packed -> [sessions, subscriptions]
+
+
+@dataclass(frozen=True, slots=True)
+class PushedZones:
+    """The zones of a server block whose names may be subscribed to."""
+
+    origins: tuple[Name, ...]
+    limits: PushLimits
+
+
+_MOST: Final = 1_000_000
+_MOST_MEMORY: Final = 4096  # MiB
+
+
+def parse_push(directive: Directive, _: Context) -> PushLimits:
+    """`push { sessions N; subscriptions N; memory MIB }`. Raises ConfigError."""
+    no_args(directive)
+    once_each(directive)
+    return fold_options(directive, PushLimits(), _OPTIONS)
+
+
+def _number(option: Directive, most: int) -> int:
+    return whole(option, only_arg(option, f"a number from 1 to {most}"), 1, most)
+
+
+_OPTIONS: Final[Mapping[str, Callable[[Directive, PushLimits], PushLimits]]] = {
+    "sessions": lambda option, limits: replace(limits, sessions=_number(option, _MOST)),
+    "subscriptions": lambda option, limits: replace(limits, subscriptions=_number(option, _MOST)),
+    "memory": lambda option, limits: replace(limits, memory=_number(option, _MOST_MEMORY) << 20),
+}
+
+
+def _setup(limits: PushLimits, block: BlockSetup) -> None:
+    if block.cluster is not None:
+        block.provide(PushedZones(block.cluster.kubernetes.origins, limits))
+
+
+# name, documentation, attribute of PushCounts
+_GAUGES: Final = (
+    ("topodns_push_sessions", "DSO sessions of clients.", "sessions"),
+    ("topodns_push_subscriptions", "Subscriptions of these sessions.", "subscriptions"),
+    ("topodns_push_bytes", "Memory of subscriptions, as it counts for the limit.", "octets"),
+)
+
+
+def _gauge(counts: PushCounts, value: Callable[[PushCounts], int]) -> list[tuple[tuple[str, ...], float]]:
+    return [((), value(counts))]
+
+
+def _readings(source: MetricsSource) -> Iterator[Published]:
+    counts = source.shared.get(PushCounts)
+    for name, documentation, attribute in _GAUGES:
+        yield Reading(name, documentation, "gauge", (), partial(_gauge, counts, attrgetter(attribute)))
+    yield Reading("topodns_push_messages", "PUSH messages sent.", "counter", (), lambda: [((), counts.pushes)])
+    yield Reading(
+        "topodns_push_refused",
+        "Requests of DSO sessions that were refused, and why.",
+        "counter",
+        ("reason",),
+        lambda: [((reason.value,), counts.refused[reason]) for reason in Refusal],
+    )
+    yield Reading(
+        "topodns_push_sessions_ended",
+        "DSO sessions that have ended, and why.",
+        "counter",
+        ("reason",),
+        lambda: [((reason.value,), counts.ended[reason]) for reason in SessionEnd],
+    )
+
+
+PLUGIN: Final = Plugin(
+    name="push",
+    coredns=differs(OURS),
+    parse=parse_push,
+    setup=_setup,
+    in_chain=False,
+    requires=("kubernetes",),
+    fast_path=FastPath.ABSENT,
+    metrics=_readings,
+)

@@ -1,0 +1,43 @@
+"""The contract between a client's TCP connection and a DSO session on it (RFC 8490)."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class SessionConnection(Protocol):
+    """The connection, as the session sees it. `address` is packed."""
+
+    @property
+    def address(self) -> bytes: ...
+
+    @property
+    def port(self) -> int: ...
+
+    def send(self, framed: bytes) -> bool:
+        """Write messages, each after its length, soon; nothing if the connection is closing.
+
+        False: the client does not read, and its connection is closed for that.
+        """
+
+    def hold_open(self, seconds: float) -> None:
+        """From now on the connection is closed only after so many seconds without a message in either direction."""
+
+    def finish(self) -> None:
+        """Close once all queries that have arrived are answered; the session's `farewell` is the last message."""
+
+
+class StatefulSession(Protocol):
+    """The session, as the connection sees it."""
+
+    def receive(self, message: bytes) -> list[bytes] | None:
+        """Handle one DSO message. Returns the messages to send; None: a fatal error, abort the connection."""
+
+    def farewell(self) -> list[bytes]:
+        """The last message (or none) of a connection that this server closes."""
+
+    def closed(self) -> None:
+        """The connection is lost."""
+
+
+OpenSession = Callable[[SessionConnection], StatefulSession]
+"""Makes the session of a connection, when its first DSO message arrives."""
