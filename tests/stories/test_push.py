@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,10 @@ def test_before_the_first_sync_a_subscription_is_servfail_and_later_accepted(tmp
         one.comes(FRONT, "10.96.0.1")
 
 
+def is_gone(there: Scene, metric: str) -> bool:
+    return there.metric(metric) == 0
+
+
 def test_metrics_count_sessions_subscriptions_and_what_was_refused(tmp_path: Path) -> None:
     limits = "push {\n sessions 2\n subscriptions 2\n }"
     with scene(tmp_path, CALM_SERVICE, promises=CALM, directives=limits) as there:
@@ -309,6 +314,6 @@ def test_metrics_count_sessions_subscriptions_and_what_was_refused(tmp_path: Pat
             two.send(dso(0))
             assert two.is_closed()
         for name in ("sessions", "subscriptions", "bytes"):
-            until(lambda name=name: there.metric(f"topodns_push_{name}") == 0, f"no {name}")
+            until(partial(is_gone, there, f"topodns_push_{name}"), f"no {name}")
         assert there.metric("topodns_push_sessions_ended_total", reason="closed") == 1
         assert there.metric("topodns_push_sessions_ended_total", reason="error") == 1

@@ -118,14 +118,43 @@ def _name(octets: bytes, at: int) -> tuple[str, int]:
 
 
 @dataclass
-class PushClient:
-    """One connection. `records`: by (name, type), what the pushes so far leave: text or octets -> TTL."""
+class PushedSets:
+    """What a client has been pushed. `records`: by (name, type), what the pushes so far leave: data -> TTL."""
 
-    sock: socket.socket
     records: dict[tuple[str, int], dict[str | bytes, int]] = field(default_factory=dict)
     pushes: int = 0
     idents: int = 0
-    _data: bytes = b""
+
+    def take(self, message: Message) -> None:
+        """Apply a message if it is a PUSH."""
+        if message.response or message.tlv(PUSH) is None:
+            return
+        self.pushes += 1
+        for change in changes(message):
+            held = self.records.setdefault((change.name, change.rtype), {})
+            if change.ttl == ALL_REMOVED:
+                held.clear()
+            elif change.ttl == REMOVED:
+                held.pop(change.data, None)
+            else:
+                held[change.data] = change.ttl
+
+    def new_ident(self) -> int:
+        self.idents += 1
+        return self.idents
+
+    def addresses(self, name: str, rtype: int = A) -> list[str]:
+        """The addresses that the pushes so far leave."""
+        return sorted(str(data) for data in self.records.get((name.strip(".") + ".", rtype), {}))
+
+
+class PushClient(PushedSets):
+    """One connection."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__()
+        self.sock = sock
+        self._data = b""
 
     def send(self, *messages: bytes) -> None:
         self.sock.sendall(b"".join(struct.pack("!H", len(message)) + message for message in messages))
@@ -145,24 +174,8 @@ class PushClient:
     def message(self, patience: float = PATIENCE) -> Message:
         """The next DSO message; a PUSH is applied to `records`."""
         message = read(self.octets(patience))
-        if message.tlv(PUSH) is not None and not message.response:
-            self.pushes += 1
-            for change in changes(message):
-                self._apply(change)
+        self.take(message)
         return message
-
-    def _apply(self, change: Notified) -> None:
-        held = self.records.setdefault((change.name, change.rtype), {})
-        if change.ttl == ALL_REMOVED:
-            held.clear()
-        elif change.ttl == REMOVED:
-            held.pop(change.data, None)
-        else:
-            held[change.data] = change.ttl
-
-    def new_ident(self) -> int:
-        self.idents += 1
-        return self.idents
 
     def request(self, *tlvs: tuple[int, bytes]) -> Message:
         """The response to a request; pushes that come before it are applied."""
@@ -195,10 +208,6 @@ class PushClient:
         message = self.message(patience)
         assert not message.response
         return changes(message)
-
-    def addresses(self, name: str, rtype: int = A) -> list[str]:
-        """The addresses that the pushes so far leave."""
-        return sorted(str(data) for data in self.records.get((name.strip(".") + ".", rtype), {}))
 
     def comes(self, name: str, *expected: str, rtype: int = A, patience: float = PATIENCE) -> None:
         """Take messages until they leave exactly these addresses. Raises TimeoutError if none comes for so long."""

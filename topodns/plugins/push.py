@@ -33,7 +33,7 @@ class PushLimits:
     memory: int = 64 << 20  # octets of subscriptions and of what they follow
 
 
-class Refusal(Enum):
+class PushRefusal(Enum):
     """Reasons for a response that is not NOERROR; the value is the label of metrics."""
 
     MALFORMED = "malformed"
@@ -64,7 +64,7 @@ class PushCounts:
     subscriptions: int = 0
     octets: int = 0
     pushes: int = 0  # PUSH messages
-    refused: Counter[Refusal] = field(default_factory=Counter)
+    refused: Counter[PushRefusal] = field(default_factory=Counter)
     ended: Counter[SessionEnd] = field(default_factory=Counter)
     addresses: dict[bytes, list[int]] = field(default_factory=dict)  # packed -> [sessions, subscriptions]
 
@@ -126,7 +126,7 @@ def _readings(source: MetricsSource) -> Iterator[Published]:
         "Requests of DSO sessions that were refused, and why.",
         "counter",
         ("reason",),
-        lambda: [((reason.value,), counts.refused[reason]) for reason in Refusal],
+        lambda: [((reason.value,), counts.refused[reason]) for reason in PushRefusal],
     )
     yield Reading(
         "topodns_push_sessions_ended",

@@ -11,9 +11,9 @@ from topodns.plugins.push import PushCounts
 if TYPE_CHECKING:
     from topodns.dnsserver.push.session import PushSession
 
-SUBSCRIPTION: Final = 240
+SUBSCRIPTION: Final = 120
 """Octets of a subscription beside its answer; these four as measured by bench/push_memory.py."""
-_ANSWER: Final = 900  # octets of an answer beside its name, records and dependencies
+_ANSWER: Final = 1000  # octets of an answer beside its name, records and dependencies
 _RECORD: Final = 16  # octets of a record: mostly its RDATA is also kept by the state of the cluster
 _FACT: Final = 250  # octets of a dependency and its place in the index
 

@@ -1,7 +1,7 @@
 """How many sessions and subscriptions the clients of the process may have, by address and in all."""
 
 from topodns.dnsserver.push.answers import SUBSCRIPTION
-from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushLimits, Refusal, SessionEnd
+from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushLimits, PushRefusal, SessionEnd
 
 _SUBSCRIPTIONS_OF_ADDRESS = 2  # times those of one session: a node cache that reconnects has two sessions for a moment
 
@@ -13,12 +13,12 @@ class PushBudget:
         self.limits = limits
         self.counts = counts
 
-    def add_session(self, address: bytes) -> Refusal | None:
+    def add_session(self, address: bytes) -> PushRefusal | None:
         """Count a session, unless a limit forbids it."""
         counts = self.counts
         held = counts.addresses.get(address, (0, 0))
         if counts.sessions >= self.limits.sessions or held[0] >= SESSIONS_OF_ADDRESS:
-            return Refusal.SESSIONS
+            return PushRefusal.SESSIONS
         counts.sessions += 1
         counts.addresses.setdefault(address, [0, 0])[0] += 1
         return None
@@ -29,14 +29,14 @@ class PushBudget:
         self.counts.ended[reason] += 1
         self._release(address, 0)
 
-    def add_subscription(self, address: bytes, held: int) -> Refusal | None:
+    def add_subscription(self, address: bytes, held: int) -> PushRefusal | None:
         """Count a subscription of a session that holds so many, unless a limit forbids it."""
         counts, limits = self.counts, self.limits
         of_address = counts.addresses[address]
         if held >= limits.subscriptions or of_address[1] >= _SUBSCRIPTIONS_OF_ADDRESS * limits.subscriptions:
-            return Refusal.SUBSCRIPTIONS
+            return PushRefusal.SUBSCRIPTIONS
         if counts.octets >= limits.memory:
-            return Refusal.MEMORY
+            return PushRefusal.MEMORY
         counts.subscriptions += 1
         counts.octets += SUBSCRIPTION
         of_address[1] += 1

@@ -22,7 +22,7 @@ from topodns.dnsserver.push.budget import PushBudget
 from topodns.dnsserver.push.difference import WITHHELD, PushedRecords, all_changes, anew, difference, pushed_records
 from topodns.dnsserver.push.session import PushSession
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.plugins.push import PushCounts, PushLimits, Refusal
+from topodns.plugins.push import PushCounts, PushLimits, PushRefusal
 from topodns.query.deferred import Deferred, Timers, pursue
 from topodns.query.plugin import Client, Dropped, Resolution, Scope
 from topodns.query.session import SessionConnection
@@ -88,7 +88,7 @@ class Publisher:
         """Milliseconds after which a client whose session ends here may connect again: another one for each."""
         return self._rng.randrange(_LONGEST_DELAY)
 
-    def add_session(self, session: PushSession) -> Refusal | None:
+    def add_session(self, session: PushSession) -> PushRefusal | None:
         refusal = self._budget.add_session(session.connection.address)
         if refusal is None:
             self._sessions[session] = None
@@ -110,12 +110,12 @@ class Publisher:
                 return answer
         return None
 
-    def subscribe(self, session: PushSession, ident: int, qname: bytes, qtype: int) -> Refusal | None:
+    def subscribe(self, session: PushSession, ident: int, qname: bytes, qtype: int) -> PushRefusal | None:
         """Add a subscription, and send the response and the present records, now or soon; or a reason to refuse it."""
         query, client = self._asked(session, qname, qtype)
         block = self._blocks.match(query, client)
         if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
-            return Refusal.NAME
+            return PushRefusal.NAME
         address = session.connection.address
         refusal = self._budget.add_subscription(address, len(session.answers))
         if refusal is not None:
@@ -177,19 +177,22 @@ class Publisher:
         now = self.time()
         until = now + SLICE
         while now < until:
+            if self._leaving:
+                self._remove_some(self._leaving[0])
             if self._outbox:
                 until -= self._send() * _SEND
             elif (answer := self._due.take()) is not None:
-                if answer.pending:
-                    answer.again = True
-                elif answer.subscribers:
-                    self._make(answer, next(iter(answer.subscribers)))
-            elif self._leaving:
-                self._remove_some(self._leaving[0])
-            else:
+                self._make_due(answer)
+            elif not self._leaving:
                 return
             now = self.time()
         self._schedule(PAUSE)
+
+    def _make_due(self, answer: PushedAnswer) -> None:
+        if answer.pending:
+            answer.again = True
+        elif answer.subscribers:
+            self._make(answer, next(iter(answer.subscribers)))
 
     def _send(self) -> int:
         """Send the oldest push to some of its recipients. Returns their number."""
@@ -225,7 +228,7 @@ class Publisher:
         query, client = self._asked(session, answer.qname, answer.qtype)
         block = self._blocks.match(query, client)
         if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
-            self._refuse(answer, Refusal.NAME)
+            self._refuse(answer, PushRefusal.NAME)
             return
         try:
             answered = block.chain.resolve(query, client)
@@ -258,7 +261,7 @@ class Publisher:
     def _fail(self, answer: PushedAnswer, problem: Exception) -> None:
         if not isinstance(problem, Dropped):
             log.error("bug: an answer to push", exc_info=problem)
-        self._refuse(answer, Refusal.CLIENT if isinstance(problem, Dropped) else Refusal.NOT_READY)
+        self._refuse(answer, PushRefusal.CLIENT if isinstance(problem, Dropped) else PushRefusal.NOT_READY)
 
     def _conclude(self, answer: PushedAnswer, resolution: Resolution, block: Block) -> None:
         facts = frozenset(resolution.facts)
@@ -295,14 +298,16 @@ class Publisher:
         if messages and answer.subscribers:
             framed = b"".join(map(frame, messages))
             self._outbox.append((framed, len(messages), iter(tuple(answer.subscribers))))
+            self._schedule(0.0)
 
     def _refresh(self, answer: PushedAnswer, session: PushSession) -> None:
         """Send all records anew, to a session that has followed another answer so far."""
         if answer.records is not None:
             messages = write_push(anew(answer.records, answer.qname, answer.qtype))
             self._outbox.append((b"".join(map(frame, messages)), len(messages), iter((session,))))
+            self._schedule(0.0)
 
-    def _refuse(self, answer: PushedAnswer, refusal: Refusal, facts: frozenset[Fact] = frozenset()) -> None:
+    def _refuse(self, answer: PushedAnswer, refusal: PushRefusal, facts: frozenset[Fact] = frozenset()) -> None:
         """Refuse a first answer to those that wait for it, and end their subscriptions.
 
         Later, what is not ready leaves all as it is; where the client may not have it, its records are removed, and the
@@ -315,9 +320,9 @@ class Publisher:
                 if session.answers.get(ident) is answer:
                     del session.answers[ident]
                     self.unsubscribe(session, answer)
-        elif refusal is Refusal.NOT_READY:
+        elif refusal is PushRefusal.NOT_READY:
             self._table.update(answer, answer.records, answer.facts | facts)
-        elif refusal is Refusal.CLIENT:
+        elif refusal is PushRefusal.CLIENT:
             if answer.viewer is None:
                 self._split(answer)
             else:
@@ -355,17 +360,17 @@ class Publisher:
                     self._enrol(shared, session, ident)
 
 
-def _refusal_of(resolution: Resolution) -> Refusal | None:
+def _refusal_of(resolution: Resolution) -> PushRefusal | None:
     """The reason why nobody can be subscribed to an answer; None if there is none."""
     rcode = resolution.response.rcode
     if rcode == Rcode.SERVFAIL:
-        return Refusal.NOT_READY
+        return PushRefusal.NOT_READY
     if rcode not in (Rcode.NOERROR, Rcode.NXDOMAIN):
-        return Refusal.CLIENT
+        return PushRefusal.CLIENT
     if resolution.upstream or resolution.valid_until is not None:
-        return Refusal.NAME
+        return PushRefusal.NAME
     if resolution.scope == Scope.CLIENT and not resolution.facts:
-        return Refusal.TYPE  # such as the SOA, which changes with any object
+        return PushRefusal.TYPE  # such as the SOA, which changes with any object
     return None
 
 

@@ -23,7 +23,7 @@ from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_reader import WireError
 from topodns.dnsserver.push.answers import Viewer
-from topodns.plugins.push import Refusal, SessionEnd
+from topodns.plugins.push import PushRefusal, SessionEnd
 from topodns.query.session import SessionConnection
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ PATIENCE: Final = 2 * TIMEOUTS.keepalive / 1000  # seconds, of the server (RFC 8
 _MAX_NODE_NAME: Final = 253
 _MINUTE: Final = 60_000  # milliseconds
 _RCODES: Final = {
-    Refusal.MALFORMED: (Rcode.FORMERR, 5 * _MINUTE),
-    Refusal.UNKNOWN: (Rcode.DSOTYPENI, 0),
-    Refusal.SESSIONS: (Rcode.REFUSED, _MINUTE),
-    Refusal.SUBSCRIPTIONS: (Rcode.REFUSED, _MINUTE),
-    Refusal.MEMORY: (Rcode.REFUSED, _MINUTE),
-    Refusal.NAME: (Rcode.NOTAUTH, 5 * _MINUTE),
-    Refusal.TYPE: (Rcode.REFUSED, 0),
-    Refusal.CLIENT: (Rcode.REFUSED, 0),
-    Refusal.NOT_READY: (Rcode.SERVFAIL, 5_000),
+    PushRefusal.MALFORMED: (Rcode.FORMERR, 5 * _MINUTE),
+    PushRefusal.UNKNOWN: (Rcode.DSOTYPENI, 0),
+    PushRefusal.SESSIONS: (Rcode.REFUSED, _MINUTE),
+    PushRefusal.SUBSCRIPTIONS: (Rcode.REFUSED, _MINUTE),
+    PushRefusal.MEMORY: (Rcode.REFUSED, _MINUTE),
+    PushRefusal.NAME: (Rcode.NOTAUTH, 5 * _MINUTE),
+    PushRefusal.TYPE: (Rcode.REFUSED, 0),
+    PushRefusal.CLIENT: (Rcode.REFUSED, 0),
+    PushRefusal.NOT_READY: (Rcode.SERVFAIL, 5_000),
 }
 """The rcode of each refusal, and its Retry Delay in milliseconds; 0 for those that concern one name or type alone."""
 
@@ -107,7 +107,7 @@ class PushSession:
         if not self.is_closed and not self.connection.send(framed):
             self.end = SessionEnd.SLOW
 
-    def respond(self, ident: int, refusal: Refusal | None = None) -> None:
+    def respond(self, ident: int, refusal: PushRefusal | None = None) -> None:
         """Send the response to the request with this id."""
         if refusal is None:
             self.write([write_dso_response(ident)])
@@ -142,7 +142,7 @@ class PushSession:
         except WireError:
             if not ident or octets[2] & 0x80:
                 raise _Fatal from None
-            self.respond(ident, Refusal.MALFORMED)
+            self.respond(ident, PushRefusal.MALFORMED)
             return
         if message.response or message.primary is None:
             raise _Fatal  # this server sends no request
@@ -158,7 +158,7 @@ class PushSession:
         elif kind in _REQUESTS:
             self._take_request(ident, kind, data, message.additional)
         else:
-            self.respond(ident, Refusal.UNKNOWN)
+            self.respond(ident, PushRefusal.UNKNOWN)
 
     def _take_unidirectional(self, kind: int, data: bytes) -> None:
         try:
@@ -180,7 +180,7 @@ class PushSession:
         try:
             asked = read_keepalive(data) if kind == DsoType.KEEPALIVE else read_subscribe(data)
         except WireError:
-            self.respond(ident, Refusal.MALFORMED)
+            self.respond(ident, PushRefusal.MALFORMED)
             return
         if not self._established:
             refusal = self._publisher.add_session(self)
@@ -199,13 +199,13 @@ class PushSession:
 
     def _subscribe(self, ident: int, subscribe: Subscribe, additional: tuple[Tlv, ...]) -> None:
         if not self._is_of_the_viewer(additional):
-            self.respond(ident, Refusal.MALFORMED)
+            self.respond(ident, PushRefusal.MALFORMED)
             return
         qname, qtype, qclass = subscribe
         if ident in self.answers or self._publisher.followed(self, qname, qtype) is not None:
             raise _Fatal  # the same id or question twice (RFC 8765 sections 6.2.1)
         if qclass != RRClass.IN or qtype in _ANY:
-            self.respond(ident, Refusal.TYPE)
+            self.respond(ident, PushRefusal.TYPE)
             return
         refusal = self._publisher.subscribe(self, ident, qname, qtype)
         if refusal is not None:
