@@ -1,10 +1,12 @@
 """A client of DNS Push Notifications written from RFC 8490 and RFC 8765 alone, struct by struct.
 
-It shares no wire code with topodns, so that both must have read the RFCs in the same way.
+It shares no wire code with topodns, so that both must have read the RFCs in the same way. `python -m
+tests.support.push_client HOST PORT NAME A|AAAA [SOURCE]` prints the records of a name and each change of them.
 """
 
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -258,3 +260,25 @@ def push_client(at: tuple[str, int], source: str = "", receive_buffer: int = 0) 
             sock.bind((source, 0))
         sock.connect(at)
         yield PushClient(sock)
+
+
+def _watch(host: str, port: str, name: str, rtype: str, source: str = "") -> None:
+    """Print the records of a name (A, AAAA) and each change of them, until the server closes or a signal comes."""
+    with push_client((host, int(port)), source) as client:
+        client.begin()
+        response = client.subscribe(name, {"A": A, "AAAA": AAAA}[rtype])
+        print(f"{name} {rtype}: rcode {response.rcode}", flush=True)
+        while response.rcode == NOERROR:
+            try:
+                notified = client.push(patience=10)
+            except TimeoutError:
+                client.begin()  # a keepalive
+                continue
+            for change in notified:
+                sign = "-" if change.ttl in (REMOVED, ALL_REMOVED) else "+"
+                data = str(change.data) if change.data else "all"
+                print(sign, data, *(("ttl", change.ttl) if sign == "+" else ()), flush=True)
+
+
+if __name__ == "__main__":
+    _watch(*sys.argv[1:])

@@ -44,6 +44,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "net.mmsg": "calls recvmmsg and sendmmsg: tests/stories/test_udp.py, which reads and sends in both ways",
     "net.socket_memory": "asks the kernel: tests/stories/test_tcp.py",
     "net.tcp_connection": "reads and writes sockets: tests/stories/test_tcp.py",
+    "net.tcp_contract": "a contract without code",
     "net.upstream.client": "opens sockets: tests/stories/test_udp_transport.py, tests/stories/test_tcp_transport.py",
     "nodecache.command": "is the whole program on a node: tests/node/test_life.py",
     "plugins.cache.counts": "values without code",
@@ -53,6 +54,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "plugins.k8s_external.services": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "plugins.k8s_external.zone": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "query.packet": "values without code",
+    "query.session": "a contract without code",
     "query.upstream": "a contract and its values without code",
 }
 """Modules without tests of their name, and where they are tested or why there is nothing to test."""
