@@ -382,8 +382,7 @@ class TcpConnection(asyncio.BufferedProtocol):
 
     def hold_open(self, seconds: float) -> None:
         """Implements `SessionConnection`. A client that acknowledges nothing for so long counts as lost, too."""
-        self.deadline.idle = seconds
-        self.deadline.replies_written()
+        self.deadline.hold_open(seconds)
         give_up_after(self._socket, seconds)
 
     def _set_reading(self, wanted: bool) -> None:

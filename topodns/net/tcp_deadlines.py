@@ -11,6 +11,8 @@
 Once a connection is to close as soon as nothing is left to answer, its deadline is fixed.
 """
 
+from dataclasses import replace
+
 from topodns.net.tcp_limits import TcpLimits
 from topodns.query.deferred import Timers
 
@@ -22,11 +24,10 @@ class ConnectionDeadline:
     `timers`.
     """
 
-    __slots__ = ("_limits", "_timers", "at", "fixed", "idle")
+    __slots__ = ("_limits", "_timers", "at", "fixed")
 
     def __init__(self, limits: TcpLimits, timers: Timers) -> None:
         self._limits, self._timers = limits, timers
-        self.idle = limits.idle  # seconds; a DSO session sets its own (RFC 8490 section 6)
         self.at = timers.time() + limits.idle
         self.fixed = False  # no event changes the deadline: the connection closes as soon as nothing is left to answer
 
@@ -39,7 +40,7 @@ class ConnectionDeadline:
         if self.fixed:
             return
         if pending == 0:
-            self.at = self._timers.time() + self.idle
+            self.at = self._timers.time() + self._limits.idle
         elif not continued:
             self.at = self._timers.time() + self._limits.message
 
@@ -48,13 +49,18 @@ class ConnectionDeadline:
         if not self.fixed:
             self.at = self._timers.time() + self._limits.write
 
+    def hold_open(self, seconds: float) -> None:
+        """Use another `idle` from now on: that of a DSO session (RFC 8490 section 6)."""
+        self._limits = replace(self._limits, idle=seconds)
+        self.replies_written()
+
     def replies_written(self) -> None:
         """Set the deadline to `idle` from now.
 
         The write buffer has drained, or deferred replies were written to a client that reads.
         """
         if not self.fixed:
-            self.at = self._timers.time() + self.idle
+            self.at = self._timers.time() + self._limits.idle
 
     def listener_closes(self, awaited: bool) -> None:
         """Set the deadline to `awaited` from now, or `message` if no replies of upstreams are awaited.

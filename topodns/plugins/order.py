@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from topodns.plugins.plugin import AnyPlugin
 
-# The order in which plugins see a query: that of CoreDNS's plugin.cfg, with two exceptions, `cache` and `topology`.
+# The order in which plugins see a query: that of CoreDNS's plugin.cfg, except for `cache`, `topology` and `push`.
 ORDER: Final = (
     "metadata",
     "cancel",  # limits the time of all plugins below

@@ -142,7 +142,6 @@ PLUGIN: Final = Plugin(
     coredns=differs(OURS),
     parse=parse_push,
     setup=_setup,
-    in_chain=False,
     requires=("kubernetes",),
     fast_path=FastPath.ABSENT,
     metrics=_readings,

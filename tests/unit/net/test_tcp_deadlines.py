@@ -48,6 +48,16 @@ def test_each_event_sets_the_seconds_that_are_left(event: Callable[[ConnectionDe
     assert left(deadline, timers) == seconds
 
 
+def test_a_session_has_an_idle_time_of_its_own_from_its_start_on() -> None:
+    deadline, timers = opened()
+    deadline.hold_open(30.0)
+    assert left(deadline, timers) == 30.0
+    deadline.data_read(1, False)
+    assert left(deadline, timers) == 3.0
+    deadline.data_read(0, True)
+    assert left(deadline, timers) == 30.0
+
+
 def test_a_message_that_drips_keeps_the_deadline_of_its_first_octet() -> None:
     deadline, timers = opened()
     deadline.data_read(1, False)

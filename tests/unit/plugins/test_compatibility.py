@@ -23,11 +23,11 @@ PLUGIN_CFG = """
 
 
 def test_every_directive_of_coredns_has_a_row_in_its_order() -> None:
-    """But for `cache`, which is lower in topodns, and `topology`, which CoreDNS does not have."""
-    assert {*ORDER, *COREDNS_ONLY} == {*PLUGIN_CFG.split(), "topology"}
+    """But for `cache`, which is lower in topodns, and `topology` and `push`, which CoreDNS does not have."""
+    assert {*ORDER, *COREDNS_ONLY} == {*PLUGIN_CFG.split(), "topology", "push"}
     assert not COREDNS_ONLY.keys() & set(ORDER)
     shared = [name for name in PLUGIN_CFG.split() if name in ORDER and name != "cache"]
-    assert [name for name in ORDER if name not in ("cache", "topology")] == shared
+    assert [name for name in ORDER if name not in ("cache", "topology", "push")] == shared
 
 
 def test_every_directive_of_topodns_is_supported() -> None:
