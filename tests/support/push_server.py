@@ -17,9 +17,10 @@ from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.push import PushCounts, PushedZones, PushLimits
+from topodns.plugins.push import PushCounts
 from topodns.plugins.topology import TopologySettings
 from topodns.query.plugin import Step, Wrapper
+from topodns.query.session import PushedZones, PushLimits
 from topodns.topology.client_locator import Locator
 from topodns.topology.keys import key_reader
 

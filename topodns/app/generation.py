@@ -26,9 +26,9 @@ from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.order import load
 from topodns.plugins.plugin import AnyPlugin, Install
-from topodns.plugins.push import PushedZones
 from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Process
 from topodns.query.plugin import Client
+from topodns.query.session import PushedZones
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, ClusterMaker, Feed

@@ -30,7 +30,6 @@ from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.net.udp import UdpListener
 from topodns.net.udp_drops import DatagramCounts
 from topodns.plugins.block import Settings
-from topodns.plugins.push import PushCounts
 from topodns.plugins.setup import Shared
 from topodns.plugins.timeouts import PLUGIN as TIMEOUTS
 from topodns.query.counters import QueryCounters, server_label
@@ -90,7 +89,7 @@ class Listeners:
         `instance`: the ports are shared with other instances. `descriptors`: None for no limit by RLIMIT_NOFILE.
         `shared`: the objects of the process, among them the counters of `push`.
         """
-        self._push_counts = (shared or Shared()).get(PushCounts)
+        self._shared = shared or Shared()
         self._rng = rng
         self._instance = instance
         self._memory = memory
@@ -212,9 +211,10 @@ class Listeners:
             return None
         # Imported here, as few servers and no node cache have `push`.
         from topodns.dnsserver.push.publisher import Publisher
+        from topodns.plugins.push import PushCounts
 
-        timers = LoopTimers()
-        return Publisher(handler.blocks, limits, handler.local_port, timers, self._rng, self._push_counts)
+        counts = self._shared.get(PushCounts)
+        return Publisher(handler.blocks, limits, handler.local_port, LoopTimers(), self._rng, counts)
 
     def _share_descriptors(self, prepared: Prepared) -> None:
         """Set the connection limit of each TCP listener: an equal share of the descriptors for TCP, at least 1.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from topodns.dns.message import Query
 from topodns.dns.name import ROOT, Name
@@ -12,9 +11,7 @@ from topodns.dnsserver.chain import Chain
 from topodns.dnsserver.fast_forward.eligibility import FastRoute, FastRoutes
 from topodns.query.packet import Variants
 from topodns.query.plugin import BlockSelector, Client, ExchangeLog
-
-if TYPE_CHECKING:
-    from topodns.plugins.push import PushedZones
+from topodns.query.session import PushedZones
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Block:
     view_name: str = ""  # CoreDNS's metric label `view`
     client_dependent: bool = False  # set by the table: the same query from another client may match another block
     variants: Variants | None = None  # the query variants that a cached answer of it may serve at most
-    push: "PushedZones | None" = None  # the zones whose names clients may subscribe to, by `push`
+    push: PushedZones | None = None  # the zones whose names clients may subscribe to, by `push`
 
 
 _Row = tuple[tuple[Block, Block], ...]

@@ -13,24 +13,15 @@ from typing import Final
 
 from topodns.corefile.arguments import fold_options, no_args, once_each, only_arg, whole
 from topodns.corefile.parser import Directive
-from topodns.dns.name import Name
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.plugins.setup import BlockSetup, MetricsSource
+from topodns.query.session import PushedZones, PushLimits
 
 SESSIONS_OF_ADDRESS: Final = 16
 """DSO sessions of one client address: a node cache has one or two, and Pods behind masquerading share them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PushLimits:
-    """Limits of all listeners of the process together. A client address has twice the `subscriptions` of a session."""
-
-    sessions: int = 1000
-    subscriptions: int = 10_000  # of one session
-    memory: int = 64 << 20  # octets of subscriptions and of what they follow
 
 
 class PushRefusal(Enum):
@@ -67,14 +58,6 @@ class PushCounts:
     refused: Counter[PushRefusal] = field(default_factory=Counter)
     ended: Counter[SessionEnd] = field(default_factory=Counter)
     addresses: dict[bytes, list[int]] = field(default_factory=dict)  # packed -> [sessions, subscriptions]
-
-
-@dataclass(frozen=True, slots=True)
-class PushedZones:
-    """The zones of a server block whose names may be subscribed to."""
-
-    origins: tuple[Name, ...]
-    limits: PushLimits
 
 
 _MOST: Final = 1_000_000

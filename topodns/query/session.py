@@ -1,7 +1,10 @@
-"""The contract between a client's TCP connection and a DSO session on it (RFC 8490)."""
+"""The contract between a client's TCP connection and a DSO session on it (RFC 8490), and the limits of sessions."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
+
+from topodns.dns.name import Name
 
 
 class SessionConnection(Protocol):
@@ -41,3 +44,20 @@ class StatefulSession(Protocol):
 
 OpenSession = Callable[[SessionConnection], StatefulSession]
 """Makes the session of a connection, when its first DSO message arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushLimits:
+    """Limits of all listeners of the process together. A client address has twice the `subscriptions` of a session."""
+
+    sessions: int = 1000
+    subscriptions: int = 10_000  # of one session
+    memory: int = 64 << 20  # octets of subscriptions and of what they follow
+
+
+@dataclass(frozen=True, slots=True)
+class PushedZones:
+    """The zones of a server block whose names may be subscribed to."""
+
+    origins: tuple[Name, ...]
+    limits: PushLimits

@@ -3,8 +3,9 @@
 import pytest
 
 from tests.support.corefile_settings import block_problem, only_block
-from topodns.plugins.push import PLUGIN, PushCounts, PushLimits, PushRefusal, SessionEnd
+from topodns.plugins.push import PLUGIN, PushCounts, PushRefusal, SessionEnd
 from topodns.plugins.setup import MetricsSource, Shared
+from topodns.query.session import PushLimits
 
 KUBERNETES = "kubernetes cluster.local {\n manifests .\n}"
 

@@ -1,7 +1,8 @@
 """How many sessions and subscriptions the clients of the process may have, by address and in all."""
 
 from topodns.dnsserver.push.answers import SUBSCRIPTION
-from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushLimits, PushRefusal, SessionEnd
+from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushRefusal, SessionEnd
+from topodns.query.session import PushLimits
 
 _SUBSCRIPTIONS_OF_ADDRESS = 2  # times those of one session: a node cache that reconnects has two sessions for a moment
 

@@ -22,10 +22,10 @@ from topodns.dnsserver.push.budget import PushBudget
 from topodns.dnsserver.push.difference import WITHHELD, PushedRecords, all_changes, anew, difference, pushed_records
 from topodns.dnsserver.push.session import PushSession
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.plugins.push import PushCounts, PushLimits, PushRefusal
+from topodns.plugins.push import PushCounts, PushRefusal
 from topodns.query.deferred import Deferred, Timers, pursue
 from topodns.query.plugin import Client, Dropped, Resolution, Scope
-from topodns.query.session import SessionConnection
+from topodns.query.session import PushLimits, SessionConnection
 
 log = logging.getLogger(__name__)
 

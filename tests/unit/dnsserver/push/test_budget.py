@@ -1,7 +1,8 @@
 """Limits of sessions and subscriptions, and what the counts are after each has ended."""
 
 from topodns.dnsserver.push.budget import PushBudget
-from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushLimits, PushRefusal, SessionEnd
+from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushRefusal, SessionEnd
+from topodns.query.session import PushLimits
 
 ONE, TWO = b"\x0a\0\0\1", b"\x0a\0\0\2"
 

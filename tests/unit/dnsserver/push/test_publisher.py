@@ -26,10 +26,11 @@ from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dnsserver.router import BlockTable
-from topodns.plugins.push import PushLimits, SessionEnd
+from topodns.plugins.push import SessionEnd
 from topodns.plugins.topology import TopologySettings
 from topodns.query.deferred import Outcome
 from topodns.query.plugin import Client, Dropped, Resolution, Scope
+from topodns.query.session import PushLimits
 from topodns.topology.select import UnknownClient
 
 WEB, DB = "web.default.svc.cluster.local.", "db.default.svc.cluster.local."

@@ -22,8 +22,9 @@ from tests.support.push_client import (
 from tests.support.push_server import PushServer
 from topodns.cluster.model import Upserted
 from topodns.dns.message import Query
-from topodns.plugins.push import PushLimits, PushRefusal, SessionEnd
+from topodns.plugins.push import PushRefusal, SessionEnd
 from topodns.query.plugin import Client, Resolution
+from topodns.query.session import PushLimits
 
 WEB = "web.default.svc.cluster.local."
 
