@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_objects import Object, endpoint_slice, namespace, node, pod, service
+from tests.support.api_objects import (
+    Object,
+    endpoint_slice,
+    namespace,
+    node,
+    node_locator,
+    pod,
+    pod_locator,
+    service,
+)
 from tests.support.dns_messages import Opt, Reply, node_identity
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.server_process import Server, own_address, serving, until
@@ -179,3 +188,19 @@ def test_a_slice_of_a_hundred_thousand_addresses_delays_no_client(shared: tuple[
     assert (fate.lost, fate.wrong) == (0, []), fate
     assert fate.cpu(99) <= MOST_CPU, fate
     api.delete(huge)
+
+
+def test_locators_by_the_thousand_and_a_huge_one_delay_no_client(tmp_path: Path) -> None:
+    """As from a user who may write them, at an API server whose schema is another one."""
+    many = [pod_locator(f"p{at}", ["10.9.9.9"], "n2", "evil") for at in range(2000)]
+    huge = node_locator("n9", [f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}" for at in range(100_000)])
+    with cluster(tmp_path, *PODS, options="locate nodes podcidr pods nodelocator podlocator") as (api, server):
+        with victim(server, NEAR, "127.62.1.2", source=VICTIM) as fate:
+            api.put(huge, *many)
+            server.wait_for_line("NodeLocator n9: spec.podIPs[1024] is beyond the limit of the field; ignored")
+            until(lambda: server.metric("topodns_state_objects", kind="PodLocator") == 2000, server.output())
+            server.wait_for_line("says that 10.9.9.9 is on node n2, but more than 100 locators have its address")
+            until(lambda: fate.asked >= MIN_ASKED, "questions asked")
+        assert (fate.lost, fate.wrong) == (0, []), fate
+        assert fate.cpu(99) <= MOST_CPU, fate
+        assert server.metric("topodns_locator_refused_addresses", reason="too_many") == 100_000 - 1024
