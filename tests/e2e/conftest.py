@@ -33,6 +33,7 @@ TOPOLOGY_ZONES: Final = "a,a,b,c"
 SCENARIOS: Final = (
     "test_one_node",
     "test_install",
+    "test_kubectl_plugin",
     "test_admission",
     "test_topology",
     "test_node_cache",

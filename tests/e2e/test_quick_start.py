@@ -58,6 +58,12 @@ def test_with_a_hard_list_a_client_without_near_endpoints_gets_nothing_and_expla
     assert f"on node {web.node} (by a Pod)\n" in explained
     assert "1 matching  <- wins\n" in explained
     assert f" IN A {web.ip}\n" in explained
+    plugin = operator.follow("docs/operate/kubectl-plugin.md", "plugin-explain", NEAR=web.node, FAR=far)
+    assert "NODATA for this client" in plugin
+    assert f" IN A {web.ip}\n" in plugin
+    located = operator.follow("docs/operate/kubectl-plugin.md", "plugin-who", "plugin-json", FAR=far)
+    assert f" on {far}, by the API server\n" in located
+    assert '"because": "no method of `locate` has a result' in located
     counted = operator.follow("docs/operate/quick-start.md", "quick-start-metrics")
     assert 'topodns_misses_total{name="near/web",outcome="no_match"}' in counted
     assert 'topodns_selections_total{key="topology.kubernetes.io/zone",outcome="matched"}' in counted

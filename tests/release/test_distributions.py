@@ -31,7 +31,7 @@ def test_another_time_is_another_release(tmp_path: Path, monkeypatch: pytest.Mon
         assert {info.date_time[:3] for info in wheel.infolist()} == {(2001, 9, 9)}
 
 
-def test_the_wheel_has_every_module_and_both_commands(tmp_path: Path) -> None:
+def test_the_wheel_has_every_module_and_all_commands(tmp_path: Path) -> None:
     with zipfile.ZipFile(build_wheel(tmp_path)) as wheel:
         names = set(wheel.namelist())
         commands = wheel.read(f"topodns-{VERSION}.dist-info/entry_points.txt").decode()
@@ -41,6 +41,7 @@ def test_the_wheel_has_every_module_and_both_commands(tmp_path: Path) -> None:
     assert {name for name in names if ".dist-info/" not in name} == modules | page
     assert "topodns = topodns.cli.main:main" in commands
     assert "node-cache = topodns.cli.main:node_cache" in commands
+    assert "kubectl-topodns = topodns.cli.kubectl:main" in commands
 
 
 def test_the_sdist_contains_nothing_about_the_build_machine(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.event_loops import either_loop, eventually, run
 from topodns.cli import admin_client
 from topodns.cli.admin_client import AdminError, fetch
+from topodns.logs import LONGEST
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.net.http_server.server import AdminServer
 from topodns.net.sockets import open_tcp
@@ -31,6 +32,7 @@ async def serving() -> AsyncIterator[Address]:
         "/explain": echo,
         "/bad": lambda request: HttpReply(400, b"no name is given\n"),
         "/empty": lambda request: HttpReply(503, b""),
+        "/hostile": lambda request: HttpReply(400, b"\x1b[2J" + 1000 * b"x"),
     }
     server.listen(at, [sock], routes)
     try:
@@ -62,6 +64,17 @@ def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: s
         async with serving() as at:
             with pytest.raises(AdminError, match=problem):
                 await fetched(at, path)
+
+    run(loop_name, story())
+
+
+def test_the_error_of_a_server_is_one_printable_line_of_bounded_length(loop_name: str) -> None:
+    async def story() -> None:
+        async with serving() as at:
+            with pytest.raises(AdminError) as refused:
+                await fetched(at, "/hostile")
+            assert str(refused.value).startswith("\\x1b[2Jxxx")
+            assert len(str(refused.value)) == LONGEST
 
     run(loop_name, story())
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.documents import DOCUMENTS, ROOT
 from topodns.cli import main as cli
+from topodns.cli.kubectl import plugin_parser
 from topodns.nodecache.template import find_cluster_dns
 
 MANUAL = DOCUMENTS["docs/reference/flags.md"]
@@ -75,6 +76,13 @@ def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
 def test_every_flag_is_in_the_manual_with_its_default(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     documented = [Row(*found) for found in FLAG_ROW.findall(section(words[0] if words else "Serve"))]
     actual = list(rows_of(parser_of(monkeypatch, *words)))
+    assert sorted(documented) == sorted(actual)
+
+
+def test_every_flag_of_the_kubectl_plugin_is_in_the_manual_with_its_default() -> None:
+    (commands,) = (action.choices for action in plugin_parser()._actions if isinstance(action.choices, dict))
+    actual = {row for parser in commands.values() for row in rows_of(parser)}
+    documented = [Row(*found) for found in FLAG_ROW.findall(section("kubectl topodns"))]
     assert sorted(documented) == sorted(actual)
 
 

@@ -1,1 +1,1 @@
-"""The command line: `topodns`, its commands, and `node-cache`."""
+"""The command line: `topodns`, its commands, `node-cache`, and the kubectl plugin."""

@@ -24,6 +24,8 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
     import urllib.request
     from urllib.parse import urlencode
 
+    from topodns.logs import one_line
+
     url = f"http://{server}{path}?{urlencode(arguments)}"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -33,10 +35,11 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
         except urllib.error.HTTPError as refused:
             with refused:
                 text = _body(refused.read1, time.monotonic() + timeout).decode("utf-8", "replace").strip()
-                raise AdminError(text or str(refused)) from None
+                raise AdminError(one_line(text or str(refused))) from None
     except (OSError, ValueError, http.client.HTTPException) as failed:
         reason = failed.reason if isinstance(failed, urllib.error.URLError) else failed
-        raise AdminError(f"no answer from {server}: {reason}; is it the `ready` address of a topodns?") from None
+        problem = one_line(str(reason))
+        raise AdminError(f"no answer from {server}: {problem}; is it the `ready` address of a topodns?") from None
 
 
 def _body(read1: Callable[[int], bytes], end: float) -> bytes:

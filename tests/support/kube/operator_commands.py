@@ -2,7 +2,9 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+from typing import Final
 
 from tests.kubelab.lab import Lab
 from tests.kubelab.programs import programs
@@ -10,11 +12,20 @@ from tests.support.chart.helm import HELM
 from tests.support.kube.image import ROOT, TOPODNS_IMAGE
 from tests.support.runnable_blocks import block
 
+_PLUGIN: Final = (
+    f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -c '
+    "'from topodns.cli.kubectl import main; raise SystemExit(main())' \"$@\"\n"
+)
+"""The program `kubectl-topodns` of the working tree, which is not installed."""
+
 
 class Operator:
-    """`directory` becomes the home of helm and kubectl."""
+    """`directory` becomes the home of helm, kubectl and its plugin."""
 
     def __init__(self, lab: Lab, directory: Path) -> None:
+        plugin = directory / "kubectl-topodns"
+        plugin.write_text(_PLUGIN)
+        plugin.chmod(0o755)
         for name, program in {"helm": HELM.folder / "helm", "kubectl": programs()["kubectl"]}.items():
             (directory / name).symlink_to(program)
         repository, _, tag = TOPODNS_IMAGE.rpartition(":")

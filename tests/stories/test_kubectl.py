@@ -1,0 +1,121 @@
+"""`kubectl topodns` as a process, beside a server and a program `kubectl` that plays the cluster."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_kubectl import FakeKubectl, pod
+from tests.support.server_process import READY, ROOT, Server, serving, until
+
+PLUGIN = (sys.executable, "-c", "from topodns.cli.kubectl import main; raise SystemExit(main())")
+DEMO = ROOT / "config" / "demo"
+CACHE = "cache.shop.svc.cluster.local"
+SHELL = pod("shell-a1", "default", ips=["127.10.1.100"], node="node-a1")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    corefile = (DEMO / "Corefile").read_text().replace("127.0.0.1:5381", f"HERE:{READY}")
+    corefile = corefile.replace("manifests cluster", f"manifests {DEMO / 'cluster'}").replace("127.0.0.1", "HERE")
+    with serving(tmp_path_factory.mktemp("demo"), corefile) as server:
+        yield server
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, server: Server) -> FakeKubectl:
+    fake = FakeKubectl(tmp_path)
+    fake.script([pod("topodns-1"), SHELL], forwards_to=f"{server.address}:{READY}")
+    return fake
+
+
+def started(kubectl: FakeKubectl, *words: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PATH": f"{kubectl.path}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [*PLUGIN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+
+
+def ran(kubectl: FakeKubectl, *words: str) -> tuple[int, str, str]:
+    """Status, output and errors; no process is left."""
+    with started(kubectl, *words) as process:
+        out, err = process.communicate(timeout=60)
+    assert kubectl.running() == []
+    return process.returncode, out, err
+
+
+def test_explain_asks_a_ready_pod_through_a_port_forward_that_ends(kubectl: FakeKubectl) -> None:
+    status, out, err = ran(kubectl, "explain", "--client", "127.10.1.100", CACHE, "--context=lab", "--as=ann")
+    assert (status, err) == (0, "asking Pod kube-system/topodns-1, port 8181\n")
+    assert out.startswith("client   127.10.1.100 on node node-a1 (by its pod CIDR)\n")
+    own = ["--context=lab", "--as=ann"]
+    found, forwarded = kubectl.calls()
+    selector = "--selector=app.kubernetes.io/name=topodns"
+    assert found == [
+        *own,
+        "get",
+        "pods",
+        selector,
+        "--namespace=kube-system",
+        "--output=json",
+        "--request-timeout=10s",
+    ]
+    assert forwarded == [
+        *own,
+        "port-forward",
+        "--namespace=kube-system",
+        "--address=127.0.0.1",
+        "pod/topodns-1",
+        ":8181",
+    ]
+    assert len(kubectl.forwarding()) == 1
+
+
+def test_the_client_may_be_a_pod_or_a_node(kubectl: FakeKubectl) -> None:
+    by_pod = json.loads(ran(kubectl, "explain", "--json", "--pod", "default/shell-a1", CACHE)[1])
+    assert by_pod["client"] == {"address": "127.10.1.100", "node": "node-a1", "method": "podcidr"}
+    assert json.loads(ran(kubectl, "explain", "--json", "--pod", "shell-a1", CACHE)[1]) == by_pod
+    by_node = json.loads(ran(kubectl, "explain", "--json", "--node", "node-b2", CACHE, "AAAA")[1])
+    assert (by_node["client"]["node"], by_node["question"]["type"]) == ("node-b2", "AAAA")
+
+
+def test_who_locates_an_address_and_a_pod(kubectl: FakeKubectl) -> None:
+    address = json.loads(ran(kubectl, "who", "--json", "127.10.1.100")[1])
+    assert [cluster["node"] for cluster in address["clusters"]] == ["node-a1"]
+    by_pod = json.loads(ran(kubectl, "who", "--json", "default/shell-a1")[1])
+    assert by_pod == {"pod": "default/shell-a1", "node": "node-a1", "addresses": [address]}
+    assert ran(kubectl, "who", "default/shell-a1")[1].startswith(
+        "pod      default/shell-a1 on node-a1, by the API server\naddress  127.10.1.100\n"
+    )
+
+
+def test_a_server_that_refuses_is_quoted(kubectl: FakeKubectl) -> None:
+    status, out, err = ran(kubectl, "explain", "--node", "nowhere", CACHE)
+    assert (status, out) == (1, "")
+    assert err.splitlines()[1:] == ["no Node is named 'nowhere'"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_port_forward_too(kubectl: FakeKubectl, number: signal.Signals) -> None:
+    kubectl.script([pod("topodns-1")], forwards_to="")
+    with started(kubectl, "who", "10.0.0.1") as process:
+        until(kubectl.running, "the port-forward")
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == (2 if number == signal.SIGINT else 128 + number)
+    assert kubectl.running() == []
+
+
+def test_a_reader_that_has_had_enough_is_no_accident(kubectl: FakeKubectl) -> None:
+    with started(kubectl, "who", "127.10.1.100") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(60) == 1
+        assert process.stderr is not None
+        assert process.stderr.read() == "asking Pod kube-system/topodns-1, port 8181\n"
+    assert kubectl.running() == []

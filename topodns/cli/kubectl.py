@@ -1,0 +1,177 @@
+"""The plugin of kubectl, `kubectl topodns`: asks a server in the cluster through `kubectl port-forward`.
+
+kubectl runs a program `kubectl-topodns` in PATH for the words behind `kubectl topodns`. This program runs kubectl in
+turn, so that contexts, logins and proxies are kubectl's own.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, NoReturn
+
+from topodns.cli.admin_client import AdminError, fetch_object, object_text
+from topodns.cli.kubectl_client import Kubectl, KubectlError
+from topodns.cli.main import run_to_status
+from topodns.cli.server_pod import (
+    NAMESPACE,
+    SELECTOR,
+    ApiObject,
+    find_server_pod,
+    pod_addresses,
+    pod_name,
+    read_pod,
+    why_no_forward,
+)
+
+Question = Mapping[str, str]
+Ask = Callable[[str, Question, str], dict[str, object]]
+"""Asks a server: (path, arguments, key of the reply) -> the reply, as `fetch_object`. Raises AdminError."""
+
+_KUBECTL_FLAGS: Final = {
+    "context": "the context of the kubeconfig",
+    "kubeconfig": "the kubeconfig",
+    "cluster": "the cluster of the kubeconfig",
+    "user": "the user of the kubeconfig",
+    "as": "the user to impersonate",
+}
+_POD: Final = "[NAMESPACE/]NAME of a Pod; without NAMESPACE in that of kubectl's context"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the plugin. Returns the exit status: 0 answered, 1 not, 2 SIGINT; SystemExit for wrong usage (2) or a signal.
+
+    SIGTERM and SIGHUP end it with 128 and their number, after the kubectl that it runs.
+    """
+    flags = plugin_parser().parse_args(sys.argv[1:] if argv is None else argv)
+    handlers = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        return run_to_status(partial(_run, flags))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def plugin_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; each sets `run`, the function that runs it."""
+    parser = argparse.ArgumentParser(
+        prog="kubectl topodns",
+        description="Ask a topodns in the cluster why clients get their answers, and where they are.",
+        epilog="Exit status: 0 answered, 1 not answered, 2 wrong usage.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    explain = _command(commands, "explain", "say why a client gets its answer", _explain)
+    client = explain.add_mutually_exclusive_group(required=True)
+    client.add_argument("--client", default="", metavar="IP", help="the address that asks")
+    client.add_argument("--pod", default="", metavar="POD", help=f"the Pod that asks: {_POD}")
+    client.add_argument("--node", default="", metavar="NAME", help="the node that the client is on")
+    explain.add_argument("name", help="the name asked for")
+    explain.add_argument("type", nargs="?", default="A", help="the type asked for (A)")
+    who = _command(commands, "who", "say on which node a client is, and why", _who)
+    who.add_argument("client", metavar="ADDRESS|POD", help=f"an address, or {_POD}")
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """A parser with the flags of every command."""
+    parser = commands.add_parser(name, help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        *("-n", "--namespace"),
+        default="",
+        metavar="NAME",
+        help=f"where topodns runs ({NAMESPACE}, or else the one namespace that has it)",
+    )
+    parser.add_argument(
+        *("-l", "--selector"), default=SELECTOR, metavar="LABELS", help=f"the labels of its Pods ({SELECTOR})"
+    )
+    parser.add_argument("--server-pod", default="", metavar="POD", help="the Pod to ask: [NAMESPACE/]NAME")
+    for flag, meaning in _KUBECTL_FLAGS.items():
+        parser.add_argument(
+            f"--{flag}", dest=f"kubectl_{flag}", default="", metavar="VALUE", help=f"as of kubectl: {meaning}"
+        )
+    return parser
+
+
+def _run(flags: argparse.Namespace) -> int:
+    try:
+        status: int = flags.run(flags)
+        return status
+    except (AdminError, KubectlError) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+
+
+def _kubectl(flags: argparse.Namespace) -> Kubectl:
+    given = {flag: getattr(flags, f"kubectl_{flag}") for flag in _KUBECTL_FLAGS}
+    return Kubectl([f"--{flag}={value}" for flag, value in given.items() if value])
+
+
+def _explain(flags: argparse.Namespace) -> int:
+    from topodns.app.explain.explanation import explanation_text
+
+    kubectl = _kubectl(flags)
+    question = {"name": flags.name, "type": flags.type, "client": flags.client, "node": flags.node}
+    if flags.pod:
+        question["client"] = _addresses(read_pod(kubectl, flags.pod))[0]
+    with _server(flags, kubectl) as ask:
+        found = ask("/explain", {key: value for key, value in question.items() if value}, "question")
+    print(object_text(found, flags.json, explanation_text))
+    return 0
+
+
+def _who(flags: argparse.Namespace) -> int:
+    from topodns.app.explain.location_text import pod_text, who_text
+
+    kubectl = _kubectl(flags)
+    pod = None if _is_address(flags.client) else read_pod(kubectl, flags.client)
+    addresses = (flags.client,) if pod is None else _addresses(pod)
+    with _server(flags, kubectl) as ask:
+        found = [ask("/who", {"client": address}, "clusters") for address in addresses]
+    if pod is None:
+        print(object_text(found[0], flags.json, who_text))
+        return 0
+    node = pod.get("spec", {}).get("nodeName")
+    print(object_text({"pod": pod_name(pod), "node": node, "addresses": found}, flags.json, pod_text))
+    return 0
+
+
+@contextmanager
+def _server(flags: argparse.Namespace, kubectl: Kubectl) -> Iterator[Ask]:
+    """Within the context, a way to ask the server that the flags choose. Raises KubectlError, and AdminError."""
+    pod = find_server_pod(kubectl, flags.namespace, flags.selector, flags.server_pod)
+    print(f"asking Pod {pod.namespace}/{pod.name}, port {pod.port}", file=sys.stderr)
+    try:
+        with kubectl.port_forward(pod.namespace, pod.name, pod.port) as server:
+            yield partial(fetch_object, server)
+    except KubectlError as problem:
+        raise KubectlError(f"{problem}{why_no_forward(kubectl, pod)}") from None
+
+
+def _addresses(pod: ApiObject) -> tuple[str, ...]:
+    found = pod_addresses(pod)
+    if not found:
+        raise KubectlError(f"Pod {pod_name(pod)} has no address yet")
+    return found
+
+
+def _is_address(text: str) -> bool:
+    from topodns.dns.addresses import packed_address
+
+    try:
+        return bool(packed_address(text))
+    except ValueError:
+        return False
