@@ -64,6 +64,9 @@ def test_with_a_hard_list_a_client_without_near_endpoints_gets_nothing_and_expla
     located = operator.follow("docs/operate/kubectl-plugin.md", "plugin-who", "plugin-json", FAR=far)
     assert f" on {far}, by the API server\n" in located
     assert '"because": "no method of `locate` has a result' in located
+    audited = operator.follow("docs/operate/kubectl-plugin.md", "plugin-audit")
+    assert "uncovered" in audited
+    assert "\n  - error   uncovered: " in audited
     counted = operator.follow("docs/operate/quick-start.md", "quick-start-metrics")
     assert 'topodns_misses_total{name="near/web",outcome="no_match"}' in counted
     assert 'topodns_selections_total{key="topology.kubernetes.io/zone",outcome="matched"}' in counted

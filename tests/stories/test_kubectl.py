@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_kubectl import FakeKubectl, pod
-from tests.support.server_process import READY, ROOT, Server, serving, until
+from tests.support.server_process import READY, ROOT, Server, serving, topodns, until
 
 PLUGIN = (sys.executable, "-c", "from topodns.cli.kubectl import main; raise SystemExit(main())")
 DEMO = ROOT / "config" / "demo"
@@ -92,6 +92,21 @@ def test_who_locates_an_address_and_a_pod(kubectl: FakeKubectl) -> None:
     assert ran(kubectl, "who", "default/shell-a1")[1].startswith(
         "pod      default/shell-a1 on node-a1, by the API server\naddress  127.10.1.100\n"
     )
+
+
+def test_audit_is_the_servers_with_its_status(kubectl: FakeKubectl, server: Server) -> None:
+    own = topodns("audit", "--json", "--server", f"{server.address}:{READY}")
+    status, out, _ = ran(kubectl, "audit", "--json")
+    assert (status, json.loads(out)) == (own.returncode, json.loads(own.stdout))
+    status, out, _ = ran(kubectl, "audit", "--what-if", "node=node-a1:down", "--fail-on", "never")
+    assert (status, out.splitlines()[0]) == (0, "what if node=node-a1:down")
+
+
+def test_an_audit_that_cannot_be_made_has_status_2(kubectl: FakeKubectl) -> None:
+    assert ran(kubectl, "audit", "--what-if", "node=nowhere:down")[:2] == (2, "")
+    kubectl.script()
+    assert ran(kubectl, "audit")[:2] == (2, "")
+    assert ran(kubectl, "audit", "--what-if", "nonsense")[:2] == (2, "")
 
 
 def test_a_server_that_refuses_is_quoted(kubectl: FakeKubectl) -> None:

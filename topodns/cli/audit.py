@@ -45,6 +45,18 @@ def audit(arguments: Sequence[str]) -> int:
     )
     source.add_argument("--server", metavar="HOST:PORT", help=f"else ask a server's `ready` address ({DEFAULT_SERVER})")
     parser.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig; default: its current one")
+    add_report_flags(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    flags = parser.parse_args(arguments)
+    if flags.context and flags.kubeconfig is None:
+        if flags.conf or flags.manifests or flags.server:
+            parser.error("--context is of a kubeconfig: found another source beside it")
+        flags.kubeconfig = ""
+    return _print_audit(flags)
+
+
+def add_report_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that choose the contents of an audit and its exit status."""
     parser.add_argument(
         "--what-if",
         action="append",
@@ -54,13 +66,6 @@ def audit(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--fail-on", choices=FAIL_ON, default="error", metavar="SEVERITY", help="exit with 1 from this one on (error)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    flags = parser.parse_args(arguments)
-    if flags.context and flags.kubeconfig is None:
-        if flags.conf or flags.manifests or flags.server:
-            parser.error("--context is of a kubeconfig: found another source beside it")
-        flags.kubeconfig = ""
-    return _print_audit(flags)
 
 
 def _print_audit(flags: argparse.Namespace) -> int:
@@ -113,10 +118,15 @@ def _document(flags: argparse.Namespace) -> Mapping[str, object]:
     with warnings_to(sys.stderr):
         subjects = _subjects(flags)
     if subjects is None:
-        question = {"what-if": SEPARATOR.join(changes)} if changes else {}
-        return fetch_object(flags.server or DEFAULT_SERVER, "/audit", question, "clusters", TIMEOUT)
+        return fetch_audit(flags.server or DEFAULT_SERVER, changes)
     document: dict[str, object] = json.loads(finished(document_steps(subjects, changes)))
     return document
+
+
+def fetch_audit(server: str, changes: Sequence[str]) -> dict[str, object]:
+    """The document of an audit by a running server (host:port), with these changes. Raises AdminError."""
+    question = {"what-if": SEPARATOR.join(changes)} if changes else {}
+    return fetch_object(server, "/audit", question, "clusters", TIMEOUT)
 
 
 def _subjects(flags: argparse.Namespace) -> "list[AuditSubject] | None":

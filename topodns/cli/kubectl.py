@@ -7,12 +7,13 @@ turn, so that contexts, logins and proxies are kubectl's own.
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, NoReturn
 
 from topodns.cli.admin_client import AdminError, fetch_object, object_text
+from topodns.cli.audit import NO_AUDIT, add_report_flags, fetch_audit, print_report
 from topodns.cli.kubectl_client import Kubectl, KubectlError
 from topodns.cli.main import run_to_status
 from topodns.cli.server_pod import (
@@ -26,10 +27,6 @@ from topodns.cli.server_pod import (
     why_no_forward,
 )
 
-Question = Mapping[str, str]
-Ask = Callable[[str, Question, str], dict[str, object]]
-"""Asks a server: (path, arguments, key of the reply) -> the reply, as `fetch_object`. Raises AdminError."""
-
 _KUBECTL_FLAGS: Final = {
     "context": "the context of the kubeconfig",
     "kubeconfig": "the kubeconfig",
@@ -41,9 +38,10 @@ _POD: Final = "[NAMESPACE/]NAME of a Pod; without NAMESPACE in that of kubectl's
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the plugin. Returns the exit status: 0 answered, 1 not, 2 SIGINT; SystemExit for wrong usage (2) or a signal.
+    """Run the plugin. Returns the exit status: 0 answered, 1 not, 2 SIGINT, for `audit` that of `topodns audit`.
 
-    SIGTERM and SIGHUP end it with 128 and their number, after the kubectl that it runs.
+    Raises SystemExit for wrong usage (2), and for SIGTERM and SIGHUP: they end the plugin with 128 and their number,
+    after the kubectl that it runs.
     """
     flags = plugin_parser().parse_args(sys.argv[1:] if argv is None else argv)
     handlers = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -62,8 +60,8 @@ def plugin_parser() -> argparse.ArgumentParser:
     """The parser of all commands; each sets `run`, the function that runs it."""
     parser = argparse.ArgumentParser(
         prog="kubectl topodns",
-        description="Ask a topodns in the cluster why clients get their answers, and where they are.",
-        epilog="Exit status: 0 answered, 1 not answered, 2 wrong usage.",
+        description="Ask a topodns in the cluster why clients get their answers, where they are, and which get none.",
+        epilog="Exit status: 0 answered, 1 not answered, 2 wrong usage; of audit as of `topodns audit`.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -76,6 +74,8 @@ def plugin_parser() -> argparse.ArgumentParser:
     explain.add_argument("type", nargs="?", default="A", help="the type asked for (A)")
     who = _command(commands, "who", "say on which node a client is, and why", _who)
     who.add_argument("client", metavar="ADDRESS|POD", help=f"an address, or {_POD}")
+    audit = _command(commands, "audit", "say which clients of Services with topology keys get no endpoint", _audit)
+    add_report_flags(audit)
     return parser
 
 
@@ -127,8 +127,8 @@ def _explain(flags: argparse.Namespace) -> int:
     question = {"name": flags.name, "type": flags.type, "client": flags.client, "node": flags.node}
     if flags.pod:
         question["client"] = _addresses(read_pod(kubectl, flags.pod))[0]
-    with _server(flags, kubectl) as ask:
-        found = ask("/explain", {key: value for key, value in question.items() if value}, "question")
+    with _server(flags, kubectl) as server:
+        found = fetch_object(server, "/explain", {key: value for key, value in question.items() if value}, "question")
     print(object_text(found, flags.json, explanation_text))
     return 0
 
@@ -139,8 +139,8 @@ def _who(flags: argparse.Namespace) -> int:
     kubectl = _kubectl(flags)
     pod = None if _is_address(flags.client) else read_pod(kubectl, flags.client)
     addresses = (flags.client,) if pod is None else _addresses(pod)
-    with _server(flags, kubectl) as ask:
-        found = [ask("/who", {"client": address}, "clusters") for address in addresses]
+    with _server(flags, kubectl) as server:
+        found = [fetch_object(server, "/who", {"client": address}, "clusters") for address in addresses]
     if pod is None:
         print(object_text(found[0], flags.json, who_text))
         return 0
@@ -149,14 +149,29 @@ def _who(flags: argparse.Namespace) -> int:
     return 0
 
 
+def _audit(flags: argparse.Namespace) -> int:
+    from topodns.app.audit.states import NoSubject
+    from topodns.topology.what_if import BadWhatIf, parse_changes
+
+    changes = flags.what_if or []
+    try:
+        parse_changes(changes)
+        with _server(flags, _kubectl(flags)) as server:
+            document = fetch_audit(server, changes)
+        return print_report(document, flags.json, flags.fail_on)
+    except (AdminError, BadWhatIf, KubectlError, NoSubject) as problem:
+        print(problem, file=sys.stderr)
+        return NO_AUDIT
+
+
 @contextmanager
-def _server(flags: argparse.Namespace, kubectl: Kubectl) -> Iterator[Ask]:
-    """Within the context, a way to ask the server that the flags choose. Raises KubectlError, and AdminError."""
+def _server(flags: argparse.Namespace, kubectl: Kubectl) -> Iterator[str]:
+    """Within the context, HOST:PORT of the server that the flags choose. Raises KubectlError."""
     pod = find_server_pod(kubectl, flags.namespace, flags.selector, flags.server_pod)
     print(f"asking Pod {pod.namespace}/{pod.name}, port {pod.port}", file=sys.stderr)
     try:
         with kubectl.port_forward(pod.namespace, pod.name, pod.port) as server:
-            yield partial(fetch_object, server)
+            yield server
     except KubectlError as problem:
         raise KubectlError(f"{problem}{why_no_forward(kubectl, pod)}") from None
 
