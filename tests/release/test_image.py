@@ -178,6 +178,18 @@ def test_the_image_with_the_kubernetes_package_has_its_client(tools_root: Path, 
     assert done.stdout == "CoreV1Api\n", done.stderr
 
 
+def test_the_locator_runs_from_the_image_with_the_kubernetes_package_alone(
+    root: Path, tools_root: Path, demo: Path
+) -> None:
+    refused = run(root, demo, "/topodns", "locator", "--kubeconfig", "/absent")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("topodns locator needs the Python package kubernetes")
+    assert "use the image topodns-tools" in refused.stderr
+    done = run(tools_root, demo, "/topodns", "locator", "--kubeconfig", "/absent")
+    assert done.returncode == 1
+    assert done.stderr.startswith("/absent: ")
+
+
 @pytest.mark.parametrize("image", ["root", "tools_root"])
 def test_nothing_is_deleted_from_an_installed_wheel(image: str, request: pytest.FixtureRequest) -> None:
     libraries = Path(f"{request.getfixturevalue(image)}{LIBRARIES}")
