@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -148,13 +148,22 @@ def launched(
     address: str = "127.0.0.1",
     stdin: str = "",
     command: Sequence[str] = COMMAND,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Server]:
-    """A process that may or may not get as far as serving; killed at the end if it is still there."""
+    """A process that may or may not get as far as serving; killed at the end if it is still there.
+
+    `environment`: variables beside those that each process gets.
+    """
     given = directory / "stdin"
     given.write_text(stdin)
     with open(given) as source, open(directory / "stdout", "wb") as out, open(directory / "stderr", "wb") as err:
         process = subprocess.Popen(
-            [*command, *arguments], stdin=source, stdout=out, stderr=err, cwd=directory, env=_environment()
+            [*command, *arguments],
+            stdin=source,
+            stdout=out,
+            stderr=err,
+            cwd=directory,
+            env=_environment() | dict(environment or {}),
         )
     try:
         yield Server(process, directory, address)

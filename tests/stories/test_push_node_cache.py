@@ -1,0 +1,150 @@
+"""topodns as the cluster DNS and a node cache with `push` before it: a change of the cluster is in the next answer."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from tests.support.answer_checker import promise
+from tests.support.api_objects import Object, endpoint_slice, service
+from tests.support.node_cache_template import node_template
+from tests.support.program_with_fake_api import IN_A, Scene, scene
+from tests.support.server_process import Server, launched, own_address, until
+
+PORT = 5300
+CALM_SERVICE = service("calm", cluster_ip="10.96.0.99")
+CALM = (promise("calm.default.svc.cluster.local A", "10.96.0.99"),)
+PLAIN, NEAR, FRONT, NEW = (f"{name}.default.svc.cluster.local A" for name in ("plain", "near", "front", "new"))
+SOON = 1.0  # seconds; the TTL is 30, and a busy machine needs time of its own
+
+
+@contextmanager
+def node_cache(directory: Path, upstream: Server, node: str = "n1") -> Iterator[Server]:
+    """On this node, whose address its queries come from; its Corefile is that of the manifests."""
+    address = own_address()
+    template = (
+        node_template()
+        .replace("denial 9984 5", "denial 9984 5\n        push")
+        .replace(":53 {", f":{PORT} {{")
+        .replace("prometheus :9253", f"prometheus {address}:9153")
+        .replace("force_tcp", f"force_tcp\n        source_address {IN_A}")
+        .replace("forward . __PILLAR__CLUSTER__DNS__", f"forward . __PILLAR__CLUSTER__DNS__:{upstream.port}")
+        .replace("forward . __PILLAR__UPSTREAM__SERVERS__", "forward . 127.0.0.1:1")
+        .replace("    loop\n", "")
+    )
+    directory.mkdir(exist_ok=True)
+    (directory / "Corefile.base").write_text(template)
+    arguments = [
+        "node-cache", f"-localip={address}", "-setupinterface=false", "-setupiptables=false", f"-dns.port={PORT}",
+        f"-basecorefile={directory}/Corefile.base", f"-kubednscm={directory}/kube-dns", f"-nodename={node}",
+        "-upstreamsvc=kube-dns-upstream",
+        f"-metrics-listen-address={address}:9353",
+    ]  # fmt: skip
+    environment = {"KUBE_DNS_UPSTREAM_SERVICE_HOST": upstream.address}
+    with launched(directory, *arguments, address=address, environment=environment) as server:
+        until(server.started, f"the banner; there is\n{server.output()}{server.errors()}")
+        yield server
+        server.process.terminate()
+        assert server.wait() == 0, server.output()
+        assert "Traceback" not in server.output() + server.errors()
+
+
+class Behind:
+    """A node cache before the server of a scene."""
+
+    def __init__(self, there: Scene, cache: Server) -> None:
+        self.there = there
+        self.cache = cache
+
+    def data(self, question: str) -> list[str]:
+        reply = self.cache.ask(question)
+        return sorted(reply.data) if reply.rcode == "NOERROR" else [reply.rcode]
+
+    def is_subscribed(self, number: int) -> bool:
+        return self.cache.metric("topodns_cache_push_subscriptions") == number
+
+    def subscribe(self, *questions: str) -> None:
+        for question in questions:
+            self.data(question)
+            self.data(question)
+        until(partial(self.is_subscribed, len(questions)), "the subscriptions", 10.0)
+        for question in questions:
+            for _ in range(3):
+                self.data(question)
+
+    def comes(self, question: str, *expected: str) -> None:
+        """Wait for this answer, for much less than a TTL."""
+        until(
+            lambda: self.data(question) == sorted(expected),
+            f"{question}: {expected}; there is {self.data(question)}\n{self.cache.output()}",
+            SOON,
+        )
+
+    def put(self, *values: Object) -> None:
+        self.there.api.put(*values)
+
+
+@contextmanager
+def behind(directory: Path, directives: str = "push") -> Iterator[Behind]:
+    with (
+        scene(directory, CALM_SERVICE, promises=CALM, directives=directives, options="ttl 30") as there,
+        node_cache(directory / "node", there.server) as cache,
+    ):
+        yield Behind(there, cache)
+
+
+def near_slice(first: str, second: str) -> Object:
+    return endpoint_slice("near", {first: "n1", second: "n2"})
+
+
+def test_changes_of_a_service_of_each_sort_are_in_the_next_answer(tmp_path: Path) -> None:
+    with behind(tmp_path) as here:
+        assert (here.data(FRONT), here.data(NEW)) == (["10.96.0.1"], ["NXDOMAIN"])
+        here.subscribe(PLAIN, NEAR, FRONT, NEW)
+        for number in range(3, 8):
+            here.put(endpoint_slice("plain", {f"10.61.1.{number}": "n1"}))
+            here.comes(PLAIN, f"10.61.1.{number}")
+            here.put(near_slice(f"10.61.1.{100 + number}", f"10.61.2.{100 + number}"))
+            here.comes(NEAR, f"10.61.1.{100 + number}")  # that of the node's own zone
+        here.put(service("new", cluster_ip="10.96.0.7"))
+        here.comes(NEW, "10.96.0.7")
+        here.there.api.delete(service("new", cluster_ip="10.96.0.7"), service("front", cluster_ip="10.96.0.1"))
+        here.comes(NEW, "NXDOMAIN")
+        here.comes(FRONT, "NXDOMAIN")
+        assert here.cache.metric("topodns_cache_push_contradicted_total") == 0
+        assert here.there.metric("topodns_push_sessions") == 1
+
+
+def test_what_does_not_change_is_answered_from_the_cache(tmp_path: Path) -> None:
+    with behind(tmp_path) as here:
+        here.subscribe(FRONT, PLAIN)
+        fetched = here.cache.metric("coredns_cache_misses_total")
+        for number in range(20):
+            here.put(endpoint_slice("near", {f"10.61.1.{number + 1}": "n1"}))
+            assert here.data(FRONT) == ["10.96.0.1"]
+        assert here.cache.metric("coredns_cache_misses_total") == fetched
+
+
+def test_a_server_without_push_leaves_names_their_ttl(tmp_path: Path) -> None:
+    with behind(tmp_path, directives="") as here:
+        for _ in range(3):
+            here.data(PLAIN)
+        ended = partial(here.cache.metric, "topodns_cache_push_sessions_ended_total", reason="refused")
+        until(lambda: ended() == 1, "the refusal")
+        here.put(endpoint_slice("plain", {"10.61.1.9": "n1"}))
+        here.there.comes(PLAIN, "10.61.1.9")
+        assert here.data(PLAIN) == ["10.61.1.2", "10.61.2.2"]
+
+
+def test_a_restarted_server_is_subscribed_to_anew_and_no_change_is_missed(tmp_path: Path) -> None:
+    with behind(tmp_path) as here:
+        here.subscribe(PLAIN)
+        here.there.server.signal(signal.SIGUSR1)  # another generation: sessions of the former one end
+        here.there.server.wait_for_line("Reloading complete")
+        here.put(endpoint_slice("plain", {"10.61.1.9": "n1"}))
+        until(lambda: here.data(PLAIN) == ["10.61.1.9"], "the change", 10.0)
+        until(partial(here.is_subscribed, 1), "the subscription", 10.0)
+        here.data(PLAIN)
+        here.put(endpoint_slice("plain", {"10.61.1.10": "n1"}))
+        here.comes(PLAIN, "10.61.1.10")
