@@ -30,7 +30,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "hostnet.nftables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.reconciler": "changes a host's network: tests/node/test_repair.py, tests/node/test_removal.py",
     "hostnet.watchdog_launch": "starts a process: tests/node/test_switch.py",
-    "kube.client.exec_plugin": "runs a program: tests/stories/test_kube_api_login.py",
     "kube.client.http": "opens connections: tests/stories/test_kube_api.py, tests/stories/test_kube_api_bodies.py",
     "kube.events.lease": "only the recorder uses it: tests/unit/kube/events/test_recorder.py",
     "kube.informer.informer": "runs the reflectors of all kinds: tests/stories/test_api_faults.py",

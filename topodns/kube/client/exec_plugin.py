@@ -17,6 +17,11 @@ from typing import Final, NamedTuple
 from topodns.kube.client.contract import ApiError
 from topodns.logs import one_line
 
+MAX_PRINTED: Final = 1 << 20  # octets of stdout; a credential has some KiB
+MAX_COMPLAINT: Final = 1 << 14  # octets of stderr that are kept for the error; the rest is read and discarded
+
+_STDERR: Final = 2
+_REAP: Final = 1.0  # seconds for the kernel to end a killed program
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
@@ -70,25 +75,64 @@ def _variables(spec: Mapping[str, object]) -> dict[str, str]:
 
 
 async def _output(command: list[str], environment: Mapping[str, str], deadline: float) -> bytes:
-    """The stdout of a program. Raises OSError if it cannot be started, ApiError if it fails or exceeds the deadline."""
+    """The stdout of a program. Raises OSError if it cannot be started, ApiError if it fails, prints more than
+    MAX_PRINTED octets or exceeds the deadline, which holds for its children with its stdout or stderr, too.
+    """
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=null, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+    transport, output = await asyncio.get_running_loop().subprocess_exec(
+        _Output, *command, stdin=null, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
     )
     try:
         async with asyncio.timeout(deadline):
-            printed, complaint = await process.communicate()
+            await output.ended
     except TimeoutError:
         raise ApiError(0, f"exec: {command[0]} took longer than {deadline:g} s") from None
     finally:
-        if process.returncode is None:
+        if not output.is_complete:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # the group: children hold the pipes open
-            await process.wait()
-    if process.returncode != 0:
-        why = one_line(complaint.decode("utf-8", "replace"))
-        raise ApiError(0, f"exec: {command[0]} ended with status {process.returncode}: {why or 'no word on stderr'}")
-    return printed
+                os.killpg(transport.get_pid(), signal.SIGKILL)  # the group: children hold the pipes open
+            await asyncio.wait([output.exited], timeout=_REAP)
+        transport.close()  # with the pipes: children in other sessions still hold them open
+    if len(output.printed) > MAX_PRINTED:
+        raise ApiError(0, f"exec: {command[0]} printed more than {MAX_PRINTED} octets, expected an ExecCredential")
+    if (status := transport.get_returncode()) != 0:
+        why = one_line(output.complaint.decode("utf-8", "replace"))
+        raise ApiError(0, f"exec: {command[0]} ended with status {status}: {why or 'no word on stderr'}")
+    return bytes(output.printed)
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """What a program prints: at most one read more than MAX_PRINTED octets of stdout, and MAX_COMPLAINT of stderr.
+
+    `ended` is done once the program has ended and closed its pipes, or has printed too much. No StreamReader: at its
+    limit it stops reading, and asyncio's `Process.wait` then waits for ever for the end of the pipe.
+    """
+
+    def __init__(self) -> None:
+        self.printed, self.complaint = bytearray(), bytearray()
+        self.is_complete = False  # no process has the pipes any more
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.exited: asyncio.Future[None] = loop.create_future()  # the program alone
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == _STDERR:
+            self.complaint += data[: MAX_COMPLAINT - len(self.complaint)]
+        elif len(self.printed) <= MAX_PRINTED:
+            self.printed += data
+            if len(self.printed) > MAX_PRINTED:
+                self._end()
+
+    def process_exited(self) -> None:
+        self.exited.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_complete = True
+        self._end()
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
 def _credential(command: str, version: object, printed: bytes) -> Credential:
@@ -104,6 +148,8 @@ def _credential(command: str, version: object, printed: bytes) -> Credential:
         expires = datetime.fromisoformat(until).timestamp() if until else math.inf
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise ApiError(0, f"exec: what {command} printed is no ExecCredential: {one_line(repr(problem))}") from None
+    if not all(isinstance(text, str) for text in (token, certificate, key)):
+        raise ApiError(0, f"exec: {command} printed a token, certificate or key that is no string")
     if not token and not (certificate and key):
         raise ApiError(0, f"exec: {command} printed neither a token nor a certificate with its key")
-    return Credential(str(token), str(certificate), str(key), expires)
+    return Credential(token, certificate, key, expires)

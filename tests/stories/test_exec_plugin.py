@@ -1,0 +1,121 @@
+"""What a credential plugin of a kubeconfig may do without harm: print without end, leave children behind, hang."""
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.event_loops import either_loop, eventually, run
+from topodns.kube.client.contract import ApiError
+from topodns.kube.client.exec_plugin import MAX_PRINTED, Credential, run_plugin
+
+VERSION = "client.authentication.k8s.io/v1"
+DEADLINE = 2.0  # seconds
+
+pytestmark = either_loop
+
+
+def printing(**status: object) -> str:
+    credential = {"kind": "ExecCredential", "apiVersion": VERSION, "status": status}
+    return f"echo '{json.dumps(credential)}'"
+
+
+async def credential_of(script: str, deadline: float = DEADLINE) -> Credential:
+    spec = {"command": "sh", "apiVersion": VERSION, "args": ["-c", script]}
+    return await run_plugin(spec, "/", deadline)
+
+
+async def problem_of(script: str, deadline: float = DEADLINE) -> str:
+    with pytest.raises(ApiError) as caught:
+        await credential_of(script, deadline)
+    return str(caught.value)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_output_without_end_is_refused_before_it_fills_the_memory(loop_name: str) -> None:
+    async def story() -> None:
+        began = time.monotonic()
+        problem = await problem_of("cat /dev/zero", 60.0)
+        assert problem == f"exec: sh printed more than {MAX_PRINTED} octets, expected an ExecCredential"
+        assert time.monotonic() - began < 10
+
+    run(loop_name, story())
+
+
+def test_much_output_of_a_plugin_that_then_hangs_does_not_outlast_the_deadline(loop_name: str) -> None:
+    async def story() -> None:
+        problem = await problem_of(f"head -c {MAX_PRINTED} /dev/zero; exec sleep 30")
+        assert problem == f"exec: sh took longer than {DEADLINE:g} s"
+
+    run(loop_name, story())
+
+
+def test_a_flood_on_stderr_does_not_matter_and_its_beginning_is_the_reason(loop_name: str) -> None:
+    async def story() -> None:
+        flood = "echo no network >&2; head -c 10000000 /dev/zero >&2;"
+        assert (await credential_of(f"{flood} {printing(token='t')}", 60.0)).token == "t"
+        problem = await problem_of(f"{flood} exit 3", 60.0)
+        assert problem.startswith("exec: sh ended with status 3: no network")
+        assert len(problem) < 1000
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("starting", ["", "setsid "], ids=["in its group", "in a session of its own"])
+@pytest.mark.parametrize("after", [";", "&"], ids=["in the foreground", "in the background"])
+def test_a_child_that_keeps_the_output_open_outlasts_neither_deadline_nor_leaves_descriptors(
+    loop_name: str, starting: str, after: str
+) -> None:
+    async def story() -> None:
+        await credential_of(printing(token="t"))
+        before, began = descriptors(), time.monotonic()
+        problem = await problem_of(f"{printing(token='t')}; {starting}sleep 8 {after} true", 0.5)
+        assert problem == "exec: sh took longer than 0.5 s"
+        assert time.monotonic() - began < 4
+        await eventually(lambda: descriptors() <= before)
+
+    run(loop_name, story())
+
+
+def test_a_child_left_behind_in_its_group_is_ended(loop_name: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        await problem_of(f"sleep 20 & echo $! > {tmp_path}/child", 0.5)
+        child = int((tmp_path / "child").read_text())
+        await eventually(lambda: not _is_running(child))
+
+    run(loop_name, story())
+
+
+@pytest.mark.parametrize("status", [{"token": {"a": 1}}, {"token": 5}, {"token": "t", "clientKeyData": ["k"]}])
+def test_credentials_that_are_no_strings_are_refused(loop_name: str, status: dict[str, object]) -> None:
+    async def story() -> None:
+        problem = await problem_of(printing(**status))
+        assert problem == "exec: sh printed a token, certificate or key that is no string"
+
+    run(loop_name, story())
+
+
+def test_a_cancelled_run_ends_the_plugin(loop_name: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        task = asyncio.create_task(credential_of(f"echo $$ > {tmp_path}/plugin; exec sleep 20", 60.0))
+        await eventually(lambda: (tmp_path / "plugin").exists() and (tmp_path / "plugin").read_text() != "")
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await eventually(lambda: not _is_running(int((tmp_path / "plugin").read_text())))
+
+    run(loop_name, story())
+
+
+def _is_running(process: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
