@@ -3,6 +3,7 @@
 Failures are not data, so they are never served stale (RFC 8767 section 4); CoreDNS does serve them.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 from math import inf
@@ -34,6 +35,10 @@ class FailureTable:
         self.entries = _Entries(limit, _expiry, clock, _octets)
         self.numbers = count()  # of caches
 
+    def sizes(self) -> Counter[int]:
+        """The number of failures of each cache, by its number. Takes 1 us per failure: call it once for all caches."""
+        return Counter(number for number, _ in self.entries)
+
 
 class FailureCache:
     """The failures of one cache, in a table that it shares with others.
@@ -42,38 +47,38 @@ class FailureCache:
     """
 
     def __init__(self, table: FailureTable, counts: TableCounts) -> None:
-        self._table = table
+        self.table = table
         self._clock = table.clock
         self._counts = counts
-        self._number = next(table.numbers)
+        self.number = next(table.numbers)
         self._until = -inf  # no failure of this cache lives longer: mostly there is none, and the table is not asked
 
     def __len__(self) -> int:
-        return sum(number == self._number for number, _ in self._table.entries)
+        return self.table.sizes()[self.number]
 
     def __contains__(self, key: bytes) -> bool:
-        return self._clock() < self._until and (self._number, key) in self._table.entries
+        return self._clock() < self._until and (self.number, key) in self.table.entries
 
     def find(self, key: bytes) -> CacheEntry | None:
         """The entry, if its TTL has not ended; counts as a use."""
         if self._clock() >= self._until:
             return None
-        failure = self._table.entries.get((self._number, key))
+        failure = self.table.entries.get((self.number, key))
         return None if failure is None else failure.entry
 
     def insert(self, key: bytes, entry: CacheEntry) -> bool:
         """Insert or replace the entry. False, without effect, if it is larger than MAX_ENTRY or than the table."""
         octets = len(key) + len(entry.packed) + _OVERHEAD
-        if len(entry.packed) > MAX_ENTRY or octets > self._table.limit:
+        if len(entry.packed) > MAX_ENTRY or octets > self.table.limit:
             return False
-        self._table.entries[self._number, key] = _Failure(entry, octets, self._counts)
+        self.table.entries[self.number, key] = _Failure(entry, octets, self._counts)
         self._until = max(self._until, entry.born + entry.ttl)
         return True
 
     def remove(self, key: bytes) -> None:
         """Remove the entry if it exists."""
         if self._clock() < self._until:
-            self._table.entries.pop((self._number, key), None)
+            self.table.entries.pop((self.number, key), None)
 
 
 class _Entries(TLRUCache[_Key, _Failure]):

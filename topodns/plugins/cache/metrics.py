@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache as cached
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,7 @@ from topodns.dns.rrtype import rcode_text
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
+from topodns.plugins.cache.failures import FailureTable
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, zones_label
 from topodns.plugins.setup import MetricsSource
@@ -156,12 +158,14 @@ def _evictions(caches: Iterable[tuple[Labels, CacheCounts]]) -> Rows:
 def _entries(source: MetricsSource) -> Counter[Labels]:
     """Cache entries by labels: each server of a block counts the whole cache of the block."""
     entries: Counter[Labels] = Counter()
+    failures_in = cached(FailureTable.sizes)  # one pass over the table that all caches share, not one for each server
     for prepared in source.blocks():
         block = prepared.block
-        for cache in prepared.provided(ResponseCache):
-            memory = cache.memory
+        for provided in prepared.provided(ResponseCache):
+            memory = provided.memory
+            failures = failures_in(memory.failure.table)[memory.failure.number]
             for server in block.servers:
                 _, zones, view = cache_labels(block, block.settings["cache"], server)
                 entries[(server, "success", zones, view)] += len(memory.success)
-                entries[(server, "denial", zones, view)] += len(memory.denial) + len(memory.failure)
+                entries[(server, "denial", zones, view)] += len(memory.denial) + failures
     return entries

@@ -16,6 +16,8 @@ from topodns.plugins.cache.ttl import Rules, set_ttl
 from topodns.query.deferred import Timers
 
 _FAILURES_SHARE: Final = 16  # failures get this part of the memory for answers, and so evict no answer
+# Octets. The failures of a flood may expire together, and then one insertion removes them all, in 2 us each.
+_MAX_FAILURES: Final = 3 << 19
 
 # The last octets of the keys for one name, type and class: DO and CD, set or not (`entry.key_of`).
 _KEY_ENDS: Final = tuple((do | cd).to_bytes(2, "big") for do in (0, DNSSEC_OK) for cd in (0, Flag.CD))
@@ -33,11 +35,11 @@ class Room:
 
 
 def room_of(limits: MemoryLimits, clock: Callable[[], float]) -> Room:
-    """The budgets for answers and denials, and the table of failures, which gets a sixteenth of the limit for answers.
+    """The budgets for answers and denials, and the table of failures.
 
-    `clock` is that of the caches' timers.
+    That gets a sixteenth of the limit for answers, at most _MAX_FAILURES. `clock` is that of the caches' timers.
     """
-    failures = limits.answers // _FAILURES_SHARE
+    failures = min(limits.answers // _FAILURES_SHARE, _MAX_FAILURES)
     return Room(Budget(limits.answers - failures), Budget(limits.denials), FailureTable(failures, clock))
 
 

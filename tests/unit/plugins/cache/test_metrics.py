@@ -1,6 +1,7 @@
 """Metrics of caches in a scrape."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.support.corefile_settings import settings
 from tests.support.exposition_samples import counted
 from tests.support.plugin_metrics import shown
 from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
-from topodns.plugins.cache.entry import key_of
+from topodns.plugins.cache.entry import CacheEntry, Sort, key_of
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.setup import Shared
 from topodns.query.answer_detail import CacheHit
@@ -80,6 +81,30 @@ def test_entries_are_shown_for_each_server_of_the_block() -> None:
         expected[f'{{server="{server}",type="success",view="",zones="a.,b."}}'] = 2
         expected[f'{{server="{server}",type="denial",view="",zones="a.,b."}}'] = 1
     assert cache_shown("coredns_cache_entries", blocks=[prepared]) == expected
+
+
+def test_the_failures_of_all_caches_are_counted_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = process()
+    blocks = settings("a. {\n cache\n}\nb. c. {\n cache\n}\nd. {\n cache\n}").blocks
+    prepared = [set_up(block, running) for block in blocks]
+    for number, each in enumerate(prepared):
+        (cache,) = each.provided(ResponseCache)
+        for key in range(number):
+            cache.memory.failure.insert(b"%d" % key, CacheEntry(b"", Sort.FAILURE, 5, running.timers.time()))
+    entries = type(cache.memory.failure.table.entries)
+    passes: list[object] = []
+    keys = entries.__iter__
+
+    def counted_pass(table: Any) -> Any:
+        passes.append(table)
+        return keys(table)
+
+    monkeypatch.setattr(entries, "__iter__", counted_pass)
+    shown = cache_shown("coredns_cache_entries", blocks=prepared)
+    assert [
+        shown[f'{{server="dns://:53",type="denial",view="",zones="{zones}"}}'] for zones in ("a.", "b.,c.", "d.")
+    ] == [0, 1, 2]
+    assert len(passes) == 1
 
 
 def test_a_reload_keeps_the_counts_of_a_cache() -> None:

@@ -95,3 +95,10 @@ def test_a_forgotten_name_is_asked_anew() -> None:
 def test_failures_have_a_part_of_the_memory_for_answers() -> None:
     room = room_of(MemoryLimits(1600, 100, 1), VirtualTimers().time)
     assert (room.success.octets, room.failure.limit, room.denial.octets) == (1500, 100, 100)
+
+
+def test_failures_that_could_take_long_to_expire_together_get_no_more_room() -> None:
+    limits = MemoryLimits(1 << 30, 100, 1)
+    room = room_of(limits, VirtualTimers().time)
+    assert room.failure.limit == 3 << 19
+    assert room.success.octets == limits.answers - (3 << 19)
