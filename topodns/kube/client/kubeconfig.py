@@ -27,6 +27,11 @@ from topodns.kube.manifests.value import BadManifest
 # Ignoring impersonation would use another identity. The package uses OpenID Connect without verifying the issuer.
 _REFUSED: Final = ("as", "as-uid", "as-groups", "as-user-extra", "auth-provider")
 _SENT: Final = ("exec", "tokenFile", "token", "username", "password")  # entries that give credentials to send
+_TEXTS: Final = (  # entries of clusters and users that have to be strings; the package sends others as their `repr`
+    *("server", "certificate-authority", "certificate-authority-data", "tls-server-name", "proxy-url"),
+    *("client-certificate", "client-certificate-data", "client-key", "client-key-data"),
+    *("tokenFile", "token", "username", "password"),
+)
 _FILES: Final = ("client-certificate", "client-key", "tokenFile")
 
 Entry = dict[str, Any]
@@ -69,8 +74,8 @@ class Kubeconfig:
 
     async def _assembled(self, config: Entry, run_plugins: bool) -> Access:
         context = _entry(config, "contexts", self._context or config.get("current-context") or "")["context"]
-        cluster = _filled(_entry(config, "clusters", context["cluster"])["cluster"])
-        user = _filled(_entry(config, "users", context["user"])["user"] if context.get("user") else {})
+        cluster = _filled("cluster", _entry(config, "clusters", context["cluster"])["cluster"])
+        user = _filled("user", _entry(config, "users", context["user"])["user"] if context.get("user") else {})
         _refuse_in_the_clear(str(cluster.get("server", "")), user)
         directory = os.path.dirname(self._file)
         paths = [cluster.get("certificate-authority"), *(user.get(name) for name in _FILES)]
@@ -145,9 +150,15 @@ def _refuse_in_the_clear(server: str, user: Entry) -> None:
         raise ApiError(0, f"the cluster's server is {server}, expected https:// since the user has {names[0]!r}")
 
 
-def _filled(entry: Entry | None) -> Entry:
-    """The entry without empty values."""
-    return {name: value for name, value in (entry or {}).items() if value not in (None, "")}
+def _filled(what: str, entry: Entry | None) -> Entry:
+    """The entry without empty values. Raises ApiError, without the value, for one of _TEXTS that is no string."""
+    filled = {name: value for name, value in (entry or {}).items() if value not in (None, "")}
+    for name in _TEXTS:
+        if not isinstance(value := filled.get(name, ""), str):
+            raise ApiError(0, f"the {what}'s {name!r} is of type {type(value).__name__}, expected a string")
+    if not isinstance(filled.get("exec", {}), dict):
+        raise ApiError(0, f"the {what}'s 'exec' is of type {type(filled['exec']).__name__}, expected a mapping")
+    return filled
 
 
 def _alone(cluster: Entry, user: Entry) -> Entry:
