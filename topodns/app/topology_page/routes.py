@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from topodns.app.clusters import Cluster
-from topodns.app.explain.explainer import explain_reply
+from topodns.app.explain.explainer import explanation_job
 from topodns.app.explain.question import Unexplained, parse_question
 from topodns.app.local_access import refusal
 from topodns.app.topology_page.html import HEADERS, HtmlPage
@@ -15,9 +15,10 @@ from topodns.app.topology_page.live import LiveUpdates
 from topodns.app.topology_page.service_detail import service_detail
 from topodns.app.topology_page.snapshot import ClusterNotes, Snapshot, SnapshotMaker
 from topodns.app.topology_page.what_if import scenario_of, what_if
-from topodns.app.topology_page.work import Job, PageWork, Refused
+from topodns.app.topology_page.work import PageWork, Refused
 from topodns.cluster.model import ObjectKey
 from topodns.dns.name import name_text
+from topodns.files.time_slices import Job
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream, Route
 from topodns.plugins.topology import PageSettings
 
@@ -120,7 +121,7 @@ class PageRoutes:
 
         return asyncio.create_task(reply(), name="topology page, request")
 
-    def _explain(self, request: HttpRequest) -> HttpReply:
+    def _explain(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         """The explanation of an answer to a client on a Node for a Service; with `queries`, of any name and client."""
         cluster, arguments = self._makers[self._number(request)].cluster, dict(request.arguments)
         if "service" in arguments:
@@ -130,11 +131,7 @@ class PageRoutes:
             raise Refused(403, "this page explains no names: it takes the word 'queries' behind 'page'")
         if "client" in arguments and not self._settings.queries:
             raise Refused(403, "this page takes no addresses of clients: it takes the word 'queries' behind 'page'")
-        try:
-            explanation = explain_reply([cluster], parse_question(arguments))
-        except Unexplained as problem:
-            raise Refused(400, str(problem)) from None
-        return _json(json.dumps(explanation.as_dict()).encode())
+        return self._in_slices(_explanation(cluster, arguments))
 
     def _number(self, request: HttpRequest) -> int:
         """The number of the cluster asked about, from 0."""
@@ -142,6 +139,15 @@ class PageRoutes:
         if not text.isdecimal() or len(text) > 4 or int(text) >= len(self._makers):
             raise Refused(404, f"no cluster {text[:20]!r}, expected a number from 0 to {len(self._makers) - 1}")
         return int(text)
+
+
+def _explanation(cluster: Cluster, arguments: Mapping[str, str]) -> Job[str]:
+    """The explanation as JSON. Raises Refused."""
+    try:
+        explanation = yield from explanation_job([cluster], parse_question(arguments))
+    except Unexplained as problem:
+        raise Refused(400, str(problem)) from None
+    return json.dumps(explanation.as_dict())
 
 
 def _service_key(request: HttpRequest) -> ObjectKey:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from topodns.app.topology_page.work import Job
 from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
+from topodns.files.time_slices import Job
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.cluster_view import ServiceView
 from topodns.topology.coverage import Coverage, FamilyAnswer, coverage_steps

@@ -8,8 +8,9 @@ from typing import Final
 
 from topodns.app.clusters import Cluster
 from topodns.app.topology_page.rows import is_near, row_of, view_coverage, zone_cells
-from topodns.app.topology_page.work import Job, Refused
+from topodns.app.topology_page.work import Refused
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey
+from topodns.files.time_slices import Job
 from topodns.topology.cluster_view import service_view
 from topodns.topology.coverage import ClientGroup, Coverage
 from topodns.topology.findings import coverage_findings

@@ -12,9 +12,10 @@ from typing import Final
 
 from topodns.app.clusters import Cluster
 from topodns.app.topology_page.rows import MAX_ROWS, ServiceRow, service_row
-from topodns.app.topology_page.work import Job, PageWork
+from topodns.app.topology_page.work import PageWork
 from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
 from topodns.dns.name import name_text
+from topodns.files.time_slices import Job
 from topodns.topology.cluster_view import ServiceView, service_view
 from topodns.topology.node_groups import NodeGroups
 

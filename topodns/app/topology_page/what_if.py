@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from topodns.app.topology_page.rows import MAX_ROWS, ServiceRow, ZoneCell, service_row
-from topodns.app.topology_page.work import Job, Refused
+from topodns.app.topology_page.work import Refused
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
+from topodns.files.time_slices import Job
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.cluster_view import service_view
 from topodns.topology.node_groups import NodeGroups

@@ -2,21 +2,18 @@
 
 import asyncio
 import logging
-import time
-from collections.abc import Generator
 from typing import Final, TypeVar
 
-from topodns.files.time_slices import SLICE
+from topodns.files.time_slices import Job, do_in_slices
 
 log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 8  # jobs; further requests are refused
 PAUSE: Final = (
-    0.001  # seconds after each SLICE: the page takes at most a third of the time, however much there is to do
+    0.001  # seconds after each slice: the page takes at most a third of the time, however much there is to do
 )
 
 T = TypeVar("T")
-Job = Generator[None, None, T]  # steps of less than a millisecond, then a result
 
 
 class Refused(ValueError):
@@ -43,7 +40,7 @@ class PageWork:
         self._waiting += 1
         try:
             async with self._turn:
-                return await _in_slices(job)
+                return await do_in_slices(job, PAUSE)
         except Refused:
             raise
         except Exception:
@@ -51,16 +48,3 @@ class PageWork:
             raise
         finally:
             self._waiting -= 1
-
-
-async def _in_slices(job: Job[T]) -> T:
-    until = time.perf_counter() + SLICE
-    while True:
-        try:
-            next(job)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        if time.perf_counter() >= until:
-            await asyncio.sleep(PAUSE)
-            until = time.perf_counter() + SLICE

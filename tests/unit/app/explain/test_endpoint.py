@@ -1,10 +1,13 @@
 """The clients that may read /explain and /who, and the status of its replies."""
 
+import asyncio
+
 import pytest
 
 from tests.support.demo import Demo
+from tests.support.virtual_event_loop import run_virtually
 from topodns.app.explain.endpoint import explain_route, who_route
-from topodns.net.http_server.messages import HttpRequest
+from topodns.net.http_server.messages import HttpReply, HttpRequest
 
 QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
 
@@ -12,6 +15,16 @@ QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
 @pytest.fixture(scope="module")
 def demo() -> Demo:
     return Demo()
+
+
+def explained(demo: Demo, request: HttpRequest) -> HttpReply:
+    async def story() -> HttpReply:
+        reply = explain_route(demo.generation.clusters)(request)
+        made = await reply if isinstance(reply, asyncio.Future) else reply
+        assert isinstance(made, HttpReply)
+        return made
+
+    return run_virtually(story())
 
 
 @pytest.mark.parametrize(
@@ -22,7 +35,7 @@ def demo() -> Demo:
     ],
 )
 def test_explain_shows_locations_of_pods_to_loopback_only(demo: Demo, peer: str, status: int) -> None:
-    assert explain_route(demo.generation.clusters)(HttpRequest("/explain", QUESTION, peer)).status == status
+    assert explained(demo, HttpRequest("/explain", QUESTION, peer)).status == status
 
 
 @pytest.mark.parametrize(
@@ -49,20 +62,19 @@ def test_explain_shows_locations_of_pods_to_loopback_only(demo: Demo, peer: str,
 def test_explain_answers_nothing_to_a_page_in_a_browser_on_loopback(
     demo: Demo, headers: dict[str, str], status: int
 ) -> None:
-    reply = explain_route(demo.generation.clusters)(HttpRequest("/explain", QUESTION, "127.0.0.1", headers))
+    reply = explained(demo, HttpRequest("/explain", QUESTION, "127.0.0.1", headers))
     assert (reply.status, b"node-a1" in reply.body) == (status, status == 200)
 
 
 def test_a_question_that_cannot_be_explained_is_a_bad_request(demo: Demo) -> None:
-    reply = explain_route(demo.generation.clusters)(
-        HttpRequest("/explain", {"name": "example.org", "node": "node-a1"}, "127.0.0.1")
-    )
+    reply = explained(demo, HttpRequest("/explain", {"name": "example.org", "node": "node-a1"}, "127.0.0.1"))
     assert (reply.status, b"is below no origin" in reply.body) == (400, True)
 
 
 def test_who_locates_an_address_for_loopback_only(demo: Demo) -> None:
     route = who_route(demo.generation.clusters)
     reply = route(HttpRequest("/who", {"client": "127.10.0.5"}, "127.0.0.1"))
+    assert isinstance(reply, HttpReply)
     assert (reply.status, reply.content_type, b"node-b2" in reply.body) == (200, "application/json", True)
     page = {"origin": "http://attacker.example"}
     for refused in (
@@ -70,9 +82,11 @@ def test_who_locates_an_address_for_loopback_only(demo: Demo) -> None:
         HttpRequest("/who", {"client": "127.10.0.5"}, "127.0.0.1", page),
     ):
         reply = route(refused)
+        assert isinstance(reply, HttpReply)
         assert (reply.status, b"node-b2" in reply.body) == (403, False)
 
 
 def test_who_of_a_text_that_is_no_address_is_a_bad_request(demo: Demo) -> None:
     reply = who_route(demo.generation.clusters)(HttpRequest("/who", {"client": "somebody"}, "127.0.0.1"))
+    assert isinstance(reply, HttpReply)
     assert (reply.status, reply.body) == (400, b"'somebody' is no IP address\n")

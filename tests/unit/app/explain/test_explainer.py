@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.corefile_settings import settings
 from tests.support.explained_cluster import explained, explained_question, with_topology, without_topology
-from topodns.app.explain.explainer import manifest_clusters
+from topodns.app.explain.explainer import explanation_job, manifest_clusters
 from topodns.app.explain.explanation import Explanation
-from topodns.app.explain.question import Unexplained
+from topodns.app.explain.question import Unexplained, parse_question
 from topodns.plugins.block import Settings
 
 
@@ -51,6 +51,12 @@ def test_every_key_tried_is_there_with_the_clients_value_and_its_matches(
     explanation = explained(served, service, **client)
     assert (explanation.tried, explanation.winner, addresses(explanation)) == (tried, winner, answer)
     assert explanation.rcode == "NOERROR"
+
+
+def test_an_explanation_takes_a_step_for_each_record(served: Settings) -> None:
+    question = parse_question({"name": "soft.shop.svc.cluster.local", "node": "far"})
+    steps = list(explanation_job(manifest_clusters(served), question))
+    assert len(steps) == len(BOTH)
 
 
 @pytest.mark.parametrize(

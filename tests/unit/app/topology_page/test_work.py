@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from topodns.app.topology_page.work import MAX_WAITING, Job, PageWork, Refused
+from topodns.app.topology_page.work import MAX_WAITING, PageWork, Refused
+from topodns.files.time_slices import Job
 
 
 def job(steps: list[str], name: str, count: int = 3) -> Job[str]:
