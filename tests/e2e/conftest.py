@@ -36,6 +36,7 @@ SCENARIOS: Final = (
     "test_kubectl_plugin",
     "test_admission",
     "test_topology",
+    "test_locator",
     "test_node_cache",
     "test_from_nodelocaldns",
     "test_permissions",

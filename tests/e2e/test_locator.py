@@ -1,0 +1,147 @@
+"""The locator, installed by the commands of its document from the image with the package kubernetes, while clients ask
+all the time: the servers lose the right to Pods, and every client stays located.
+
+Afterwards `locate` has no other method for Pods, so that each answer depends on the NodeLocators.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+import yaml
+
+from release.image import TOOLS, assemble
+from release.sbom import LOCK
+from tests.support.chart.helm import CHART
+from tests.support.kube.background_clients import asked_all_the_time
+from tests.support.kube.client_pods import Askers
+from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.expected_endpoints import node_labels
+from tests.support.kube.first_lookups import logged_at_start
+from tests.support.kube.objects import HOSTNAME, ZONE, headless, pause_container, pod_spec, spread, workload
+from tests.support.kube.operator_commands import Operator
+from tests.support.kube.waiting import becomes, eventually
+
+pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
+
+RELEASE: Final = ("--namespace", "kube-system", "--wait")
+KEYS: Final = {"web": (), "web-near": (ZONE,), "web-local": (HOSTNAME,)}
+REPLICAS: Final = 6
+LOCATORS_ONLY: Final = "locate nodes nodelocator"
+
+
+@pytest.fixture(scope="module")
+def shop(installed: str, cluster: Cluster) -> Iterator[Place]:
+    with cluster.namespace() as place:
+        place.create(
+            *(headless(name, ",".join(keys) or None, app="web") for name, keys in KEYS.items()),
+            workload("Deployment", "web", {"replicas": REPLICAS}, pod_spec(pause_container(), **spread("web"))),
+        )
+        place.pods_once_ready("web", REPLICAS)
+        yield place
+
+
+@pytest.fixture(scope="module")
+def asking(shop: Place, clients: Place) -> Iterator[None]:
+    """Clients on all nodes ask until the tests of this module are over; each answer must be right."""
+    with asked_all_the_time(shop, KEYS, clients.pods("client")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def locator(
+    asking: None, cluster: Cluster, operator: Operator, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The release has a locator; in the end it is as before."""
+    archive = tmp_path_factory.mktemp("tools") / "topodns-tools.tar"
+    assemble(archive, TOOLS, LOCK)
+    cluster.lab.load_image(archive)
+    before = revision(operator)
+    try:
+        operator.follow("docs/operate/locator.md", "install-locator", TOOLS_IMAGE=TOOLS.partition(":")[0])
+        yield
+    finally:
+        operator.run("helm", "rollback", "topodns", before, *RELEASE)
+        operator.run("kubectl", "delete", "customresourcedefinitions", "nodelocators.topodns.io")
+        operator.run("kubectl", "delete", "customresourcedefinitions", "podlocators.topodns.io")
+
+
+def revision(operator: Operator) -> str:
+    history = json.loads(operator.run("helm", "history", "topodns", *RELEASE[:2], "-o", "json"))
+    return str(history[-1]["revision"])
+
+
+def may_list_pods(operator: Operator) -> bool:
+    account = "system:serviceaccount:kube-system:topodns"
+    asked = operator.tried("kubectl", "auth", "can-i", "list", "pods", "--all-namespaces", "--as", account)
+    assert asked.stdout.startswith(("yes", "no")), asked.stderr
+    return asked.returncode == 0
+
+
+def located(cluster: Cluster) -> dict[str, set[str]]:
+    """By Node: the addresses of Pods in its NodeLocator."""
+    found = cluster.list("NodeLocator", "")
+    return {each["metadata"]["name"]: set(each["spec"].get("podIPs", ())) for each in found}
+
+
+def pods_by_node(cluster: Cluster) -> dict[str, set[str]]:
+    """By Node: the addresses of all Pods that have one of their own, in every namespace."""
+    addresses: dict[str, set[str]] = {node: set() for node in cluster.nodes}
+    for pod in cluster.list("Pod", ""):
+        status, spec = pod["status"], pod["spec"]
+        if not spec.get("hostNetwork") and status["phase"] not in ("Succeeded", "Failed") and "podIPs" in status:
+            addresses[spec["nodeName"]] |= {each["ip"] for each in status["podIPs"]}
+    return addresses
+
+
+@pytest.fixture(scope="module")
+def by_locators_only(locator: None, operator: Operator, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`topology` has no method for Pods but the NodeLocators."""
+    servers = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))["servers"]
+    (topology,) = (plugin for plugin in servers[0]["plugins"] if plugin["name"] == "topology")
+    topology["configBlock"] = LOCATORS_ONLY
+    values = tmp_path_factory.mktemp("values") / "values.json"
+    values.write_text(json.dumps({"servers": servers}))
+    operator.run("helm", "upgrade", "topodns", str(CHART), *RELEASE, "--reuse-values", "--values", str(values))
+
+
+def test_every_address_of_a_pod_gets_into_the_locator_of_its_node(locator: None, cluster: Cluster) -> None:
+    becomes(lambda: located(cluster) == pods_by_node(cluster), True)
+
+
+def test_the_servers_have_no_right_to_pods_any_more(locator: None, operator: Operator) -> None:
+    assert not may_list_pods(operator)
+
+
+def test_clients_are_located_by_their_locators_alone(
+    by_locators_only: None, shop: Place, askers: Askers, cluster: Cluster
+) -> None:
+    endpoints = {node: {pod.ip for pod in shop.ready_pods("web") if pod.node == node} for node in cluster.nodes}
+    becomes(lambda: {node: asker.addresses(shop.fqdn("web-local")) for node, asker in askers.items()}, endpoints)
+    assert not any("pods" in rule for rule in server_rules(cluster))
+
+
+def server_rules(cluster: Cluster) -> list[list[str]]:
+    (role,) = (each for each in cluster.list("ClusterRole", "") if each["metadata"]["name"] == "topodns")
+    return [rule["resources"] for rule in role["rules"]]
+
+
+@pytest.mark.parametrize("node", ["node1", "node3"])
+def test_a_pod_behind_no_service_is_located(by_locators_only: None, shop: Place, node: str) -> None:
+    """Its first query may come before the locator is written, and is then answered as an unknown client's."""
+    labels = node_labels(shop.cluster)
+    expected = {pod.ip for pod in shop.ready_pods("web") if labels[pod.node][ZONE] == labels[node][ZONE]}
+    eventually(lambda: logged_at_start(shop, node, ["web-near"])["web-near"] == expected, "located at its first query")
+
+
+def test_a_leader_that_is_deleted_hands_over_and_no_address_is_lost(
+    by_locators_only: None, shop: Place, cluster: Cluster
+) -> None:
+    lease = cluster.read("Lease", "kube-system", "topodns-locator")
+    assert lease is not None
+    leader = lease["spec"]["holderIdentity"].partition("_")[0]
+    cluster.delete("Pod", "kube-system", leader)
+    shop.scale("Deployment", "web", REPLICAS + 4)
+    shop.pods_once_ready("web", REPLICAS + 4)
+    becomes(lambda: located(cluster) == pods_by_node(cluster), True)
