@@ -8,9 +8,10 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -178,11 +179,14 @@ class Tab:
 def chromium() -> Iterator[int]:
     """The port of the protocol of a browser with a profile of its own."""
     assert PROGRAM is not None
-    with TemporaryDirectory(prefix="chromium-") as profile:
+    # A process of Chromium that outlives its parent for a moment may still write into the profile.
+    with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
         command = (PROGRAM, *_FLAGS, f"--user-data-dir={profile}", "about:blank")
         environment = {**os.environ, "HOME": profile}
         quiet = subprocess.DEVNULL
-        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment)
+        process = subprocess.Popen(
+            command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment, start_new_session=True
+        )
         written = Path(profile) / "DevToolsActivePort"  # the port and a path, once it listens
         try:
             until(lambda: written.exists() and written.read_text().count("\n"), "a port of Chromium", START_PATIENCE)
@@ -190,6 +194,8 @@ def chromium() -> Iterator[int]:
         finally:
             process.terminate()
             process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @asynccontextmanager
