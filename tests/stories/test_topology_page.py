@@ -100,6 +100,15 @@ def test_a_browser_gets_one_page_and_its_data(server: Server) -> None:
     assert (found["nodes"], [one["id"] for one in found["worse"]]) == (7, ["data/db-near", "shop/cache"])
 
 
+def test_a_what_if_has_up_to_64_changes(server: Server) -> None:
+    def supposed(changes: int) -> tuple[int, bytes]:
+        status, _, body = ask(server, f"/topology/what-if?cluster=0{'&change=node=node-b1:down' * changes}")
+        return status, body
+
+    assert supposed(64)[0] == 200
+    assert supposed(65) == (400, b"found 65 changes, expected at most 64\n")
+
+
 def test_a_change_of_a_manifest_and_a_miss_reach_an_open_page(server: Server, tmp_path: Path) -> None:
     with events(server) as stream:
         assert stream.next() == ("hello", {})

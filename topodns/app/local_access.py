@@ -34,7 +34,7 @@ def _web_page(headers: Mapping[str, str], public: bool) -> str:
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return "the request is of another site"
     if not _is_own(headers.get("host", "localhost"), public):
-        return "the Host is no IP address, nor localhost" if public else "the Host is none of loopback"
+        return "the Host is no IP address, nor localhost" if public else "the Host is no loopback address"
     return ""
 
 

@@ -8,7 +8,7 @@ const AGAIN = 2000; // milliseconds between two what-ifs that the cluster's chan
 const FIXED = ["Service", "Keys", "Endpoints", "Misses in 5 min"];
 const MARKS = {near: "●", far: "○", part: "◐", dark: "✕", idle: "–"};
 const MEANING = {
-  near: "all by a key", far: "some from anywhere", part: "gaps", dark: "nobody is answered", idle: "no nodes",
+  near: "all by a key", far: "some from anywhere", part: "gaps", dark: "clients on no node get one", idle: "no nodes",
 };
 
 const at = (id) => document.getElementById(id);

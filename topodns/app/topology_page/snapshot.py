@@ -101,7 +101,7 @@ class SnapshotMaker:
         return self._groups
 
     def forget(self) -> None:
-        """Free what is kept for the next snapshot: nobody has the page open."""
+        """Free what is kept for the next snapshot: no browser has the page open."""
         self._kept.clear()
 
     async def _make(self) -> Snapshot:

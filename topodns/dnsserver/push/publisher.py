@@ -361,7 +361,7 @@ class Publisher:
 
 
 def _refusal_of(resolution: Resolution) -> PushRefusal | None:
-    """The reason why nobody can be subscribed to an answer; None if there is none."""
+    """The reason why no client can be subscribed to an answer; None if there is none."""
     rcode = resolution.response.rcode
     if rcode == Rcode.SERVFAIL:
         return PushRefusal.NOT_READY

@@ -5,7 +5,7 @@ Pods, which lacks the package: an importer wraps the import in `kube.client.cred
 
 Login, TLS and the text of errors are those of the server's own client, for a reason each:
 
-- in-cluster credentials: the package sends the line break of a token file, and has no error for a file that is away;
+- in-cluster credentials: the package sends the line break of a token file, and has no error for a missing file;
 - TLS: the package asks the terminal for the password of a key, and Python from 3.13 on rejects CA certificates that
   kubectl takes (`credentials.tls_context`);
 - proxies and ~/.netrc of the environment are ignored: a token is sent only to the configured server.

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 METHODS: Final = (b"GET", b"HEAD")
 MAX_HEADERS: Final = 100  # lines of a request's head; 8 KiB could have 2,000, which take 3 ms to parse
-MAX_ARGUMENTS: Final = 32  # of a query string
+MAX_ARGUMENTS: Final = 80  # of a query string; a what-if has up to 64 changes
 
 _RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: discard unsent data
 _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
@@ -182,7 +182,7 @@ class HttpConnection:
             target = urlsplit(event.target.decode("latin-1"))
             given = parse_qs(target.query, keep_blank_values=True, max_num_fields=MAX_ARGUMENTS)
         except ValueError:
-            return HttpReply(400, b"not a URL\n")
+            return HttpReply(400, f"not a URL with at most {MAX_ARGUMENTS} arguments\n".encode())
         route = self._listener.routes.get(target.path)
         if route is None:
             return HttpReply(404, b"not found\n")
