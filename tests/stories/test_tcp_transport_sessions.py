@@ -39,6 +39,9 @@ def test_a_session_that_is_needed_keeps_its_connection_beyond_age_and_idle_time(
                 await eventually(lambda: user.session is not None)
                 await asyncio.sleep(0.6)  # three times the age; nothing else shows that nothing happens
                 assert (user.ends, server.open_connections) == ([], 1)
+                for _ in range(5):  # beyond its age it has no more queries: they spread over the replicas
+                    assert await addresses(ask(upstream, TCP)) == [ANSWER]
+                assert (user.ends, server.connections) == ([], 2)
                 user.active = False
                 await eventually(lambda: server.open_connections == 0)
                 assert [end.refused for end in user.ends] == [False]

@@ -36,6 +36,9 @@ class Wire:
         self.reserved.add(ident)
         return ident
 
+    def keep(self, ident: bytes) -> None:
+        assert ident in self.reserved
+
     def release(self, ident: bytes) -> None:
         self.reserved.remove(ident)
 

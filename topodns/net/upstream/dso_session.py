@@ -75,6 +75,9 @@ class SessionLine(Protocol):
     def reserve(self) -> bytes:
         """A message id that no query and no other request uses, until it is released."""
 
+    def keep(self, ident: bytes) -> None:
+        """The request with this id is answered, its operation goes on: the id stays in use until `release`."""
+
     def release(self, ident: bytes) -> None:
         """End the use of this id."""
 
@@ -95,6 +98,7 @@ OnResponse = Callable[[int, float], object]
 class _Request(NamedTuple):
     on_response: OnResponse
     sent: float
+    goes_on: bool
 
 
 class DsoSession:
@@ -110,6 +114,7 @@ class DsoSession:
         self._line = line
         self._timers = timers
         self._requests: dict[bytes, _Request] = {}  # in the order in which they were sent
+        self._operations: set[bytes] = set()  # ids of requests whose operation goes on
         self._interval = 0.0  # seconds; 0.0: not known yet
         self._inactivity = inf  # seconds
         self._needed = timers.time()  # when the user was last known to be active
@@ -140,20 +145,25 @@ class DsoSession:
         """The number of requests without a response yet."""
         return len(self._requests)
 
-    def request(self, write: Callable[[int], bytes], on_response: OnResponse) -> int:
+    def request(self, write: Callable[[int], bytes], on_response: OnResponse, goes_on: bool = False) -> int:
         """Send the request that `write` makes with its id, and return the id.
 
-        `on_response` is called once, but not after the end of the session.
+        `on_response` is called once, but not after the end of the session. With `goes_on`, a response without an error
+        begins an operation, such as a subscription, whose id nothing else may have (RFC 8765 section 6.2) until
+        `finish`.
         """
         ident = self._line.reserve()
-        self._requests[ident] = _Request(on_response, self._timers.time())
+        self._requests[ident] = _Request(on_response, self._timers.time(), goes_on)
         number = int.from_bytes(ident, "big")
         self._line.post(write(number))
         return number
 
-    def send(self, message: bytes) -> None:
-        """Send a unidirectional message."""
+    def finish(self, number: int, message: bytes) -> None:
+        """End the operation with this id by this unidirectional message."""
+        ident = number.to_bytes(2, "big")
+        self._operations.discard(ident)
         self._line.post(message)
+        self._line.release(ident)
 
     def receive(self, message: bytes) -> bool:
         """Take a message that is no reply to a query, of at least a header; False if it is not for the session."""
@@ -187,8 +197,13 @@ class DsoSession:
     def _take(self, message: DsoMessage, request: _Request | None, octets: bytes) -> None:
         if message.response:
             if request is not None:
-                del self._requests[octets[:2]]
-                self._line.release(octets[:2])
+                ident = octets[:2]
+                del self._requests[ident]
+                if request.goes_on and message.rcode == Rcode.NOERROR:
+                    self._operations.add(ident)
+                    self._line.keep(ident)
+                else:
+                    self._line.release(ident)
                 self._answer(message, request)
         elif not self.is_established:
             raise WireError("message before the session")
@@ -292,9 +307,9 @@ class DsoSession:
             if timer is not None:
                 timer.cancel()
         self._inbox.clear()
-        for ident in self._requests:
+        for ident in (*self._requests, *self._operations):
             self._line.release(ident)
-        self._requests = {}
+        self._requests, self._operations = {}, set()
         self._user.ended(DsoEnd(refused, self._retry_after, problem))
 
 

@@ -135,9 +135,11 @@ class UpstreamConnection(asyncio.Protocol):
         # By the ids in use. None marks an abandoned query: its id is not reused, since a late reply could be taken for
         # the reply to another query.
         self.queries: dict[bytes, PendingQuery | None] = {}
+        self._kept: set[bytes] = set()  # ids of operations of the session that go on after their response
         self._unsent: list[bytes] = []
         self._reader = MessageReader()
         self._leaving = self._gone = False
+        self._retired = False  # takes no queries, and stays open as long as a session needs it
         self._heard = 0  # number of replies
         self._used = loop.time()
         self._old_at = self._used + age if age else float("inf")
@@ -155,7 +157,7 @@ class UpstreamConnection(asyncio.Protocol):
         On a connection that is not open yet, all wait until it is.
         """
         ident = self._draw()
-        while ident in self.queries:
+        while ident in self.queries or ident in self._kept:
             ident = self._draw()
         self.queries[ident] = query
         query.connection, query.ident, query.heard = self, ident, self._heard
@@ -181,19 +183,25 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether a DSO session needs this connection, so that neither age nor idleness ends it."""
+        """Whether a DSO session needs this connection, so that neither age nor idleness closes it."""
         return self.session is not None and self.session.needs_connection
 
     def reserve(self) -> bytes:
         """A free message id for a request of the session, used until `release`."""
         ident = self._draw()
-        while ident in self.queries or ident == _UNIDIRECTIONAL:
+        while ident in self.queries or ident in self._kept or ident == _UNIDIRECTIONAL:
             ident = self._draw()
         self.queries[ident] = None
         return ident
 
+    def keep(self, ident: bytes) -> None:
+        """The request with this id has its response, but its operation goes on: the id is in use until `release`."""
+        self.queries.pop(ident, None)
+        self._kept.add(ident)
+
     def release(self, ident: bytes) -> None:
         self.queries.pop(ident, None)
+        self._kept.discard(ident)
 
     def post(self, message: bytes) -> None:
         """Send a message of the session with all others of this turn of the loop."""
@@ -238,10 +246,14 @@ class UpstreamConnection(asyncio.Protocol):
 
     def leave(self) -> None:
         """Take no new queries, and close when those in flight are settled."""
+        self._retired = False
+        self._take_no_queries()
+        self._close_if_done()
+
+    def _take_no_queries(self) -> None:
         if not self._leaving:
             self._leaving = True
             self._owner.leaving(self)
-        self._close_if_done()
 
     def fail(self, failure: Failure) -> None:
         """Close at once, and report the connection as `lost`: it could not be opened, or is of no use any more."""
@@ -321,20 +333,31 @@ class UpstreamConnection(asyncio.Protocol):
             self._owner.idle(self)
 
     def _close_if_done(self) -> None:
-        if self._leaving and self.is_open and not self.in_flight:
+        if self._leaving and self.is_open and not self.in_flight and not (self._retired and self.is_pinned):
             self._end()
             self._drop(LOST)
 
     def _look_at_age(self) -> None:
-        """`leave` if the age or the idle time is over, else check again when it may be."""
-        if self._gone or self._leaving:
+        """`leave` if the age or the idle time is over, else check again when it may be.
+
+        A connection that a session needs takes no new queries beyond its age, so that queries spread over the replicas
+        behind the upstream's address, and is closed once the session has ended.
+        """
+        if self._gone:
             return
         now = self._loop.time()
+        if self.is_pinned:
+            if self._old_at <= now and not self._leaving:
+                self._retired = True
+                self._take_no_queries()
+            self._timer = self._loop.call_later(self._limits.expire, self._look_at_age)
+            return
+        if self._leaving:
+            self._close_if_done()
+            return
         idle_until = now + self._limits.expire if self.in_flight else self._used + self._limits.expire
         due = min(self._old_at, idle_until)
-        if self.is_pinned:
-            self._timer = self._loop.call_later(self._limits.expire, self._look_at_age)
-        elif due <= now:
+        if due <= now:
             self.leave()
         else:
             self._timer = self._loop.call_later(due - now, self._look_at_age)

@@ -87,7 +87,7 @@ class TcpCarrier:
     def close(self) -> None:
         """Close connections as soon as their queries in flight are settled; `exchange` must not be called any more."""
         self._closing = True
-        for connection in tuple(self._connections):
+        for connection in (*self._connections, *self._leaving):
             connection.leave()
 
     def answered(self, query: PendingQuery) -> None:

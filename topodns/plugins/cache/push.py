@@ -276,12 +276,12 @@ class PushSubscriptions:
             known = self._table.get(subject)
             if known is not None and not known.ident:
                 write = partial(_subscribe, subject, self.additional)
-                known.ident = session.request(write, partial(self._responded, subject, known))
+                known.ident = session.request(write, partial(self._responded, subject, known), goes_on=True)
 
     def _responded(self, subject: bytes, known: Subscription, rcode: int, retry_after: float) -> None:
         if self._table.get(subject) is not known:
             if rcode == Rcode.NOERROR and self._session is not None:
-                self._session.send(write_unsubscribe(known.ident))
+                self._session.finish(known.ident, write_unsubscribe(known.ident))
         elif rcode == Rcode.NOERROR:
             known.is_live = True
             self.live += 1
@@ -332,7 +332,7 @@ class PushSubscriptions:
         if known.is_live:
             self.live -= 1
             if self._session is not None:
-                self._session.send(write_unsubscribe(known.ident))
+                self._session.finish(known.ident, write_unsubscribe(known.ident))
         self._remembered.forget(subject)
 
     def _clear(self) -> None:

@@ -114,6 +114,26 @@ def test_a_request_gets_rcode_and_retry_delay_of_its_response_once() -> None:
     assert (rcodes, scene.wire.session.waiting, scene.wire.reserved) == ([(5, 2.5), (0, 0.0)], 0, set())
 
 
+def test_the_id_of_an_operation_that_goes_on_is_in_use_until_it_is_finished_or_the_session_ends() -> None:
+    scene = Scene()
+
+    def requested(rcode: int) -> int:
+        session = scene.wire.session
+        ident = session.request(
+            lambda ident: write_dso(DsoMessage(ident, False, 0, Tlv(0x40, b"x"))), lambda *got: None, goes_on=True
+        )
+        scene.wire.respond(rcode)
+        return ident
+
+    first, refused, last = requested(0), requested(5), requested(0)
+    assert scene.wire.reserved == {each.to_bytes(2, "big") for each in (first, last)}, refused
+    scene.wire.session.finish(first, write_dso(DsoMessage(0, False, 0, Tlv(0x42, b"xx"))))
+    assert scene.wire.take().primary == Tlv(0x42, b"xx")
+    assert scene.wire.reserved == {last.to_bytes(2, "big")}
+    scene.wire.session.lost()
+    assert scene.wire.reserved == set()
+
+
 def test_unidirectional_messages_go_to_the_user() -> None:
     scene = Scene()
     scene.wire.notify(KNOWN, b"abc")
