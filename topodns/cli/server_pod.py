@@ -41,7 +41,8 @@ def find_server_pod(kubectl: Kubectl, namespace: str, selector: str, name: str) 
     if not namespace and not pods:
         pods = _labelled(kubectl, selector, *_EVERYWHERE)
     ready = sorted(_server_pod(pod) for pod in pods if _is_ready(pod))
-    places = sorted({pod.namespace for pod in ready})
+    # Of Pods that are not ready too: users of another namespace may have the only ready one with the label.
+    places = sorted({str(_part(pod, "metadata").get("namespace", "")) for pod in pods})
     if len(places) > 1:
         raise KubectlError(f"found topodns in several namespaces, {_named(places)}: --namespace chooses one")
     if not ready:

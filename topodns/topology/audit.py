@@ -13,7 +13,7 @@ from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import Method
 from topodns.topology.cluster_view import ServiceView, service_view, services_with_keys
 from topodns.topology.coverage import ZoneCoverage, coverage_steps, finished
-from topodns.topology.findings import Finding, Severity, coverage_findings, key_findings, notice_findings
+from topodns.topology.findings import CLUSTER, Finding, Severity, coverage_findings, key_findings, notice_findings
 from topodns.topology.node_groups import NodeGroups
 from topodns.topology.select import OnInvalid, UnknownClient
 from topodns.topology.unlocated import unlocated_findings
@@ -22,6 +22,7 @@ from topodns.topology.what_if import Scenario, WhatIf
 _RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _CLEAN: Final = len(_RANKS)
 _FREED: Final = 1000  # objects in one step
+_NO_NODES: Final = "no Node is known, so it is not known which clients get an endpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,14 @@ def audit_steps(
         if found is not None:
             others.append(found)
         yield
-    report = AuditReport(len(nodes.nodes), before.services, _ranked(others))
-    if scenario is None:
-        return report, None
-    return report, AuditReport(len(scenario.nodes), after.services, report.others)
+    report = _report(len(nodes.nodes), before.services, others)
+    return report, None if scenario is None else _report(len(scenario.nodes), after.services, others)
+
+
+def _report(nodes: int, services: tuple[ServiceReport, ...], others: Iterable[Finding]) -> AuditReport:
+    if not nodes and any(each.source for each in services):
+        others = (*others, Finding(CLUSTER, "no_nodes", _NO_NODES, Severity.ERROR))
+    return AuditReport(nodes, services, _ranked(others))
 
 
 def run_audit(

@@ -49,7 +49,7 @@ class Finding:
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
-    has, or that decides for no client. unlocated: clients that cannot be located.
+    has, or that decides for no client. unlocated: clients that cannot be located. no_nodes: no Node is known.
     """
 
     service: ObjectKey
@@ -117,7 +117,8 @@ def coverage_findings(service: ServiceView, found: Coverage, nodes: NodeGroups) 
     if not isinstance(policy, Policy):
         return
     if not found.endpoints:
-        yield Finding(service.key, "empty", "no endpoint is ready: NXDOMAIN for every client", nodes=found.nodes)
+        text = "no endpoint is ready: NXDOMAIN for every client"
+        yield Finding(service.key, "empty", text, Severity.ERROR, nodes=found.nodes)
         return
     judged = _Judged()
     for at, one in enumerate(found.clients, 1):

@@ -37,4 +37,4 @@ def test_in_public_a_foreign_page_is_refused() -> None:
 def test_otherwise_only_loopback_is_served_under_a_name_of_loopback() -> None:
     assert refused("127.0.0.1", False, host="127.0.0.1:8182") == ""
     assert refused("10.0.0.9", False, host="127.0.0.1") == "only from loopback: kubectl port-forward, or exec"
-    assert refused("127.0.0.1", False, host="10.0.0.1") == "not to web pages: the Host is none of loopback"
+    assert refused("127.0.0.1", False, host="10.0.0.1") == "not to web pages: the Host is no loopback address"

@@ -82,6 +82,11 @@ def test_several_namespaces_are_not_chosen_from() -> None:
         chosen(pods)
 
 
+def test_a_ready_pod_is_not_asked_while_those_of_another_namespace_are_not_ready() -> None:
+    with pytest.raises(KubectlError, match="found topodns in several namespaces, dns, tenant: --namespace chooses"):
+        chosen({EVERYWHERE: [pod("a", "dns", ready=False), pod("b", "tenant")]})
+
+
 def test_a_given_namespace_is_the_only_one() -> None:
     assert chosen({"--namespace=dns": [pod("a", "dns")]}, "dns")[1] == [listed("--namespace=dns")]
     with pytest.raises(KubectlError, match=f"found no ready Pod with the label {SELECTOR} in namespace dns; --name"):

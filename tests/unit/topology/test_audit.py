@@ -40,12 +40,12 @@ def test_services_with_keys_are_reported_the_worst_first() -> None:
         service("empty", annotation=Z),
     )
     assert [(each.service.name, each.endpoints, each.covered, each.nodes) for each in report.services] == [
-        ("lost", 2, 2, 3),
         ("empty", 0, 0, 3),
+        ("lost", 2, 2, 3),
         ("good", 3, 3, 3),
     ]
     assert report.worst is Severity.ERROR
-    assert [each.kind for each in report.findings] == ["uncovered", "empty"]
+    assert [each.kind for each in report.findings] == ["empty", "uncovered"]
 
 
 def test_nodes_that_only_node_locators_describe_are_counted() -> None:
@@ -53,6 +53,20 @@ def test_nodes_that_only_node_locators_describe_are_counted() -> None:
     state = state_of(*locators, NODES[2], service("lost", annotation=Z), endpoint_slice("lost", *BOTH[:2]))
     (report,) = run_audit(state, RULES)[0].services
     assert (report.endpoints, report.covered, report.nodes) == (2, 2, 3)
+
+
+def test_without_a_node_nothing_is_known_of_clients_which_is_an_error() -> None:
+    report, _ = run_audit(state_of(service("db", annotation=Z), endpoint_slice("db", *BOTH)), RULES)
+    assert [(each.kind, each.severity) for each in report.others] == [("no_nodes", Severity.ERROR)]
+    without_keys, _ = run_audit(state_of(service("db"), endpoint_slice("db", *BOTH)), RULES)
+    assert without_keys.others == ()
+
+
+def test_a_service_that_loses_every_endpoint_in_a_what_if_is_an_error() -> None:
+    state = state_of(*NODES, service("db", annotation=f"{Z},*"), endpoint_slice("db", *BOTH[:2]))
+    after = run_audit(state, RULES, parse_changes(["zone=a:down"]))[1]
+    assert after is not None
+    assert [(each.kind, each.severity) for each in after.findings] == [("empty", Severity.ERROR)]
 
 
 def test_a_cluster_without_keys_has_nothing_to_report() -> None:

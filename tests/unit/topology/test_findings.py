@@ -217,7 +217,7 @@ def test_a_key_that_no_node_has_is_a_warning_and_one_that_decides_for_none_is_no
 
 
 def test_a_service_without_ready_endpoints_is_empty_and_nothing_else() -> None:
-    assert covered(a1="a") == [("warning", "empty", "no endpoint is ready: NXDOMAIN for every client")]
+    assert covered(a1="a") == [("error", "empty", "no endpoint is ready: NXDOMAIN for every client")]
 
 
 def test_services_without_a_valid_policy_have_no_coverage_to_judge() -> None:

@@ -64,16 +64,23 @@ function table(caption, heads, lines) {
 }
 
 async function explain() {
-  const node = at("explain-node").value;
-  await showExplanation("explanation", ["service", page.chosen.id], ["node", node], ["type", at("explain-type").value]);
+  const node = at("explain-node").value, chosen = page.chosen;
+  await showExplanation("explanation", () => page.chosen === chosen, ["service", page.chosen.id], ["node", node], ["type", at("explain-type").value]);
 }
 
-async function showExplanation(id, ...query) {
+const explained = new Map(); // by id of the element: the number of the latest request
+
+// Only the reply to the latest request is shown, and only while it is wanted.
+async function showExplanation(id, wanted, ...query) {
+  const number = (explained.get(id) || 0) + 1;
+  explained.set(id, number);
+  let shown;
   try {
-    at(id).replaceChildren(made("pre", {}, explanationText(await ask("explain", ...query))));
+    shown = made("pre", {}, explanationText(await ask("explain", ...query)));
   } catch (problem) {
-    at(id).replaceChildren(made("p", {}, `No explanation: ${problem.message}`));
+    shown = made("p", {}, `No explanation: ${problem.message}`);
   }
+  if (explained.get(id) === number && wanted()) at(id).replaceChildren(shown);
 }
 
 function explanationText(found) {
@@ -191,5 +198,5 @@ at("cluster").addEventListener("change", () => {
 });
 submit("filter", renderRows);
 submit("explain", explain);
-submit("ask-form", () => showExplanation("ask-answer", ["client", at("ask-client").value], ["name", at("ask-name").value], ["type", at("ask-type").value]));
+submit("ask-form", () => showExplanation("ask-answer", () => true, ["client", at("ask-client").value], ["name", at("ask-name").value], ["type", at("ask-type").value]));
 connect();

@@ -117,7 +117,7 @@ def test_rows_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     [cluster] = audited(subject(*SMALL, *(service(f"s{at}", annotation=Z) for at in range(4))))
     assert [one["service"] for one in cluster["services"]] == ["default/db", "default/s0"]
     assert cluster["services_left_out"] == 3
-    assert cluster["counts"] == {"error": 1, "warning": 4, "info": 0}
+    assert cluster["counts"] == {"error": 5, "warning": 0, "info": 0}
 
 
 def test_octets_beyond_the_bound_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
