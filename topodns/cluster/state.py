@@ -276,6 +276,10 @@ class ClusterState:
         """The Node of this name; without a Node object, one that has only the labels of its NodeLocator."""
         return self._nodes.get(("", name)) or self.locators.nodes.get(name)
 
+    def all_nodes(self) -> dict[str, Node]:
+        """By name, every Node of which `node` knows something."""
+        return {**self.locators.nodes, **self.nodes.by_name}
+
     def pods_with_address(self, address: bytes) -> Sequence[Pod]:
         """All Pods with this address, including hostNetwork and terminating ones."""
         return tuple(self._pods[key] for key in self._pod_ips.keys(address))

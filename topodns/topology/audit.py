@@ -86,7 +86,7 @@ def audit_steps(
 
     Raises BadWhatIf. Services that are changed between two steps are taken as they are when their turn comes.
     """
-    nodes = NodeGroups({**state.locators.nodes, **state.nodes.by_name})
+    nodes = NodeGroups(state.all_nodes())
     headless = {ObjectKey(*key) for key, each in state.services.items() if each.headless} if changes else set()
     scenario = Scenario(changes, nodes.nodes, headless) if changes else None
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes

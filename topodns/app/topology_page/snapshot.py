@@ -91,13 +91,13 @@ class SnapshotMaker:
 
     def node_groups(self) -> NodeGroups:
         """The Nodes of now, grouped; the same object while names and labels stay, on which alone answers depend."""
-        nodes, before = list(self.cluster.state.nodes.by_name.values()), self._nodes
-        self._nodes = nodes
+        known, before = self.cluster.state.all_nodes(), self._nodes
+        nodes = self._nodes = list(known.values())
         if len(nodes) != len(before) or any(
             new is not old and (new.name, new.labels) != (old.name, old.labels)
             for new, old in zip(nodes, before, strict=True)
         ):
-            self._groups = NodeGroups(self.cluster.state.nodes.by_name)
+            self._groups = NodeGroups(known)
         return self._groups
 
     def forget(self) -> None:

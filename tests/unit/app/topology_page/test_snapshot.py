@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.model_builders import node
+from tests.support.model_builders import node, node_locator
 from tests.support.page_cluster import DemoPage, demo_page, result_of
 from topodns.app.topology_page import snapshot
 from topodns.app.topology_page.snapshot import ClusterNotes, Snapshot, SnapshotMaker, unknown_of
@@ -59,6 +59,16 @@ def test_a_snapshot_has_all_services_with_keys_and_all_nodes() -> None:
             }
             (cache,) = [row for row in state["rows"] if row["id"] == "shop/cache"]
             assert cache["zones"] == {"eu-1a": [2, 3, 3, 3], "eu-1b": [1, 3, 3, 3], "eu-1c": [0, 3, 3, 0]}
+
+    asyncio.run(story())
+
+
+def test_a_node_that_only_its_locator_describes_is_shown() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            page.apply(Upserted(node_locator("far", labels={ZONE_LABEL: "eu-9"})))
+            state = state_of(await Making(page).next())
+            assert (["far", "eu-9"] in state["nodes"], state["summary"]["nodes"]) == (True, 10)
 
     asyncio.run(story())
 
