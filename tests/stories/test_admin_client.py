@@ -31,6 +31,7 @@ async def serving() -> AsyncIterator[Address]:
     routes = {
         "/explain": echo,
         "/bad": lambda request: HttpReply(400, b"no name is given\n"),
+        "/moved": lambda request: HttpReply(302, b"", headers=(("Location", "/explain"),)),
         "/empty": lambda request: HttpReply(503, b""),
         "/hostile": lambda request: HttpReply(400, b"\x1b[2J" + 1000 * b"x"),
     }
@@ -57,7 +58,13 @@ def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "problem"), [("/nothing", "not found"), ("/bad", "no name is given"), ("/empty", "HTTP Error 503")]
+    ("path", "problem"),
+    [
+        ("/nothing", "not found"),
+        ("/bad", "no name is given"),
+        ("/empty", "HTTP Error 503"),
+        pytest.param("/moved", "HTTP Error 302", id="a redirect is not followed"),
+    ],
 )
 def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: str, problem: str) -> None:
     async def story() -> None:

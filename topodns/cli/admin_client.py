@@ -27,7 +27,11 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
     from topodns.logs import one_line
 
     url = f"http://{server}{path}?{urlencode(arguments)}"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    # No proxy, and no redirect: a foreign server could have other addresses of the operator's network asked.
+    opener = urllib.request.OpenerDirector()
+    opener.add_handler(urllib.request.HTTPHandler())
+    opener.add_handler(urllib.request.HTTPErrorProcessor())
+    opener.add_handler(urllib.request.HTTPDefaultErrorHandler())
     try:
         try:
             with opener.open(url, timeout=timeout) as reply:
