@@ -49,13 +49,13 @@ def test_servers_of_coredns_chart_become_its_corefile() -> None:
     )
 
 
-def test_without_values_it_is_the_corefile_of_kubeadm_with_topology() -> None:
+def test_without_values_it_is_the_corefile_of_kubeadm_with_topology_and_push() -> None:
     """And without what kubeadm has to keep names of the cluster out of the cache, where they never come here."""
     kubeadm = (ROOT / "config/corefiles/kubeadm/Corefile").read_text(encoding="utf-8")
     lines = [line.split() for line in kubeadm.splitlines()[1:] if "disable" not in line]
     ours = [line.split() for line in config_map({})["Corefile"].splitlines()]
-    assert [line for line in ours if line != ["topology"]] == flattened(lines)
-    assert ["topology"] in ours
+    assert [line for line in ours if line not in (["topology"], ["push"])] == flattened(lines)
+    assert ours.index(["push"]) == ours.index(["topology"]) + 1
 
 
 def flattened(lines: list[list[str]]) -> list[list[str]]:
