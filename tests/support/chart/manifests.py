@@ -93,7 +93,7 @@ def _plain(text: str) -> str:
 def _kustomization(base: Base, resources: list[str]) -> str:
     lines = [
         f"# {base.about}",
-        "# Written by `make manifests` from charts/topodns. What differs in your cluster is for an overlay of yours.",
+        "# Written by `make manifests` from charts/topodns. Put changes for your cluster into an overlay.",
         "apiVersion: kustomize.config.k8s.io/v1beta1",
         "kind: Kustomization",
         f"namespace: {NAMESPACE}",
