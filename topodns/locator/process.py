@@ -1,4 +1,4 @@
-"""The process of `topodns locator`: connects, campaigns for the Lease, leads, stops."""
+"""The process of `topodns locator`: connects, takes part in the election, leads, stops."""
 
 import asyncio
 import logging

@@ -109,7 +109,7 @@ def key_findings(
 
 
 def coverage_findings(service: ServiceView, found: Coverage, nodes: NodeGroups) -> Iterator[Finding | None]:
-    """The findings about who gets what, for a Service with a valid policy; none for others.
+    """The findings about the endpoints of clients, for a Service with a valid policy; none for others.
 
     In steps of less than 1 ms: None is a step without a finding.
     """

@@ -57,7 +57,7 @@ class LiveUpdates:
         self._behind.discard(stream)
 
     async def _run(self) -> None:
-        """Send what changes, until no stream is open."""
+        """Send changes, until no stream is open."""
         sent: Snapshot | None = None
         quiet = 0.0  # seconds since the last event
         try:

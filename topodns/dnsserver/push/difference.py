@@ -62,7 +62,7 @@ def all_changes(records: PushedRecords, qname: bytes, qtype: int) -> list[PushCh
 
 
 def anew(records: PushedRecords, qname: bytes, qtype: int) -> list[PushChange]:
-    """The changes that lead to these records, whatever the client has."""
+    """The changes that lead to these records, for any earlier records of the client."""
     return [_emptied(qname, qtype), *all_changes(records, qname, qtype)]
 
 

@@ -314,4 +314,4 @@ class DsoSession:
 
 
 def _ignored(_: int, __: float) -> None:
-    """A response that says nothing new."""
+    """A response without new values."""

@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 WINDOW: Final = 64  # SUBSCRIBEs without a response at a time
 RETRY_REFUSED: Final = 60.0  # seconds until an upstream that has refused is asked again, unless it wants another time
-RETRY_SOONEST: Final = 5.0  # seconds: the shortest wish of an upstream that is granted
+RETRY_SOONEST: Final = 5.0  # seconds: the shortest wait that an upstream may ask for
 RETRY_LOST: Final = 1.0  # seconds after a lost session; doubled with each failure, up to RETRY_REFUSED
-MAX_RETRY_DELAY: Final = 3600.0  # seconds: the longest wish of an upstream that is granted
+MAX_RETRY_DELAY: Final = 3600.0  # seconds: the longest wait that an upstream may ask for
 IDLE: Final = 60  # seconds without a query after which a subscription ends
 
 _SWEEP: Final = 2.5  # seconds between two looks for idle subscriptions
@@ -200,7 +200,7 @@ class PushSubscriptions:
         self._expire(found)
 
     def ended(self, end: DsoEnd) -> None:
-        """Without a session entries live by their TTL; after a lost one, another makes its subscriptions again."""
+        """Without a session entries stay for their TTL; after a lost one, another makes its subscriptions again."""
         was_open = self._session is not None
         self._session, self._opening = None, False
         name = self._upstreams[self._turn].name
@@ -269,7 +269,7 @@ class PushSubscriptions:
             self._open()
 
     def _pump(self) -> None:
-        """Subscribe to what waits, with at most WINDOW SUBSCRIBEs without a response."""
+        """Send waiting subscriptions, with at most WINDOW SUBSCRIBEs without a response."""
         session = self._session
         while session is not None and self._waiting and session.waiting < WINDOW:
             subject = self._waiting.popleft()
