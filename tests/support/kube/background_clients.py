@@ -84,7 +84,8 @@ def asked_all_the_time(place: Place, keys: Keys, clients: Sequence[PodView]) -> 
         labels.append(node_labels(place.cluster))
         eventually(bystanders.follows, "the last slices")
     assert {each.node for each in bystanders.asked} == {pod.node for pod in clients}
-    assert bystanders.wrong(labels) == []
+    wrong = bystanders.wrong(labels)
+    assert not wrong, f"{len(wrong)} of {len(bystanders.asked)} answers are wrong, first {wrong[:5]}, last {wrong[-1]}"
 
 
 @contextmanager
