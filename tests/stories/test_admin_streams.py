@@ -45,11 +45,11 @@ async def read_until(reader: asyncio.StreamReader, end: bytes) -> bytes:
         return await reader.readuntil(end)
 
 
-def story(name: str, told: Callable[[Streams, Admin], object], limits: AdminLimits | None = None) -> None:
+def story(name: str, scenario: Callable[[Streams, Admin], object], limits: AdminLimits | None = None) -> None:
     async def whole() -> None:
         streams = Streams()
         async with serving(streams.routes, limits) as admin:
-            result = told(streams, admin)
+            result = scenario(streams, admin)
             assert asyncio.iscoroutine(result)
             await result
 
@@ -57,7 +57,7 @@ def story(name: str, told: Callable[[Streams, Admin], object], limits: AdminLimi
 
 
 def test_parts_arrive_as_they_are_sent_after_the_head_and_the_first_one(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         reader, writer = await open_stream(admin)
         head = await read_until(reader, b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 \r\n")
@@ -76,11 +76,11 @@ def test_parts_arrive_as_they_are_sent_after_the_head_and_the_first_one(loop_nam
         streams.opened[0].send(b"data: to nobody\n\n")
         await asyncio.sleep(0.05)
 
-    story(loop_name, told)
+    story(loop_name, scenario)
 
 
 def test_a_head_request_has_no_stream(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         async with client_of(admin) as client:
             client.request("/events", "HEAD")
             status, headers, body = await client.response()
@@ -88,21 +88,21 @@ def test_a_head_request_has_no_stream(loop_name: str) -> None:
             assert streams.ended == streams.opened != []
             assert (await client.ask("/health"))[1] == b"OK"
 
-    story(loop_name, told)
+    story(loop_name, scenario)
 
 
 def test_an_old_client_gets_the_parts_without_chunks(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         reader, writer = await open_stream(admin, "1.0")
         assert b"chunked" not in await read_until(reader, b"\r\n\r\n")
         assert await read_until(reader, b"\n\n") == b"data: first\n\n"
         writer.close()
 
-    story(loop_name, told)
+    story(loop_name, scenario)
 
 
 def test_a_client_that_does_not_read_is_dropped_and_holds_one_part_until_then(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.setblocking(False)
@@ -117,11 +117,11 @@ def test_a_client_that_does_not_read_is_dropped_and_holds_one_part_until_then(lo
         assert (admin.server.counts.streams, admin.server.counts.streams_dropped) == (0, 1)
         sock.close()
 
-    story(loop_name, told, AdminLimits(reply=0.3))
+    story(loop_name, scenario, AdminLimits(reply=0.3))
 
 
 def test_a_client_that_sends_anything_more_is_dropped(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         reader, writer = await open_stream(admin)
         await read_until(reader, b"first\n\n\r\n")
         writer.write(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -131,20 +131,20 @@ def test_a_client_that_sends_anything_more_is_dropped(loop_name: str) -> None:
             await reader.readexactly(1)
         writer.close()
 
-    story(loop_name, told)
+    story(loop_name, scenario)
 
 
 def test_a_stream_whose_sender_is_silent_is_dropped(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         _, writer = await open_stream(admin)
         await eventually(lambda: streams.ended == streams.opened != [])
         writer.close()
 
-    story(loop_name, told, AdminLimits(idle=0.1))
+    story(loop_name, scenario, AdminLimits(idle=0.1))
 
 
 def test_the_sender_and_the_end_of_the_listener_end_a_stream(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         first, second = await open_stream(admin), await open_stream(admin)
         await eventually(lambda: len(streams.opened) == 2 and all(stream.ready for stream in streams.opened))
         streams.opened[0].close()
@@ -155,11 +155,11 @@ def test_the_sender_and_the_end_of_the_listener_end_a_stream(loop_name: str) -> 
             assert (await reader.read()).endswith(b"first\n\n\r\n0\r\n\r\n")
             writer.close()
 
-    story(loop_name, told)
+    story(loop_name, scenario)
 
 
 def test_streams_beyond_the_limit_of_connections_make_room_for_requests(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         held = [await open_stream(admin) for _ in range(3)]
         await eventually(lambda: admin.server.counts.streams == 3)
         async with client_of(admin) as client:
@@ -168,11 +168,11 @@ def test_streams_beyond_the_limit_of_connections_make_room_for_requests(loop_nam
         for _, writer in held:
             writer.close()
 
-    story(loop_name, told, AdminLimits(connections=3))
+    story(loop_name, scenario, AdminLimits(connections=3))
 
 
 def test_refusals_are_counted_by_status(loop_name: str) -> None:
-    async def told(streams: Streams, admin: Admin) -> None:
+    async def scenario(streams: Streams, admin: Admin) -> None:
         for octets in (
             b"POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
             b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -187,4 +187,4 @@ def test_refusals_are_counted_by_status(loop_name: str) -> None:
         assert admin.server.counts.refused == {405: 1, 404: 1, 400: 2, 431: 1}
         assert streams.opened == []
 
-    story(loop_name, told)
+    story(loop_name, scenario)

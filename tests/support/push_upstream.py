@@ -34,7 +34,7 @@ class PushingUpstream:
     def __init__(self, address: str = "192.0.2.1", keepalive: int = 15_000) -> None:
         self.address = address
         self.addresses: dict[bytes, str] = {}  # by question
-        self.pushed: dict[bytes, str] = {}  # what subscribers were told, where that is not what queries get
+        self.pushed: dict[bytes, str] = {}  # the records that subscribers get, where they differ from those of queries
         self.on_dso: OnDso | None = None
         self.rcode: int = Rcode.NOERROR  # for SUBSCRIBE
         self.subscribed: dict[tuple[int, int], bytes] = {}  # connection and id -> question
