@@ -1,58 +1,17 @@
 /* Asks as many clients at once, a window of questions ahead of the answers. Usage: ask PORT FILE SECONDS
 
-   FILE holds questions: 4 octets of source address, 2 of length, the message; big-endian. They are asked in a circle
-   for SECONDS, or once through where that is 0. Prints what came back: answers in all, and of those with records,
+   The questions of FILE (questions.h) are asked in a circle for SECONDS, or once through where that is 0. Prints what came back: answers in all, and of those with records,
    without (NODATA), NXDOMAIN, and any other; then how many never came.
 
    One socket speaks for every client: IP_PKTINFO gives each datagram its own source in 127.0.0.0/8. It never sleeps,
    so that waking it up is not on the server's account. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <time.h>
+#include "questions.h"
 
-enum { BATCH = 64, WINDOW = 256, SIZE = 4096, SOURCE = 4, HEAD = 6 };
-
-typedef union {
-    char room[CMSG_SPACE(sizeof(struct in_pktinfo))];
-    struct cmsghdr aligned;
-} Control;
+enum { BATCH = 64, WINDOW = 256, SIZE = 4096 };
 
 static struct sockaddr_in server = {.sin_family = AF_INET};
-static uint8_t *file, **questions; /* each question at its source address */
-static size_t total;
-static unsigned long answers, with_records, no_data, name_errors, others, lost;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
-
-static size_t length_of(const uint8_t *question) {
-    return question[SOURCE] << 8 | question[SOURCE + 1];
-}
-
-static int load(const char *path) {
-    FILE *stream = fopen(path, "rb");
-    if (!stream)
-        return -1;
-    fseek(stream, 0, SEEK_END);
-    size_t size = ftell(stream);
-    rewind(stream);
-    file = malloc(size);
-    questions = malloc(size / HEAD * sizeof *questions + sizeof *questions);
-    if (!file || !questions || fread(file, 1, size, stream) != size)
-        return -1;
-    fclose(stream);
-    for (uint8_t *at = file; at < file + size; at += HEAD + length_of(at))
-        questions[total++] = at;
-    return total ? 0 : -1;
-}
+static unsigned long no_data, name_errors, others, lost;
 
 /* Sends `count` questions, from the one at `first` on; returns how many the kernel took. */
 static int ask(int sock, size_t first, int count) {
@@ -60,24 +19,8 @@ static int ask(int sock, size_t first, int count) {
     static struct iovec spans[BATCH];
     static Control controls[BATCH];
 
-    for (int i = 0; i < count; i++) {
-        uint8_t *question = questions[(first + i) % total];
-        struct msghdr *header = &messages[i].msg_hdr;
-        spans[i] = (struct iovec){question + HEAD, length_of(question)};
-        header->msg_name = &server;
-        header->msg_namelen = sizeof server;
-        header->msg_iov = &spans[i];
-        header->msg_iovlen = 1;
-        header->msg_control = &controls[i];
-        header->msg_controllen = sizeof controls[i].room;
-        struct cmsghdr *control = CMSG_FIRSTHDR(header);
-        control->cmsg_level = IPPROTO_IP;
-        control->cmsg_type = IP_PKTINFO;
-        control->cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo));
-        struct in_pktinfo source = {0};
-        memcpy(&source.ipi_spec_dst, question, SOURCE);
-        memcpy(CMSG_DATA(control), &source, sizeof source);
-    }
+    for (int i = 0; i < count; i++)
+        address_from_source(&messages[i].msg_hdr, &spans[i], &controls[i], &server, questions[(first + i) % total]);
     int sent = sendmmsg(sock, messages, count, 0);
     return sent > 0 ? sent : 0;
 }

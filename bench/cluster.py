@@ -6,7 +6,7 @@ nodes, so that a client there is told the same number of addresses by either; th
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,11 +43,23 @@ cluster.local in-addr.arpa ip6.arpa {
 
 def write_cluster(directory: Path) -> Path:
     """Write the manifests and the Corefile into this directory; the Corefile's path."""
-    objects = [*_nodes(), *_namespaces(), *_services(), *_sized_services()]
-    (directory / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    write_list(directory / "cluster.json", cluster_objects())
     corefile = directory / "Corefile"
     corefile.write_text(COREFILE)
     return corefile
+
+
+def write_list(path: Path, objects: Iterable[Object]) -> Path:
+    """Write the objects as a List in JSON; its path."""
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+    return path
+
+
+def cluster_objects() -> Iterator[Object]:
+    yield from _nodes()
+    yield from _namespaces()
+    yield from _services()
+    yield from _sized_services()
 
 
 def headless_names() -> list[str]:
@@ -85,10 +97,10 @@ def _services() -> Iterator[Object]:
     for number in range(SERVICES // 2):
         namespace = _namespace_of(number)
         nodes = [(number + 7 * each) % NODES for each in range(ENDPOINTS_EACH)]
-        yield _service(namespace, f"web{number}", f"10.96.{number >> 8}.{number & 255}")
-        yield from _slices(namespace, f"web{number}", nodes, 2 * number * ENDPOINTS_EACH)
-        yield _service(namespace, f"headless{number}", "None", POLICY)
-        yield from _slices(namespace, f"headless{number}", nodes, (2 * number + 1) * ENDPOINTS_EACH)
+        yield service(namespace, f"web{number}", f"10.96.{number >> 8}.{number & 255}")
+        yield from slices(namespace, f"web{number}", nodes, 2 * number * ENDPOINTS_EACH)
+        yield service(namespace, f"headless{number}", "None", POLICY)
+        yield from slices(namespace, f"headless{number}", nodes, (2 * number + 1) * ENDPOINTS_EACH)
 
 
 def _sized_services() -> Iterator[Object]:
@@ -97,25 +109,26 @@ def _sized_services() -> Iterator[Object]:
     many = few + [elsewhere[each % len(elsewhere)] for each in range(MANY_ENDPOINTS - len(few))]
     free = SERVICES * ENDPOINTS_EACH
     for name, nodes, place in ((MANY, many, free), (FEW, few, free + MANY_ENDPOINTS)):
-        service, namespace, *_ = name.split(".")
-        yield _service(namespace, service, "None", SIZE_POLICY)
-        yield from _slices(namespace, service, nodes, place)
+        label, namespace, *_ = name.split(".")
+        yield service(namespace, label, "None", SIZE_POLICY)
+        yield from slices(namespace, label, nodes, place)
 
 
-def _service(namespace: str, name: str, cluster_ip: str, policy: str = "") -> Object:
+def service(namespace: str, name: str, cluster_ip: str, policy: str = "") -> Object:
+    """Headless with the `cluster_ip` "None"; `policy` are its topology keys."""
     annotations = {"topodns.io/topology-keys": policy} if policy else {}
     ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
     spec = {"type": "ClusterIP", "clusterIP": cluster_ip, "clusterIPs": [cluster_ip], "ports": ports}
     return {**_head("v1", "Service", name, namespace, annotations=annotations), "spec": spec}
 
 
-def _slices(namespace: str, service: str, nodes: Sequence[int], place: int) -> Iterator[Object]:
-    """Slices with an endpoint on each of these nodes, their addresses numbered from `place` on."""
-    labels = {"kubernetes.io/service-name": service}
+def slices(namespace: str, name: str, nodes: Sequence[int], place: int) -> Iterator[Object]:
+    """EndpointSlices of the Service `name`, an endpoint on each of these nodes, with addresses from `place` on."""
+    labels = {"kubernetes.io/service-name": name}
     for first in range(0, len(nodes), SLICE_SIZE):
         numbered = enumerate(nodes[first : first + SLICE_SIZE], first)
         yield {
-            **_head("discovery.k8s.io/v1", "EndpointSlice", f"{service}-{first}", namespace, labels),
+            **_head("discovery.k8s.io/v1", "EndpointSlice", f"{name}-{first}", namespace, labels),
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
             "endpoints": [_endpoint(namespace, node, place + number) for number, node in numbered],

@@ -20,7 +20,8 @@ def find_compiler() -> str | None:
 def compiled(compiler: str, name: str) -> Path:
     """The program of NAME.c, compiled now or before. Raises CalledProcessError."""
     source = _SOURCES / f"{name}.c"
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    read = (source, *sorted(_SOURCES.glob("*.h")))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:16]
     program = CACHE / f"{name}-{digest}"
     if not program.exists():
         CACHE.mkdir(parents=True, exist_ok=True)

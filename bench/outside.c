@@ -3,32 +3,21 @@
    The upstream is UDP and pipelined TCP on 127.0.0.1:PORT. To every question for A it gives 192.0.2.1 with a TTL of
    300, to any other no records, which it says for as long.
 
-   The clients ask when told to on stdin: "ADDRESS PORT FILE WINDOW SILENCE", the first two the resolver's. FILE is that of ask.c, asked once through,
-   at most WINDOW questions ahead of the answers; for the first SILENCE seconds the upstream says nothing. Then a line is
-   printed: answers in all, those with records, questions that nobody answered, and how many questions for A the upstream
-   has got.
+   The clients ask when a line on stdin says so: "ADDRESS PORT FILE WINDOW SILENCE", the first two the resolver's. The
+   questions of FILE (questions.h) are asked once through, at most WINDOW ahead of the answers; for the first SILENCE
+   seconds the upstream says nothing. Then a line is printed: answers in all, those with records, questions without an
+   answer, and how many questions for A the upstream has got.
 
    Both are one process, so that neither waits for the other's turn on the core; while it asks it never sleeps, so that
    waking it up is not on the resolver's account. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
+#include "questions.h"
 #include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 64, SIZE = 4096, SOURCE = 4, HEAD = 6, HEADER = 12, FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
-static const double PATIENCE = 2, LIMIT = 15; /* seconds without an answer; seconds in which a file is asked */
-
-typedef union {
-    char room[CMSG_SPACE(sizeof(struct in_pktinfo))];
-    struct cmsghdr aligned;
-} Control;
+enum { BATCH = 64, SIZE = 4096, FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
+static const double PATIENCE = 5, LIMIT = 15; /* seconds without an answer; seconds in which a file is asked */
 
 static int events, upstream, listener; /* file descriptors */
 static uint8_t pending[FILES][ROOM];   /* of each connection to the upstream: what is not yet a whole message */
@@ -36,16 +25,7 @@ static size_t pending_size[FILES];
 static unsigned long asked_upstream;
 static double silent_until;
 
-static uint8_t *file, **questions; /* each question at its source address */
-static size_t total;
 static struct sockaddr_in resolver = {.sin_family = AF_INET};
-static unsigned long answers, with_records;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
 
 static void watch(int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
@@ -184,47 +164,14 @@ static void open_upstream(int port) {
 
 /* The clients. */
 
-static size_t length_of(const uint8_t *question) {
-    return question[SOURCE] << 8 | question[SOURCE + 1];
-}
-
-static int load(const char *path) {
-    FILE *stream = fopen(path, "rb");
-    if (!stream)
-        return -1;
-    fseek(stream, 0, SEEK_END);
-    size_t size = ftell(stream);
-    rewind(stream);
-    file = realloc(file, size);
-    questions = realloc(questions, (size / HEAD + 1) * sizeof *questions);
-    size_t got = file && questions ? fread(file, 1, size, stream) : 0;
-    fclose(stream);
-    total = 0;
-    for (uint8_t *at = file; at < file + got; at += HEAD + length_of(at))
-        questions[total++] = at;
-    return total ? 0 : -1;
-}
-
 /* Sends `count` questions, from the one at `first` on, each from its own source; returns how many the kernel took. */
 static int ask(int sock, size_t first, int count) {
     static struct mmsghdr messages[BATCH];
     static struct iovec spans[BATCH];
     static Control controls[BATCH];
 
-    for (int i = 0; i < count; i++) {
-        uint8_t *question = questions[first + i];
-        spans[i] = (struct iovec){question + HEAD, length_of(question)};
-        messages[i].msg_hdr = (struct msghdr){
-            .msg_name = &resolver, .msg_namelen = sizeof resolver, .msg_iov = &spans[i], .msg_iovlen = 1,
-            .msg_control = &controls[i], .msg_controllen = sizeof controls[i].room};
-        struct cmsghdr *control = CMSG_FIRSTHDR(&messages[i].msg_hdr);
-        control->cmsg_level = IPPROTO_IP;
-        control->cmsg_type = IP_PKTINFO;
-        control->cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo));
-        struct in_pktinfo source = {0};
-        memcpy(&source.ipi_spec_dst, question, SOURCE);
-        memcpy(CMSG_DATA(control), &source, sizeof source);
-    }
+    for (int i = 0; i < count; i++)
+        address_from_source(&messages[i].msg_hdr, &spans[i], &controls[i], &resolver, questions[first + i]);
     int sent = sendmmsg(sock, messages, count, 0);
     return sent > 0 ? sent : 0;
 }
@@ -243,7 +190,7 @@ static int take_answers(int sock) {
     for (int i = 0; i < count; i++)
         if (messages[i].msg_len >= HEADER) {
             answers++;
-            with_records += (data[i][3] & 0x0f) == 0 && (data[i][6] || data[i][7]);
+            with_records += has_records(data[i]);
         }
     return count > 0 ? count : 0;
 }

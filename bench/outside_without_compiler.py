@@ -16,7 +16,7 @@ from typing import Final
 
 from bench.questions import client_socket, read_questions
 
-PATIENCE: Final = 2.0  # seconds without an answer: what is still out will not come
+PATIENCE: Final = 5.0  # seconds without an answer: what is still out will not come
 LIMIT: Final = 15.0  # seconds in which a file is asked
 
 _QUESTION: Final = 12  # where it begins

@@ -26,9 +26,18 @@ import yaml
 from bench.figures import Series
 from bench.load import find_tools
 from bench.outside import Outcome, Outside, outside
-from bench.proc import NoAnswer, cores, free_port, resident_megabytes, running, wait_for_answer, waiting_seconds
+from bench.proc import (
+    NoAnswer,
+    cores,
+    free_port,
+    go_first,
+    resident_megabytes,
+    running,
+    wait_for_answer,
+    waiting_seconds,
+)
 from bench.questions import Question, write_questions
-from bench.resolvers import DEMO, Place, Resolver, Way, find_resolvers, missing_resolvers
+from bench.resolvers import DEMO, Place, Resolver, Way, find_resolvers
 from bench.scale.sheet import Sheet
 from tests.support.fake_api.server import running as running_api
 
@@ -185,7 +194,7 @@ class Bench:
         self._loads = Loads(folder)
         self._echo_program = find_tools().echo
         self._echo = Series("plain UDP echo")
-        self._subjects = [Subject(resolver) for resolver in find_resolvers()]
+        self._subjects = [Subject(resolver) for resolver in find_resolvers(_say)]
 
     def run_round(self, deadline: float) -> bool:
         """Measure everything once, each way of life with all resolvers; False where time was up before the end."""
@@ -292,14 +301,6 @@ def _run_rounds(bench: Bench) -> int:
     return ROUNDS
 
 
-def _go_first() -> None:
-    """Before whatever else runs on this machine: the clients and the upstream, and the resolvers."""
-    if os.geteuid() == 0:
-        os.nice(-15)
-    else:
-        _say("not root: the resolvers have to wait for whatever else runs on this machine")
-
-
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -307,13 +308,11 @@ def _say(line: str) -> None:
 def main() -> int:
     """Measure, print; 1 only where something does not run at all."""
     began = time.monotonic()
-    for line in missing_resolvers():
-        _say(line)
     resolver_core, other_core = cores()
     if resolver_core == other_core:
         _say("one core only: the resolver shares it with everything else")
     os.sched_setaffinity(0, {other_core})
-    _go_first()
+    go_first(_say)
     try:
         with _bench(resolver_core) as bench:
             rounds = _run_rounds(bench)

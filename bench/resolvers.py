@@ -1,17 +1,14 @@
 """The resolvers that are measured, and the configurations in which they live: each forwards to one upstream."""
 
-import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
 
 from bench.proc import free_port
-from tests.kubelab.programs import COREDNS
+from bench.programs import find_coredns, find_debian
 
 DEMO: Final = Path(__file__).parents[1] / "config" / "demo" / "cluster"
 
@@ -163,16 +160,17 @@ class OfCorefile:
         corefile = place.folder / "Corefile"
         corefile.write_text(text)
         if way is Way.NODE and self.ours:
-            return *_IN_A_NODE, *self.program, "node-cache", *_node_flags(corefile, place.port)
+            return node_cache_command(self.program, corefile, place.port)
         return (*self.program, "-conf", corefile, "-dns.port", str(place.port))
 
 
 _IN_A_NODE: Final = ("env", "KUBE_DNS_SERVICE_HOST=127.0.0.1", "NODE_NAME=node-a")
 
 
-def _node_flags(template: Path, port: int) -> Command:
-    """Those of a node's cache that leaves the node's network alone."""
+def node_cache_command(program: Command, template: Path, port: int) -> Command:
+    """topodns's node cache with this template on 127.0.0.1; it leaves the node's network alone."""
     return (
+        *(*_IN_A_NODE, *program, "node-cache"),
         *("-localip", "127.0.0.1", "-p", str(port), "-basecorefile", template, "-conf", template.with_name("copy")),
         *("-setupinterface=false", "-setupiptables=false", "-metrics-listen-address", f"127.0.0.1:{free_port()}"),
     )
@@ -202,7 +200,7 @@ forward-zone:
 @dataclass(frozen=True)
 class Unbound:
     title: str
-    program: str
+    program: Path
 
     ways = frozenset((Way.UDP, Way.WHOLE))
 
@@ -238,7 +236,7 @@ logging {{ category default {{ null; }}; }};
 @dataclass(frozen=True)
 class Bind:
     title: str
-    program: str
+    program: Path
 
     ways = frozenset((Way.WHOLE_UDP,))
 
@@ -248,41 +246,23 @@ class Bind:
         return self.program, "-f", "-n", "1", "-c", conf
 
 
-def find_resolvers() -> list[Resolver]:
-    """topodns, with and without its fast path to `forward`, and those of the others that are installed."""
+def find_resolvers(say: Callable[[str], None]) -> list[Resolver]:
+    """topodns, with and without its fast path to `forward`, and those of the others that can be had.
+
+    `say` gets a line for each that cannot.
+    """
     program = (sys.executable, "-m", "topodns")
     return [
         OfCorefile("topodns", program, True),
         OfCorefile("without fast path", program, True, chain=True),
-        *_others(),
+        *_others(say),
     ]
 
 
-def missing_resolvers() -> Iterator[str]:
-    """A line for each that is not, with what would change that."""
-    if COREDNS.missing:
-        yield f"no CoreDNS {COREDNS.version}: {COREDNS.folder} lacks it; `make test-differential` builds it"
-    for name, package in (("unbound", "unbound"), ("named", "bind9")):
-        if _found(name) is None:
-            yield f"no {name} (Debian package {package}): its column is left out"
-
-
-def _others() -> Iterator[Resolver]:
-    if not COREDNS.missing:
-        one_core = ("env", "GOMAXPROCS=1")
-        yield OfCorefile(f"CoreDNS {COREDNS.version}", (*one_core, COREDNS.folder / "coredns"), False)
-    if unbound := _found("unbound"):
-        yield Unbound(f"unbound {_version(unbound, '-V')}", unbound)
-    if named := _found("named"):
-        yield Bind(f"BIND {_version(named, '-v')}", named)
-
-
-def _found(name: str) -> str | None:
-    """Debian's are in sbin, which is not on every user's PATH."""
-    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
-
-
-def _version(program: str, flag: str) -> str:
-    printed = subprocess.run((program, flag), capture_output=True, text=True, check=True).stdout
-    found = re.search(r"\d+(\.\d+)+", printed)
-    return found[0] if found else ""
+def _others(say: Callable[[str], None]) -> Iterator[Resolver]:
+    if coredns := find_coredns(say):
+        yield OfCorefile(coredns.title, ("env", "GOMAXPROCS=1", coredns.path), False)
+    if unbound := find_debian("unbound", say):
+        yield Unbound(unbound.title, unbound.path)
+    if named := find_debian("named", say):
+        yield Bind(named.title, named.path)

@@ -1,7 +1,6 @@
 """`make bench-node-cache`: measure topodns's node cache, beside NodeLocal DNSCache, and print. Judges nothing."""
 
 import argparse
-import os
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from bench.node_cache.figures import Figures
 from bench.node_cache.living import start_and_stop, upgrades
 from bench.node_cache.scene import Scene, scene
 from bench.node_cache.subjects import Subject, subjects
-from bench.proc import NoAnswer, cores
+from bench.proc import NoAnswer, cores, go_first
 from bench.scale.sheet import Sheet
 from tests.support.namespaced_node import why_impossible
 
@@ -73,7 +72,7 @@ def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int
     figures = {subject.title: Figures() for subject in measured}
     sheet = Sheet("A node's DNS cache", list(figures))
     problems: list[str] = []
-    _go_first()
+    go_first(_say)
     for (name, part), subject in product(parts.items(), measured):
         _say(f"{time.monotonic() - began:5.0f} s  {name}: {subject.title}")
         try:
@@ -93,11 +92,6 @@ def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int
 def _takes_long(part: str, subject: Subject) -> bool:
     """Replacing has rounds of its own; memory does not differ; the original takes up to a minute for each repair."""
     return part in ("upgrade", "memory") or (part == "repair" and subject.is_original)
-
-
-def _go_first() -> None:
-    """Before whatever else runs on this machine: the clients, which are in this process, and all that it starts."""
-    os.nice(-15)
 
 
 def _say(line: str) -> None:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bench.proc import NoAnswer, cores
+from bench.proc import NoAnswer, cores, go_first
 from bench.scale.course import Course, OutOfTime
-from bench.scale.servers import TOPODNS, Server, find_coredns
+from bench.scale.servers import TOPODNS, Server, coredns
 from bench.scale.sheet import Sheet
 from tests.support.synthetic_clusters import Cluster
 
@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to try")
     parser.add_argument("--alone", action="store_true", help="without CoreDNS")
     options = parser.parse_args(arguments)
-    coredns = None if options.alone else find_coredns(_say)
-    servers = [TOPODNS, coredns] if coredns is not None else [TOPODNS]
+    other = None if options.alone else coredns(_say)
+    servers = [TOPODNS, other] if other is not None else [TOPODNS]
     sheets = list(_sheets(10 if options.quick else 1, servers))
     began, problem = time.monotonic(), ""
     try:
@@ -45,19 +45,11 @@ def _measure(sheets: Sequence[tuple[Cluster, Sheet]], servers: Sequence[Server],
     if server_core == other_core:
         _say("one core only: the server shares it with everything else")
     os.sched_setaffinity(0, {other_core})
-    _go_first()
+    go_first(_say)
     for server in servers:
         for cluster, sheet in sheets:
             _say(f"{server.title}, {sheet.head}")
             Course(server, cluster, sheet, deadline).run(server_core, other_core)
-
-
-def _go_first() -> None:
-    """Before whatever else runs on this machine: the clients, which are in this process, and all that it starts."""
-    if os.geteuid() == 0:
-        os.nice(-15)
-    else:
-        _say("not root: the server and its clients have to wait for whatever else runs on this machine")
 
 
 def _sheets(part: int, servers: Sequence[Server]) -> Iterator[tuple[Cluster, Sheet]]:

@@ -1,7 +1,8 @@
-"""The API server of the bench: the tests' stand-in with a synthetic cluster, and the changes that are measured.
+"""The API server of benches: the tests' stand-in with a cluster, and the changes that are measured.
 
-`python -m bench.scale.stand_in PORT NODES,SERVICES,ENDPOINTS,PODS` runs it; `StandIn` is its owner's side. A change
-counts as made when it has been given to the watches; the clock is the machine's, which all of the bench shares.
+`python -m bench.scale.stand_in PORT NODES,SERVICES,ENDPOINTS,PODS` runs it with a synthetic cluster, `PORT FILE` with
+the objects of a List as JSON; `StandIn` is its owner's side. A change counts as made when it has been given to the
+watches; the clock is the machine's, which all of the bench shares.
 """
 
 import asyncio
@@ -11,15 +12,17 @@ import os
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, Final
 
 from bench.proc import NoAnswer, free_port, running
 from tests.support.fake_api.listener import HttpFront
+from tests.support.fake_api.resources import Object
 from tests.support.fake_api.server import FakeApi
 from tests.support.synthetic_clusters import Cluster, namespace_name, service_name
 
@@ -42,11 +45,10 @@ def fresh_address(network: str, number: int) -> str:
 class Stage(FakeApi):
     """The stand-in with what happens on it. Its public methods are called as `POST /control/NAME`."""
 
-    def __init__(self, port: int, cluster: Cluster) -> None:
-        super().__init__(front=partial(HttpFront, port=port))
+    def __init__(self, port: int, objects: Iterable[Object] = ()) -> None:
+        super().__init__(objects, partial(HttpFront, port=port))
         self._made: list[int] = []
         self._churn: asyncio.Task[None] | None = None
-        self.generate(cluster)
 
     def relist(self) -> None:
         """Every watch ends, and none can go on from where it was."""
@@ -137,11 +139,14 @@ class StandIn:
 
 
 @contextmanager
-def stand_in(cluster: Cluster, core: int) -> Iterator[StandIn]:
-    """One with this cluster on this core, as long as the context lasts."""
+def stand_in(cluster: Cluster | Path, core: int) -> Iterator[StandIn]:
+    """One with this cluster, or with the objects of this file, on this core, as long as the context lasts."""
     port = free_port()
-    size = f"{cluster.nodes},{cluster.services},{cluster.endpoints},{cluster.pods}"
-    command = (sys.executable, "-m", "bench.scale.stand_in", str(port), size)
+    if isinstance(cluster, Path):
+        content = str(cluster)
+    else:
+        content = f"{cluster.nodes},{cluster.services},{cluster.endpoints},{cluster.pods}"
+    command = (sys.executable, "-m", "bench.scale.stand_in", str(port), content)
     with running(command, core) as process:
         api = StandIn(process.pid, port)
         _wait_until_served(api)
@@ -164,9 +169,17 @@ async def _serve(stage: Stage) -> None:
         await asyncio.Event().wait()
 
 
-def main(port: str, size: str) -> None:
+def _stage(port: int, content: str) -> Stage:
+    if Path(content).is_file():
+        return Stage(port, json.loads(Path(content).read_bytes())["items"])
+    stage = Stage(port)
+    stage.generate(Cluster(*map(int, content.split(","))))
+    return stage
+
+
+def main(port: str, content: str) -> None:
     os.nice(10)  # the client, whose clock must not wait for it, is on the same core
-    stage = Stage(int(port), Cluster(*map(int, size.split(","))))
+    stage = _stage(int(port), content)
     gc.freeze()  # nobody's latency is to be that of collecting a cluster
     asyncio.run(_serve(stage))
 

@@ -1,0 +1,117 @@
+"""`make bench-compare`: measure topodns beside other DNS servers, print, and renew docs/reference/performance.md."""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from bench.cluster import write_list
+from bench.compare.cluster import objects, records, write_local_data, write_zone
+from bench.compare.contenders import StaticNames, find_by_interpreter, find_contenders, floor
+from bench.compare.course import Course, World
+from bench.compare.document import DOCUMENT
+from bench.compare.loads import FULL, SHORT, Loads
+from bench.compare.measuring import Generators, Tools
+from bench.compare.report import beside_servers, by_interpreter, renew
+from bench.compile import compiled, find_compiler
+from bench.outside import outside
+from bench.proc import NoAnswer, cores, go_first
+from bench.scale.stand_in import stand_in
+
+ROUNDS: Final = 5
+MORE_ROUNDS: Final = 3  # at most, for figures that were disturbed
+FEWEST: Final = 3  # undisturbed readings that each figure needs
+PACE_SECONDS: Final = 4.0  # of each latency
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """1 where something does not run at all, or a server's answers are wrong."""
+    parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="one round of few queries, disturbed or not")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of all servers (default: %(default)s)")
+    parser.add_argument("--alone", action="store_true", help="topodns and the floor only")
+    parser.add_argument("--interpreters", action="store_true", help="topodns alone, by each Python that can be had")
+    parser.add_argument("--print", action="store_true", help="leave the documents as they are")
+    parser.add_argument("--write", action="store_true", help="renew them after a short run, too")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _end)
+    began = time.monotonic()
+    compiler = find_compiler()
+    if compiler is None:
+        _say("bench-compare needs a C compiler (Debian package gcc), for generators that are faster than the servers")
+        return 1
+    try:
+        with _course(compiler, options) as (course, servers):
+            rounds = _run(course, 1 if options.short else options.rounds, options.short)
+    except (NoAnswer, subprocess.CalledProcessError) as problem:
+        _say(f"bench: {problem}")
+        return 1
+    found = course.found
+    texts = (by_interpreter if options.interpreters else beside_servers)(found, servers, rounds)
+    print("\n\n".join(texts.values()))
+    print(f"\nrounds: {rounds}, in {time.monotonic() - began:.0f} s")
+    print(*found.problems, sep="\n")
+    is_whole = not (options.short or options.alone or options.print)
+    if (is_whole or options.write) and not found.problems:
+        renew(found, servers, texts)
+        _say(f"renewed {DOCUMENT}")
+    return bool(found.problems)
+
+
+@contextmanager
+def _course(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Course, list[str]]]:
+    """The course with all that is around it, and the titles of the servers."""
+    short = options.short
+    server_core, other_core = cores()
+    if server_core == other_core:
+        _say("one core only: servers and generators share it, and no figure means much")
+    os.sched_setaffinity(0, {other_core})
+    if not short:
+        go_first(_say)
+    with tempfile.TemporaryDirectory(prefix="topodns-bench-") as directory:
+        folder = Path(directory)
+        loads = Loads(folder, SHORT if short else FULL, Random(1))
+        made = list(objects())
+        content = list(records(made, loads.pods))
+        names = StaticNames(write_zone(folder / "zone", content), write_local_data(folder / "local-data", content))
+        contenders = find_by_interpreter(_say) if options.interpreters else find_contenders(names, _say)
+        contenders = contenders[: 1 if options.alone else None]
+        tools = Tools.made_by(compiler, shutil.which("dnsperf"))
+        if tools.dnsperf is None:
+            _say("no dnsperf (Debian package dnsperf): its row is left out")
+        echoes = floor((compiled(compiler, "echo"),), compiled(compiler, "echo_tcp"))
+        with outside() as world, stand_in(write_list(folder / "cluster.json", made), other_core) as api:
+            around = World(Generators(tools, world, other_core), world, api, folder, server_core)
+            yield Course(around, loads, contenders, echoes, short), [each.title for each in contenders]
+
+
+def _run(course: Course, rounds: int, short: bool) -> int:
+    """The rounds, and up to MORE_ROUNDS for what was disturbed; how many there were."""
+    done, needed = 0, 0 if short else min(rounds, FEWEST)
+    while done < rounds or (done < rounds + MORE_ROUNDS and course.found.figures.fewest() < needed):
+        course.run_round(1.0 if short else PACE_SECONDS)
+        done += 1
+        _say(f"round {done} of {rounds}, {course.found.figures.dropped} measurements disturbed")
+    return done
+
+
+def _end(number: int, _frame: object) -> None:
+    """Leave all contexts, so that no server is left running."""
+    sys.exit(128 + number)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

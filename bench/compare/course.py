@@ -1,0 +1,178 @@
+"""A round: every server lives once for each part of the table, all of them in turn, and its loads are measured."""
+
+import socket
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from bench.cluster import headless_names
+from bench.compare.contenders import Contender
+from bench.compare.figures import Figures, Latency
+from bench.compare.loads import LOOPBACK, Load, Loads, Method, Row
+from bench.compare.measuring import Generators, Running, WrongAnswers
+from bench.outside import Outside
+from bench.proc import NoAnswer, free_port, running, wait_for_answer
+from bench.questions import HOT_NAMES, Question
+from bench.resolvers import Command, Place, Way
+from bench.scale.stand_in import Key, StandIn
+
+CHANGES: Final = (0, 20, 200)  # a second, under which latencies are measured
+KNOWN: Final = Question(LOOPBACK, "web999.ns19.svc.cluster.local")  # of the last Service: the whole cluster is there
+OUTSIDE: Final = Question(LOOPBACK, "start.example.com")
+
+_READY_WITHIN: Final = 120.0  # seconds; a machine that others keep busy may take so long
+_PAUSE: Final = 0.05
+
+Start = Callable[[Place], Command]
+
+
+@dataclass(frozen=True)
+class World:
+    """What is around the servers: generators, upstream, API server, a folder, and the core that servers have."""
+
+    generators: Generators
+    outside: Outside
+    api: StandIn
+    folder: Path
+    core: int
+
+
+@dataclass
+class Found:
+    """All that was measured; `problems` are sentences."""
+
+    figures: Figures[Row]
+    latencies: defaultdict[tuple[int, str], list[Latency]] = field(default_factory=lambda: defaultdict(list))
+    problems: list[str] = field(default_factory=list)
+
+
+class Course:
+    """The rounds. `floor` is measured with the loads of each method. `keep_all`: disturbed measurements count too."""
+
+    def __init__(
+        self,
+        world: World,
+        loads: Loads,
+        contenders: Sequence[Contender],
+        floor: Mapping[Method, Contender],
+        keep_all: bool = False,
+    ) -> None:
+        self.found = Found(Figures(keep_all))
+        self._world, self._loads = world, loads
+        self._contenders, self._floor = contenders, floor
+        self._round = 0
+
+    def run_round(self, seconds_of_pace: float) -> None:
+        """Raises NoAnswer where a server does not start."""
+        self._measure_floor()
+        for contender in self._contenders:
+            self._live_in_cluster(contender)
+        for way in Way:
+            for contender in self._contenders:
+                self._live_forwarding(contender, way)
+        for contender in self._contenders:
+            self._live_on_node(contender)
+        for contender in (self._floor[Method.UDP], *self._contenders):
+            self._live_at_a_pace(contender, seconds_of_pace)
+        self._round += 1
+
+    def _measure_floor(self) -> None:
+        loads = (*self._loads.cluster, *self._loads.forwarded.values(), self._loads.cached, self._loads.node_cached)
+        for method, contender in self._floor.items():
+            with self._life(contender.title, contender.cluster, None) as server:
+                for load in (*loads, self._loads.node_once):
+                    if load.method is method:
+                        self._measure(server, load, check=False)
+
+    def _live_in_cluster(self, contender: Contender) -> None:
+        with self._life(contender.title, contender.cluster, KNOWN, contender.settling) as server:
+            for load in self._loads.cluster:
+                if load.row in contender.rows and self._world.generators.can_send(load):
+                    self._measure(server, load)
+
+    def _live_forwarding(self, contender: Contender, way: Way) -> None:
+        rows = [row for row, its_way in contender.ways.items() if its_way is way]
+        resolver = contender.resolver
+        if not rows or resolver is None:
+            return
+        with self._life(contender.title, lambda place: resolver.command(way, place), OUTSIDE) as server:
+            self._world.generators.warm_up(server, self._loads.fresh)
+            for row in rows:
+                self._measure(server, self._loads.cached if row is Row.CACHED else self._loads.forwarded[row])
+
+    def _live_on_node(self, contender: Contender) -> None:
+        """The cache has the core that the server has: the sum of both is measured, not how fast they are together."""
+        node = contender.node
+        if node is None:
+            return
+        with (
+            self._life(contender.title, contender.cluster, KNOWN, contender.settling) as server,
+            self._life(contender.title, lambda place: node(place, server.port), KNOWN) as cache,
+        ):
+            self._world.generators.warm_up(cache, self._loads.fresh)
+            both = Running(contender.title, (*cache.pids, *server.pids), cache.port)
+            self._measure(both, self._loads.node_once)
+            self._measure(cache, self._loads.node_cached)
+
+    def _live_at_a_pace(self, contender: Contender, seconds: float) -> None:
+        known = KNOWN if contender.knows else None
+        with self._life(contender.title, contender.cluster, known, contender.settling) as server:
+            self._world.generators.warm_up(server, self._loads.paced_warm_up)
+            for rate in CHANGES if contender.follows else CHANGES[:1]:
+                if rate:
+                    change_slices(self._world.api, rate, seconds)
+                latency, disturbed = self._world.generators.latency(server, self._loads.paced, seconds)
+                if self.found.figures.keep_all or not disturbed:
+                    self.found.latencies[rate, contender.title].append(latency)
+
+    def _measure(self, server: Running, load: Load, check: bool = True) -> None:
+        try:
+            reading = self._world.generators.measure(server, load, check)
+        except (NoAnswer, WrongAnswers) as problem:
+            self.found.problems.append(str(problem))
+        else:
+            self.found.figures.note(load.row, server.title, self._round, reading)
+
+    @contextmanager
+    def _life(self, title: str, start: Start, known: Question | None, settling: float = 0.3) -> Iterator[Running]:
+        """A server from its start to its end. Yields once it answers `known` with records; None: any message."""
+        world = self._world
+        with tempfile.TemporaryDirectory(dir=world.folder) as folder:
+            place = Place(Path(folder), free_port(), world.outside.upstream_port, world.api.url)
+            with running(start(place), world.core) as process:
+                message = OUTSIDE.message if known is None else known.message
+                wait_for_answer(process, place.port, message, _READY_WITHIN)
+                if known is not None:
+                    _wait_for_records(title, place.port, known.message)
+                time.sleep(settling)
+                yield Running(title, (process.pid,), place.port)
+
+
+def change_slices(api: StandIn, rate: int, seconds: float) -> None:
+    """Begin to replace endpoints of the headless Services that are asked for, so many a second, and return."""
+    slices: list[Key] = []
+    for name in headless_names()[:HOT_NAMES]:
+        label, namespace, *_ = name.split(".")
+        slices.append((namespace, f"{label}-0"))
+    api.control("churn", slices=slices, network="127.255", rounds=int(rate * seconds), batch=1, every=1 / rate)
+
+
+def _wait_for_records(title: str, port: int, message: bytes) -> None:
+    deadline = time.monotonic() + _READY_WITHIN
+    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.connect(("127.0.0.1", port))
+        sock.settimeout(1)
+        while time.monotonic() < deadline:
+            sock.send(message)
+            try:
+                if sock.recv(4096)[6:8] != b"\0\0":  # ANCOUNT, RFC 1035 section 4.1.1
+                    return
+            except TimeoutError:
+                continue
+            time.sleep(_PAUSE)
+    raise NoAnswer(f"{title} does not know the cluster after {_READY_WITHIN:g} s")

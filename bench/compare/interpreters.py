@@ -1,0 +1,68 @@
+"""The Python interpreters that topodns can run by on this machine: its own, Debian's, and Debian's newer ones.
+
+Each has the same locked versions of the libraries. The newer ones are those of `make test-interpreters`, each run by
+the C library of its own root.
+"""
+
+import platform
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.compile import CACHE
+from release.source import ROOT
+from tests.kubelab.cache import filling
+from tests.support.interpreters import interpreter_root, wheels_of, why_no_interpreters
+
+NEWER: Final = ("3.13", "3.14")
+DEBIAN: Final = Path("/usr/bin/python3")  # which the image has too
+
+_BYTECODE: Final = CACHE / "bytecode"
+_LOADER: Final = "usr/lib64/ld-linux-x86-64.so.2"
+_LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
+
+
+class Interpreter(NamedTuple):
+    """`command` begins the words that run it, with topodns and its libraries where it looks for modules."""
+
+    title: str
+    command: tuple[str | Path, ...]
+
+
+def find_interpreters(say: Callable[[str], None]) -> Iterator[Interpreter]:
+    """From the oldest to the newest; `say` gets a line for each that cannot be had."""
+    yield Interpreter(f"Python {platform.python_version()}", (sys.executable,))
+    if DEBIAN.resolve() != Path(sys.executable).resolve():
+        libraries = sysconfig.get_path("purelib")
+        yield from _running(("env", f"PYTHONPATH={ROOT}:{libraries}", DEBIAN), "Debian's Python", say)
+    problem = why_no_interpreters()
+    if problem:
+        say(f"no newer interpreters: {problem}")
+        return
+    for version in NEWER:
+        try:
+            with filling():
+                command = _in_root(interpreter_root(version), wheels_of(version), version)
+        except (OSError, subprocess.CalledProcessError) as failure:
+            say(f"no Python {version}: {failure}")
+        else:
+            yield from _running(command, f"Python {version}", say)
+
+
+def _in_root(root: Path, wheels: Path, version: str) -> tuple[str | Path, ...]:
+    settings = (f"PYTHONHOME={root / 'usr'}", f"PYTHONPATH={ROOT}:{wheels}", f"PYTHONPYCACHEPREFIX={_BYTECODE}")
+    loader = (root / _LOADER, "--library-path", root / _LIBRARIES)
+    return "env", *settings, *loader, root / "usr" / "bin" / f"python{version}"
+
+
+def _running(command: tuple[str | Path, ...], name: str, say: Callable[[str], None]) -> Iterator[Interpreter]:
+    """The interpreter by its version, if it imports topodns's libraries."""
+    script = "import platform, msgspec, uvloop, topodns; print(platform.python_version())"
+    done = subprocess.run((*command, "-c", script), capture_output=True, text=True, check=False)
+    if done.returncode:
+        say(f"no {name}: {(done.stderr.strip().splitlines() or ['it does not run'])[-1]}")
+    else:
+        yield Interpreter(f"Python {done.stdout.strip()}", command)

@@ -1,0 +1,128 @@
+"""One measurement: a load is sent, and the server's CPU time for each answer is read from /proc."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.compare.figures import Latency, Reading, is_disturbed
+from bench.compare.loads import Load, Method
+from bench.compile import compiled
+from bench.load import Target, ask_by_dnsperf
+from bench.outside import Outcome, Outside
+from bench.proc import NoAnswer, cpu_seconds, output_of, waiting_seconds
+
+RATE: Final = 5_000  # queries a second, for latencies
+
+_CONNECTIONS: Final = 20
+_WINDOW: Final = {Method.ONE_BY_ONE: 1, Method.PIPELINED: 32}  # queries in flight on each
+
+
+class WrongAnswers(Exception):
+    """A server does not answer a load as all others do: its figure would compare something else."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The compiled generators, and dnsperf where it is installed."""
+
+    ask_tcp: Path
+    pace: Path
+    dnsperf: str | None
+
+    @classmethod
+    def made_by(cls, compiler: str, dnsperf: str | None) -> "Tools":
+        return cls(compiled(compiler, "ask_tcp"), compiled(compiler, "pace"), dnsperf)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server on 127.0.0.1:`port`; its CPU time is that of all of `pids` and their children."""
+
+    title: str
+    pids: Sequence[int]
+    port: int
+
+    @property
+    def cpu_seconds(self) -> float:
+        return sum(map(cpu_seconds, self.pids))
+
+    @property
+    def taken_seconds(self) -> float:
+        """How long it waited for its core, which other programs or the hypervisor had."""
+        return sum(map(waiting_seconds, self.pids)) + stolen_seconds()
+
+
+class Generators:
+    """All ways to send a load, from one core."""
+
+    def __init__(self, tools: Tools, world: Outside, core: int) -> None:
+        self._tools, self._world, self._core = tools, world, core
+
+    def can_send(self, load: Load) -> bool:
+        return load.method is not Method.DNSPERF or self._tools.dnsperf is not None
+
+    def warm_up(self, server: Running, questions: Path) -> None:
+        self._world.ask(server.port, questions)
+
+    def measure(self, server: Running, load: Load, check: bool = True) -> Reading:
+        """Send the load. Raises NoAnswer; WrongAnswers where fewer or more answers have records than it says."""
+        if load.warm_up is not None:
+            self.warm_up(server, load.warm_up)
+        began, taken, spent = time.monotonic(), server.taken_seconds, server.cpu_seconds
+        if load.method is Method.DNSPERF:
+            each, outcome = self._by_dnsperf(server, load), None
+        else:
+            outcome = self._send(server, load)
+            each = (server.cpu_seconds - spent) * 1e6 / max(1, outcome.answers)
+        taken, elapsed = server.taken_seconds - taken, time.monotonic() - began
+        if outcome is not None and check:
+            _check(server, load, outcome)
+        return Reading(each, is_disturbed(taken, elapsed))
+
+    def latency(self, server: Running, questions: Path, seconds: float) -> tuple[Latency, bool]:
+        """Of queries at an even pace; and whether it was disturbed."""
+        began, taken, spent = time.monotonic(), server.taken_seconds, server.cpu_seconds
+        command = (self._tools.pace, str(server.port), questions, str(RATE), str(seconds))
+        answers, _, lost, *latencies = output_of(command, self._core).split()
+        if not int(answers):
+            raise NoAnswer(f"{server.title}: no answer at {RATE} queries a second")
+        cpu = (server.cpu_seconds - spent) * 1e6 / int(answers)
+        p50, p90, p99, p999, _ = map(float, latencies)
+        taken, elapsed = server.taken_seconds - taken, time.monotonic() - began
+        return Latency(p50, p90, p99, p999, cpu, int(lost)), is_disturbed(taken, elapsed)
+
+    def _send(self, server: Running, load: Load) -> Outcome:
+        if load.method is Method.UDP:
+            return self._world.ask(server.port, load.file)
+        window = _WINDOW[load.method]
+        command = (self._tools.ask_tcp, str(server.port), load.file, str(_CONNECTIONS), str(window))
+        return Outcome(*map(int, output_of(command, self._core).split()))
+
+    def _by_dnsperf(self, server: Running, load: Load) -> float:
+        assert self._tools.dnsperf is not None, "see can_send"
+        (pid,) = server.pids
+        target = Target(pid, server.port, self._core)
+        spent, _ = ask_by_dnsperf(self._tools.dnsperf, target, load.file, "127.0.0.1")
+        return spent
+
+
+def _check(server: Running, load: Load, outcome: Outcome) -> None:
+    if not outcome.answers:
+        raise NoAnswer(f"{server.title}: no answer to {load.row.value}")
+    if outcome.lost:
+        raise WrongAnswers(f"{server.title}: {load.row.value}: {outcome.lost} without an answer")
+    if load.with_records is not None and outcome.with_records != load.with_records:
+        found = f"{outcome.with_records} answers with records, {load.with_records} expected"
+        raise WrongAnswers(f"{server.title}: {load.row.value}: {found}")
+
+
+def stolen_seconds() -> float:
+    """How long the hypervisor had the cores of this machine (/proc/stat, `steal`), all together."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()
+    return int(fields[8]) / _TICKS
+
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")

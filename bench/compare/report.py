@@ -1,0 +1,83 @@
+"""What came of the rounds, as text for each part of the documents, and the documents that it is written into."""
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from bench.compare.contenders import FLOOR, TOPODNS
+from bench.compare.course import Found
+from bench.compare.document import (
+    CPU,
+    DOCUMENT,
+    INTERPRETERS,
+    LATENCY,
+    MACHINE,
+    PLOT_TITLE,
+    QUOTED,
+    cpu_table,
+    latency_table,
+    quotation,
+    renewed,
+    with_plot,
+    wrapped,
+)
+from bench.compare.figures import Spread, median_latency
+from bench.compare.loads import Row
+from bench.compare.machine import description
+from bench.compare.plot import Line, svg
+from bench.programs import COREDNS
+from release.source import ROOT
+
+Texts = Mapping[str, str]
+"""By marker."""
+
+_PEER: Final = f"CoreDNS {COREDNS}"
+
+
+def beside_servers(found: Found, servers: Sequence[str], rounds: int) -> Texts:
+    """topodns beside the others."""
+    own = f"topodns by Python {platform.python_version()}"
+    return {
+        MACHINE: _conditions(found, rounds, f"; {own}"),
+        CPU: with_plot(cpu_table(found.figures, servers, TOPODNS, _PEER, FLOOR)),
+        LATENCY: latency_table({key: median_latency(values) for key, values in found.latencies.items()}),
+    }
+
+
+def by_interpreter(found: Found, titles: Sequence[str], rounds: int) -> Texts:
+    """The newest, which is the last, beside Debian's, which is the second where there are three, or the first."""
+    peer = titles[1 if len(titles) > 2 else 0]
+    table = cpu_table(found.figures, titles, titles[-1], peer, FLOOR)
+    return {INTERPRETERS: f"{_conditions(found, rounds, '')}\n\n{table}"}
+
+
+def renew(found: Found, servers: Sequence[str], texts: Texts) -> None:
+    """Write the texts into the document, and with the table of servers the plot, and the ratios in README.md."""
+    document, readme = ROOT / DOCUMENT, ROOT / "README.md"
+    text = document.read_text(encoding="utf-8")
+    for marker, part in texts.items():
+        text = renewed(text, marker, part)
+    document.write_text(text, encoding="utf-8")
+    if CPU in texts:
+        plot = svg(PLOT_TITLE, (FLOOR, *servers), list(_plotted(found, servers)))
+        document.with_suffix(".svg").write_text(plot, encoding="utf-8")
+        quoted = quotation(texts[CPU].partition("\n\n")[0])
+        readme.write_text(renewed(readme.read_text(encoding="utf-8"), QUOTED, quoted), encoding="utf-8")
+
+
+def _conditions(found: Found, rounds: int, more: str) -> str:
+    disturbed = f"measurements that were disturbed and left out: {found.figures.dropped}"
+    if found.figures.keep_all:
+        disturbed = (
+            f"a short run of fewer queries than the rows say, on a machine with other work: {found.figures.dropped} "
+            "measurements were disturbed and are in the figures, which only a whole run replaces"
+        )
+    return wrapped(f"{description()}{more}. Rounds: {rounds}; {disturbed}.")
+
+
+def _plotted(found: Found, servers: Sequence[str]) -> Iterator[Line]:
+    for row in Row:
+        of_row = {server: Spread.of(found.figures.values(row, server)) for server in (FLOOR, *servers)}
+        spreads = {server: spread for server, spread in of_row.items() if spread is not None}
+        if spreads:
+            yield Line(row.value, spreads)

@@ -1,0 +1,73 @@
+"""The other DNS servers on this machine: CoreDNS, built once where Go is, and Debian's unbound, BIND and NSD."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.compile import CACHE
+
+COREDNS: Final = "1.14.7"
+
+_BUILT: Final = CACHE / f"coredns-{COREDNS}" / "coredns"
+_OF_KUBELAB: Final = (CACHE.parents[1] / "kubelab" / "programs", f"coredns-{COREDNS}-*/coredns")
+_PACKAGES: Final = {"unbound": ("unbound", "-V"), "named": ("bind9", "-v"), "nsd": ("nsd", "-v")}
+_NAMES: Final = {"unbound": "unbound", "named": "BIND", "nsd": "NSD"}
+_VERSION: Final = re.compile(r"\d+(\.\d+)+")
+
+
+class Program(NamedTuple):
+    """A server: its name with its version, and the path of its program."""
+
+    title: str
+    path: Path
+
+
+@cache
+def find_coredns(say: Callable[[str], None]) -> Program | None:
+    """From the user's cache folder, where Go builds it once; None, with a line that says why, where that fails."""
+    path = _built_before()
+    if path is None:
+        go = shutil.which("go")
+        if go is None:
+            say(f"no CoreDNS {COREDNS} beside topodns: there is no Go to build it with")
+            return None
+        say(f"building CoreDNS {COREDNS}, once: some minutes")
+        problem = _build(go)
+        if problem:
+            say(f"no CoreDNS {COREDNS} beside topodns: {problem}")
+            return None
+        path = _BUILT
+    return Program(f"CoreDNS {COREDNS}", path)
+
+
+def find_debian(name: str, say: Callable[[str], None]) -> Program | None:
+    """`unbound`, `named` or `nsd`; None, with a line that names its package, where it is not installed.
+
+    Debian has them in /usr/sbin, which is not on every user's PATH.
+    """
+    package, flag = _PACKAGES[name]
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin")
+    if path is None:
+        say(f"no {name} (Debian package {package}): it is left out")
+        return None
+    done = subprocess.run((path, flag), capture_output=True, text=True, check=False)
+    version = _VERSION.search(done.stdout + done.stderr)
+    return Program(f"{_NAMES[name]} {version[0] if version else ''}".rstrip(), Path(path))
+
+
+def _built_before() -> Path | None:
+    folder, pattern = _OF_KUBELAB
+    return next((path for path in (_BUILT, *folder.glob(pattern)) if os.access(path, os.X_OK)), None)
+
+
+def _build(go: str) -> str:
+    """The last line of what went wrong; "" if nothing did."""
+    environment = {**os.environ, "GOBIN": str(_BUILT.parent), "CGO_ENABLED": "0"}
+    module = f"github.com/coredns/coredns@v{COREDNS}"
+    done = subprocess.run((go, "install", module), env=environment, capture_output=True, text=True, check=False)
+    return (done.stderr.strip().splitlines() or ["go install failed"])[-1] if done.returncode else ""

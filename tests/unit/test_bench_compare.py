@@ -1,0 +1,242 @@
+"""What `make bench-compare` computes, asks and writes. Nothing is measured here."""
+
+from pathlib import Path
+from random import Random
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.cluster import MANY
+from bench.compare.cluster import addresses, objects, pod_name, records, sized_name, write_local_data, write_zone
+from bench.compare.course import Found
+from bench.compare.document import (
+    CPU,
+    LATENCY,
+    MACHINE,
+    cpu_table,
+    latency_table,
+    marked,
+    quotation,
+    ratios_to_peer,
+    renewed,
+    wrapped,
+)
+from bench.compare.figures import Figures, Latency, Reading, Spread, is_disturbed, median_latency
+from bench.compare.loads import (
+    ADDRESS_NODES,
+    ADDRESSES,
+    SHORT,
+    Loads,
+    Method,
+    Row,
+    has_records,
+    hot_pool,
+    keyed_pool,
+    mixed_pool,
+    names_once,
+    services_once,
+)
+from bench.compare.plot import Line, svg
+from bench.compare.report import beside_servers, by_interpreter
+from bench.questions import Question, read_questions
+from topodns.dns.rrtype import RRType
+
+OWN, PEER, FLOOR = "topodns", "CoreDNS 1.14.7", "C echo"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def figures() -> Figures[Row]:
+    """Of two rounds: in the second everything took twice as long, except the floor, which was disturbed."""
+    found: Figures[Row] = Figures()
+    for row in Row:
+        for server, cpu in ((OWN, 6.0), (PEER, 20.0), (FLOOR, 4.0)):
+            found.note(row, server, 0, Reading(cpu))
+            found.note(row, server, 1, Reading(2 * cpu, disturbed=server == FLOOR))
+    return found
+
+
+def test_a_ratio_is_of_figures_of_the_same_round(figures: Figures[Row]) -> None:
+    assert figures.values(Row.HOT, OWN) == [6.0, 12.0]
+    assert figures.ratio(Row.HOT, OWN, PEER) == pytest.approx(0.3)
+    assert figures.ratio(Row.HOT, OWN, FLOOR) == pytest.approx(1.5)
+    assert figures.ratio(Row.HOT, OWN, "unbound") is None
+
+
+def test_a_disturbed_measurement_is_no_figure_but_counts_as_dropped(figures: Figures[Row]) -> None:
+    assert figures.values(Row.HOT, FLOOR) == [4.0]
+    assert figures.dropped == len(Row)
+    assert figures.fewest() == 1
+    figures.note(Row.HOT, "NSD", 0, Reading(5.0, disturbed=True))
+    assert figures.fewest() == 0
+
+
+def test_a_short_run_keeps_what_was_disturbed() -> None:
+    found: Figures[Row] = Figures(keep_all=True)
+    found.note(Row.HOT, OWN, 0, Reading(6.0, disturbed=True))
+    assert (found.values(Row.HOT, OWN), found.dropped) == ([6.0], 1)
+
+
+@pytest.mark.parametrize(("taken", "disturbed"), [(0.0, False), (0.05, False), (0.06, True)])
+def test_a_server_that_waits_for_its_core_for_more_than_a_twentieth_is_disturbed(taken: float, disturbed: bool) -> None:
+    assert is_disturbed(taken, 1.0) == disturbed
+
+
+def test_latencies_are_medians_of_rounds_and_lost_queries_are_added() -> None:
+    rounds = [Latency(1, 2, 3, 4, 5, 1), Latency(2, 3, 4, 5, 6, 0), Latency(9, 9, 9, 9, 9, 2)]
+    assert median_latency(rounds) == Latency(2, 3, 4, 5, 6, 3)
+
+
+def test_the_table_has_median_spread_and_both_ratios(figures: Figures[Row]) -> None:
+    lines = cpu_table(figures, (OWN, PEER, "NSD 4.6.1"), OWN, PEER, FLOOR).splitlines()
+    assert lines[0].startswith("| CPU of an answer, us | C echo | topodns | CoreDNS 1.14.7 | NSD 4.6.1 | topodns / ")
+    assert lines[2] == f"| {Row.HOT.value} | 4 (4..4) | 9 (6..12) | 30 (20..40) | - | 0.30 | 1.50 |"
+    assert len(lines) == 2 + len(Row)
+
+
+def test_a_row_that_nothing_measured_is_left_out() -> None:
+    found: Figures[Row] = Figures()
+    found.note(Row.MIX, OWN, 0, Reading(1234.5))
+    assert cpu_table(found, (OWN,), OWN, PEER, FLOOR).splitlines()[2:] == [
+        f"| {Row.MIX.value} | - | 1234 (1234..1234) | - | - |"
+    ]
+
+
+def test_latencies_are_by_changes_a_second_then_by_server() -> None:
+    one = Latency(40.4, 60, 100, 2000, 23.4, 0)
+    lines = latency_table({(0, OWN): one, (20, OWN): one, (0, PEER): one}).splitlines()[2:]
+    assert lines[0] == "| topodns | 0 | 40 | 60 | 100 | 2,000 | 23 | 0 |"
+    assert [line.split("|")[1:3] for line in lines[1:]] == [[" CoreDNS 1.14.7 ", " 0 "], [" topodns ", " 20 "]]
+
+
+def test_readme_quotes_three_ratios_of_the_table(figures: Figures[Row]) -> None:
+    table = cpu_table(figures, (OWN, PEER), OWN, PEER, FLOOR)
+    assert ratios_to_peer(table)[Row.MIX.value] == "0.30"
+    assert quotation(table).count("0.30 for ") == 3
+    assert max(map(len, quotation(table).splitlines())) <= 120
+
+
+def test_only_what_is_between_the_markers_is_renewed() -> None:
+    text = "one\n<!-- a: begin -->\nold\n<!-- a: end -->\ntwo\n"
+    new = renewed(text, "a", "new\nlines\n")
+    assert new == "one\n<!-- a: begin -->\nnew\nlines\n<!-- a: end -->\ntwo\n"
+    assert marked(new, "a") == "new\nlines"
+
+
+@pytest.mark.parametrize("text", ["", "<!-- a: begin -->\n", "<!-- a: end -->\n<!-- a: begin -->\n"])
+def test_a_document_without_both_markers_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="in the document"):
+        renewed(text, "a", "new")
+
+
+def test_a_long_sentence_is_broken_between_words() -> None:
+    assert wrapped("word " * 30).splitlines() == ["word " * 23 + "word", " ".join(["word"] * 6)]
+
+
+def test_the_plot_has_a_dot_for_each_figure_on_one_scale() -> None:
+    lines = [
+        Line("hot", {OWN: Spread(10, 9, 11)}),
+        Line("<cold>", {OWN: Spread(100, 90, 110), PEER: Spread(31.6, 30, 33)}),
+    ]
+    root = ElementTree.fromstring(svg("head", (OWN, PEER), lines))
+    dots = {each.findtext(f"{SVG}title"): each for each in root.iter() if each.find(f"{SVG}title") is not None}
+    del dots["head"]
+    assert set(dots) == {"hot: topodns 10", "<cold>: topodns 100", "<cold>: CoreDNS 1.14.7 31.6"}
+    left, right = (float(dots[name].attrib["cx"]) for name in ("hot: topodns 10", "<cold>: topodns 100"))
+    square = dots["<cold>: CoreDNS 1.14.7 31.6"].attrib
+    between = float(square["x"]) + float(square["width"]) / 2
+    assert between == pytest.approx((left + right) / 2, abs=1)  # 31.6 is the middle of 10 and 100, by logarithm
+
+
+def test_a_report_has_the_conditions_and_its_tables(figures: Figures[Row]) -> None:
+    found = Found(figures)
+    found.latencies[0, OWN].append(Latency(40, 60, 100, 2000, 23, 0))
+    texts = beside_servers(found, (OWN, PEER), 2)
+    assert list(texts) == [MACHINE, CPU, LATENCY]
+    assert f"Rounds: 2; measurements that were disturbed and left out: {len(Row)}." in " ".join(texts[MACHINE].split())
+    assert texts[CPU].splitlines()[2].endswith("| 0.30 | 1.50 |")
+    assert texts[CPU].endswith("(performance.svg)")
+    (only,) = by_interpreter(found, ("3.11.7", "3.11.2", "3.14.0"), 2).values()
+    assert only.split("\n\n")[1].splitlines()[0].endswith("| 3.14.0 / 3.11.2 | 3.14.0 / C echo |")
+
+
+def test_a_plot_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing was measured"):
+        svg("head", (OWN,), [])
+
+
+# The loads.
+
+
+@pytest.fixture(scope="module")
+def loads(tmp_path_factory: pytest.TempPathFactory) -> Loads:
+    return Loads(tmp_path_factory.mktemp("loads"), SHORT, Random(1))
+
+
+def test_every_row_is_asked_once_in_the_order_first_asked_before_hot(loads: Loads) -> None:
+    others = (*loads.forwarded.values(), loads.cached, loads.node_once, loads.node_cached)
+    assert sorted(load.row.name for load in (*loads.cluster, *others)) == sorted(row.name for row in Row)
+    assert [load.row for load in loads.cluster[:2]] == [Row.SERVICES_ONCE, Row.NAMES_ONCE]
+    assert all(load.warm_up is None for load in (*loads.cluster[:2], *loads.forwarded.values(), loads.node_once))
+    assert all(load.warm_up is not None for load in (*loads.cluster[2:], loads.cached, loads.node_cached))
+
+
+def test_a_load_says_how_many_of_its_answers_have_records(loads: Loads) -> None:
+    of_row = {load.row: load for load in loads.cluster}
+    assert of_row[Row.HOT].with_records == len(read_questions(of_row[Row.HOT].file)) == SHORT.hot
+    assert of_row[Row.SERVICES_ONCE].with_records == 2_000
+    assert of_row[Row.NAMES_ONCE].with_records == SHORT.names_once / 2
+    assert of_row[Row.DNSPERF].with_records is None
+    assert of_row[Row.DNSPERF].method is Method.DNSPERF
+
+
+def test_the_mix_is_that_of_perf_tests() -> None:
+    questions = mixed_pool()
+    assert len(questions) % 25 == 0
+    first = questions[:25]
+    absent = [question for question in first if question.name.endswith("cluster.local") and not exists(question.name)]
+    assert len(absent) == 14
+    assert sorted({question.name for question in first if not question.name.endswith("cluster.local")}) == [
+        "google.com",
+        "web0",
+        "web1",
+    ]
+    assert sum(map(has_records, first)) == 6  # A of both Services, of their labels alone, of google.com, of the Pod
+
+
+def exists(name: str) -> bool:
+    return has_records(Question(b"", name, RRType.A))
+
+
+def test_keys_are_asked_for_from_fifty_addresses_on_twenty_nodes() -> None:
+    clients = {question.client for question in keyed_pool()}
+    assert len(clients) == ADDRESSES == 50
+    assert len({client[1] for client in clients}) == ADDRESS_NODES == 20
+
+
+def test_names_that_are_asked_once_are_all_different() -> None:
+    names = [question.name for question in names_once(1_000, Random(1))]
+    assert len(set(names)) == 1_000
+    services = [(question.name, question.rtype) for question in services_once(Random(1))]
+    assert len(set(services)) == len(services) == 4_000
+    assert len({question.name for question in hot_pool()}) == 300
+
+
+# The names of the servers that do not follow the API server.
+
+
+def test_the_static_names_are_those_of_the_cluster(tmp_path: Path) -> None:
+    made = list(objects())
+    found = addresses(made)
+    assert len(found[sized_name(1_000)]) == len(set(found[sized_name(1_000)])) == 1_000
+    assert found["web1.ns1.svc.cluster.local"] == ["10.96.0.1"]
+    content = list(records(made, (1,)))
+    assert MANY not in {name for name, _ in content}
+    assert (pod_name(1), "127.0.0.1") in content
+    asked = {question.name for question in (*hot_pool(), *keyed_pool(), *services_once(Random(1)))}
+    assert asked <= {name for name, _ in content}
+    zone_text = write_zone(tmp_path / "zone", content[:1]).read_text()
+    assert zone_text.splitlines()[-1] == "web0.ns0.svc.cluster.local. IN A 10.96.0.0"
+    local = write_local_data(tmp_path / "local", content[:1]).read_text()
+    assert "local-zone: cluster.local. static\n" in local
+    assert local.splitlines()[-1] == "local-data: 'web0.ns0.svc.cluster.local. 30 IN A 10.96.0.0'"
