@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from tests.support.event_loops import has_ipv6
-from topodns.net.reuseport import Binding, Instance, Sharing, leave_group
+from topodns.net.reuseport import FIRST_PROCESS, Binding, Instance, Sharing, leave_group, share, take_all_again
 from topodns.net.sockets import ListenError, open_tcp, open_udp
 
 HOST = "127.0.0.1"
@@ -123,6 +123,47 @@ def test_no_instance_joins_a_port_that_was_opened_alone(opener: Opener) -> None:
             alone.listen()
         with pytest.raises(ListenError, match="already in use"):
             opener(HOST, alone.getsockname()[1], JOINED)
+
+
+@OPENERS
+def test_a_port_that_was_opened_alone_can_be_shared_later_and_each_gets_a_part(opener: Opener) -> None:
+    (first,) = opener(HOST, 0, Binding())
+    if first.type == socket.SOCK_STREAM:
+        first.listen(2 * MANY)
+    share([first])
+    (second,) = opener(HOST, first.getsockname()[1], FIRST_PROCESS.binding(HOST))
+    with first, second:
+        if second.type == socket.SOCK_STREAM:
+            second.listen(2 * MANY)
+        clients = call(first)
+        parts = heard(first), heard(second)
+        assert sum(parts) == MANY
+        assert all(parts)
+        for client in clients:
+            client.close()
+
+
+@OPENERS
+def test_a_worker_leaves_to_the_first_process_and_the_rest_share_the_port_again(opener: Opener) -> None:
+    first, second = pair(opener)
+    (third,) = opener(HOST, first.getsockname()[1], JOINED)
+    with first, second, third:
+        if third.type == socket.SOCK_STREAM:
+            third.listen(2 * MANY)
+        stays = FIRST_PROCESS.peers.successor()
+        assert stays == 0
+        leave_group(second, stays)
+        clients = call(first)
+        assert heard(second) == 0
+        second.close()
+        for sock in (first, third):
+            heard(sock)
+        take_all_again([first])
+        take_all_again([first])  # nothing to undo
+        clients += call(first)
+        assert heard(first) + heard(third) == MANY
+        for client in clients:
+            client.close()
 
 
 def test_an_instance_joins_where_there_are_others() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
@@ -44,6 +44,9 @@ log = logging.getLogger(__name__)
 _FEW_DESCRIPTORS: Final = (
     "Descriptors: the limit of %d (RLIMIT_NOFILE) allows %d TCP connections of clients on each of %d listeners, "
     "not %d; the rest is for upstreams, HTTP, API servers and files"
+)
+_FEW_SESSIONS: Final = (
+    "Descriptors: the limit of %d (RLIMIT_NOFILE) allows %d sessions of 'push', not %d; the rest is for other clients"
 )
 _ATTEMPTS: Final = 8  # to open TCP on the port that the kernel chose for UDP
 
@@ -83,12 +86,15 @@ class Listeners:
         memory: MemoryLimits = SERVER,
         descriptors: Descriptors | None = None,
         shared: Shared | None = None,
+        ports: Mapping[ListenAt, int] | None = None,
     ) -> None:
         """`memory`: for the packet caches, and for replies that TCP clients have not read.
 
         `instance`: the ports are shared with other instances. `descriptors`: None for no limit by RLIMIT_NOFILE.
-        `shared`: the objects of the process, among them the counters of `push`.
+        `shared`: the objects of the process, among them the counters of `push`. `ports`, read whenever sockets are
+        opened: the ports in place of those of the Corefile, which may be 0.
         """
+        self._ports: Mapping[ListenAt, int] = {} if ports is None else ports
         self._shared = shared or Shared()
         self._rng = rng
         self._instance = instance
@@ -97,6 +103,7 @@ class Listeners:
         self._schedule = TcpSchedule()
         self._descriptors = descriptors
         self._connections = TcpLimits().connections  # the limit of each TCP listener
+        self._sessions: int | None = None  # the limit of `push` by the descriptors; None: no other than its own
         self._sites: dict[ListenAt, list[_Site]] = {}
         self._all_counters: dict[tuple[str, str, str], QueryCounters] = {}
 
@@ -108,7 +115,7 @@ class Listeners:
                 if at not in self._sites:
                     prepared.sockets[at] = []
                     binding = self._instance.binding(at[0]) if self._instance is not None else Binding()
-                    _open_both(at, binding, prepared.sockets[at])
+                    _open_both((at[0], self._ports.get(at, at[1])), binding, prepared.sockets[at])
         except BaseException:
             prepared.close()
             raise
@@ -157,6 +164,9 @@ class Listeners:
             for site in sites:
                 yield server_label(at), site.counts
 
+    def sockets(self) -> list[socket.socket]:
+        return [site.sock for site in self._all()]
+
     def ports(self) -> dict[ListenAt, int]:
         """The actual port of each listener, which differs where the Corefile has port 0."""
         return {at: sites[0].handler.local_port for at, sites in self._sites.items()}
@@ -204,22 +214,26 @@ class Listeners:
         `push`, where the sessions of the present one end.
         """
         limits = handler.blocks.push_limits
+        if limits is not None and self._sessions is not None:
+            limits = replace(limits, sessions=min(limits.sessions, self._sessions))
         if present is not None:
             present.swap(handler.blocks, limits)
             return present if limits is not None else None
         if limits is None:
             return None
         # Imported here, as few servers and no node cache have `push`.
+        from topodns.dnsserver.push.budget import PushShares
         from topodns.dnsserver.push.publisher import Publisher
         from topodns.plugins.push import PushCounts
 
-        counts = self._shared.get(PushCounts)
-        return Publisher(handler.blocks, limits, handler.local_port, LoopTimers(), self._rng, counts)
+        counts, shares = self._shared.get(PushCounts), self._shared.get(PushShares)
+        return Publisher(handler.blocks, limits, handler.local_port, LoopTimers(), self._rng, counts, shares)
 
     def _share_descriptors(self, prepared: Prepared) -> None:
         """Set the connection limit of each TCP listener: an equal share of the descriptors for TCP, at least 1.
 
-        At most the default, which also applies if descriptors are not limited. A new limit below it is logged.
+        At most the default, which also applies if descriptors are not limited. A new limit below it is logged. The
+        sessions of `push` come before, but take half of the descriptors for TCP where these are too few for all.
         """
         if self._descriptors is None:
             return
@@ -227,10 +241,23 @@ class Listeners:
         sockets = [*kept, *(sock for opened in prepared.sockets.values() for sock in opened)]
         listeners = sum(sock.type == socket.SOCK_STREAM for sock in sockets)
         wanted = TcpLimits().connections
-        each = min(wanted, max(1, self._descriptors.tcp // max(1, listeners)))
+        descriptors = self._descriptors.tcp - self._share_sessions(prepared.generation, listeners * wanted)
+        each = min(wanted, max(1, descriptors // max(1, listeners)))
         if each not in (wanted, self._connections):
             log.warning(_FEW_DESCRIPTORS, self._descriptors.limit, each, listeners, wanted)
         self._connections = each
+
+    def _share_sessions(self, generation: Generation, connections: int) -> int:
+        """Set the limit of sessions beside so many other connections, and return it. One below `push`'s is logged."""
+        assert self._descriptors is not None
+        pushes = (table.push_limits for table in generation.tables.values())
+        wanted = max((limits.sessions for limits in pushes if limits is not None), default=0)
+        tcp = self._descriptors.tcp
+        sessions = wanted if wanted + connections <= tcp else min(wanted, tcp // 2)
+        if sessions not in (wanted, self._sessions):
+            log.warning(_FEW_SESSIONS, self._descriptors.limit, sessions, wanted)
+        self._sessions = sessions
+        return sessions
 
     def _tcp_limits(self, settings: Settings, at: ListenAt) -> TcpLimits:
         limits = _timeouts(settings, at).within(self._connections)

@@ -1,4 +1,4 @@
-"""The server process: build, open, serve, reload, drain, stop. Owns every task; the only importer of uvloop."""
+"""The server process: build, open, serve, reload, drain, stop. Owns every task."""
 
 import asyncio
 import gc
@@ -6,15 +6,14 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
-
-import uvloop
+from typing import TYPE_CHECKING, Final
 
 from topodns.app.admin_endpoints import Admin
-from topodns.app.cluster_lifecycle import ClusterCare, NotKnown, end_tasks, settle_memory
+from topodns.app.cluster_lifecycle import GARBAGE, ClusterCare, NotKnown, end_tasks, settle_memory
+from topodns.app.event_loop import run_to_end
 from topodns.app.exposition import Metrics
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.app.hooks import Options, ServerHooks
@@ -25,6 +24,7 @@ from topodns.corefile.errors import ConfigError
 from topodns.files.regular import write_text
 from topodns.logs import LineWriter
 from topodns.net.descriptors import raise_limit
+from topodns.net.reuseport import share, take_all_again
 from topodns.net.sockets import ListenError
 from topodns.netlink.route import own_addresses
 from topodns.plugins.block import Settings
@@ -33,18 +33,20 @@ from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.loop import PLUGIN as LOOP
-from topodns.plugins.multisocket import PLUGIN as MULTISOCKET
+from topodns.plugins.multisocket import process_count, usable_cpus
 from topodns.plugins.plugin import AnyPlugin, Plugin, S
 from topodns.plugins.pprof import PLUGIN as PPROF
-from topodns.plugins.ready import unready
+from topodns.plugins.ready import unready, without_locators
 from topodns.plugins.reload import PLUGIN as RELOAD
 from topodns.plugins.reload import CorefileChecks
 from topodns.plugins.setup import FILE_ERRORS, MetricsSource
+from topodns.query.counters import QueryCounters
+
+if TYPE_CHECKING:
+    from topodns.app.workers.pool import WorkerPool
 
 log = logging.getLogger(__name__)
 
-
-_GARBAGE: Final = 20_000  # net allocations before a garbage collection: objects of a query are freed without one
 
 _LABELLESS: Final[tuple[AnyPlugin, ...]] = (FORWARD, LOOP)
 """Plugins whose metrics without labels are there from the start, as in CoreDNS, without their directives as well."""
@@ -74,8 +76,7 @@ def run(load: LoadSettings, announcement: Announcement, options: Options | None 
 
     Raises one of STOP_ERRORS, or an error of the hooks, if the start fails.
     """
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Server(load, announcement, options or Options()).run())
+    return run_to_end(Server(load, announcement, options or Options()).run())
 
 
 class Server:
@@ -101,14 +102,13 @@ class Server:
         self._metrics_source = MetricsSource(shared, self._events.blocks, self._listeners.all_counters)
         self._published: set[str] = set()  # names of the plugins whose metrics are published
         self._publish(_LABELLESS)
-        waits_for = options.hooks.waits_for if options.hooks is not None else tuple
         self._admin = Admin(
             self._metrics,
             options.metrics_listen,
             options.instance,
-            waits_for,
+            self._waits_for,
             descriptors,
-            self._listeners.all_counters,
+            self._page_counters,
         )
         self._metrics.publish(self._admin.readings())
         self._clusters = ClusterCare(self._start, self._listeners.forget)
@@ -120,12 +120,13 @@ class Server:
         self._checks = CorefileChecks(lambda: load().digest, self._reloads.set, self._events.reload_failed, self._rng)
         self._has_cluster_metrics = False
         self._generation: Generation | None = None
+        self._workers: WorkerPool | None = None  # None until a Corefile has `multisocket`
 
     async def run(self) -> int:
         """Start, serve, stop; returns and raises as `run` of this module."""
         # First: reading a large cluster takes seconds.
         handle_signals(asyncio.get_running_loop(), self._stop, self._at_once, self._reloads)
-        gc.set_threshold(_GARBAGE)
+        gc.set_threshold(GARBAGE)
         try:
             if not await self._unless_stopped(self._begin()):
                 await self._clean_up()
@@ -156,6 +157,8 @@ class Server:
 
     async def _clean_up(self) -> None:
         """Let the hooks undo a start that failed or was stopped; the end of the process closes the sockets."""
+        if self._workers is not None:
+            self._workers.kill()
         await self._stop_hooks()
         if self._hooks is not None:
             await self._hooks.after_close()
@@ -198,9 +201,47 @@ class Server:
         self._start_tasks(generation)
         await self._clusters.settle()
         settle_memory()
-        for line in unready(generation.clusters):
+        await self._follow_workers(generation)
+        for line in (*unready(generation.clusters), *without_locators(generation.clusters)):
             log.warning("plugin/%s", line)
         _apply_process_settings(generation.settings)
+
+    async def _follow_workers(self, generation: Generation) -> None:
+        """Have the workers of `multisocket` serve this generation as soon as they can: a node cache has none."""
+        number = process_count(generation.settings)
+        if self._hooks is not None and number > 1:
+            log.warning("plugin/multisocket: a node cache is one process; there is no effect")
+            return
+        if self._workers is None:
+            if number == 1:
+                return
+            # Imported here: a server is one process unless its Corefile says otherwise.
+            from topodns.app.workers.pool import WorkerPool
+
+            self._workers = self._metrics.others = WorkerPool(self._start, self._listeners.all_counters)
+            self._metrics.publish(self._workers.readings())
+        if number > usable_cpus():
+            log.warning(
+                "plugin/multisocket: %d processes on %d CPUs: more memory, no more speed", number, usable_cpus()
+            )
+        self._lines.shared = number > 1
+        share(self._listeners.sockets())
+        self._workers.follow(generation, number, self._listeners.ports())
+        if await self._workers.shrink():
+            take_all_again(self._listeners.sockets())
+
+    def _waits_for(self) -> Iterator[str]:
+        """Reasons for not being ready beside the clusters."""
+        if self._hooks is not None:
+            yield from self._hooks.waits_for()
+        if self._workers is not None:
+            yield from self._workers.waits_for()
+
+    def _page_counters(self) -> Iterator[QueryCounters]:
+        """The query counters for the topology page: those of this process, and of the workers together."""
+        yield from self._listeners.all_counters()
+        if self._workers is not None:
+            yield self._workers.missed()
 
     def _build(self, settings: Settings) -> Generation:
         """Build a generation. Nothing has changed yet, so that even a bug (NotBuilt) leaves the old one serving."""
@@ -313,6 +354,8 @@ class Server:
             with suppress(TimeoutError):
                 async with asyncio.timeout(lameduck):
                     await self._at_once.wait()
+        if self._workers is not None:
+            await self._workers.close()
         await self._end_tasks()
         await self._clusters.close()
         await self._listeners.close()
@@ -329,8 +372,6 @@ class Server:
 def _apply_process_settings(settings: Settings) -> None:
     """Apply the settings of the whole process, and warn of directives that have no effect."""
     logging.getLogger("topodns").setLevel(logging.DEBUG if _all(settings, DEBUG) else logging.INFO)
-    if any(sockets != 1 for sockets in _all(settings, MULTISOCKET)):
-        log.warning("plugin/multisocket: One socket for each address is what there is; more replicas take more cores")
     if _all(settings, PPROF):
         log.warning("plugin/pprof: There are no profiles of Go here, and nothing listens for them")
 

@@ -6,7 +6,8 @@ kind, is later than all before it, and those of a list have no order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from topodns.cluster.model import Kind, Node, NodeLocator, ObjectKey, PodLocator, RefusedAddresses
@@ -35,11 +36,6 @@ class LocatorClaim(NamedTuple):
         return f"{self.kind} {'/'.join(filter(None, self.key))}"
 
 
-class _Arrival(NamedTuple):
-    key: ObjectKey
-    later: bool
-
-
 class LocatorIndex:
     """The locators of one cluster, their addresses, and the Nodes that they describe.
 
@@ -51,10 +47,10 @@ class LocatorIndex:
         self.pod_locators: dict[tuple[str, str], PodLocator] = {}
         self.nodes: dict[str, Node] = {}  # by name: NodeLocators with labels, as Nodes with nothing else
         self.listing = False
-        self.refused: Counter[tuple[Kind, str]] = Counter()  # addresses that were refused, by kind and reason
         self.refusing: dict[ObjectKey, tuple[RefusedAddresses, ...]] = {}  # by key of the locator
-        # A single key is stored without a tuple: there may be 150,000 addresses.
-        self._arrivals: dict[bytes, ObjectKey | tuple[_Arrival, ...]] = {}
+        # By address the keys of its locators in order of arrival, each with whether it arrived after all before it.
+        # A single key is stored without a dict: there may be 150,000 addresses.
+        self._arrivals: dict[bytes, ObjectKey | dict[ObjectKey, bool]] = {}
         self._unchecked: set[bytes] = set()
         self._backlog: list[bytes] = []
         self._all_unchecked = False
@@ -72,7 +68,10 @@ class LocatorIndex:
             self._add(address, key)
         before_refused, after_refused = (each.refused if each is not None else () for each in (old, new))
         if before_refused != after_refused:
-            self._count_refused(key, before_refused, after_refused)
+            if after_refused:
+                self.refusing[key] = after_refused
+            else:
+                del self.refusing[key]
         if isinstance(new, NodeLocator) and new.labels:
             self.nodes[new.name] = Node(new.name, new.labels)
         elif not key.namespace:
@@ -92,7 +91,15 @@ class LocatorIndex:
             return ()
         if isinstance(held, ObjectKey):
             return (self._claim(address, held, later=False),)
-        return tuple(self._claim(address, key, later) for key, later in held[: MOST + 1])
+        return tuple(self._claim(address, key, later) for key, later in islice(held.items(), MOST + 1))
+
+    def refused(self) -> Counter[tuple[Kind, str]]:
+        """How many addresses were refused, by kind and reason."""
+        counts: Counter[tuple[Kind, str]] = Counter()
+        for key, several in self.refusing.items():
+            for each in several:
+                counts[kind_of_key(key), each.reason] += each.number
+        return counts
 
     def recheck(self, addresses: Iterable[bytes]) -> None:
         """Have `next_unchecked` return these addresses, as far as locators have them."""
@@ -127,29 +134,19 @@ class LocatorIndex:
         held = self._arrivals.get(address)
         if held is None:
             self._arrivals[address] = key
-            return
-        earlier = (_Arrival(held, False),) if isinstance(held, ObjectKey) else held
-        self._arrivals[address] = (*earlier, _Arrival(key, not self.listing))
+        elif isinstance(held, ObjectKey):
+            self._arrivals[address] = {held: False, key: not self.listing}
+        else:
+            held[key] = not self.listing
 
     def _remove(self, address: bytes, key: ObjectKey) -> None:
         held = self._arrivals[address]
-        remaining = () if isinstance(held, ObjectKey) else tuple(each for each in held if each.key != key)
-        if not remaining:
+        if isinstance(held, ObjectKey):
             del self._arrivals[address]
-        else:
-            self._arrivals[address] = remaining if len(remaining) > 1 else remaining[0].key
-
-    def _count_refused(
-        self, key: ObjectKey, before: Sequence[RefusedAddresses], after: tuple[RefusedAddresses, ...]
-    ) -> None:
-        kind = kind_of_key(key)
-        for sign, some in ((-1, before), (1, after)):
-            for each in some:
-                self.refused[kind, each.reason] += sign * each.number
-        if after:
-            self.refusing[key] = after
-        else:
-            self.refusing.pop(key, None)
+            return
+        del held[key]
+        if len(held) == 1:
+            (self._arrivals[address],) = held
 
 
 def kind_of_key(key: ObjectKey) -> Kind:

@@ -35,6 +35,9 @@ class ObjectKey(NamedTuple):
     namespace: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
@@ -230,6 +233,10 @@ class RefusedAddresses(NamedTuple):
     reason: str  # malformed, loopback, link_local, multicast, unspecified, broadcast, too_many
     number: int
     first: str  # the place and text of the first one, for the log
+
+
+LOCATOR_GROUP: Final = "topodns.io"  # the API group of NodeLocators and PodLocators
+LOCATOR_VERSION: Final = "v1alpha1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 One writer (`apply`), synchronous, a few microseconds a change. Returned values are frozen.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -35,13 +35,13 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
+from topodns.cluster.replica import Journal, Keyed
 from topodns.cluster.slice_index import SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
 T = TypeVar("T")
 Store = dict[tuple[str, str], T]  # by ObjectKey
-_Keyed = tuple[ObjectKey, ClusterObject | None, ClusterObject | None]  # (key, held object, new object)
 
 
 class _Table(NamedTuple):
@@ -71,6 +71,7 @@ class ClusterState:
     external: ExternalIndex
     revision: int  # grows with every change; results derived from the state are valid for one revision
     synced: bool  # whether every needed kind was listed, or is done without
+    journal: Journal | None = None  # None: there are no copies of this state
 
     def __init__(
         self,
@@ -108,14 +109,13 @@ class ClusterState:
         self._backends = BackendsTable(self._slice_table, self.node, terminating_fallback, pod_names)
         self._built = self._backends.built
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
-        # Live views, which queries read without a call.
-        self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)
+        self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)  # live, as below
         self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
         self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
         self._tables: dict[Kind, _Table] = {
-            "Namespace": _Table(self._namespaces, _namespace_facts),
+            "Namespace": _Table(self._namespaces, lambda key, _, __: {namespace_fact(key.name)}),
             "Node": _Table(self._nodes, self._take_node),
             "Service": _Table(self._services, self._take_service),
             "ServiceImport": _Table(self._imports, self._take_import),
@@ -123,17 +123,17 @@ class ClusterState:
             "Pod": _Table(self._pods, self._take_pod),
             "NodeLocator": _Table(self.locators.node_locators, self._take_locator),
             "PodLocator": _Table(self.locators.pod_locators, self._take_locator),
-            "StatefulSet": _Table(self._stateful_sets, _stateful_set_facts),
+            "StatefulSet": _Table(self._stateful_sets, lambda *_: ()),  # in no answer, only in warnings
         }
 
     def apply(self, change: Change, wall_seconds: int) -> frozenset[Fact]:
         """Apply a change and return the dependencies it touches.
 
-        The result is empty if nothing differs, or if the change is older (by `version`) than the held object. A
-        Replaced is atomic and touches only what differs. EVERYTHING is returned alone and includes all others: for the
-        first Replaced of a needed kind, and for a change of any pod CIDR or of `nodes.pod_cidrs_verified`, since
-        clients may be located elsewhere then. A change of a Node's labels also touches the Services with a policy and
-        endpoints on that Node, if their Backends are built.
+        Empty if nothing differs, or if the change is older (by `version`) than the held object. A Replaced is atomic
+        and touches only what differs. EVERYTHING is returned alone and includes all others: for the first Replaced of a
+        needed kind, and for a change of any pod CIDR or of `nodes.pod_cidrs_verified`, since clients may be located
+        elsewhere then. A change of a Node's labels also touches the Services with a policy and endpoints on that Node,
+        if their Backends are built.
         """
         if isinstance(change, Replaced):
             facts = frozenset[Fact]().union(*(step.facts for step in self.replace(change, wall_seconds)))
@@ -148,7 +148,7 @@ class ClusterState:
         if held == new or outdated(held, version):
             return frozenset()
         self.locators.listing = kind in self._awaited
-        return self._take_all(kind, [(key, held, new)], wall_seconds)
+        return self.take_all(kind, [(key, held, new)], wall_seconds)
 
     def replace(self, change: Replaced, wall_seconds: int, newer: Set[ObjectKey] = frozenset()) -> Iterator[DiffStep]:
         """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
@@ -169,17 +169,18 @@ class ClusterState:
             keyed = [(one_of(pair).key, *pair) for pair in comparison.groups.popleft()]
             differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old]
             self.locators.listing = True
-            facts = self._take_all(kind, differing, wall_seconds)
-            # Of a first list the facts are many, and EVERYTHING in the last step includes them.
-            yield DiffStep(frozenset() if first else facts, len(differing))
+            facts = self.take_all(kind, differing, wall_seconds)
+            yield DiffStep(frozenset() if first else facts, len(differing))  # EVERYTHING in the last step includes them
         if first:
-            self._awaited.discard(kind)
-            self.synced = not self._awaited
-            self.denied.discard(kind)
-            self.unchecked_slices.update(one.key for one in self._slices.values())
-            self.locators.recheck_all()
-            self.revision += 1  # `synced` and `knows_all_pods` are changes too
-            yield DiffStep(_ALL, 0)
+            yield DiffStep(self.complete(kind), 0)
+
+    def complete(self, kind: Kind) -> frozenset[Fact]:
+        """Count a kind as listed, as all its objects are held; returns the dependencies touched (EVERYTHING)."""
+        self._settle(kind)
+        self.denied.discard(kind)
+        self.unchecked_slices.update(one.key for one in self._slices.values())
+        self.locators.recheck_all()
+        return _ALL
 
     def do_without(self, kind: Kind) -> frozenset[Fact]:
         """Count a kind as synced and empty, because RBAC denies it; returns the dependencies touched (EVERYTHING).
@@ -188,19 +189,27 @@ class ClusterState:
         """
         if kind not in self._awaited:
             return frozenset()
+        self._settle(kind, denied=True)
+        self.denied.add(kind)
+        return _ALL
+
+    def _settle(self, kind: Kind, denied: bool = False) -> None:
         self._awaited.discard(kind)
         self.synced = not self._awaited
-        self.denied.add(kind)
-        self.revision += 1
-        return _ALL
+        self.revision += 1  # `synced` and `knows_all_pods` are changes too
+        if self.journal is not None:
+            self.journal.settled(kind, denied)
 
     def interned(self, value: ClusterObject) -> ClusterObject:
         """The held object if it equals `value` and is not newer, so that one copy stays in memory; else `value`."""
         held: ClusterObject | None = self._tables[kind_of(value)].store.get(value.key)
         return held if held is not None and held == value and not outdated(held, value.version) else value
 
-    def held(self, kind: Kind, key: ObjectKey) -> ClusterObject | None:
+    def held(self, kind: Kind, key: tuple[str, str]) -> ClusterObject | None:
         return self._tables[kind].store.get(key)
+
+    def keys(self, kind: Kind) -> list[tuple[str, str]]:
+        return list(self._tables[kind].store)
 
     def slices(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
         """The effective slices of a Service or ServiceImport, ordered by name (see `SliceTable.of_owner`)."""
@@ -290,12 +299,14 @@ class ClusterState:
             ObjectKey(each.namespace, each.service_name) for each in self._stateful_sets.values() if each.service_name
         )
 
-    def _take_all(self, kind: Kind, changes: Iterable[_Keyed], wall_seconds: int) -> frozenset[Fact]:
-        """Apply changes of objects of one kind and return the dependencies touched.
+    def take_all(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> frozenset[Fact]:
+        """Apply changes of objects of one kind, whatever their versions, and return the dependencies touched.
 
         Each change comes with its key, an object that all indexes share: there may be 150,000.
         """
         self.revision += 1
+        if self.journal is not None:
+            self.journal.taken(kind, changes, wall_seconds)
         store, take = self._tables[kind]
         facts: set[Fact] = set()
         for key, old, new in changes:
@@ -387,12 +398,3 @@ def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:
         values.pop(key, None)
     else:
         values[key] = value
-
-
-def _namespace_facts(key: ObjectKey, _old: Namespace | None, _new: Namespace | None) -> Collection[Fact]:
-    return {namespace_fact(key.name)}
-
-
-def _stateful_set_facts(_key: ObjectKey, _old: StatefulSet | None, _new: StatefulSet | None) -> Collection[Fact]:
-    """No facts: a StatefulSet is in no answer, only in warnings."""
-    return ()

@@ -19,6 +19,7 @@ from topodns.dns.name import Name
 SETTLE: Final = 0.05  # seconds for TCP handshakes that have begun: they end within one round trip on this node
 
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # asm-generic/socket.h
+_SO_DETACH_REUSEPORT_BPF: Final = 68
 _RETURN: Final = 0x06  # BPF_RET | BPF_K of linux/filter.h
 _DISCARD: Final = {socket.AF_INET: ("127.0.0.1", 9), socket.AF_INET6: ("::1", 9)}  # RFC 863
 
@@ -60,10 +61,10 @@ class OtherInstances(Protocol):
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One of several instances that share ports. `name`: the query name that only this instance answers, for its own
-    probe.
+    probe; None: it has none.
     """
 
-    name: Name
+    name: Name | None
     peers: OtherInstances
     addresses: frozenset[str]  # that the instance itself adds to this machine, and adds again if removed
 
@@ -74,6 +75,36 @@ class Instance:
         """
         sharing = Sharing.JOINED if self.peers.others() else Sharing.FIRST
         return Binding(sharing, host in self.addresses)
+
+
+class _FirstProcess:
+    """The process whose ports a worker of `multisocket` shares: it has bound each of them first."""
+
+    def others(self) -> bool:
+        return True
+
+    def opened(self, sockets: Iterable[socket.socket]) -> None:
+        """Nothing: the processes know of each other."""
+
+    def successor(self) -> int:
+        return 0
+
+
+FIRST_PROCESS: Final = Instance(None, _FirstProcess(), frozenset())
+"""For a worker of `multisocket`: at its end, new queries go to the first process."""
+
+
+def share(sockets: Iterable[socket.socket]) -> None:
+    """Let other processes of this user join the ports of these bound sockets from now on."""
+    for sock in sockets:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def take_all_again(sockets: Iterable[socket.socket]) -> None:
+    """Undo `leave_group` for the groups of these sockets: the kernel chooses among all that are left."""
+    for sock in sockets:
+        with suppress(OSError):  # nothing to undo
+            sock.setsockopt(socket.SOL_SOCKET, _SO_DETACH_REUSEPORT_BPF, 0)
 
 
 def leave_group(sock: socket.socket, stays: int) -> None:

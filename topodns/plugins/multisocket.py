@@ -1,20 +1,24 @@
-"""CoreDNS's directive `multisocket`: parsed and checked, without effect here."""
+"""CoreDNS's directive `multisocket`: the number of processes that share the ports of the Corefile."""
 
+import os
+from contextlib import suppress
 from typing import Final
 
 from topodns.corefile.arguments import no_body, only_arg, whole
 from topodns.corefile.parser import Directive
+from topodns.plugins.block import Settings
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 
 _MAX_SOCKETS: Final = 1024  # CoreDNS's limit
+_CPU_QUOTA: Final = "/sys/fs/cgroup/cpu.max"  # of cgroup v2: "QUOTA PERIOD" in microseconds, QUOTA may be "max"
 
 
 def parse_multisocket(directive: Directive, _: Context) -> int:
-    """`multisocket [NUM_SOCKETS]`: the number requested, 1..1024, or 0 if there is none (CoreDNS: one per CPU core).
+    """`multisocket [NUM_SOCKETS]`: the number requested, 1..1024, or 0 if there is none: one for each CPU.
 
-    Raises ConfigError. The number has no effect here.
+    Raises ConfigError.
     """
     no_body(directive)
     if not directive.args:
@@ -22,9 +26,29 @@ def parse_multisocket(directive: Directive, _: Context) -> int:
     return whole(directive, only_arg(directive, "one number at most"), 1, _MAX_SOCKETS)
 
 
+def process_count(settings: Settings, cpus: int | None = None) -> int:
+    """The number of processes that serve these settings: the largest of all blocks, 1 without the directive.
+
+    `cpus`: None for those of this machine that the process may use.
+    """
+    numbers = [number for block in settings.blocks if (number := block.get(PLUGIN)) is not None]
+    if 0 in numbers:
+        numbers.append(usable_cpus() if cpus is None else cpus)
+    return max(numbers, default=1) or 1
+
+
+def usable_cpus(quota_file: str = _CPU_QUOTA) -> int:
+    """The CPUs that this process may use, at least 1: by its affinity, and by the quota of its cgroup, rounded up."""
+    usable = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError), open(quota_file, encoding="ascii") as file:
+        quota, period = file.read().split()
+        usable = min(usable, -(-int(quota) // int(period)))
+    return max(1, usable)
+
+
 PLUGIN: Final = Plugin(
     name="multisocket",
-    coredns=differs("one socket is opened whatever the number, and the log says so; run more replicas"),
+    coredns=differs("a process for each, with caches and limits of its own; the largest number of all blocks counts"),
     parse=parse_multisocket,
     in_chain=False,
     fast_path=FastPath.ABSENT,

@@ -1,5 +1,7 @@
 """The `ready` plugin: the address of /ready, and whether its answer is 200 or 503."""
 
+import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,6 +16,9 @@ from topodns.plugins.plugin import FastPath, Plugin
 if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState
 
+log = logging.getLogger(__name__)
+
+LOCATORS_WAIT: Final = 60.0  # seconds for which a server that is complete otherwise waits for locators
 DEFAULT_LISTEN: Final = Address("", 8181)
 
 
@@ -43,6 +48,9 @@ class WatchedCluster(Protocol):
     def lacks(self) -> Iterable[str]:
         """A line for each kind that `topology` needs and the API server has refused (403 or 404) since the start."""
 
+    def missing_locators(self) -> str:
+        """The locators that clients need and that do not exist yet, as a clause; "" for none."""
+
 
 def unready(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
     """Reasons for not being ready: a line for each unsynced cluster and for each kind that topology lacks."""
@@ -53,15 +61,28 @@ def unready(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
             yield f"kubernetes: topology lacks {line}"
 
 
+def without_locators(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
+    """A line for each cluster whose clients need locators that do not exist yet."""
+    for cluster in clusters:
+        if missing := cluster.missing_locators():
+            yield f"kubernetes: waiting for {missing}"
+
+
 class Readiness:
     """The answers of /ready, at all its addresses and over reloads.
 
     503 with the reasons, a line each, until a request finds none; then 200 for good, or with `monitor continuously`
     until there is a reason again. 503 in any case once the server stops. `waits_for`: reasons beside those of clusters.
+
+    Missing locators are a reason only before the first 200, and for LOCATORS_WAIT at most: a server in a rolling update
+    waits for a controller that starts with it, but a controller that is away keeps no server from starting. `clock` is
+    monotonic, in seconds.
     """
 
-    def __init__(self, waits_for: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, waits_for: Callable[[], Iterable[str]], clock: Callable[[], float] = time.monotonic) -> None:
         self._waits_for = waits_for
+        self._clock = clock
+        self._locators_since: float | None = None  # when locators were first the only reason
         self._was_ready = False
         self._stopping = False
 
@@ -81,10 +102,24 @@ class Readiness:
         if self._stopping:
             return HttpReply(503, b"Shutting down")
         reasons = [*self._waits_for(), *unready(clusters)]
+        if not reasons and not self._was_ready:
+            reasons = self._without_locators(clusters)
         if reasons and (continuously or not self._was_ready):
             return HttpReply(503, "\n".join(reasons).encode())
         self._was_ready = True
         return HttpReply(200, b"OK")
+
+    def _without_locators(self, clusters: Iterable[WatchedCluster]) -> list[str]:
+        """The reasons from `without_locators`, until LOCATORS_WAIT is over; then none, with a line in the log."""
+        reasons, now = list(without_locators(clusters)), self._clock()
+        if not reasons:
+            return []
+        self._locators_since = since = now if self._locators_since is None else self._locators_since
+        if now < since + LOCATORS_WAIT:
+            return reasons
+        for line in reasons:
+            log.warning("plugin/ready: after %.0f s ready without locators: %s", now - since, line)
+        return []
 
 
 PLUGIN: Final = Plugin(

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -45,3 +47,41 @@ def test_a_start_that_a_dead_task_ends_has_failed_and_one_that_a_signal_ends_has
     monkeypatch.setattr("topodns.app.server.handle_signals", lambda *_: None)
     monkeypatch.setattr(server, "_begin", begin)
     assert asyncio.run(server.run()) == status
+
+
+class NodeHooks:
+    """Hooks as of a node cache, which do nothing."""
+
+    async def begin(self) -> None:
+        """Nothing."""
+
+    def work(self) -> list[tuple[Coroutine[Any, Any, None], str]]:
+        return []
+
+    async def wants_reload(self) -> None:
+        await asyncio.Event().wait()
+
+    def waits_for(self) -> list[str]:
+        return ["the node"]
+
+    async def before_drain(self) -> None:
+        """Nothing."""
+
+    async def after_close(self) -> None:
+        """Nothing."""
+
+
+def test_a_node_cache_is_one_process_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    wanted = settings(".:0 {\nbind 127.0.0.1\nmultisocket 4\nwhoami\n}")
+
+    async def story() -> Server:
+        server = Server(lambda: wanted, Announcement(print_nothing), Options(NodeHooks()))
+        await server._activate(wanted)
+        await server._shut_down()
+        return server
+
+    with caplog.at_level(logging.WARNING, "topodns"):  # puts back the level, which a server sets
+        server = asyncio.run(story())
+    assert server._workers is None
+    assert list(server._waits_for()) == ["the node"]
+    assert "plugin/multisocket: a node cache is one process; there is no effect" in caplog.text

@@ -5,14 +5,15 @@ import pytest
 from tests.support.corefile_settings import block_problem, only_block, settings
 from tests.support.demo import Demo
 from tests.support.generation_builder import assembly
+from tests.support.model_builders import node, node_locator
 from topodns.app.clusters import Cluster
-from topodns.cluster.model import Kind, Replaced
+from topodns.cluster.model import Deleted, Kind, ObjectKey, Replaced, Upserted
 from topodns.corefile.arguments import Address
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress, Trouble
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.plugins.kubernetes.watched_kinds import resources
-from topodns.plugins.ready import Readiness, Ready, unready
+from topodns.plugins.ready import LOCATORS_WAIT, Readiness, Ready, unready
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,47 @@ def test_a_server_that_was_ready_is_so_after_a_reload_too() -> None:
     assert readiness.route([], continuously=False)(REQUEST) == OK
     assert readiness.route([unsynced()], continuously=False)(REQUEST) == OK
     assert readiness.route([unsynced()], continuously=True)(REQUEST).status == 503
+
+
+WAITING = HttpReply(503, b"kubernetes: waiting for NodeLocators: 1 of 1 Nodes have none")
+
+
+def by_locators() -> Cluster:
+    """A cluster of one Node, whose clients are located by NodeLocators; there is none."""
+    text = "cluster.local {\nkubernetes {\nendpoint http://127.0.0.1:9\n}\ntopology {\nlocate nodes nodelocator\n}\n}\n"
+    (cluster,) = assembly("here").build(settings(text)).clusters
+    sync(cluster)
+    cluster.state.apply(Upserted(node("n1")), 0)
+    return cluster
+
+
+@pytest.mark.parametrize("continuously", [False, True])
+def test_before_it_is_ready_first_it_waits_for_locators(continuously: bool) -> None:
+    cluster = by_locators()
+    ready = Readiness(tuple).route([cluster], continuously)
+    assert ready(REQUEST) == WAITING
+    cluster.state.apply(Upserted(node_locator("n1")), 0)
+    assert ready(REQUEST) == OK
+    cluster.state.apply(Deleted("NodeLocator", ObjectKey("", "n1"), 0), 0)
+    assert ready(REQUEST) == OK
+
+
+@pytest.mark.parametrize("continuously", [False, True])
+def test_without_locators_it_is_ready_after_a_minute_and_logs_it(
+    continuously: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    now, reasons = [0.0], ["node-cache: waiting for the link"]
+    ready = Readiness(lambda: reasons, lambda: now[0]).route([by_locators()], continuously)
+    assert ready(REQUEST).status == 503
+    now[0] = 1000.0
+    reasons.clear()
+    assert ready(REQUEST) == WAITING
+    now[0] += LOCATORS_WAIT - 0.1
+    assert ready(REQUEST) == WAITING
+    now[0] += 0.1
+    assert [ready(REQUEST), ready(REQUEST)] == [OK, OK]
+    line = "after 60 s ready without locators: kubernetes: waiting for NodeLocators: 1 of 1 Nodes have none"
+    assert caplog.messages == [f"plugin/ready: {line}"]
 
 
 @pytest.mark.parametrize("continuously", [False, True])

@@ -11,9 +11,9 @@ from typing import Final
 
 from topodns.cluster.decode.fields import NO_LABELS, interned, namespace_of, parse_address, version_of
 from topodns.cluster.decode.structs import ApiNodeLocator, ApiNodeLocatorSpec, ApiPodLocator, ApiPodLocatorSpec
-from topodns.cluster.model import NodeLocator, PodLocator, RefusedAddresses
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, NodeLocator, PodLocator, RefusedAddresses
 
-LOCATOR_VERSIONS: Final = frozenset(("topodns.io/v1alpha1",))
+LOCATOR_VERSIONS: Final = frozenset((f"{LOCATOR_GROUP}/{LOCATOR_VERSION}",))
 MAX_POD_IPS: Final = 1024  # of one Node
 MAX_ADDRESSES: Final = 32  # of a Node itself
 MAX_IPS: Final = 8  # of one Pod
@@ -65,7 +65,7 @@ def _checked(field: str, texts: Sequence[str], most: int) -> tuple[tuple[bytes, 
     for at, text in enumerate(texts[:most]):
         try:
             address = parse_address(text)
-            fault = _fault(address)
+            fault = address_fault(address)
         except ValueError:
             fault = "malformed"
         if not fault:
@@ -79,7 +79,7 @@ def _checked(field: str, texts: Sequence[str], most: int) -> tuple[tuple[bytes, 
     return tuple(accepted), tuple(refused.values())
 
 
-def _fault(address: bytes) -> str:
+def address_fault(address: bytes) -> str:
     """Why no Pod or Node can have this address; "" if one can. The schema's `isGlobalUnicast()` refuses the same."""
     first = address[0]
     if not any(address):

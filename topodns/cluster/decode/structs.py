@@ -329,3 +329,12 @@ def _read_name(source: Source) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+# Values of `cluster.model` as MessagePack, for copies of a state in other processes (`cluster.decode.packed`).
+pack: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder(enc_hook=dict).encode
+
+
+def unpacker(kind: Any) -> Callable[[bytes], Any]:
+    """A function that makes values of this type of what `pack` has written."""
+    return msgspec.msgpack.Decoder(kind).decode

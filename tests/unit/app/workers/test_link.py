@@ -1,0 +1,133 @@
+"""A worker as the first process sees it: what it owes, and when it is given up."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from topodns.app.workers.link import MAX_BEHIND, PATIENCE, START_PATIENCE, WorkerLink
+from topodns.app.workers.pipe import MessageType, message, numbered_message
+
+
+class Process:
+    """A process that notes the signals it gets."""
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(number)
+
+
+class Transport:
+    """A connection that nothing is read from."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.waiting = 0
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
+
+
+class Story:
+    """A link with a process and a connection that do what a test says."""
+
+    def __init__(self) -> None:
+        self.acknowledgements: list[int] = []
+        self.link: WorkerLink = WorkerLink(2, lambda: self.acknowledgements.append(self.link.acknowledged))
+        self.process, self.transport = Process(), Transport()
+        inner: Any = self.link
+        inner._process, inner._transport = self.process, self.transport
+
+    def check(self, times: int) -> None:
+        for _ in range(times):
+            self.link.check()
+
+    def acknowledge(self, number: int) -> None:
+        self.link.data_received(numbered_message(MessageType.ACKNOWLEDGED, number))
+
+
+def run(story: Callable[[Story], None]) -> None:
+    async def main() -> None:
+        story(Story())
+
+    asyncio.run(main())
+
+
+def test_a_worker_that_owes_nothing_is_asked_for_a_sign_of_life() -> None:
+    def story(given: Story) -> None:
+        for number in range(1, 4):
+            given.check(1)
+            assert given.transport.written[-1] == message(MessageType.PING)
+            given.acknowledge(number)
+        assert (given.process.signals, given.acknowledgements) == ([], [1, 2, 3])
+
+    run(story)
+
+
+def test_a_worker_that_owes_an_acknowledgement_for_too_many_checks_is_killed() -> None:
+    def story(given: Story) -> None:
+        given.check(1)
+        given.acknowledge(1)
+        given.link.send(b"change")
+        given.check(PATIENCE)
+        assert (given.process.signals, given.link.silent) == ([], PATIENCE)
+        given.check(1)
+        assert (given.process.signals, given.link.why_ended) == ([signal.SIGKILL], "stuck")
+
+    run(story)
+
+
+def test_a_slow_worker_that_goes_on_acknowledging_lives() -> None:
+    def story(given: Story) -> None:
+        for _ in range(100):
+            given.link.send(b"change")
+        for number in range(1, 100):
+            given.check(PATIENCE)
+            given.acknowledge(number)
+        assert given.process.signals == []
+
+    run(story)
+
+
+def test_a_worker_that_starts_has_more_time() -> None:
+    def story(given: Story) -> None:
+        given.link.send(b"generation")
+        given.check(START_PATIENCE)
+        assert given.process.signals == []
+        given.check(1)
+        assert given.process.signals == [signal.SIGKILL]
+
+    run(story)
+
+
+def test_a_worker_that_does_not_read_is_killed_before_changes_fill_the_memory() -> None:
+    def story(given: Story) -> None:
+        given.transport.waiting = MAX_BEHIND
+        given.link.send(b"change")
+        assert given.process.signals == []
+        given.transport.waiting += 1
+        given.link.send(b"change")
+        assert (given.process.signals, given.link.why_ended) == ([signal.SIGKILL], "behind")
+
+    run(story)
+
+
+def test_reports_of_metrics_are_asked_for_one_at_a_time() -> None:
+    def story(given: Story) -> None:
+        first = given.link.ask_for_metrics()
+        assert given.link.ask_for_metrics() is first
+        assert given.transport.written == [message(MessageType.METRICS)]
+        given.link.data_received(message(MessageType.FAMILY, b'["counter", "asked", [[["a"], 3]]]'))
+        assert (given.link.metrics.numbers, first.done()) == ({}, False)
+        given.link.data_received(message(MessageType.FAMILIES_END))
+        assert (given.link.metrics.numbers, first.done()) == ({"asked": {("a",): 3}}, True)
+
+    run(story)

@@ -1,0 +1,60 @@
+"""Messages between the processes of `multisocket`."""
+
+import pytest
+
+from tests.support.corefile_settings import settings
+from topodns.app.load import settings_from_tokens
+from topodns.app.workers.pipe import (
+    MAX_MESSAGE,
+    ChangeType,
+    GenerationOrder,
+    MessageType,
+    StateChange,
+    WorkerMessageReader,
+    change_octets,
+    changes_of,
+    message,
+    numbered_message,
+    order_message,
+    order_of,
+)
+
+TWO = message(MessageType.CHANGES, b"abc") + numbered_message(MessageType.ACTIVATE, 7)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 6, len(TWO)])
+def test_messages_are_complete_however_they_arrive(size: int) -> None:
+    reader = WorkerMessageReader()
+    found = [each for at in range(0, len(TWO), size) for each in reader.feed(TWO[at : at + size])]
+    assert [each.kind for each in found] == [MessageType.CHANGES, MessageType.ACTIVATE]
+    assert (found[0].payload, found[1].number) == (b"abc", 7)
+
+
+def test_a_message_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(ValueError, match=f"a message of {MAX_MESSAGE + 1} octets"):
+        WorkerMessageReader().feed((MAX_MESSAGE + 1).to_bytes(4, "big") + b"\1")
+
+
+def test_a_message_of_no_type_is_refused() -> None:
+    with pytest.raises(ValueError, match="99"):
+        WorkerMessageReader().feed(b"\0\0\0\0\x63")
+
+
+def test_changes_read_back_as_they_were_written() -> None:
+    changes = [
+        StateChange(3, ChangeType.OBJECTS, "EndpointSlice", 1_800_000_000, b"packed"),
+        StateChange(65_536, ChangeType.COMPLETE, "Pod", 0),
+        StateChange(1, ChangeType.SERIAL, "Namespace", 1_800_000_001),
+    ]
+    assert list(changes_of(b"".join(map(change_octets, changes)))) == changes
+
+
+def test_an_order_reads_back_with_the_same_settings_whatever_the_files_are_by_then() -> None:
+    given = settings('. {\n multisocket 2\n whoami\n}\n"b.test:{$PORT}" {\n log\n}\n', "/etc", {"PORT": "5300"})
+    assert given.expanded is not None
+    order = GenerationOrder(4, given.expanded, [1, 2], {("", 53): 5353, ("127.0.0.1", 0): 40_000})
+    (found,) = WorkerMessageReader().feed(order_message(order))
+    read = order_of(found.payload)
+    assert (read.number, list(read.feeds), read.ports) == (4, [1, 2], order.ports)
+    again = settings_from_tokens(read.corefile)
+    assert (again.blocks, again.digest, list(again.files)) == (given.blocks, given.digest, list(given.files))

@@ -1,0 +1,15 @@
+"""The event loop of the serving processes, uvloop, of which this is the only importer."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+T = TypeVar("T")
+
+
+def run_to_end(main: Coroutine[Any, Any, T]) -> T:
+    """The result of `main`, run in an event loop of its own."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)

@@ -1,0 +1,106 @@
+"""The changes of the first process's states for the workers: those of each turn of the loop, and snapshots."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from topodns.app.workers.pipe import ChangeType, MessageType, StateChange, change_octets, message
+from topodns.cluster.decode.packed import KINDS, pack_objects
+from topodns.cluster.model import ClusterObject, EndpointSlice, Kind
+from topodns.cluster.replica import Keyed
+from topodns.cluster.state import ClusterState
+
+_WEIGHT: Final = 64  # objects and endpoints of a snapshot that are packed in one step: about 0.1 ms
+
+
+class TurnChanges:
+    """Collects the changes of one turn of the loop into one message, so that workers take them in one turn, too.
+
+    `send` gets the message; `copied` the actions to call once all workers have acknowledged it.
+    """
+
+    def __init__(
+        self, send: Callable[[bytes], object], copied: Callable[[Sequence[Callable[[], object]]], object]
+    ) -> None:
+        self._send = send
+        self._copied = copied
+        self._parts: list[bytes] = []
+        self._actions: list[Callable[[], object]] = []
+
+    def add(self, change: StateChange) -> None:
+        self._schedule()
+        self._parts.append(change_octets(change))
+
+    def when_copied(self, action: Callable[[], object]) -> None:
+        self._schedule()
+        self._actions.append(action)
+
+    def flush(self) -> None:
+        """Send the changes so far."""
+        parts, self._parts = self._parts, []
+        actions, self._actions = self._actions, []
+        if parts:
+            self._send(message(MessageType.CHANGES, b"".join(parts)))
+        if actions:
+            self._copied(actions)
+
+    def _schedule(self) -> None:
+        if not self._parts and not self._actions:
+            asyncio.get_running_loop().call_soon(self.flush)
+
+
+class FeedJournal:
+    """The `cluster.replica.Journal` of one feed; `number` is the feed's in messages."""
+
+    def __init__(self, number: int, state: ClusterState, turn: TurnChanges) -> None:
+        self.number = number
+        self._state = state
+        self._turn = turn
+
+    def taken(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> None:
+        upserted = [new for _, _, new in changes if new is not None]
+        deleted = [key for key, _, new in changes if new is None]
+        how = ChangeType.LISTED_OBJECTS if self._state.locators.listing else ChangeType.OBJECTS
+        self._turn.add(StateChange(self.number, how, kind, wall_seconds, pack_objects(upserted, deleted)))
+
+    def settled(self, kind: Kind, denied: bool) -> None:
+        self._turn.add(StateChange(self.number, ChangeType.DENIED if denied else ChangeType.COMPLETE, kind, 0))
+
+    def when_copied(self, action: Callable[[], object]) -> None:
+        self._turn.when_copied(action)
+
+
+def snapshot(number: int, state: ClusterState) -> Iterator[bytes]:
+    """The messages from which the state of feed `number` can be built; it may change between two steps.
+
+    What changed meanwhile is sent as changes, before or after the object itself: the copy is equal after both. Send
+    each message in the turn in which it is made, after the changes so far.
+    """
+    for kind in KINDS:
+        objects: list[ClusterObject] = []
+        weight = 0
+        for key in state.keys(kind):
+            value = state.held(kind, key)
+            if value is None:
+                continue
+            objects.append(value)
+            weight += 1 + (len(value.endpoints) if isinstance(value, EndpointSlice) else 0)
+            if weight >= _WEIGHT:
+                yield _listed(number, kind, objects)
+                objects, weight = [], 0
+        if objects:
+            yield _listed(number, kind, objects)
+    yield _end(number, state)
+
+
+def _listed(number: int, kind: Kind, objects: Sequence[ClusterObject]) -> bytes:
+    change = StateChange(number, ChangeType.LISTED_OBJECTS, kind, 0, pack_objects(objects))
+    return message(MessageType.CHANGES, change_octets(change))
+
+
+def _end(number: int, state: ClusterState) -> bytes:
+    """The message on which kinds count as synced, and on the SOA serial, for which the times of objects are unknown."""
+    changes = [StateChange(number, ChangeType.COMPLETE, kind, 0) for kind in sorted(state.known)]
+    changes += [StateChange(number, ChangeType.DENIED, kind, 0) for kind in sorted(state.denied)]
+    changes.append(StateChange(number, ChangeType.SERIAL, "Namespace", state.serial))
+    return message(MessageType.CHANGES, b"".join(map(change_octets, changes)))

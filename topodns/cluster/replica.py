@@ -1,0 +1,54 @@
+"""Copies of a state in other processes: the journal of its changes, and how a copy takes them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from topodns.cluster.model import ClusterObject, Kind, ObjectKey
+from topodns.dependency import Fact
+
+if TYPE_CHECKING:
+    from topodns.cluster.state import ClusterState
+
+Keyed = tuple[ObjectKey, ClusterObject | None, ClusterObject | None]
+"""(key, held object, new object) of a change; None: there is none."""
+
+
+class Journal(Protocol):
+    """Takes the changes of a state in order, all that a copy needs to stay equal."""
+
+    def taken(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> None:
+        """Take changes of objects that the state takes together, just before it does."""
+
+    def settled(self, kind: Kind, denied: bool) -> None:
+        """Take that the kind counts as synced from now on: its first list is complete, or it is `denied`."""
+
+    def when_copied(self, action: Callable[[], object]) -> None:
+        """Call `action` once all copies have all changes so far."""
+
+
+def copy_objects(
+    state: "ClusterState",
+    kind: Kind,
+    upserted: Iterable[ClusterObject],
+    deleted: Iterable[ObjectKey],
+    wall_seconds: int,
+    listing: bool,
+) -> frozenset[Fact]:
+    """Take objects and deletions of the original into the copy `state`, and return the dependencies touched.
+
+    The versions of the objects do not matter, as changes come in the original's order; what the copy already has is
+    left out. `listing`: `LocatorIndex.listing` of the original.
+    """
+    changes: list[Keyed] = []
+    for new in upserted:
+        old = state.held(kind, new.key)
+        if old != new:
+            changes.append((new.key, old, new))
+    for key in deleted:
+        old = state.held(kind, key)
+        if old is not None:
+            changes.append((key, old, None))
+    if not changes:
+        return frozenset()
+    state.locators.listing = listing
+    return state.take_all(kind, changes, wall_seconds)
