@@ -6,7 +6,7 @@ message can raise an exception past the handler: an unforeseen one becomes SERVF
 
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topodns.dns.message import DEFAULT_UDP_SIZE, Option, Query, Response
 from topodns.dns.name import Name, name_text
@@ -22,6 +22,9 @@ from topodns.plugins.forward.flight import Answer
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, QueryCounters, ReplyKind, size_bucket, type_label
 from topodns.query.deferred import Deferred, Outcome, pursue
 from topodns.query.plugin import Answered, BadOption, Client, Dropped, Resolution, Scope
+
+if TYPE_CHECKING:
+    from topodns.dnsserver.fast_kubernetes.responder import Responder
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,8 @@ class Asked(NamedTuple):
 class Handler:
     """Answers the messages of one socket from its server blocks, and offers replies to the packet cache (`table`)."""
 
+    _respond: "Responder | None"
+
     def __init__(
         self,
         blocks: BlockTable,
@@ -71,6 +76,12 @@ class Handler:
         self._relay = (
             Relay(blocks.fast_routes, socket_counters, clock, self._conclude_relayed) if blocks.fast_routes else None
         )
+        self._respond = None
+        if blocks.fast_zones:
+            # Imported here: a node cache has no `kubernetes`.
+            from topodns.dnsserver.fast_kubernetes.responder import Responder
+
+            self._respond = Responder(blocks.fast_zones, table, socket_counters, clock)
 
     def succeeded_by(self, blocks: BlockTable, table: PacketCache) -> "Handler":
         """A handler of the same socket for the server blocks of a reload."""
@@ -91,6 +102,8 @@ class Handler:
         try:
             if self._relay is not None and (relayed := self._relay(data, address, port, started)) is not None:
                 return relayed
+            if self._respond is not None and (reply := self._respond(data, address, started)) is not None:
+                return reply
             return self._answer_anew(data, address, port, started)
         except Exception:
             self._note_bug(f"a message of {len(data)} octets")
@@ -160,13 +173,13 @@ class Handler:
             client = Client(
                 crossing.address, crossing.port, self.socket_counters.transport, self.local_port, 0.0, 0, limit
             )
-            asked = Asked(data, query, client, self.blocks.match(query, client), crossing.started)
+            asked = Asked(data, query, client, self.blocks.match(query, client), crossing.asked)
             if answer is None:
                 return self._conclude(asked, Dropped("forward"))
             return self._conclude(asked, crossing.tail.fast_route.resolution(answer, query, client))
         except Exception:
             self._note_bug(f"a message of {len(data)} octets")
-            return self._refuse_unread(data, Rcode.SERVFAIL, crossing.started)
+            return self._refuse_unread(data, Rcode.SERVFAIL, crossing.asked)
 
     def _instead(self, asked: Asked, problem: Exception) -> Resolution | Dropped:
         """The result of a query whose plugins raised `problem`: no reply (Dropped), FORMERR, or SERVFAIL for a bug."""

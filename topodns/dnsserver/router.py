@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from topodns.dns.message import Query
-from topodns.dns.name import ROOT, Name
+from topodns.dns.name import ROOT, Name, is_subdomain
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import MIN_UDP_PAYLOAD
 from topodns.dnsserver.chain import Chain
@@ -12,6 +13,9 @@ from topodns.dnsserver.fast_forward.eligibility import FastRoute, FastRoutes
 from topodns.query.packet import Variants
 from topodns.query.plugin import BlockSelector, Client, ExchangeLog
 from topodns.query.session import PushedZones
+
+if TYPE_CHECKING:
+    from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Block:
     log: ExchangeLog | None = None
     errors: Callable[[Query, str], object] | None = None
     fast_route: FastRoute | None = None  # the fast path of plain questions to its `forward`, if eligible
+    fast_zones: tuple["FastZone", ...] = ()  # the origins of its `kubernetes` with a fast path
     view: BlockSelector | None = None  # the queries that it accepts; None: all
     view_name: str = ""  # CoreDNS's metric label `view`
     client_dependent: bool = False  # set by the table: the same query from another client may match another block
@@ -67,6 +72,7 @@ class BlockTable:
         self._root = None if self._rows else self._blocks.get(ROOT)  # the root's block, for any client
         self.only = None if self._depths else self._root  # the block of every query; None if it depends on the query
         # With views, the block depends on the whole query, so there is no fast path.
+        self.fast_zones = [] if self._rows else [*self._fast_zones()]
         self.fast_routes = FastRoutes(
             {} if self._rows else {origin: block.fast_route for origin, block in self._blocks.items()}
         )
@@ -82,6 +88,14 @@ class BlockTable:
             if block is not None:
                 return block
         return self._root
+
+    def _fast_zones(self) -> Iterator["FastZone"]:
+        """The zones of all whose names come to the block of the zone."""
+        for origin, block in self._blocks.items():
+            for each in block.fast_zones:
+                others = (other for other in self._blocks if other != origin and len(other) > len(origin))
+                if not any(is_subdomain(other, each.origin) or is_subdomain(each.origin, other) for other in others):
+                    yield each
 
     def _match_viewed(self, depths: Iterable[int], query: Query, client: Client) -> Block | None:
         client_dependent = False

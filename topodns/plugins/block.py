@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from topodns.corefile.lexer import Token
 from topodns.corefile.zones import BlockKey
 from topodns.query.counters import server_label
 
@@ -50,9 +51,23 @@ class ServerBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpandedCorefile:
+    """A Corefile without imports and variables: another process reads the same settings of it, whatever the files are
+    by then.
+    """
+
+    tokens: tuple[Token, ...]
+    file: str
+    default_port: int  # of keys without one
+    digest: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a Corefile. `digest`: SHA-512 of its text with all imports, for `reload` and its metric."""
 
     blocks: tuple[ServerBlock, ...]
     digest: str
     files: tuple[str, ...]  # the Corefile and all imported files
+    expanded: ExpandedCorefile | None = None  # None without `multisocket`

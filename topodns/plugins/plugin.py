@@ -35,7 +35,10 @@ class Reads(IntEnum):
 
 
 class FastPath(Enum):
-    """The effect of a plugin on the fast path, which relays plain questions to `forward` as octets."""
+    """The effect of a plugin on the fast paths of plain questions, as octets: to `forward`, and to `kubernetes`.
+
+    For the second, only the plugins that see a query before `kubernetes` count.
+    """
 
     ABSENT = "a plain question does not meet it"
     PASSED = "the fast path knows the plugin"

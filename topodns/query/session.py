@@ -35,6 +35,9 @@ class StatefulSession(Protocol):
     def receive(self, message: bytes) -> list[bytes] | None:
         """Handle one DSO message. Returns the messages to send; None: a fatal error, abort the connection."""
 
+    def query_exchanged(self) -> None:
+        """A query that is no DSO message has arrived on the connection, or its reply leaves."""
+
     def farewell(self) -> list[bytes]:
         """The last message (or none) of a connection that this server closes."""
 

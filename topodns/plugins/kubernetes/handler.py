@@ -47,17 +47,17 @@ _VERSION: Final = RRset(
 class ClusterZone:
     """Answers under the origins of one `kubernetes` directive."""
 
-    __slots__ = ("_kubernetes",)
+    __slots__ = ("kubernetes",)
 
     def __init__(self, kubernetes: KubernetesZone) -> None:
-        self._kubernetes = kubernetes
+        self.kubernetes = kubernetes
 
     def __call__(self, query: Query, client: Client) -> Stepped | Deferred[Stepped]:
         """The resolution of a query under one of the origins, or FellThrough by `fallthrough`; None for all others.
 
         Deferred if it waits for the client's Pod (`pod_wait`) or for the target of a CNAME.
         """
-        kubernetes, qname = self._kubernetes, query.qname
+        kubernetes, qname = self.kubernetes, query.qname
         origins, labels = kubernetes.origins.by_name, len(qname)
         for size in kubernetes.origins.sizes:  # as `Origins.match`: each query that misses the packet cache comes here
             if size <= labels and (origin := origins.get(qname[labels - size :])) is not None:

@@ -2,19 +2,18 @@
 
 from typing import Final
 
-from topodns.cluster.model import Kind
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, Kind
 from topodns.kube.informer.resources import Resource
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.topology import TopologySettings
 
 _LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown"  # as CoreDNS
 _MULTICLUSTER: Final = "multicluster.x-k8s.io"
-_TOPODNS: Final = "topodns.io"
 
 
 def _locator(kind: Kind, plural: str) -> Resource:
-    paths = (f"/apis/{_TOPODNS}/v1alpha1/{plural}",)
-    return Resource(kind, f"{plural}.{_TOPODNS}", paths, optional=True, custom=True)
+    paths = (f"/apis/{LOCATOR_GROUP}/{LOCATOR_VERSION}/{plural}",)
+    return Resource(kind, f"{plural}.{LOCATOR_GROUP}", paths, optional=True, custom=True)
 
 
 _LOCATORS: Final = (_locator("NodeLocator", "nodelocators"), _locator("PodLocator", "podlocators"))

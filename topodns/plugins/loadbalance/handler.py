@@ -37,6 +37,15 @@ class LoadBalancer:
         self._rng = rng
         self._weights = weights
 
+    @property
+    def round_robin(self) -> bool:
+        """Whether it orders by chance alone, so that `ordered` gives the order of a response with one RRset."""
+        return not self._weighted and self._preferred is None
+
+    def ordered(self, rdatas: Sequence[bytes], number: int) -> Sequence[bytes]:
+        """The first so many of at least two addresses, in random order."""
+        return _in_order(rdatas, number, self._rng)
+
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """Order the response of `resolution`, if it is NOERROR, and return `resolution`.
 
@@ -136,12 +145,18 @@ def _mixed(rrset: RRset, rng: Random) -> RRset:
     size = len(rdatas)
     if size < 2:
         return rrset
+    return RRset(owner, rtype, ttl, tuple(_in_order(rdatas, size, rng)), rclass)
+
+
+def _in_order(rdatas: Sequence[bytes], number: int, rng: Random) -> Sequence[bytes]:
+    """The first `number` of these RDATAs in random order; of more than _MIXED_HEAD only the start and the head are."""
+    size = len(rdatas)
     if size <= _MIXED_HEAD:
-        return RRset(owner, rtype, ttl, tuple(_in_any_order(rdatas, rng)), rclass)
+        return _in_any_order(rdatas, rng)[:number]
     start = int(rng.random() * size)
-    turned = rdatas[start:] + rdatas[:start]
-    mixed = (*_in_any_order(turned[:_MIXED_HEAD], rng), *turned[_MIXED_HEAD:])
-    return RRset(owner, rtype, ttl, mixed, rclass)
+    end = start + min(size, max(number, _MIXED_HEAD))
+    turned = [*rdatas[start:end], *rdatas[: max(0, end - size)]]
+    return [*_in_any_order(turned[:_MIXED_HEAD], rng), *turned[_MIXED_HEAD:]][:number]
 
 
 def _in_any_order(items: Sequence[_T], rng: Random) -> list[_T]:

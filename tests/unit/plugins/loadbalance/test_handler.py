@@ -2,6 +2,7 @@ from collections import Counter
 from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from random import Random
+from struct import pack
 
 import pytest
 from hypothesis import given, settings
@@ -79,6 +80,16 @@ def test_every_one_of_many_addresses_can_be_first() -> None:
     orders = [shuffle(answer, rng)[0].rdatas for _ in range(4000)]
     assert all(sorted(order) == list(MANY) for order in orders[:20])
     assert {order[0] for order in orders} == set(MANY)
+
+
+@pytest.mark.parametrize("size", [2, 64, 65, 300])
+@pytest.mark.parametrize("number", [0, 1, 40, 64, 80])
+def test_the_first_addresses_in_order_are_those_of_a_shuffled_response(size: int, number: int) -> None:
+    rdatas = tuple(pack("!I", each) for each in range(size))
+    balancer = LoadBalancer(Loadbalance(), Random(1))
+    assert balancer.round_robin
+    (rrset,) = shuffle((RRset(b"", RRType.A, 5, rdatas),), Random(1))
+    assert tuple(balancer.ordered(rdatas, number)) == rrset.rdatas[:number]
 
 
 def test_addresses_of_different_owners_change_places_too() -> None:

@@ -1,0 +1,351 @@
+"""The fast path of plain questions to `kubernetes`: to the octet what the chain answers, and closed to all others."""
+
+import struct
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from itertools import count
+from random import Random
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.deferred_results import at_once
+from tests.support.dns_messages import DO, RD, Opt, Reply, node_identity, query
+from tests.support.in_memory_server import NOW, PORT, ready_made
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
+from tests.support.random_clusters import (
+    CLIENTS,
+    KINDS,
+    History,
+    histories,
+    kubernetes_settings,
+    roaming_histories,
+    roaming_topology,
+    topology_settings,
+)
+from topodns.cluster import pod_cidr_proof
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Replaced, kind_of
+from topodns.cluster.state import ClusterState
+from topodns.dns.message import Flag
+from topodns.dns.name import ROOT, name_wire, parse_name
+from topodns.dnsserver.chain import Chain, ChainLink
+from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
+from topodns.dnsserver.fast_kubernetes.responder import Responder
+from topodns.dnsserver.handler import Handler
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
+from topodns.dnsserver.router import Block, BlockTable
+from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.plain_answers import plain_zones
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zone import KubernetesZone
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.loadbalance.settings import Loadbalance
+from topodns.plugins.topology import TopologySettings
+from topodns.query.counters import QueryCounters
+from topodns.topology.client_locator import Locator
+from topodns.topology.keys import key_reader
+from topodns.topology.select import UnknownClient
+
+AD, CD = Flag.AD, Flag.CD
+ALL_KINDS = frozenset(KINDS)
+
+
+class Socket:
+    """The handler of one socket before a `kubernetes` with `loadbalance`, with or without the fast path."""
+
+    def __init__(
+        self,
+        fast: bool,
+        state: ClusterState,
+        kubernetes: KubernetesSettings,
+        topology: TopologySettings | None,
+        udp: bool = True,
+        balanced: bool = True,
+    ) -> None:
+        locator = Locator(state, topology.locate) if topology is not None else None
+        served = KubernetesZone(kubernetes, topology, state, locator)
+        balancer = LoadBalancer(Loadbalance(), Random(1)) if balanced else None
+        chain = Chain((ChainLink(ClusterZone(served), (balancer,) if balancer is not None else (), None),))
+        zones = tuple(
+            FastZone(origin.name, origin.wire, answers, balancer, ".", 1232) for origin, answers in plain_zones(served)
+        )
+        block = Block(ROOT, ".", chain, 1232, balanced, variants=OF_SPELLINGS, fast_zones=zones if fast else ())
+
+        def view_key(address: bytes) -> Hashable:
+            return locator.locate(address).node_name if locator is not None else ""
+
+        table = PacketCache(view_key, Random(1), lambda: 0.0)
+        seconds = count()
+        counters = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
+        self.handler = Handler(BlockTable([block]), table, counters, lambda: float(next(seconds)), 53)
+        self.short = 0  # replies of the fast path
+        if self.handler._respond is not None:
+            self.handler._respond = cast(Responder, self._counting(self.handler._respond))
+
+    def _counting(self, respond: Callable[[bytes, bytes, float], bytes | None]) -> object:
+        def counted(data: bytes, address: bytes, started: float) -> bytes | None:
+            reply = respond(data, address, started)
+            self.short += reply is not None
+            return reply
+
+        return counted
+
+    def ask(self, data: bytes, client: bytes) -> bytes | None:
+        return ready_made(self.handler.table, data, client) or at_once(self.handler.answer(data, client, PORT))
+
+    def forget_what_was_asked(self) -> None:
+        """Let each query be the first one again, for the packet cache and so for the fast path."""
+        seen, _, _ = self.handler.table.place_in_filter(b"")
+        seen[:] = bytes(len(seen))
+
+    @property
+    def kept(self) -> tuple[object, ...]:
+        """The keys of the packet cache, and the dependencies of its entries."""
+        table = self.handler.table
+        return set(table.common), {view: set(keys) for view, keys in table._by_key.items()}, set(table._by_fact)
+
+    @property
+    def counted(self) -> tuple[object, ...]:
+        counters = self.handler.socket_counters
+        durations = {place: (each.counts, each.sum) for place, each in counters.durations.items()}
+        return dict(counters.kinds()), durations, counters.octets
+
+
+NAMES = [
+    *("s0.a.svc.cluster.local.", "s1.a.svc.cluster.local.", "s0.b.svc.cluster.local.", "s1.b.svc.cluster.local."),
+    *("nothing.a.svc.cluster.local.", "s0.nowhere.svc.cluster.local.", "a.svc.cluster.local.", "svc.cluster.local."),
+    *("h0.s0.a.svc.cluster.local.", "h0.nothing.a.svc.cluster.local.", "h0.s0.nowhere.svc.cluster.local."),
+    *("_http._tcp.s0.a.svc.cluster.local.", "_http._tcp.nothing.a.svc.cluster.local.", "_tcp.s0.a.svc.cluster.local."),
+    *("z1.pin._zone.s0.a.svc.cluster.local.", "a.b.c.d.e.f.s0.a.svc.cluster.local."),
+    *("10-244-0-1.a.pod.cluster.local.", "nothing.a.pod.cluster.local.", "pod.cluster.local.", "a.pod.cluster.local."),
+    *("dns.cluster.local.", "ns.dns.cluster.local.", "x.dns.cluster.local.", "dns-version.cluster.local."),
+    *("x.dns-version.cluster.local.", "www.example.com.cluster.local.", "com.cluster.local.", "cluster.local."),
+    *("local.", "example.", ".", "1.1.244.10.in-addr.arpa.", "svc.", "s0.a.svc.", "s0.a.svc.local."),
+    f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 45}.cluster.local.",
+]
+OPTS = [None, Opt(), Opt(size=0), Opt(size=600), Opt(size=4096), Opt(flags=DO), Opt(size=700, flags=DO)]
+OTHER_OPTS = [Opt(version=1), Opt(options=[node_identity("n1")]), Opt(options=[(10, b"8 octets")])]
+QUESTIONS = [query(f"{name} {qtype}", ident=7) for name in NAMES for qtype in ("A", "AAAA")]
+MORE = [
+    *(query(f"s0.a.svc.cluster.local. {qtype}", opt, ident=7) for qtype in ("A", "AAAA") for opt in OPTS + OTHER_OPTS),
+    *(
+        query("s0.a.svc.cluster.local. A", opt, flags, 7)
+        for opt in OPTS[:2]
+        for flags in (0, RD | AD, CD, RD | AD | CD)
+    ),
+    *(query(f"s0.a.svc.cluster.local. {qtype}", ident=7) for qtype in ("SRV", "TXT", "ANY", "SOA", "CH A")),
+    *(query("nothing.a.svc.cluster.local. A", opt, ident=7) for opt in OPTS),
+    query("S0.a.svc.cluster.local. A", ident=7),
+    query("nothing.a.svc.Cluster.local. A", ident=7),
+    query("s0.a.svc.cluster.local. A", ident=7) + b"\0",
+    query("s0.a.svc.cluster.local. A", ident=7)[:-1],
+]
+PLAIN = kubernetes_settings.map(
+    lambda drawn: replace(
+        drawn, namespaces=frozenset(), namespace_labels=None, noendpoints=False, ignore_empty_service=False, ttl=30
+    )
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pod_cidrs_of_small_clusters_can_be_verified() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pod_cidr_proof, "MANY", 2)
+        patch.setattr(pod_cidr_proof, "TOLERATED", 2)
+        yield
+
+
+def state_of(
+    objects: list[ClusterObject], kubernetes: KubernetesSettings, topology: TopologySettings | None
+) -> ClusterState:
+    state = ClusterState(
+        ALL_KINDS,
+        key_reader(topology.keys) if topology is not None else None,
+        topology is not None and topology.terminating_fallback,
+        kubernetes.endpoint_pod_names,
+        all_pods=True,
+    )
+    for kind in KINDS:
+        state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), NOW)
+    return state
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    history=st.one_of(roaming_histories, roaming_histories, histories),
+    kubernetes=st.one_of(PLAIN, PLAIN, kubernetes_settings),
+    topology=st.one_of(roaming_topology, roaming_topology, topology_settings, st.none()),
+    udp=st.booleans(),
+    balanced=st.booleans(),
+    seed=st.integers(0, 1 << 32),
+)
+def test_both_ways_give_the_same_octets_counts_and_dependencies(
+    history: History,
+    kubernetes: KubernetesSettings,
+    topology: TopologySettings | None,
+    udp: bool,
+    balanced: bool,
+    seed: int,
+) -> None:
+    (objects, changes), order = history, Random(seed)
+    state = state_of(objects, kubernetes, topology)
+    fast, chain = (Socket(way, state, kubernetes, topology, udp, balanced) for way in (True, False))
+    for change in (None, *changes):
+        facts = state.apply(change, NOW) if change is not None else frozenset()
+        for socket in (fast, chain):
+            socket.handler.table.forget(facts)
+        some = [*QUESTIONS[:2], *order.sample(QUESTIONS, 10), *order.sample(MORE, 8)]
+        asked = [(data, client) for data in some for client in order.sample(CLIENTS, 4)]
+        for data, client in asked + asked[::2] + asked[::4]:  # the packet cache keeps a reply from the second time on
+            if order.random() < 0.7:
+                for socket in (fast, chain):
+                    socket.forget_what_was_asked()
+            assert fast.ask(data, client) == chain.ask(data, client), (data, client)
+        assert fast.kept == chain.kept
+    assert fast.counted == chain.counted
+
+
+def socket_pair(objects: list[ClusterObject], udp: bool = True) -> tuple[Socket, Socket]:
+    kubernetes = KubernetesSettings((parse_name("cluster.local."), parse_name("in-addr.arpa.")))
+    state = state_of(objects, kubernetes, TopologySettings())
+    fast, chain = (Socket(way, state, kubernetes, TopologySettings(), udp) for way in (True, False))
+    return fast, chain
+
+
+CLIENT = packed("10.0.0.1")
+
+
+def web(endpoints: int, keys: str = HOSTNAME_LABEL, family: int = 4) -> list[ClusterObject]:
+    """A headless Service with so many endpoints on the Node of CLIENT, and a ClusterIP beside it."""
+    form = "10.244.{}.{}" if family == 4 else "2001:db8::{:x}:{:x}"
+    some = [endpoint(form.format(number // 250, number % 250 + 1), "n1") for number in range(endpoints)]
+    return [
+        namespace("a"),
+        node("n1", {HOSTNAME_LABEL: "n1"}, ("10.0.0.1",)),
+        service("web", "a", annotation=keys),
+        endpoint_slice("web", *some, namespace="a", ports=("http:80",)),
+        service("one", "a", ("10.96.0.1",)),
+        service("both", "a", ("10.96.0.2", "2001:db8::2")),
+    ]
+
+
+@pytest.mark.parametrize("endpoints", [1, 2, 29, 30, 63, 64, 65, 75, 76, 300])
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("udp", [True, False])
+def test_a_cut_answer_and_its_order_are_those_of_the_chain(endpoints: int, family: int, udp: bool) -> None:
+    fast, chain = socket_pair(web(endpoints, family=family), udp)
+    qtypes, sizes = ("A", "AAAA"), (None, Opt(size=512), Opt(size=700), Opt(size=1232), Opt(size=4096, flags=DO))
+    for data in (query(f"web.a.svc.cluster.local. {qtype}", opt, ident=7) for qtype in qtypes for opt in sizes):
+        assert fast.ask(data, CLIENT) == chain.ask(data, CLIENT)
+    assert fast.short == len(qtypes) * len(sizes)
+    assert fast.counted == chain.counted
+
+
+@pytest.mark.parametrize(
+    ("question", "rcode", "data"),
+    [
+        ("web.a.svc.cluster.local. A", "NOERROR", ["10.244.0.1"]),
+        ("web.a.svc.cluster.local. AAAA", "NOERROR", []),
+        ("one.a.svc.cluster.local. A", "NOERROR", ["10.96.0.1"]),
+        ("one.a.svc.cluster.local. AAAA", "NOERROR", []),
+        ("both.a.svc.cluster.local. AAAA", "NOERROR", ["2001:db8::2"]),
+        ("no.a.svc.cluster.local. A", "NXDOMAIN", []),
+        ("web.b.svc.cluster.local. A", "NXDOMAIN", []),
+        ("x.no.a.svc.cluster.local. A", "NXDOMAIN", []),
+        ("www.example.com.cluster.local. AAAA", "NXDOMAIN", []),
+    ],
+)
+def test_the_fast_path_answers_services_and_names_that_do_not_exist(question: str, rcode: str, data: list[str]) -> None:
+    fast, chain = socket_pair(web(1))
+    wire = fast.ask(query(question, ident=7), CLIENT)
+    assert wire is not None
+    reply = Reply(wire)
+    assert (reply.rcode, reply.data) == (rcode, data)
+    assert bool(reply.authority) is not bool(data)
+    assert fast.short == 1
+    assert wire == chain.ask(query(question, ident=7), CLIENT)
+
+
+def test_a_client_on_a_node_without_labels_takes_the_chain_and_gets_all_endpoints_by_the_option() -> None:
+    """Its reply is counted with the prefix of its address."""
+    kubernetes = KubernetesSettings((parse_name("cluster.local."),), ttl=30)
+    topology = TopologySettings(unknown_client=UnknownClient.ALL)
+    state = state_of([*web(2, ZONE_LABEL), node("n1", {}, ("10.0.0.1",))], kubernetes, topology)
+    fast, chain = (Socket(way, state, kubernetes, topology) for way in (True, False))
+    data = query("web.a.svc.cluster.local. A", ident=7)
+    assert fast.ask(data, CLIENT) == chain.ask(data, CLIENT)
+    assert fast.short == 0
+    assert fast.counted == chain.counted
+
+
+@pytest.mark.parametrize(("ttl", "written"), [(None, 5), ("9", 9)])
+def test_the_ttl_of_a_policy_is_that_of_the_addresses(ttl: str | None, written: int) -> None:
+    kubernetes, topology = KubernetesSettings((parse_name("cluster.local."),), ttl=30), TopologySettings()
+    objects = [*web(2), service("web", "a", annotation=HOSTNAME_LABEL, ttl=ttl)]
+    state = state_of(objects, kubernetes, topology)
+    fast, chain = (Socket(way, state, kubernetes, topology) for way in (True, False))
+    data = query("web.a.svc.cluster.local. A", ident=7)
+    wire = fast.ask(data, CLIENT)
+    assert wire == chain.ask(data, CLIENT)
+    assert wire is not None
+    assert {line.split()[1] for line in Reply(wire).answer} == {str(written)}
+    assert fast.short == 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("web.a.svc.cluster.local. SRV", "Web.a.svc.cluster.local. A", "a.svc.cluster.local. A"),
+        *("h0.web.a.svc.cluster.local. A", "cluster.local. A", "10-0-0-1.a.pod.cluster.local. A", "example. A"),
+    ],
+)
+def test_other_questions_take_the_chain(question: str) -> None:
+    fast, chain = socket_pair(web(1))
+    assert fast.ask(query(question, ident=7), CLIENT) == chain.ask(query(question, ident=7), CLIENT)
+    assert fast.short == 0
+
+
+def test_a_client_without_a_location_takes_the_chain() -> None:
+    fast, chain = socket_pair(web(1))
+    data, stranger = query("web.a.svc.cluster.local. A", Opt(), ident=7), packed("192.0.2.1")
+    assert fast.ask(data, stranger) == chain.ask(data, stranger)
+    assert fast.short == 0
+
+
+def test_the_second_query_takes_the_chain_and_the_third_is_answered_by_the_packet_cache() -> None:
+    fast, _ = socket_pair(web(1))
+    data, table = query("web.a.svc.cluster.local. A", ident=7), fast.handler.table
+    sizes = []
+    for _ in range(3):
+        fast.ask(data, CLIENT)
+        sizes.append(len(table))
+    assert (fast.short, sizes) == (1, [0, 1, 1])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.binary(max_size=60), st.sampled_from(["a.svc.cluster.local.", "cluster.local.", "svc.cluster.local."]))
+def test_whatever_labels_come_both_ways_say_the_same(octets: bytes, below: str) -> None:
+    fast, chain = socket_pair(web(1))
+    for front in (octets, bytes([len(octets)]) + octets, octets + b"\0"):
+        data = struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) + front + name_wire(parse_name(below)) + b"\0\1\0\1"
+        assert fast.ask(data, CLIENT) == chain.ask(data, CLIENT)
+        assert fast.ask(data + octets, CLIENT) == chain.ask(data + octets, CLIENT)
+    assert fast.counted == chain.counted
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_while_a_kind_is_not_listed_or_denied_every_question_takes_the_chain(denied: bool) -> None:
+    kubernetes = KubernetesSettings((parse_name("cluster.local."),))
+    state = ClusterState(ALL_KINDS)
+    for kind in KINDS:
+        if kind != "Pod":
+            state.apply(Replaced(kind, tuple(each for each in web(1) if kind_of(each) == kind)), NOW)
+    if denied:
+        state.do_without("Pod")
+    fast, chain = (Socket(way, state, kubernetes, None) for way in (True, False))
+    for data in QUESTIONS:
+        assert fast.ask(data, CLIENT) == chain.ask(data, CLIENT)
+    assert fast.short == 0

@@ -1,0 +1,47 @@
+"""Eligibility for the fast path to `kubernetes`: the origins of a server block that have one."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from topodns.dns.message import DEFAULT_UDP_SIZE
+from topodns.dns.name import Name, is_subdomain, name_text
+from topodns.plugins.bufsize import PLUGIN as BUFSIZE
+from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.plain_answers import PlainZone, plain_zones
+from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.order import ORDER, load
+from topodns.plugins.plugin import FastPath
+from topodns.plugins.setup import BlockSetup
+from topodns.query.plugin import ChainPart
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FastZone:
+    """An origin of `kubernetes` with a fast path, in one server block."""
+
+    origin: Name
+    wire: bytes  # the origin, lower-case
+    answers: PlainZone
+    balancer: LoadBalancer | None
+    label: str  # the server block's origin, for metrics
+    payload_size: int
+
+
+def make_fast_zones(prepared: BlockSetup, origin: Name, parts: Iterable[ChainPart]) -> Iterator[FastZone]:
+    """The origins of the block's `kubernetes` with a fast path, of those that are at or below this origin of the block.
+
+    There are none if a directive bars the fast path (`FastPath.BARRED`) of those that see a query before `kubernetes`,
+    or if `loadbalance` orders by weight or by network. `parts`: those of the block for the listener.
+    """
+    above = ORDER[: ORDER.index("kubernetes")]
+    if any(load(name).fast_path is FastPath.BARRED for name in prepared.block.directives if name in above):
+        return
+    balancer = prepared.first(LoadBalancer)
+    if balancer is not None and not balancer.round_robin:
+        return
+    for step in (part.step for part in parts):
+        if isinstance(step, ClusterZone):
+            for served, answers in plain_zones(step.kubernetes):
+                if is_subdomain(served.name, origin):
+                    payload_size = prepared.block.get(BUFSIZE) or DEFAULT_UDP_SIZE
+                    yield FastZone(served.name, served.wire, answers, balancer, name_text(origin), payload_size)

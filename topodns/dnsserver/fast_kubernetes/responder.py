@@ -1,0 +1,191 @@
+"""The fast path of a plain question to `kubernetes`: octets in, octets out.
+
+Plain is a question for A or AAAA, class IN, with its name in lower case, and EDNS without options or none.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Final, NamedTuple
+
+from topodns.dns.message import Flag
+from topodns.dns.name import MAX_LABEL, MAX_WIRE
+from topodns.dns.rrtype import ADDRESS_TYPES, RCODE_NAMES, RRClass, RRType
+from topodns.dns.wire_format import (
+    DNSSEC_OK,
+    HEADER_SIZE,
+    MAX_MESSAGE,
+    MIN_UDP_PAYLOAD,
+    POINTER,
+    POINTER_RECORD_HEAD_SIZE,
+    QNAME_POINTER,
+    QUESTION_TAIL_SIZE,
+    pack_header_without_id,
+    pack_pointer_record_head,
+    pack_question_tail,
+    pack_root_record_head,
+)
+from topodns.dnsserver.fast_forward.question import HEADS, OPT_BEGIN, OPT_ENDS
+from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
+from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.plugins.kubernetes.plain_answers import SVC, PlainAnswer
+from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind
+
+_SIZE_AT: Final = QUESTION_TAIL_SIZE + len(OPT_BEGIN)  # of the UDP payload size, behind the name
+_SIZE_END: Final = _SIZE_AT + 2
+
+
+class _Tail(NamedTuple):
+    """The octets of a plain question behind its name, but for the UDP payload size: type, class and OPT record."""
+
+    qtype: int
+    edns: int  # OPT records: 0 or 1
+    dnssec_ok: bool
+
+
+def _tails() -> dict[bytes, _Tail]:
+    tails = {}
+    for qtype in ADDRESS_TYPES:
+        question = pack_question_tail(qtype, RRClass.IN)
+        tails[question] = _Tail(qtype, 0, False)
+        for end, bits in OPT_ENDS.items():
+            tails[question + OPT_BEGIN + end] = _Tail(qtype, 1, bool(bits))
+    return tails
+
+
+_TAILS: Final = _tails()
+_MAX_CELLS: Final = 2048  # label sets whose counter cell is found without a ReplyKind
+_COPIED: Final = Flag.RD | Flag.CD
+# The header of a reply behind its id and flags, by (the flags in the question, rcode, TC).
+_FLAGS: Final = {
+    (flags, rcode, truncated): Flag.QR | Flag.AA | flags & _COPIED | rcode | (Flag.TC if truncated else 0)
+    for (flags, _), rcode, truncated in product(HEADS.values(), range(16), (False, True))
+}
+
+
+class Responder:
+    """The fast path of one socket to these zones."""
+
+    def __init__(
+        self,
+        zones: Iterable[FastZone],
+        table: PacketCache,
+        socket_counters: QueryCounters,
+        clock: Callable[[], float],
+    ) -> None:
+        """No zone is at or below another one."""
+        self._zones = {served.wire: served for served in zones}
+        self._services = {SVC + wire: served for wire, served in self._zones.items()}
+        self._table = table
+        self._udp = socket_counters.transport == "udp"
+        self._socket_counters = socket_counters
+        self._clock = clock
+        self._cells: dict[tuple[object, ...], Cell] = {}
+
+    def __call__(self, data: bytes, address: bytes, started: float) -> bytes | None:
+        """The reply to a plain question received at `started`, also counted; None: the query must take the chain.
+
+        `data` contains a complete header. The chain also answers questions that came before, as it offers its replies
+        to the packet cache.
+        """
+        head = HEADS.get(data[2:HEADER_SIZE])
+        if head is None:
+            return None
+        name_end = data.find(0, HEADER_SIZE) + 1
+        name = data[HEADER_SIZE:name_end]
+        tail = _TAILS.get(data[name_end : name_end + _SIZE_AT] + data[name_end + _SIZE_END :])
+        if tail is None or tail.edns != head[1] or not name.islower() or len(name) > MAX_WIRE:
+            return None
+        seen, slot, mark = self._table.place_in_filter(data[2:])
+        if seen[slot] == mark:
+            return None
+        length = name[0]
+        at = 1 + length
+        space = name[at] if at < len(name) else 0
+        served = self._services.get(name[at + 1 + space :])
+        if served is not None and 0 < length <= MAX_LABEL and 0 < space <= MAX_LABEL:
+            service, namespace = name[1:at].decode("latin-1"), name[at + 1 : at + 1 + space].decode("latin-1")
+            answer = served.answers.service(service, namespace, tail.qtype, address)
+        else:
+            served, labels = self._split(name)
+            answer = None if served is None else served.answers.other(labels)
+        if served is None or answer is None:
+            return None
+        reply = self._reply(data, name_end, head[0], tail, served, answer)
+        if reply is None:
+            return None
+        seen[slot] = mark
+        self._count(tail, served, answer, len(data), len(reply), started)
+        return reply
+
+    def _split(self, name: bytes) -> tuple[FastZone | None, list[bytes]]:
+        """The zone of a name in wire form, and its labels in front of the origin, in wire form; None without a zone."""
+        at, end, zones = 0, len(name) - 1, self._zones
+        labels: list[bytes] = []
+        while at < end:
+            served = zones.get(name[at:])
+            if served is not None:
+                return served, labels
+            after = at + 1 + name[at]
+            if name[at] > MAX_LABEL:
+                break
+            labels.append(name[at:after])
+            at = after
+        return None, labels
+
+    def _reply(
+        self, data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, answer: PlainAnswer
+    ) -> bytes | None:
+        """The reply, with as many records as fit; None if the SOA does not fit."""
+        qtype, edns, dnssec_ok = tail
+        opt, limit = b"", MAX_MESSAGE
+        if edns:
+            opt = pack_root_record_head(0, RRType.OPT, served.payload_size, DNSSEC_OK if dnssec_ok else 0, 0)
+        if self._udp:
+            limit = MIN_UDP_PAYLOAD
+            if edns:
+                at = name_end + _SIZE_AT
+                limit = max(limit, min(data[at] << 8 | data[at + 1], served.payload_size))
+        question = data[HEADER_SIZE : name_end + QUESTION_TAIL_SIZE]
+        left = limit - HEADER_SIZE - len(question) - len(opt)
+        rcode, rdatas, ttl, _, _ = answer
+        if not rdatas:
+            owner = POINTER | HEADER_SIZE + len(question) - QUESTION_TAIL_SIZE - len(served.wire)
+            record = owner.to_bytes(2, "big") + served.answers.negative_tail()
+            if len(record) > left:
+                return None
+            header = pack_header_without_id(_FLAGS[flags, rcode, False], 1, 0, 1, edns)
+            return data[:2] + header + question + record + opt
+        head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, ttl, len(rdatas[0]))
+        number = min(len(rdatas), left // (POINTER_RECORD_HEAD_SIZE + len(rdatas[0])))
+        truncated = number < len(rdatas)
+        ordered: Sequence[bytes] = rdatas
+        if served.balancer is not None and len(rdatas) > 1:
+            ordered = served.balancer.ordered(rdatas, number)
+        elif truncated:
+            ordered = rdatas[:number]
+        header = pack_header_without_id(_FLAGS[flags, rcode, truncated], 1, number, 0, edns)
+        if not number:
+            return data[:2] + header + question + opt
+        return data[:2] + header + question + head + head.join(ordered) + opt
+
+    def _count(self, tail: _Tail, served: FastZone, answer: PlainAnswer, asked: int, sent: int, started: float) -> None:
+        asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
+        rcode, _, _, outcome, topology_key = answer
+        key = (tail, served.label, rcode, outcome, topology_key, asked_in << 4 | sent_in)
+        cell = self._cells.get(key)
+        if cell is None:
+            kind = ReplyKind(
+                served.label,
+                TYPE_LABELS[tail.qtype],
+                RCODE_NAMES[rcode],
+                "kubernetes",
+                tail.dnssec_ok,
+                outcome,
+                topology_key,
+                asked_in,
+                sent_in,
+            )
+            if len(self._cells) >= _MAX_CELLS:
+                self._cells.clear()
+            cell = self._cells[key] = self._socket_counters.cell(kind)
+        self._socket_counters.count(cell, self._clock() - started, asked, sent)
