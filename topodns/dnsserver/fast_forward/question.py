@@ -31,29 +31,43 @@ HEADS: Final = {pack_header_without_id(flags, 1, 0, 0, opt): (flags, opt) for fl
 
 # Address records: all of one size, without names in them. Other types are too rare to be worth it.
 _TYPES: Final = {pack_question_tail(rtype, RRClass.IN): rtype for rtype in ADDRESS_TYPES}
-_OPT_BEGIN: Final = b"\0\0\x29"
+OPT_BEGIN: Final = b"\0\0\x29"
 # An OPT record after its payload size: no extended rcode, version 0, no options -> the DO bit.
-_OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": DNSSEC_OK}
+OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": DNSSEC_OK}
 
 
 class Tail:
     """A parsed tail (the octets after the first label of a plain question): type, EDNS, fast path and reply limits."""
 
     __slots__ = (
-        *("cache", "cells", "dnssec_ok", "edns", "headers", "key_ends", "opt", "qtype", "question_end", "reply_opt"),
+        *(
+            "alone",
+            "cache",
+            "cells",
+            "dnssec_ok",
+            "edns",
+            "headers",
+            "key_ends",
+            "opt",
+            "qtype",
+            "question_end",
+            "reply_opt",
+        ),
         *("fast_route", "available", "single_flight"),
     )
 
     def __init__(self, fast_route: FastRoute, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]) -> None:
         """`opt`: the client's OPT record or b""; `limit`: maximum octets of the reply."""
         outgoing = fast_route.forwarding.outgoing
-        bits = _OPT_ENDS[opt[5:]] if opt else 0
+        bits = OPT_ENDS[opt[5:]] if opt else 0
         self.fast_route = fast_route
         self.cache = fast_route.cache
         self.single_flight = fast_route.forwarding.single_flight
         self.qtype = qtype
         self.edns = 1 if opt else 0
         self.dnssec_ok = bool(bits)
+        # Whether a query can be its own flight.
+        self.alone = not bits and not fast_route.forwarding.single_flight.context.settings.failover
         self.question_end = -len(opt) or None  # end of the question section in the message, for a slice
         # A cached answer may serve a later client that wants AD, so ask for it, as `cache` does off the fast path.
         seen = 0 if self.cache is None else Flag.AD
@@ -100,7 +114,7 @@ class Tails:
         limit = MAX_MESSAGE
         if self._udp:
             limit = max(MIN_UDP_PAYLOAD, min(opt[3] << 8 | opt[4], fast_route.payload_size)) if opt else MIN_UDP_PAYLOAD
-        cells = self._cells.setdefault((fast_route.label, qtype, bool(opt) and bool(_OPT_ENDS[opt[5:]])), {})
+        cells = self._cells.setdefault((fast_route.label, qtype, bool(opt) and bool(OPT_ENDS[opt[5:]])), {})
         return Tail(fast_route, qtype, opt, limit, cells)
 
     def _keep(self, data: bytes, name: bytes, tail: Tail | None) -> None:
@@ -123,4 +137,4 @@ class Tails:
 
 
 def _is_plain(opt: bytes) -> bool:
-    return not opt or (opt[:3] == _OPT_BEGIN and opt[5:] in _OPT_ENDS)
+    return not opt or (opt[:3] == OPT_BEGIN and opt[5:] in OPT_ENDS)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from topodns.dns.message import Flag
+from topodns.dns.message import Flag, RRset
 from topodns.dns.name import MAX_LABEL
 from topodns.dns.wire_format import (
     HEADER_SIZE,
@@ -21,8 +21,8 @@ from topodns.dns.wire_format import (
 )
 from topodns.dnsserver.fast_forward.eligibility import FastRoutes
 from topodns.dnsserver.fast_forward.question import HEADS, Tail, Tails
-from topodns.plugins.forward.flight import Answer
-from topodns.plugins.forward.single_flight import SharedFlight
+from topodns.plugins.forward.flight import Answer, plain_answer
+from topodns.plugins.forward.single_flight import LoneFlight
 from topodns.query.counters import Cell, QueryCounters, ReplyKind, size_bucket, type_label
 from topodns.query.deferred import Outcome
 
@@ -32,12 +32,10 @@ log = logging.getLogger(__name__)
 _ANSWERED: Final = Flag.RD | Flag.CD  # flags that the reply copies from the question
 
 
-class Crossing(Outcome[bytes | None]):
-    """A plain question in flight and the outcome of its reply; the `FlightWaiter` of its flight."""
+class Crossing(LoneFlight):
+    """A plain question in flight and the outcome of its reply."""
 
-    __slots__ = ("_relay", "address", "data", "flags", "flight", "key", "port", "question", "started", "tail")
-
-    flight: SharedFlight
+    __slots__ = ("_relay", "cache_key", "data", "flags", "port", "tail")
 
     def __init__(
         self,
@@ -46,36 +44,40 @@ class Crossing(Outcome[bytes | None]):
         data: bytes,
         flags: int,
         question: bytes,
-        key: bytes,
+        cache_key: bytes,
         address: bytes,
         port: int,
-        started: float,
+        asked: float,
     ) -> None:
-        self._settled = False  # as in Outcome.__init__, a call of which is 2 % of a forwarded query
-        self._waiting = None
+        LoneFlight.__init__(self, tail.single_flight, question, address, asked)
         self._relay = relay
         self.tail = tail
         self.data = data
         self.flags = flags  # RD, AD and CD
-        self.question = question  # the question section
-        self.key = key  # of the entry in `cache`
-        self.address = address
+        self.cache_key = cache_key
         self.port = port
-        self.started = started
 
     def on_answer(self, answer: Answer) -> None:
         """Settle with the reply made from this answer of an upstream."""
-        relay, reply = self._relay, None
+        reply = self._relayed(answer.flags, answer.answer[0]) if answer.plain else None
+        self.settle(self._relay.slowly(self, answer) if reply is None else reply)
+
+    def on_plain(self, flags: int, rrset: RRset) -> None:
+        reply = self._relayed(flags, rrset)
+        if reply is None:
+            reply = self._relay.slowly(self, plain_answer(flags, rrset, self.candidate.name))
+        self.settle(reply)
+
+    def _relayed(self, flags: int, rrset: RRset) -> bytes | None:
         try:
-            if answer.plain:
-                reply = relay.reply(self, answer)
+            return self._relay.reply(self, flags, rrset)
         except Exception:
-            relay.note_bug(self)
-        self.settle(relay.slowly(self, answer) if reply is None else reply)
+            self._relay.note_bug(self)
+            return None
 
     def preempt(self) -> None:
         """Drop the question without a reply, since another client gets its place in flight."""
-        self.flight.drop(self)
+        self.leave()
         self.settle(self._relay.slowly(self, None))
 
 
@@ -127,7 +129,10 @@ class Relay:
             return None
         message = tail.headers[flags] + question + tail.opt
         crossing = Crossing(self, tail, data, flags, question, key, address, port, started)
-        joined = tail.single_flight.join(message, question, tail.dnssec_ok, self._udp, crossing, started)
+        if tail.alone:
+            joined = tail.single_flight.join_alone(message, question, self._udp, crossing, started)
+        else:
+            joined = tail.single_flight.join(message, question, tail.dnssec_ok, self._udp, crossing, started)
         return crossing if joined else None
 
     def note_bug(self, crossing: Crossing) -> None:
@@ -135,14 +140,13 @@ class Relay:
         self._socket_counters.panics += 1
         log.exception("bug: the reply to a plain question of %d octets", len(crossing.data))
 
-    def reply(self, crossing: Crossing, answer: Answer) -> bytes | None:
-        """The reply with a plain answer; also counts it, and stores the answer in `cache`.
+    def reply(self, crossing: Crossing, flags: int, rrset: RRset) -> bytes | None:
+        """The reply with the RRset of a plain answer; also counts it, and stores the answer in `cache`.
 
         None, with nothing counted or stored, if the answer cannot be relayed unchanged: it is too long, or
         `loadbalance` reorders it.
         """
         asked, question, tail = crossing.flags, crossing.question, crossing.tail
-        rrset, flags = answer.answer[0], answer.flags
         _, rtype, ttl, rdatas, rclass = rrset
         count, length = len(rdatas), len(rdatas[0])
         octets = len(question) + count * (POINTER_RECORD_HEAD_SIZE + length)
@@ -151,8 +155,8 @@ class Relay:
         cache = tail.cache
         if cache is not None:
             cache.counts.misses += 1
-            key = crossing.key
-            longest = None if cache.push is None else cache.longest_ttl(key, answer.answer)
+            key = crossing.cache_key
+            longest = None if cache.push is None else cache.longest_ttl(key, (rrset,))
             ttl = cache.memory.learn_plain(key, rrset, flags, bool(asked & Flag.RD), crossing.address, longest)
             if not asked & Flag.AD and not tail.dnssec_ok:
                 flags &= ~Flag.AD
@@ -162,7 +166,7 @@ class Relay:
         made = data[:2] + header + question + head + head.join(rdatas) + tail.reply_opt
         asked_in, sent_in = size_bucket(len(data)), size_bucket(len(made))
         cell = tail.cells.get(asked_in << 4 | sent_in) or self._cell(tail, asked_in, sent_in)
-        self._socket_counters.count(cell, self._clock() - crossing.started, len(data), len(made))
+        self._socket_counters.count(cell, self._clock() - crossing.asked, len(data), len(made))
         return made
 
     def _cell(self, tail: Tail, asked_in: int, sent_in: int) -> Cell:

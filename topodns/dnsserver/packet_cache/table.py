@@ -56,11 +56,15 @@ class PacketCaches:
         Each of the 65,536 slots has 8 bits of a hash. So another key with the same hash bits gives True, and one that
         is recorded in the same slot in between makes the next call for this key False.
         """
+        seen, slot, mark = self.place_in_filter(key)
+        known = seen[slot] == mark
+        seen[slot] = mark
+        return known
+
+    def place_in_filter(self, key: bytes) -> tuple[bytearray, int, int]:
+        """The filter, the slot of this key in it, and the mark that is there once the key was recorded."""
         hashed = hash(key)
-        slot, mark = hashed & _SEEN_SLOTS - 1, hashed >> 16 & 0xFF or 1  # 0: empty slot
-        seen = self._seen[slot] == mark
-        self._seen[slot] = mark
-        return seen
+        return self._seen, hashed & _SEEN_SLOTS - 1, hashed >> 16 & 0xFF or 1  # 0: empty slot
 
 
 class PacketCache:
@@ -89,6 +93,7 @@ class PacketCache:
         self._by_fact: dict[Fact, list[tuple[View, bytes]]] = {}
         self._caches = caches or PacketCaches(SERVER.ready_made)
         self._caches.add(self)
+        self.place_in_filter = self._caches.place_in_filter
         self.limit = 0  # octets
         self._stored = 0
         self.octets = 0  # memory of keys and answers, Python objects included, since the table was last cleared

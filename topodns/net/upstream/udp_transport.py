@@ -1,12 +1,11 @@
-"""Queries over UDP, each with its own socket, so that the source port is as hard to guess as the id (RFC 5452).
+"""Queries over UDP, each from its own port, so that the source port is as hard to guess as the id (RFC 5452).
 
-The sockets are connected, so the kernel drops datagrams from other addresses and reports closed ports (ICMP). The
-kernel chooses their ports at random from net.ipv4.ip_local_port_range. They share one epoll, and the event loop only
-watches that: a reader of the loop for each socket would cost as much as everything else here.
+The sockets are connected, so the kernel drops datagrams from other addresses and reports closed ports (ICMP). They
+share one epoll, and the event loop only watches that: a reader of the loop for each socket would cost as much as
+everything else here.
 """
 
 import asyncio
-import select
 import socket
 from typing import Final
 
@@ -21,9 +20,9 @@ from topodns.net.upstream.address import (
 )
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds, is_reply
+from topodns.net.upstream.source_ports import SourcePorts
 from topodns.query.upstream import Failure, OnReply, Sent
 
-_KIND: Final = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
 _DATAGRAM: Final = 0xFFFF  # octets: replies are read whole, even above the payload size of the query
 _AT_ONCE: Final = 64  # sockets read in one turn of the loop
 
@@ -82,12 +81,12 @@ class UdpCarrier:
         self.counts = counts
         self._sockets = sockets
         self._loop = loop
-        self._family, self._peer, self._source = endpoint.family, endpoint.peer, endpoint.source
+        self._endpoint = endpoint
         self._limits = limits
         self._deadlines = deadlines
         self._ids = ids
         self._queries: dict[int, _Query] = {}  # by the file descriptor of their sockets
-        self._epoll: select.epoll | None = None
+        self._ports: SourcePorts | None = None
         self._twins = 0  # queries sent a second time
         self._closing = False
 
@@ -96,13 +95,14 @@ class UdpCarrier:
         return len(self._queries)
 
     def exchange(self, message: bytes, question: bytes, timeout: float, on_reply: OnReply) -> Sent | None:
-        """Send a query from a new socket, as `Upstream.exchange`. Fails at once if too many are in flight."""
-        if len(self._queries) - self._twins >= self._limits.udp_queries or self._sockets.open >= self._sockets.most:
+        """Send a query from a port of its own, as `Upstream.exchange`. Fails at once if too many are in flight."""
+        ports = self._ports or self._open_ports()
+        if len(self._queries) - self._twins >= self._limits.udp_queries or not ports.available:
             on_reply(BUSY)
             return None
         ident = self._ids.draw()
         try:
-            sock = self._send(ident + message[2:])
+            sock = ports.send(ident + message[2:])
         except OSError as reason:
             on_reply(failure_of(reason))
             return None
@@ -121,11 +121,12 @@ class UdpCarrier:
         Without effect if `sent_twice` queries in flight were sent again already, without a spare socket, or on an
         error.
         """
-        if self._twins >= self._limits.sent_twice or not self._sockets.has_spare():
+        ports = self._ports
+        if ports is None or self._twins >= self._limits.sent_twice or not self._sockets.has_spare():
             return
         ident = self._ids.draw()
         try:
-            sock = self._send(ident + query.message[2:])
+            sock = ports.send(ident + query.message[2:])
         except OSError:
             return
         self.counts.misses += 1
@@ -136,80 +137,71 @@ class UdpCarrier:
         self._queries[twin.descriptor] = twin
 
     def close(self) -> None:
-        """Close the epoll as soon as no query is in flight; `exchange` must not be called any more."""
+        """Close all sockets as soon as no query is in flight; `exchange` must not be called any more."""
         self._closing = True
-        self._close_epoll()
+        self._close_ports()
 
-    def finish(self, query: _Query, result: bytes | Failure) -> None:
-        """Settle a query: close its sockets, then deliver the result."""
+    def finish(self, query: _Query, failure: Failure) -> None:
+        """Settle a query without a reply."""
         self.release(query)
-        query.on_reply(result)
+        query.on_reply(failure)
 
     def release(self, query: _Query) -> None:
         """Stop waiting for the reply: close the socket of a query and that of its twin. Idempotent."""
-        if self._queries.get(query.descriptor) is not query:
-            return
+        if self._queries.get(query.descriptor) is query and self._ports is not None:
+            del self._queries[query.descriptor]
+            self._ports.close_socket(query.sock)
+            self._forget(query, self._ports)
+
+    def _forget(self, query: _Query, ports: SourcePorts) -> None:
+        """Drop what else there is of a query that has no socket any more: its deadline and its twin."""
+        self._deadlines.discard(query)
         twin = query.twin
-        self._close_socket(query)
         if twin is not None:
             query.twin = twin.twin = None
             self._twins -= 1
-            self._close_socket(twin)
+            del self._queries[twin.descriptor]
+            self._deadlines.discard(twin)
+            ports.close_socket(twin.sock)
         if self._closing:
-            self._close_epoll()
-
-    def _close_socket(self, query: _Query) -> None:
-        del self._queries[query.descriptor]
-        self._deadlines.discard(query)
-        self._sockets.open -= 1
-        query.sock.close()  # also removes it from the epoll
-
-    def _send(self, message: bytes) -> socket.SocketType:
-        """Send a message from a new connected socket, and return the socket. Raises OSError."""
-        epoll = self._epoll or self._open_epoll()
-        sock = socket.SocketType(self._family, _KIND, 0)  # the C base class of socket.socket, which costs less
-        try:
-            if self._source is not None:
-                sock.bind(self._source)
-            sock.connect(self._peer)
-            sock.send(message)
-            epoll.register(sock.fileno(), select.EPOLLIN)
-        except OSError:
-            sock.close()
-            raise
-        self._sockets.open += 1
-        return sock
+            self._close_ports()
 
     def _receive(self) -> None:
         """Read one datagram of each ready socket; the level-triggered epoll reports the rest in the next turn."""
-        if self._epoll is None:
+        ports = self._ports
+        if ports is None:
             return
-        for descriptor, _ in self._epoll.poll(0, _AT_ONCE):
+        for descriptor, _ in ports.epoll.poll(0, _AT_ONCE):
             query = self._queries.get(descriptor)
-            if query is not None:
-                self._read(query)
+            if query is None:
+                ports.close_idle(descriptor)
+            else:
+                self._read(query, ports)
 
-    def _read(self, query: _Query) -> None:
+    def _read(self, query: _Query, ports: SourcePorts) -> None:
         try:
             message = query.sock.recv(_DATAGRAM)
-        except BlockingIOError:  # a datagram with a bad checksum, or an event of an earlier socket with this descriptor
+        except BlockingIOError:  # a datagram with a bad checksum, or an event of an earlier query of this socket
             return
         except OSError as reason:
             self.finish(query, failure_of(reason))
             return
         if message[:2] == query.ident and is_reply(message, query.question):
-            self.finish(query, message)
+            del self._queries[query.descriptor]
+            ports.release(query.sock)
+            self._forget(query, ports)
+            query.on_reply(message)
         else:
             self.counts.strays += 1  # a wrong message never ends the wait for the reply (CVE-2023-28452)
 
-    def _open_epoll(self) -> select.epoll:
-        self._epoll = select.epoll()
-        self._loop.add_reader(self._epoll.fileno(), self._receive)
-        return self._epoll
+    def _open_ports(self) -> SourcePorts:
+        self._ports = SourcePorts(self._loop, self._endpoint, self._sockets)
+        self._loop.add_reader(self._ports.epoll.fileno(), self._receive)
+        return self._ports
 
-    def _close_epoll(self) -> None:
-        if self._queries or self._epoll is None:
+    def _close_ports(self) -> None:
+        if self._queries or self._ports is None:
             return
-        self._loop.remove_reader(self._epoll.fileno())
-        self._epoll.close()
-        self._epoll = None
+        self._loop.remove_reader(self._ports.epoll.fileno())
+        self._ports.close()
+        self._ports = None

@@ -76,6 +76,31 @@ class FlightContext:
     may_hedge: Callable[[], bool] = lambda: True  # whether a hedged attempt may be made now
 
 
+def take_plain(
+    context: FlightContext, candidate: Candidate, question: bytes, started: float, data: bytes
+) -> tuple[int, RRset] | None:
+    """The flags and the RRset of a plain reply (`read_plain`), which needs no cleaning; it is counted. None for others.
+
+    The flags are those that a client gets. `started`: the time at which the query was sent, in monotonic seconds.
+    """
+    plain = read_plain(data, question)
+    if plain is None:
+        return None
+    counts = candidate.counts
+    counts.replied(0, context.timers.time() - started)
+    if candidate.health.suspected or not counts.reachable:
+        candidate.health.answered()
+    flags, rrset = plain
+    if rrset.ttl > MAX_TTL:
+        rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
+    return flags & _PASSED_ON, rrset
+
+
+def plain_answer(flags: int, rrset: RRset, upstream: str) -> Answer:
+    """The answer of a plain reply, from `take_plain`."""
+    return Answer(0, flags, (rrset,), (), (), None, upstream, False, True)
+
+
 Key = tuple[bytes, bool]
 """Identity of a flight: the message, and whether it goes over TCP (rather than UDP) to upstreams without TLS."""
 
@@ -135,6 +160,14 @@ class Flight(ABC):
             self._ask(candidate, candidate.transports[tcp], message, now)
         if context.hedge_timer is not None and not self.over:
             context.hedge_timer.watch(self, now)
+
+    def resume(self, asked: float, candidate: Candidate, sent: Sent | None) -> None:
+        """Go on, instead of `start`, with a first attempt that was made elsewhere; its result goes to `on_reply`."""
+        self._deadline = asked + self._context.deadline
+        self._tried.append(candidate)
+        self._pending = 1
+        if sent is not None:
+            self._sent = (sent,)
 
     def hedge(self) -> bool:
         """Hedge, as no answer has come in time: suspect the upstreams asked, and ask one more if `may_hedge`.
@@ -203,12 +236,12 @@ class Flight(ABC):
         if left < timeout:
             timeout = max(left, 0.0)
         self._pending += 1
-        on_reply = partial(self._on_reply, candidate, transport, message, now)
+        on_reply = partial(self.on_reply, candidate, transport, message, now)
         sent = candidate.upstream.exchange(message, self._question, transport, timeout, on_reply)
         if sent is not None and not self.over:
             self._sent = (*self._sent, sent) if self._sent else (sent,)
 
-    def _on_reply(
+    def on_reply(
         self, candidate: Candidate, transport: Transport, message: bytes, started: float, result: bytes | Failure
     ) -> None:
         """Handle the result of one attempt, which may arrive long after another attempt has ended the flight."""
@@ -258,19 +291,12 @@ class Flight(ABC):
     def _take_plain(self, candidate: Candidate, started: float, data: bytes) -> bool:
         """Shortcut for most replies, which need neither `clean` nor failover: end the flight. False: no such reply."""
         # DNSSEC records follow the answer, so a reply with DO needs `clean`.
-        context, counts = self._context, candidate.counts
-        if self.over or self._dnssec_ok or context.settings.failover:
+        if self.over or self._dnssec_ok or self._context.settings.failover:
             return False
-        plain = read_plain(data, self._question)
+        plain = take_plain(self._context, candidate, self._question, started, data)
         if plain is None:
             return False
-        counts.replied(0, context.timers.time() - started)
-        if candidate.health.suspected or not counts.reachable:
-            candidate.health.answered()
-        flags, rrset = plain
-        if rrset.ttl > MAX_TTL:
-            rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
-        self._finish(Answer(0, flags & _PASSED_ON, (rrset,), (), (), None, candidate.name, False, True))
+        self._finish(plain_answer(*plain, candidate.name))
         return True
 
     def _is_of_our_question(self, reply: UpstreamReply) -> bool:

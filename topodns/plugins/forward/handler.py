@@ -29,7 +29,7 @@ class AwaitedAnswer(Outcome[Answer | None]):
 
     __slots__ = ("address", "flight")
 
-    flight: SharedFlight
+    flight: SharedFlight | None
 
     def __init__(self, address: bytes) -> None:
         super().__init__()
@@ -39,7 +39,8 @@ class AwaitedAnswer(Outcome[Answer | None]):
         self.settle(answer)
 
     def preempt(self) -> None:
-        self.flight.drop(self)
+        if self.flight is not None:
+            self.flight.drop(self)
         self.settle(None)
 
 

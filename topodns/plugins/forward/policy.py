@@ -43,6 +43,8 @@ class UpstreamPool:
     ) -> None:
         self._rng = rng
         self._choose = _choice(settings.policy, rng)
+        # CoreDNS advances its turn once a query: a retry takes the others in the order of the directive.
+        self._choose_again = _first if settings.policy is UpstreamPolicy.ROUND_ROBIN else self._choose
         self.candidates = tuple(
             self._candidate(settings, address.transport is UpstreamTransport.TLS, upstream, timers, counts)
             for address, upstream in zip(settings.upstreams, upstreams, strict=True)
@@ -70,7 +72,7 @@ class UpstreamPool:
         for among in (self._preferred, self._up):
             left = [each for each in among if each not in tried]
             if left:
-                return self._choose(left)
+                return self._choose_again(left)
         return None
 
     def pick_any(self) -> Candidate:
@@ -103,7 +105,7 @@ class UpstreamPool:
 def _choice(policy: UpstreamPolicy, rng: Random) -> Choice:
     match policy:
         case UpstreamPolicy.SEQUENTIAL:
-            return lambda candidates: candidates[0]
+            return _first
         case UpstreamPolicy.ROUND_ROBIN:
             return _RoundRobin()
         case UpstreamPolicy.RANDOM:
@@ -111,11 +113,12 @@ def _choice(policy: UpstreamPolicy, rng: Random) -> Choice:
             return lambda candidates: candidates[int(chance() * len(candidates))]
 
 
-class _RoundRobin:
-    """Candidates in turn: call n picks number n modulo how many are given.
+def _first(candidates: Sequence[Candidate]) -> Candidate:
+    return candidates[0]
 
-    A call with fewer (a retry, one down) shifts the turn.
-    """
+
+class _RoundRobin:
+    """Candidates in turn: call n picks number n modulo how many are given."""
 
     def __init__(self) -> None:
         self._turn = 0

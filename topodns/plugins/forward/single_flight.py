@@ -1,11 +1,16 @@
 """Single-flight: equal queries in flight to the upstreams of one directive share one exchange and get its answer."""
 
+from abc import ABC, abstractmethod
 from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
-from topodns.plugins.forward.flight import Answer, Flight, FlightContext, Key
+from topodns.dns.message import RRset
+from topodns.plugins.forward.flight import Answer, Flight, FlightContext, Key, take_plain
 from topodns.plugins.forward.limits import InFlight, Waiter
+from topodns.plugins.forward.policy import Candidate
+from topodns.query.deferred import Outcome
+from topodns.query.upstream import Failure, Sent
 
 AT_ONCE: Final = 64  # waiters answered in one turn of the event loop; each takes about 20 us
 
@@ -13,7 +18,7 @@ AT_ONCE: Final = 64  # waiters answered in one turn of the event loop; each take
 class FlightWaiter(Waiter, Protocol):
     """A `Waiter` with its flight."""
 
-    flight: "SharedFlight"
+    flight: "SharedFlight | None"
 
     def on_answer(self, answer: Answer) -> None:
         """Receive the result of the flight. Must not raise."""
@@ -29,14 +34,14 @@ class SingleFlight:
     `prefer_udp` of the directive decide over which transport upstreams without TLS are asked.
     """
 
-    __slots__ = ("_context", "_over_tcp", "flights", "in_flight", "max_concurrent", "waiting")
+    __slots__ = ("_over_tcp", "context", "flights", "in_flight", "max_concurrent", "waiting")
 
     def __init__(self, context: FlightContext, in_flight: InFlight) -> None:
         settings = context.settings
-        self._context = context
+        self.context = context
         # Whether a query goes over TCP to an upstream without TLS: when the client used TCP, when it used UDP.
         self._over_tcp = (settings.force_tcp or not settings.prefer_udp, settings.force_tcp)
-        self.flights: dict[Key, SharedFlight] = {}  # those that are not over
+        self.flights: dict[Key, SharedFlight | LoneFlight] = {}  # those that are not over
         self.in_flight = in_flight
         self.max_concurrent = settings.max_concurrent
         self.waiting = 0  # queries that wait, which may share flights
@@ -57,14 +62,42 @@ class SingleFlight:
         self.waiting += 1
         key = (message, self._over_tcp[udp])
         flight = self.flights.get(key)
+        if flight is None:
+            self._start(key, question, dnssec_ok, waiter, asked)
+        else:
+            flight.share().add(waiter)
+        return True
+
+    def join_alone(self, message: bytes, question: bytes, udp: bool, waiter: "LoneFlight", asked: float) -> bool:
+        """`join` for a waiter that can be a flight: with no equal query in flight it is one, without DO."""
+        if 0 < self.max_concurrent <= self.waiting or not self.in_flight.enter(waiter):
+            return False
+        self.waiting += 1
+        over_tcp = self._over_tcp[udp]
+        key = (message, over_tcp)
+        context, flight = self.context, self.flights.get(key)
+        candidate = None if flight is not None else context.pool.only or context.pool.pick(())
         if flight is not None:
-            waiter.flight = flight
-            flight.waiters[waiter] = None
-            return True
-        flight = self.flights[key] = SharedFlight(self._context, key, question, dnssec_ok, waiter, self)
+            flight.share().add(waiter)
+        elif candidate is None:
+            self._start(key, question, False, waiter, asked)
+        else:
+            now = context.timers.time()
+            timeout = min(context.settings.read_timeout, max(asked + context.deadline - now, 0.0))
+            self.flights[key] = waiter
+            waiter.flight_key, waiter.candidate, waiter.sent_at = key, candidate, now
+            transport = candidate.transports[over_tcp]
+            sent = candidate.upstream.exchange(message, question, transport, timeout, waiter.on_reply)
+            if waiter.flight is None:
+                waiter.sent = sent
+            if context.hedge_timer is not None and not waiter.over:
+                context.hedge_timer.watch(waiter, now)
+        return True
+
+    def _start(self, key: Key, question: bytes, dnssec_ok: bool, waiter: FlightWaiter, asked: float) -> None:
+        flight = self.flights[key] = SharedFlight(self.context, key, question, dnssec_ok, waiter, self)
         waiter.flight = flight
         flight.start(asked)
-        return True
 
 
 class SharedFlight(Flight):
@@ -84,6 +117,14 @@ class SharedFlight(Flight):
         Flight.__init__(self, context, key, question, dnssec_ok)  # super() takes three times as long in Python 3.11
         self.waiters: dict[FlightWaiter, None] = {waiter: None}
         self._table = table
+
+    def share(self) -> "SharedFlight":
+        """This flight, as `LoneFlight.share`."""
+        return self
+
+    def add(self, waiter: FlightWaiter) -> None:
+        waiter.flight = self
+        self.waiters[waiter] = None
 
     def drop(self, waiter: FlightWaiter) -> None:
         """Remove a preempted waiter, which gets no answer. Without any other waiter, the flight is cancelled."""
@@ -117,3 +158,87 @@ class SharedFlight(Flight):
             leave(waiter)
         for waiter in now:
             waiter.on_answer(answer)
+
+
+class LoneFlight(Outcome[bytes | None], ABC):
+    """A query that is its own flight: it waits alone for its first attempt, which most queries need only.
+
+    That saves a flight object for each. `share` makes one when an equal query joins, the reply is late, or the attempt
+    fails or gets a reply that is not plain.
+    """
+
+    __slots__ = ("address", "asked", "candidate", "flight", "flight_key", "question", "sent", "sent_at", "table")
+
+    flight_key: Key
+    candidate: Candidate  # of the first attempt
+    sent_at: float  # in monotonic seconds
+
+    def __init__(self, table: SingleFlight, question: bytes, address: bytes, asked: float) -> None:
+        """`asked`: monotonic seconds, from which the deadline counts."""
+        self._settled = False  # as in Outcome.__init__, a call of which is 2 % of a forwarded query
+        self._waiting = None
+        self.table = table
+        self.question = question  # the question section
+        self.address = address
+        self.asked = asked
+        self.flight: SharedFlight | None = None  # once shared
+        self.sent: Sent | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the query waits no longer."""
+        return self._settled if self.flight is None else self.flight.over
+
+    @abstractmethod
+    def on_answer(self, answer: Answer) -> None: ...
+
+    @abstractmethod
+    def on_plain(self, flags: int, rrset: RRset) -> None:
+        """Receive the result of a flight that was not shared, as `take_plain` returns it. Must not raise."""
+
+    @abstractmethod
+    def preempt(self) -> None: ...
+
+    def on_reply(self, result: bytes | Failure) -> None:
+        """Receive the result of the first attempt."""
+        flight, candidate, table = self.flight, self.candidate, self.table
+        if flight is None:
+            if isinstance(result, bytes):
+                plain = take_plain(table.context, candidate, self.question, self.sent_at, result)
+                if plain is not None:
+                    self.sent = None  # or the query and its exchange would be a reference cycle
+                    del table.flights[self.flight_key]
+                    table.waiting -= 1
+                    table.in_flight.leave(self)
+                    self.on_plain(*plain)
+                    return
+            flight = self.share()
+        message, over_tcp = self.flight_key
+        flight.on_reply(candidate, candidate.transports[over_tcp], message, self.sent_at, result)
+
+    def share(self) -> SharedFlight:
+        """The flight that goes on for this query, with it as a waiter."""
+        flight = self.flight
+        if flight is None:
+            table, key = self.table, self.flight_key
+            flight = SharedFlight(table.context, key, self.question, False, self, table)
+            flight.resume(self.asked, self.candidate, self.sent)
+            self.flight = table.flights[key] = flight
+            self.sent = None
+        return flight
+
+    def hedge(self) -> bool:
+        """As `Flight.hedge`."""
+        return self.share().hedge()
+
+    def leave(self) -> None:
+        """Wait no longer, since another query gets the place: as `SharedFlight.drop`."""
+        if self.flight is not None:
+            self.flight.drop(self)
+            return
+        table, sent = self.table, self.sent
+        table.waiting -= 1
+        del table.flights[self.flight_key]
+        if sent is not None:
+            self.sent = None
+            sent.cancel()

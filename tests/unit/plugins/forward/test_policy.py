@@ -25,6 +25,11 @@ def test_round_robin_is_one_after_the_other() -> None:
     assert order(ForwardScene(says(), says(), says(), policy=UpstreamPolicy.ROUND_ROBIN), 7) == list("2312312")
 
 
+def test_a_retry_takes_no_turn_of_round_robin() -> None:
+    scene = ForwardScene(refuses, says(), says(), policy=UpstreamPolicy.ROUND_ROBIN, max_fails=0)
+    assert order(scene, 7) == list("2322322")
+
+
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_random_is_each_as_often(count: int) -> None:
     found = Counter(order(ForwardScene(*[says()] * count, policy=UpstreamPolicy.RANDOM), 200 * count))

@@ -1,0 +1,172 @@
+"""A query that waits alone is its own flight, with the fate of any other."""
+
+import gc
+import weakref
+from collections.abc import Callable
+
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.query_builders import ask, client
+from tests.support.scripted_upstream import garbage, refuses, says, silent, whatever
+from topodns.dns.message import RRset
+from topodns.dns.rrtype import Rcode
+from topodns.dns.wire_format import HEADER_SIZE
+from topodns.plugins.forward.flight import DEADLINE, Answer
+from topodns.plugins.forward.hedging import HEDGE_AFTER
+from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.settings import UpstreamPolicy
+from topodns.plugins.forward.single_flight import LoneFlight
+
+QUERY = ask("www.example.org")
+
+
+class Alone(LoneFlight):
+    """Notes what comes of it, and when."""
+
+    __slots__ = ("__weakref__", "_now", "answer", "plain", "preempted", "seconds")
+
+    def __init__(self, scene: ForwardScene, question: bytes, address: bytes) -> None:
+        super().__init__(scene.forwarding.single_flight, question, address, scene.timers.time())
+        self._now: Callable[[], float] = scene.timers.time
+        self.answer: Answer | None = None
+        self.plain: tuple[int, RRset] | None = None
+        self.preempted = False
+        self.seconds = -1.0
+
+    def on_answer(self, answer: Answer) -> None:
+        self.answer = answer
+        self._end()
+
+    def on_plain(self, flags: int, rrset: RRset) -> None:
+        self.plain = (flags, rrset)
+        self._end()
+
+    def preempt(self) -> None:
+        self.preempted = True
+        self.leave()
+        self.settle(None)
+
+    def _end(self) -> None:
+        self.seconds = self._now() - self.asked
+        self.settle(b"")
+
+
+def alone(scene: ForwardScene, address: bytes = bytes((10, 240, 0, 1)), taken: bool = True) -> Alone:
+    message = scene.forwarding.outgoing.question_message(QUERY)
+    waiter = Alone(scene, message[HEADER_SIZE:], address)
+    assert scene.forwarding.single_flight.join_alone(message, waiter.question, True, waiter, waiter.asked) is taken
+    return waiter
+
+
+def nothing_is_left(scene: ForwardScene) -> bool:
+    single_flight = scene.forwarding.single_flight
+    return (single_flight.flights, single_flight.waiting, scene.in_flight.total) == ({}, 0, 0)
+
+
+def test_a_plain_reply_comes_without_a_flight() -> None:
+    scene = ForwardScene(whatever)
+    waiter = alone(scene)
+    assert waiter.plain is not None
+    assert waiter.plain[1].rdatas == (bytes((192, 0, 2, 7)),)
+    assert waiter.flight is None
+    assert nothing_is_left(scene)
+    assert scene.counts.upstream("192.0.2.1:53").durations["NOERROR"].count() == 1
+
+
+def test_an_equal_query_shares_its_exchange_whichever_came_first() -> None:
+    for first in (True, False):
+        scene = ForwardScene(whatever)
+        scene.upstreams[0].delay = 0.3
+        waiters = [alone(scene)] if first else []
+        waiting = scene.ask(QUERY, client("10.240.0.2"))
+        waiters += [alone(scene, bytes((10, 240, 0, 3))), alone(scene, bytes((10, 240, 0, 4)))]
+        scene.timers.advance(0.3)
+        assert waiting.rcode == Rcode.NOERROR
+        assert all(each.answer is not None and each.answer.plain for each in waiters)
+        assert scene.asked == [1]
+        assert nothing_is_left(scene)
+
+
+def test_a_reply_that_is_not_plain_is_the_answer_of_a_flight() -> None:
+    scene = ForwardScene(says(rcode=Rcode.NXDOMAIN))
+    waiter = alone(scene)
+    assert waiter.answer is not None
+    assert (waiter.answer.rcode, waiter.plain) == (Rcode.NXDOMAIN, None)
+    assert nothing_is_left(scene)
+
+
+def test_after_a_failure_the_next_upstream_is_asked() -> None:
+    for fails in (refuses, garbage):
+        scene = ForwardScene(fails, whatever)
+        waiter = alone(scene)
+        assert waiter.answer is not None
+        assert (waiter.answer.rcode, waiter.answer.upstream) == (Rcode.NOERROR, "192.0.2.2:53")
+        assert scene.asked == [1, 1]
+        assert nothing_is_left(scene)
+
+
+def test_a_late_reply_is_hedged_and_the_first_of_both_counts() -> None:
+    scene = ForwardScene(silent, whatever, policy=UpstreamPolicy.ROUND_ROBIN)
+    waiters = [alone(scene)]
+    scene.timers.advance(HEDGE_AFTER + 0.1)
+    waiters.append(alone(scene))
+    scene.timers.advance(HEDGE_AFTER + 0.1)
+    assert all(each.over for each in waiters)
+    assert max(each.seconds for each in waiters) <= HEDGE_AFTER + 0.1
+    assert sorted(scene.asked) in ([1, 1], [1, 2])
+    assert nothing_is_left(scene)
+
+
+def test_the_deadline_counts_from_the_query() -> None:
+    scene = ForwardScene(silent)
+    waiter = alone(scene)
+    scene.timers.advance(DEADLINE + 0.1)
+    assert waiter.answer is not None
+    assert (waiter.answer.rcode, waiter.answer.failed) == (Rcode.SERVFAIL, True)
+    assert DEADLINE - 0.2 <= waiter.seconds <= DEADLINE
+    assert nothing_is_left(scene)
+
+
+def test_with_all_upstreams_down_it_is_a_flight_from_the_start() -> None:
+    scene = ForwardScene(refuses, failfast=True, max_fails=1)
+    scene.upstreams[0].probes_fail = True
+    alone(scene)
+    scene.timers.advance(5.0)
+    asked = scene.asked
+    waiter = alone(scene)
+    assert waiter.answer is not None
+    assert (waiter.answer.rcode, scene.asked) == (Rcode.SERVFAIL, asked)
+    assert nothing_is_left(scene)
+
+
+def test_preempted_it_cancels_its_exchange() -> None:
+    scene = ForwardScene(silent, in_flight=InFlight(max_total=2, max_per_client=2))
+    scene.ask(ask("other.example.org"), client("10.240.0.1"))
+    waiter = alone(scene)  # the newest query of the client with the most
+    scene.ask(ask("third.example.org"), client("10.240.0.2"))
+    assert (waiter.preempted, scene.in_flight.preempted, scene.in_flight.total) == (True, 1, 2)
+    scene.timers.advance(DEADLINE + 0.1)
+    assert (waiter.answer, waiter.plain) == (None, None)
+    assert nothing_is_left(scene)
+
+
+def test_beyond_the_limits_it_is_refused_and_nothing_is_asked() -> None:
+    scene = ForwardScene(silent, max_concurrent=1)
+    alone(scene)
+    alone(scene, bytes((10, 240, 0, 2)), taken=False)
+    assert scene.asked == [1]
+
+
+def test_it_is_freed_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        for behaviour in (whatever, says(rcode=Rcode.NXDOMAIN)):
+            scene = ForwardScene(behaviour)
+            scene.upstreams[0].delay = 0.1
+            waiter = alone(scene)
+            freed = weakref.ref(waiter)
+            scene.timers.advance(0.2)
+            assert waiter.over
+            del waiter
+            assert freed() is None
+    finally:
+        gc.enable()
