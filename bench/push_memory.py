@@ -1,13 +1,13 @@
 """The memory of subscriptions (`push`): octets allocated for them, beside what they count for the limit.
 
-Run with `python -m bench.push_memory`. The overheads in `dnsserver.push.answers` come from here. Connections are not
-part of it.
+Run with `python -m bench.push_memory`. The overheads in `dnsserver.push.answers` and `budget` come from here.
+Connections are not part of it.
 """
 
 import gc
 import tracemalloc
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from tests.support.push_server import ClientConnection, PushServer
@@ -15,7 +15,7 @@ from topodns.cluster.model import Change, Upserted
 from topodns.dns.rrtype import ADDRESS_TYPES
 
 ENDPOINTS: Final = 10
-_ZONE: Final = "topology.kubernetes.io/zone"
+ZONE: Final = "topology.kubernetes.io/zone"
 
 
 def _address(number: int) -> str:
@@ -25,7 +25,7 @@ def _address(number: int) -> str:
 def _cluster(clients: int, services: int, keys: str | None) -> Iterator[Change]:
     yield Upserted(namespace("default"))
     for number in range(clients):
-        yield Upserted(node(f"n{number}", {_ZONE: f"z{number % 3}"}, [_address(number)]))
+        yield Upserted(node(f"n{number}", {ZONE: f"z{number % 3}"}, [_address(number)]))
     for number in range(services):
         places = (endpoint(f"10.1.{number // 250}.{place + 1}", f"n{place % clients}") for place in range(ENDPOINTS))
         yield Upserted(service(f"s{number}", annotation=keys))
@@ -40,8 +40,16 @@ def _subscribe(client: ClientConnection, services: int) -> None:
         received.clear()
 
 
-def _measure(clients: int, services: int, keys: str | None) -> tuple[int, int, int]:
-    """(subscriptions, octets allocated, octets counted)."""
+class PushMemory(NamedTuple):
+    """Subscriptions, and octets of them."""
+
+    subscribed: int
+    allocated: int
+    counted: int
+
+
+def measure(clients: int, services: int, keys: str | None) -> PushMemory:
+    """So many clients, each subscribed to A and AAAA of so many headless Services, with or without topology keys."""
     server = PushServer()
     server.apply(*_cluster(clients, services, keys))
     first, connections = server.connect("10.9.9.9"), [server.connect(_address(number)) for number in range(clients)]
@@ -55,15 +63,15 @@ def _measure(clients: int, services: int, keys: str | None) -> tuple[int, int, i
     gc.collect()
     allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return server.counts.subscriptions, allocated, server.counts.octets
+    return PushMemory(server.counts.subscriptions, allocated, server.counts.octets)
 
 
 def main() -> None:
     print(
         f"{'clients':>8} {'Services':>9} {'keys':>5} {'subscribed':>11} {'allocated':>10} {'counted':>10} {'each':>6}"
     )
-    for clients, services, keys in ((1, 500, None), (20, 500, None), (100, 100, None), (20, 200, _ZONE)):
-        subscribed, allocated, counted = _measure(clients, services, keys)
+    for clients, services, keys in ((1, 500, None), (20, 500, None), (100, 100, None), (20, 200, ZONE)):
+        subscribed, allocated, counted = measure(clients, services, keys)
         zone, each = "zone" if keys else "none", allocated // subscribed
         print(f"{clients:8} {services:9} {zone:>5} {subscribed:11} {allocated:10} {counted:10} {each:6}")
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.dns_messages import query
 from tests.support.faulty_upstream import ANSWER, bad_upstream
+from tests.support.push_client import NOERROR, REFUSED, push_client
 from tests.support.server_process import COMMAND, HEALTH, METRICS, READY, Server, open_tcp, open_udp, serving, until
 from tests.support.steady_client import victim
 from tests.support.upstream_faults import answers, silent
@@ -72,6 +73,31 @@ def test_questions_that_no_upstream_answers_leave_descriptors_for_other_question
         assert "too many open files" not in server.output()
         server.process.kill()  # it would wait for its upstreams
         server.process.wait()
+
+
+def test_sessions_of_push_leave_descriptors_for_other_clients(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text("")
+    push = "    kubernetes cluster.local {{\n        manifests cluster.yaml\n    }}\n    push\n    forward"
+    corefile = COREFILE.replace("    forward", push)
+    with (
+        bad_upstream(answers) as upstream,
+        serving(tmp_path, corefile.format(port=upstream.port), command=FEW_DESCRIPTORS) as server,
+        ExitStack() as stack,
+    ):
+        (of_sessions, _) = server.lines("Descriptors: the limit of 120")
+        assert "allows 20 sessions of 'push', not 1000" in of_sessions
+        at = server.address, server.port
+        rcodes = []
+        for number in range(25):
+            one = stack.enter_context(push_client(at, f"127.66.{number % 20}.1"))
+            rcodes.append(one.keepalive().rcode)
+        assert rcodes == [NOERROR] * 20 + [REFUSED] * 5
+        for number in range(100):
+            stack.enter_context(open_tcp(at, f"127.67.{number % 20}.1"))
+        for number in range(20):
+            assert server.ask(f"n{number}.example A", tcp=True).data == [ANSWER]
+        assert server.metric("topodns_push_sessions") == 20
+        assert server.metric("process_open_fds") < LIMIT - 10
 
 
 def _ask_dead_names(server: Server) -> None:

@@ -6,37 +6,39 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
+from itertools import pairwise
 
 import pytest
 
-from tests.support.answer_checker import promise
 from tests.support.api_objects import endpoint_slice, service
-from tests.support.program_with_fake_api import IN_A, IN_B, Scene, scene
+from tests.support.program_with_fake_api import IN_A, IN_B, Scene
 from tests.support.push_client import (
     FORMERR,
     KEEPALIVE,
     NOERROR,
     REFUSED,
+    RETRY_DELAY,
+    SERVFAIL,
     SUBSCRIBE,
     A,
     PushClient,
     dso,
-    push_client,
     reconfirm,
     subscription,
     wire,
 )
-from tests.support.server_process import until
+from tests.support.push_scene import CALM, client, push_scene
+from tests.support.server_process import open_tcp, until
 from tests.support.socket_memory import kernel_octets
 from tests.support.steady_client import victim
 
-CALM, FRONT = "calm.default.svc.cluster.local.", "front.default.svc.cluster.local."
+FRONT = "front.default.svc.cluster.local."
 LARGE = "large.default.svc.cluster.local."
-LIMITS = "push {\n sessions 100\n subscriptions 5000\n memory 8\n }"
+SESSIONS = 700
+LIMITS = f"push {{\n sessions {SESSIONS}\n subscriptions 5000\n memory 16\n }}"
 FLOODER = "127.66.3.1"
 CPU = 0.02  # seconds of the server between a question of a victim and its reply
-RIGHT = ("calm.default.svc.cluster.local A", "10.96.0.99")
 
 
 def large_slice(generation: int) -> dict[str, object]:
@@ -46,16 +48,10 @@ def large_slice(generation: int) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    objects = (service("calm", cluster_ip="10.96.0.99"), service("large"), large_slice(0))
-    with scene(tmp_path_factory.mktemp("push"), *objects, promises=(promise(*RIGHT),), directives=LIMITS) as one:
+    objects = (service("large"), large_slice(0))
+    with push_scene(tmp_path_factory.mktemp("push"), *objects, directives=LIMITS) as one:
         yield one
         assert "Traceback" not in one.server.output()
-
-
-@contextmanager
-def client(there: Scene, source: str = FLOODER, receive_buffer: int = 0) -> Iterator[PushClient]:
-    with push_client((there.server.address, there.server.port), source, receive_buffer) as one:
-        yield one
 
 
 def nothing_is_left(there: Scene) -> bool:
@@ -69,32 +65,11 @@ def _everything_is_given_back(there: Scene) -> Iterator[None]:
     until(lambda: nothing_is_left(there), "no session")
 
 
-def subscribe_many(one: PushClient, names: Iterator[str] | list[str], at_once: int = 200) -> list[int]:
-    """The rcodes, of many requests in each write."""
-    rcodes, batch = [], []
-    for name in names:
-        batch.append(dso(one.new_ident(), *subscription(name)))
-        if len(batch) == at_once:
-            one.send(*batch)
-            rcodes += [_response(one) for _ in batch]
-            batch = []
-    if batch:
-        one.send(*batch)
-        rcodes += [_response(one) for _ in batch]
-    return rcodes
-
-
-def _response(one: PushClient) -> int:
-    while not (message := one.message()).response:
-        pass
-    return message.rcode
-
-
 def test_a_flood_of_subscriptions_takes_its_share_and_no_more(there: Scene) -> None:
     """Names that do not exist below one Service, so that a change of it touches all of them."""
     before = there.server.resident_bytes()
-    with client(there) as one, victim(there.server, *RIGHT, source=IN_A) as asking:
-        rcodes = subscribe_many(one, [f"n{number}.large.default.svc.cluster.local." for number in range(6000)])
+    with client(there, FLOODER) as one, victim(there.server, *CALM, source=IN_A) as asking:
+        rcodes = one.subscribe_all([f"n{number}.large.default.svc.cluster.local." for number in range(6000)])
         assert rcodes == [NOERROR] * 5000 + [REFUSED] * 1000
         for generation in range(1, 6):
             there.api.put(large_slice(generation))
@@ -112,36 +87,75 @@ def test_a_flood_of_subscriptions_takes_its_share_and_no_more(there: Scene) -> N
     assert there.server.resident_bytes() - before < 32 << 20
 
 
-def test_names_as_long_as_can_be_are_bounded_by_their_memory(there: Scene) -> None:
+def test_addresses_that_fill_the_memory_leave_enough_to_the_next_one(there: Scene) -> None:
+    """Names as long as can be: the memory is used up before the number of subscriptions."""
     label = "x" * 63
     before = there.server.resident_bytes()
+    held = []
     with ExitStack() as stack:
-        rcodes = []
-        for last in range(1, 3):
+        for last in range(1, 5):
             one = stack.enter_context(client(there, f"127.66.4.{last}"))
-            names = [f"{number:05}{last}{label[6:]}.{label}.{label}.y.cluster.local." for number in range(4000)]
-            rcodes += subscribe_many(one, names)
-        assert rcodes[:5000] == [NOERROR] * 5000
-        assert rcodes[-1000:] == [REFUSED] * 1000
-        assert there.metric("topodns_push_refused_total", reason="memory") >= 1000
-        assert there.metric("topodns_push_bytes") < (8 << 20) + 4096
-        assert there.server.resident_bytes() - before < 32 << 20
+            names = [f"{number:05}{last}{label[6:]}.{label}.{label}.y.cluster.local." for number in range(4900)]
+            rcodes = one.subscribe_all(names)
+            held.append(rcodes.count(NOERROR))
+            assert rcodes == [NOERROR] * held[-1] + [REFUSED] * (4900 - held[-1])
+        assert all(0.4 * more < less < 0.6 * more for more, less in pairwise(held[1:])), held
+        assert there.metric("topodns_push_refused_total", reason="share") >= 4 * 4900 - sum(held)
+        assert there.metric("topodns_push_bytes") < 16 << 20
+        assert there.server.resident_bytes() - before < 48 << 20
+        with client(there, IN_B) as other:
+            names = [f"n{number}.large.default.svc.cluster.local." for number in range(200)]
+            assert other.subscribe_all(names) == [NOERROR] * 200
 
 
 def test_an_address_has_sixteen_sessions_and_the_connections_stay(there: Scene) -> None:
     with ExitStack() as stack:
-        clients = [stack.enter_context(client(there)) for _ in range(20)]
-        keepalive = (KEEPALIVE, struct.pack("!II", 15_000, 15_000))
-        assert [one.request(keepalive).rcode for one in clients] == [NOERROR] * 16 + [REFUSED] * 4
+        clients = [stack.enter_context(client(there, FLOODER)) for _ in range(20)]
+        assert [one.keepalive().rcode for one in clients] == [NOERROR] * 16 + [REFUSED] * 4
         with client(there, IN_B) as other:
             assert other.subscribe(FRONT).rcode == NOERROR
+
+
+def in_session(there: Scene, stack: ExitStack, source: str) -> PushClient:
+    one = stack.enter_context(client(there, source))
+    assert one.keepalive().rcode == NOERROR
+    return one
+
+
+def test_idle_connections_evict_no_session_and_many_sessions_no_other_client(there: Scene) -> None:
+    """As many sessions from one /24 as a listener has connections for all clients; six networks of idle clients."""
+    refused = there.metric("topodns_tcp_connections_closed_total", reason="limit")
+    with ExitStack() as stack:
+        caches = [in_session(there, stack, f"127.67.1.{1 + number % 40}") for number in range(600)]
+        for number in range(6 * 180):
+            stack.enter_context(open_tcp((there.server.address, there.server.port), f"127.68.{number % 6}.1"))
+        until(lambda: there.metric("topodns_tcp_connections_closed_total", reason="evicted") > 0, "evicted clients")
+        assert there.metric("topodns_tcp_connections_closed_total", reason="limit") == refused
+        assert there.metric("topodns_push_sessions") == 600
+        assert {one.keepalive().rcode for one in caches} == {NOERROR}
+        with victim(there.server, *CALM, source=IN_A, tcp=True) as asking:
+            until(lambda: asking.asked >= 20, "queries of another client")
+        assert (asking.wrong, asking.lost) == ([], 0)
+
+
+def test_where_all_sessions_are_taken_a_new_address_gets_one_and_the_evicted_client_a_farewell(there: Scene) -> None:
+    with ExitStack() as stack:
+        flood = [in_session(there, stack, f"127.67.2.{1 + number // 16}") for number in range(SESSIONS)]
+        with client(there, IN_B) as cache:
+            assert cache.subscribe(FRONT).rcode == NOERROR
+            last = flood[0].message()
+            assert (last.ident, last.rcode, last.tlv(RETRY_DELAY) is None) == (0, SERVFAIL, False)
+            assert flood[0].is_closed()
+            assert there.metric("topodns_push_sessions") == SESSIONS
+            assert there.metric("topodns_push_sessions_ended_total", reason="evicted") == 1
+            cache.comes(FRONT, "10.96.0.1")
 
 
 def test_a_client_that_does_not_read_its_pushes_is_dropped(there: Scene) -> None:
     """900 addresses of which all change: 15 KB for each change."""
     closed = there.metric("topodns_push_sessions_ended_total", reason="slow")
     before = there.server.resident_bytes()
-    with client(there, receive_buffer=4096) as one, client(there, IN_B) as reading:
+    with client(there, FLOODER, receive_buffer=4096) as one, client(there, IN_B) as reading:
         one.send(dso(1, *subscription(LARGE)))
         reading.subscribe(LARGE)
         most = 0
@@ -161,7 +175,7 @@ def large_addresses(generation: int) -> list[str]:
 def test_a_client_that_pipelines_and_does_not_read_stops_being_read(there: Scene) -> None:
     """Each SUBSCRIBE of 40 octets is answered with 15 KB."""
     before = there.server.resident_bytes()
-    with client(there, receive_buffer=4096) as one:
+    with client(there, FLOODER, receive_buffer=4096) as one:
         one.begin()
         subscribe, cancel = dso(7, *subscription(LARGE)), dso(0, (0x42, b"\0\7"))
         one.sock.settimeout(2)
@@ -172,8 +186,8 @@ def test_a_client_that_pipelines_and_does_not_read_stops_being_read(there: Scene
 
 
 def test_doubts_without_end_delay_no_other_push(there: Scene) -> None:
-    with client(there) as one, client(there, IN_B) as other:
-        subscribe_many(one, [f"n{number}.large.default.svc.cluster.local." for number in range(2000)])
+    with client(there, FLOODER) as one, client(there, IN_B) as other:
+        one.subscribe_all([f"n{number}.large.default.svc.cluster.local." for number in range(2000)])
         doubts = [reconfirm(f"n{number}.large.default.svc.cluster.local.", A, bytes(4)) for number in range(2000)]
         stop = threading.Event()
 
@@ -199,7 +213,7 @@ def test_doubts_without_end_delay_no_other_push(there: Scene) -> None:
 
 def test_messages_as_large_as_can_be_are_an_error_or_ignored(there: Scene) -> None:
     most = 65535 - 12
-    with client(there) as one:
+    with client(there, FLOODER) as one:
         one.begin()
         padded = [*subscription(FRONT), (3, bytes(most - 8 - len(wire(FRONT)) - 4))]
         assert len(dso(2, *padded)) == 65535
@@ -219,9 +233,9 @@ def test_garbage_after_the_opcode_changes_nothing(there: Scene) -> None:
         dso(0, (0x42, b"\0\3")),
         dso(0, (0x43, wire(FRONT))),
     ]
-    with victim(there.server, *RIGHT, source=IN_A) as asking:
+    with victim(there.server, *CALM, source=IN_A) as asking:
         for _ in range(300):
-            with client(there) as one, suppress(OSError):
+            with client(there, FLOODER) as one, suppress(OSError):
                 for _ in range(20):
                     octets = bytearray(rng.choice(good))
                     for _ in range(rng.randrange(1, 4)):

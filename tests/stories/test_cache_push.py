@@ -4,6 +4,7 @@ The upstream is `tests.support.push_upstream`; tests/stories/test_push_node_cach
 """
 
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,8 +23,10 @@ from tests.support.push_upstream import (
     not_implemented,
     says_nothing,
 )
-from tests.support.server_process import METRICS, Server, serving, until
+from tests.support.server_process import METRICS, Server, open_udp, serving, until
 from tests.support.upstream_faults import question_of
+from topodns.dns.push import ALL_REMOVED, PushChange, write_push
+from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.tcp_framing import frame
 
 COREFILE = """
@@ -104,7 +107,7 @@ def test_the_session_and_the_queries_share_a_connection(tmp_path: Path) -> None:
         assert {asked.connection for asked in upstream.asked if asked.transport == "tcp"} == {1}
 
 
-@pytest.mark.parametrize("fault", [not_implemented, formerr_as_a_query, closes_the_connection, says_nothing])
+@pytest.mark.parametrize("fault", [not_implemented, formerr_as_a_query, says_nothing])
 def test_n21_an_upstream_without_dso_answers_queries_and_is_asked_for_a_session_once(
     tmp_path: Path, fault: OnDso
 ) -> None:
@@ -118,6 +121,33 @@ def test_n21_an_upstream_without_dso_answers_queries_and_is_asked_for_a_session_
         for _ in range(5):
             assert shows(server, NEW)
         assert len(pushing.seen) == 1
+
+
+def test_n21_a_session_whose_connection_closes_at_once_is_tried_again_soon(tmp_path: Path) -> None:
+    """As of a replica that ends: the next one may push."""
+    pushing = PushingUpstream()
+    pushing.on_dso = closes_the_connection
+    with bad_upstream(pushing) as upstream, caching(tmp_path, upstream) as server:
+        failed = "topodns_cache_push_sessions_ended_total"
+        until(lambda: shows(server, OLD) and server.metric(failed, reason="failed") >= 1, "the failure")
+        pushing.on_dso = None
+        subscribe(server, pushing)
+        pushing.change(upstream, NAME, NEW)
+        until(lambda: shows(server, NEW), "the change", 1.0)
+        assert server.metric(failed, reason="refused") == 0
+
+
+def test_n21_an_upstream_that_falls_silent_leaves_names_their_ttl_within_a_keepalive_interval(tmp_path: Path) -> None:
+    """Neither FIN nor RST: the connections stay open, and nothing is answered any more but queries."""
+    pushing = PushingUpstream(keepalive=10_000)
+    with bad_upstream(pushing) as upstream, caching(tmp_path, upstream, "success 9984 3 1") as server:
+        subscribe(server, pushing)
+        pushing.on_dso = says_nothing
+        pushing.do(upstream, lambda: pushing.addresses.update({question_of(query(NAME)): NEW}))
+        until(lambda: shows(server, NEW), "the end of the TTL", 4.0)
+        ended = "topodns_cache_push_sessions_ended_total"
+        until(lambda: server.metric(ended, reason="lost") == 1, "the end of the session", 11.0)
+        assert server.metric("topodns_cache_push_subscriptions") == 0
 
 
 @pytest.mark.parametrize(
@@ -163,7 +193,6 @@ def test_n21_what_was_missed_between_two_sessions_is_fetched_with_the_second(tmp
             pushing.set(NAME, NEW)
 
         pushing.do(upstream, lose)
-        assert shows(server, OLD)  # as with a TTL
         until(lambda: shows(server, NEW), "the second session", 5.0)
 
 
@@ -223,5 +252,66 @@ def test_one_client_with_thousands_of_names_takes_no_subscription_of_a_name_that
         until(lambda: question_of(query(NAME)) in list(pushing.subscribed.values()), "the subscription of others")
         assert pushing.subscriptions == 76
         assert shows(server, OLD)
+        pushing.change(upstream, NAME, NEW)
+        until(lambda: shows(server, NEW), "the change", 1.0)
+
+
+def answers(server: Server, names: list[str]) -> list[str]:
+    """The address of each name, of many queries at a time."""
+    found = []
+    with open_udp((server.address, server.port), "127.1.0.9") as sock:
+        sock.settimeout(10)
+        for first in range(0, len(names), 50):
+            some = names[first : first + 50]
+            for name in some:
+                sock.send(query(name))
+            found += [socket.inet_ntoa(sock.recv(512)[-4:]) for _ in some]
+    return found
+
+
+def test_three_thousand_names_that_all_change_are_right_soon_and_take_little_memory(tmp_path: Path) -> None:
+    """Over one session; with TTLs alone it would take 30 s."""
+    names = [f"n{number}.example.org A" for number in range(3000)]
+    pushing = PushingUpstream()
+    with bad_upstream(pushing) as upstream, caching(tmp_path, upstream) as server:
+        assert set(answers(server, names)) == {OLD}
+        before = server.resident_bytes()
+
+        def subscribed() -> bool:
+            answers(server, names)
+            return pushing.subscriptions == len(names)
+
+        until(subscribed, "the subscriptions", 30.0)
+        until(lambda: server.metric("topodns_cache_push_subscriptions") == len(names), "their responses", 30.0)
+        for address in (NEW, OLD, NEW):
+            answers(server, names)
+            pushing.change_all(upstream, address)
+            until(partial(all_show, server, names, address), "the changes", 10.0)
+        assert server.metric("topodns_cache_push_sessions_ended_total") == 0
+        assert server.resident_bytes() - before < 12 << 20
+
+
+def all_show(server: Server, names: list[str], address: str) -> bool:
+    return set(answers(server, names)) == {address}
+
+
+def test_n21_an_upstream_that_pushes_without_end_loses_its_session_and_names_keep_their_ttl(tmp_path: Path) -> None:
+    """Removals of CNAMEs, which concern subscriptions of every type."""
+    pushing = PushingUpstream()
+    with bad_upstream(pushing) as upstream, caching(tmp_path, upstream) as server:
+        subscribe(server, pushing)
+        name = question_of(query(NAME))[:-4]
+        octets = write_push([PushChange(name, RRType.CNAME, RRClass.IN, ALL_REMOVED)] * 1300)[0]
+        ended = "topodns_cache_push_sessions_ended_total"
+
+        def flood() -> None:
+            channel = pushing.channel_of_last()
+            for _ in range(1000):
+                channel.send(octets)
+
+        pushing.do(upstream, flood)
+        until(lambda: server.metric(ended, reason="lost") == 1, "the end of the session", 20.0)
+        assert shows(server, OLD)
+        subscribe(server, pushing, 2)
         pushing.change(upstream, NAME, NEW)
         until(lambda: shows(server, NEW), "the change", 1.0)

@@ -1,14 +1,13 @@
 """DNS Push over real TCP: a client written from the RFCs, the whole program, and a cluster that changes."""
 
 import struct
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.answer_checker import promise
 from tests.support.api_objects import Object, endpoint_slice, service
 from tests.support.program_with_fake_api import CLUSTER, IN_A, IN_B, Scene, scene
 from tests.support.push_client import (
@@ -32,25 +31,22 @@ from tests.support.push_client import (
     SUBSCRIBE,
     A,
     Notified,
-    PushClient,
     dso,
-    push_client,
     reconfirm,
     subscription,
     unsubscribe,
     wire,
 )
+from tests.support.push_scene import CALM_SERVICE, PROMISES, client, push_scene
 from tests.support.server_process import exchange_tcp, exchange_udp, until
 
 FRONT, PLAIN, NEAR, NEW = (f"{name}.default.svc.cluster.local." for name in ("front", "plain", "near", "new"))
-CALM_SERVICE = service("calm", cluster_ip="10.96.0.99")
-CALM = (promise("calm.default.svc.cluster.local A", "10.96.0.99"),)
 FAR_AWAY = "127.61.0.9"  # an address of no Node
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with scene(tmp_path_factory.mktemp("push"), CALM_SERVICE, promises=CALM, directives="push") as there:
+    with push_scene(tmp_path_factory.mktemp("push")) as there:
         yield there
 
 
@@ -62,12 +58,6 @@ def there(shared: Scene) -> Iterator[Scene]:
     }
     shared.api.put(*CLUSTER)
     shared.api.delete(*(value for value in shared.api.objects() if value["metadata"]["name"] in extra))
-
-
-@contextmanager
-def client(there: Scene, source: str = IN_A) -> Iterator[PushClient]:
-    with push_client((there.server.address, there.server.port), source) as one:
-        yield one
 
 
 def plain_slice(*addresses: str) -> Object:
@@ -265,7 +255,7 @@ def test_over_udp_dso_is_not_implemented(there: Scene) -> None:
 
 
 def test_without_the_directive_dso_is_not_implemented(tmp_path: Path) -> None:
-    with scene(tmp_path, CALM_SERVICE, promises=CALM) as there:
+    with push_scene(tmp_path, directives="") as there:
         reply = exchange_tcp(dso(7, (KEEPALIVE, bytes(8))), (there.server.address, there.server.port))
         assert (reply[:2], reply[3] & 15, len(reply)) == (b"\0\7", NOTIMP, 12)
         until(lambda: there.witness.asked, "an answer to a query")
@@ -277,7 +267,7 @@ def test_before_the_first_sync_a_subscription_is_servfail_and_later_accepted(tmp
         scene(
             tmp_path,
             CALM_SERVICE,
-            promises=CALM,
+            promises=PROMISES,
             directives="push",
             options=options,
             prepare=lambda api: api.error("services"),
@@ -291,18 +281,46 @@ def test_before_the_first_sync_a_subscription_is_servfail_and_later_accepted(tmp
         one.comes(FRONT, "10.96.0.1")
 
 
+THOUSANDS = 3000
+
+
+def address_of(number: int, generation: int) -> str:
+    return f"10.{generation}.{number // 250}.{number % 250 + 1}"
+
+
+def numbered_services(generation: int) -> list[Object]:
+    return [service(f"s{number}", cluster_ip=address_of(number, generation)) for number in range(THOUSANDS)]
+
+
+def test_a_change_of_three_thousand_names_of_one_session_arrives_in_bounded_time_and_memory(tmp_path: Path) -> None:
+    """Each Service gets another address, at the pace of the API server; other clients are answered meanwhile."""
+    names = [f"s{number}.default.svc.cluster.local." for number in range(THOUSANDS)]
+    with push_scene(tmp_path, *numbered_services(100)) as there, client(there) as one:
+        assert one.subscribe_all(names) == [NOERROR] * THOUSANDS
+        one.comes(names[-1], address_of(THOUSANDS - 1, 100))
+        before, pushed = there.server.resident_bytes(), one.pushes
+        began = time.monotonic()
+        there.api.put(*numbered_services(101))
+        for number, name in enumerate(names):
+            one.comes(name, address_of(number, 101))
+        assert time.monotonic() - began < 30
+        assert pushed < one.pushes <= pushed + 2 * THOUSANDS
+        assert there.server.resident_bytes() - before < 16 << 20
+        assert one.is_silent(0.2)
+
+
 def is_gone(there: Scene, metric: str) -> bool:
     return there.metric(metric) == 0
 
 
 def test_metrics_count_sessions_subscriptions_and_what_was_refused(tmp_path: Path) -> None:
     limits = "push {\n sessions 2\n subscriptions 2\n }"
-    with scene(tmp_path, CALM_SERVICE, promises=CALM, directives=limits) as there:
+    with push_scene(tmp_path, directives=limits) as there:
         with client(there) as one, client(there, IN_B) as two, client(there, FAR_AWAY) as three:
             one.begin()
             assert [one.subscribe(name).rcode for name in (FRONT, PLAIN, NEAR)] == [NOERROR, NOERROR, REFUSED]
             two.begin()
-            refused = three.request((KEEPALIVE, struct.pack("!II", 15_000, 15_000)))
+            refused = three.keepalive()
             assert refused.rcode == REFUSED
             assert refused.tlv(RETRY_DELAY) == struct.pack("!I", 60_000)
             assert there.metric("topodns_push_sessions") == 2

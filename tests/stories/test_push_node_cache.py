@@ -6,15 +6,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.support.answer_checker import promise
-from tests.support.api_objects import Object, endpoint_slice, service
+from tests.support.api_objects import Object, endpoint_slice, external_name, service
 from tests.support.node_cache_template import node_template
 from tests.support.program_with_fake_api import IN_A, Scene, scene
+from tests.support.push_scene import CALM_SERVICE, PROMISES
 from tests.support.server_process import Server, launched, own_address, until
 
 PORT = 5300
-CALM_SERVICE = service("calm", cluster_ip="10.96.0.99")
-CALM = (promise("calm.default.svc.cluster.local A", "10.96.0.99"),)
 PLAIN, NEAR, FRONT, NEW = (f"{name}.default.svc.cluster.local A" for name in ("plain", "near", "front", "new"))
 SOON = 1.0  # seconds; the TTL is 30, and a busy machine needs time of its own
 
@@ -88,7 +86,7 @@ class Behind:
 @contextmanager
 def behind(directory: Path, directives: str = "push") -> Iterator[Behind]:
     with (
-        scene(directory, CALM_SERVICE, promises=CALM, directives=directives, options="ttl 30") as there,
+        scene(directory, CALM_SERVICE, promises=PROMISES, directives=directives, options="ttl 30") as there,
         node_cache(directory / "node", there.server) as cache,
     ):
         yield Behind(there, cache)
@@ -114,6 +112,23 @@ def test_changes_of_a_service_of_each_sort_are_in_the_next_answer(tmp_path: Path
         here.comes(FRONT, "NXDOMAIN")
         assert here.cache.metric("topodns_cache_push_contradicted_total") == 0
         assert here.there.metric("topodns_push_sessions") == 1
+
+
+def test_an_external_name_that_changes_is_in_the_next_answer_and_never_contradicted(tmp_path: Path) -> None:
+    """Its target is in the cluster: the cache keeps no alias alone."""
+    alias, front, plain = (f"{name}.default.svc.cluster.local." for name in ("elsewhere", "front", "plain"))
+    with behind(tmp_path) as here:
+        here.put(external_name("elsewhere", front))
+        here.there.comes(f"{alias} A", "10.96.0.1", front)
+        here.subscribe(f"{alias} A")
+        here.put(endpoint_slice("plain", {"10.61.1.2": "n1"}))
+        here.put(external_name("elsewhere", plain))
+        here.comes(f"{alias} A", "10.61.1.2", plain)
+        here.put(endpoint_slice("plain", {"10.61.1.3": "n1"}))
+        here.comes(f"{alias} A", "10.61.1.3", plain)
+        here.put(service("elsewhere", cluster_ip="10.96.0.8"))
+        here.comes(f"{alias} A", "10.96.0.8")
+        assert here.cache.metric("topodns_cache_push_contradicted_total") == 0
 
 
 def test_what_does_not_change_is_answered_from_the_cache(tmp_path: Path) -> None:

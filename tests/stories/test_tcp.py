@@ -17,6 +17,7 @@ from topodns.net.sockets import open_tcp
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpLimits
 from topodns.query.deferred import Outcome
+from topodns.query.session import SessionConnection
 
 pytestmark = either_loop
 
@@ -46,11 +47,45 @@ class Server:
     address: tuple[str, int]
 
 
+DSO = b"\0\1\x30" + bytes(9)  # a message of which only the opcode matters here
+
+
+@dataclass
+class Session:
+    """A session that begins with the first message, and gives it back."""
+
+    connection: SessionConnection
+    exchanged: int = 0
+    is_closed: bool = False
+
+    def receive(self, message: bytes) -> list[bytes]:
+        self.connection.hold_open(5.0)
+        return [message]
+
+    def query_exchanged(self) -> None:
+        self.exchanged += 1
+
+    def farewell(self) -> list[bytes]:
+        return [b"farewell"]
+
+    def closed(self) -> None:
+        self.is_closed = True
+
+
 @contextlib.asynccontextmanager
-async def serving(limits: TcpLimits | None = None, host: str = "127.0.0.1") -> AsyncIterator[Server]:
+async def serving(
+    limits: TcpLimits | None = None, host: str = "127.0.0.1", sessions: list[Session] | None = None
+) -> AsyncIterator[Server]:
+    """`sessions`: those of connections that send a DSO message are added; None: there are none."""
+
+    def open_session(connection: SessionConnection) -> Session:
+        assert sessions is not None
+        sessions.append(Session(connection))
+        return sessions[-1]
+
     (sock,) = open_tcp(host, 0)
     address, seen = sock.getsockname()[:2], Seen()
-    listener = TcpListener(sock, seen.answer, limits)
+    listener = TcpListener(sock, seen.answer, limits, open_session=None if sessions is None else open_session)
     await listener.start(asyncio.get_running_loop())
     try:
         yield Server(listener, seen, address)
@@ -645,5 +680,57 @@ def test_a_client_that_does_not_read_its_late_answers_has_to_go_when_there_is_no
             await eventually(lambda: server.listener.counts.over_memory == 1)
             assert server.listener.unread <= limits.unread
             assert await other.ask(b"abc") == [b"cba"]
+
+    run(loop_name, story())
+
+
+def test_a_connection_with_a_session_makes_no_room_and_counts_for_no_limit(loop_name: str) -> None:
+    async def story() -> None:
+        limits = TcpLimits(connections=2, per_prefix=2, per_address=2)
+        async with serving(limits, sessions=[]) as server, client_of(server) as one, client_of(server) as two:
+            for each in (one, two):
+                assert await each.ask(DSO) == [DSO]
+            async with client_of(server) as first, client_of(server) as second, client_of(server) as third:
+                assert await third.ask(b"question") == [b"noitseuq"]
+                assert await first.is_closed()
+                for each in (one, two, second):
+                    assert await each.ask(b"question") == [b"noitseuq"]
+            assert (server.listener.counts.evicted, server.listener.counts.refused) == (1, 0)
+
+    run(loop_name, story())
+
+
+def test_a_session_that_ends_says_farewell_and_its_connection_closes_and_counts_again_until_then(
+    loop_name: str,
+) -> None:
+    async def story() -> None:
+        sessions: list[Session] = []
+        async with serving(TcpLimits(connections=1), sessions=sessions) as server, client_of(server) as one:
+            assert await one.ask(DSO) == [DSO]
+            one.writer.write(frame(b"later"))
+            await eventually(lambda: len(server.seen.awaited) == 1)
+            sessions[0].connection.finish()
+            async with client_of(server) as other:
+                assert await other.is_closed()
+            server.seen.awaited[0].settle(b"reply")
+            assert [await one.reply(), await one.reply()] == [b"reply", b"farewell"]
+            assert await one.is_closed()
+            await eventually(lambda: sessions[0].is_closed and not len(server.listener))
+
+    run(loop_name, story())
+
+
+def test_a_session_learns_of_queries_on_its_connection_and_of_replies_that_come_later(loop_name: str) -> None:
+    async def story() -> None:
+        sessions: list[Session] = []
+        async with serving(sessions=sessions) as server, client_of(server) as one:
+            replies = await one.ask(b"before the session", DSO, b"question")
+            assert sorted(replies) == sorted([b"noisses eht erofeb", DSO, b"noitseuq"])
+            assert sessions[0].exchanged == 1
+            one.writer.write(frame(b"later"))
+            await eventually(lambda: sessions[0].exchanged == 2)
+            server.seen.awaited[0].settle(b"reply")
+            assert await one.reply() == b"reply"
+            assert sessions[0].exchanged == 3
 
     run(loop_name, story())

@@ -78,7 +78,29 @@ def test_queries_beside_a_session_that_makes_the_upstream_close_are_answered(loo
                 outcomes = [ask(upstream, TCP) for _ in range(20)]
                 for outcome in outcomes:
                     assert await addresses(outcome) == [ANSWER]
-                await eventually(lambda: [end.refused for end in user.ends] == [True])
+                await eventually(lambda: [end.refused for end in user.ends] == [False])
+
+    run(loop_name, story())
+
+
+def test_queries_keep_a_session_that_nothing_else_needs(loop_name: str) -> None:
+    """RFC 8490 section 6.3: the inactivity timer counts from the latest message that is no Keepalive."""
+
+    async def story() -> None:
+        user = Noted()
+        user.active = False
+        with bad_upstream(PushingUpstream(ANSWER)) as server:
+            async with upstream_at(server.port, UpstreamLimits(expire=30)) as upstream:
+                upstream.begin_session(user)
+                await eventually(lambda: user.session is not None)
+                loop = asyncio.get_running_loop()
+                line = user.session._line  # type: ignore[union-attr]
+                before = loop.time()
+                outcome = ask(upstream, TCP)
+                assert line.last_query() >= before
+                assert await addresses(outcome) == [ANSWER]
+                settled = line.last_query()
+                assert (before <= settled <= loop.time(), line.replies) == (True, 1)
 
     run(loop_name, story())
 

@@ -1,5 +1,6 @@
 """A DSO session in virtual time: the connection, the upstream's end of it, and a user that notes what it learns."""
 
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Final
 
@@ -22,14 +23,26 @@ KNOWN: Final = 0x41  # the type of unidirectional message that `Noted` knows
 
 
 class Wire:
-    """The connection, and the upstream at its other end: a `SessionLine`."""
+    """The connection, and the upstream at its other end: a `SessionLine`. `clock`: that of the session's slices."""
 
-    def __init__(self, user: SessionUser, timers: VirtualTimers) -> None:
-        self.session = DsoSession(user, self, timers)
+    def __init__(self, user: SessionUser, timers: VirtualTimers, clock: Callable[[], float] = lambda: 0.0) -> None:
+        self.session = DsoSession(user, self, timers, clock)
+        self.replies = 0  # to queries
+        self.query_waits = False
+        self._timers = timers
+        self._last_query = 0.0
         self.sent: list[DsoMessage] = []  # to the upstream, without a response so far
         self.reserved: set[bytes] = set()
         self.state = "open"
         self._idents = count(1)
+
+    def last_query(self) -> float:
+        return self._timers.time() if self.query_waits else self._last_query
+
+    def reply(self) -> None:
+        """The reply to a query that was sent just now."""
+        self.replies += 1
+        self._last_query = self._timers.time()
 
     def reserve(self) -> bytes:
         ident = next(self._idents).to_bytes(2, "big")
@@ -82,6 +95,7 @@ class Noted:
 
     def __init__(self) -> None:
         self.active = True
+        self.steps = 0  # of the work on one message, beside the first
         self.session: DsoSession | None = None
         self.got: list[bytes] = []
         self.ends: list[DsoEnd] = []
@@ -89,9 +103,11 @@ class Noted:
     def established(self, session: DsoSession) -> None:
         self.session = session
 
-    def received(self, kind: int, octets: bytes) -> None:
+    def received(self, kind: int, octets: bytes) -> Iterator[None]:
         if kind != KNOWN:
             raise WireError("of another type")
+        for _ in range(self.steps):
+            yield
         self.got.append(octets)
 
     def ended(self, end: DsoEnd) -> None:

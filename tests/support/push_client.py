@@ -7,10 +7,11 @@ tests.support.push_client HOST PORT NAME A|AAAA [SOURCE]` prints the records of 
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from itertools import islice
 from typing import Final
 
 PATIENCE: Final = 15.0  # seconds; this program must run without what tests need
@@ -191,9 +192,13 @@ class PushClient(PushedSets):
         assert message.ident == ident
         return message
 
+    def keepalive(self) -> Message:
+        """The response to a Keepalive."""
+        return self.request((KEEPALIVE, struct.pack("!II", 15_000, 15_000)))
+
     def begin(self) -> tuple[int, int]:
         """A Keepalive; (inactivity timeout, keepalive interval) of the server, in milliseconds."""
-        response = self.request((KEEPALIVE, struct.pack("!II", 15_000, 15_000)))
+        response = self.keepalive()
         assert response.rcode == NOERROR
         data = response.tlv(KEEPALIVE)
         assert data is not None
@@ -204,6 +209,18 @@ class PushClient(PushedSets):
     def subscribe(self, name: str, rtype: int = A, node: str = "", rclass: int = IN) -> Message:
         """The response to a SUBSCRIBE."""
         return self.request(*subscription(name, rtype, node, rclass))
+
+    def subscribe_all(self, names: Iterable[str], at_once: int = 200) -> list[int]:
+        """The rcodes of the responses to SUBSCRIBEs for A, so many of them in each write."""
+        rcodes, left = [], iter(names)
+        while batch := [dso(self.new_ident(), *subscription(name)) for name in islice(left, at_once)]:
+            self.send(*batch)
+            while batch:
+                message = self.message()
+                if message.response:
+                    rcodes.append(message.rcode)
+                    batch.pop()
+        return rcodes
 
     def push(self, patience: float = PATIENCE) -> list[Notified]:
         """The changes of the next message, which is a PUSH."""

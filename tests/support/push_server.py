@@ -10,8 +10,9 @@ from tests.support.push_client import KEEPALIVE, Message, PushedSets, dso, read,
 from tests.support.virtual_timers import VirtualTimers
 from topodns.cluster.model import Change
 from topodns.cluster.state import ClusterState
-from topodns.dns.name import name_text, parse_name
+from topodns.dns.name import Name, name_text, parse_name
 from topodns.dnsserver.chain import Chain, ChainLink
+from topodns.dnsserver.push.budget import PushShares
 from topodns.dnsserver.push.publisher import Publisher
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.kubernetes.handler import ClusterZone
@@ -19,20 +20,20 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.push import PushCounts
 from topodns.plugins.topology import TopologySettings
-from topodns.query.plugin import Step, Wrapper
+from topodns.query.plugin import Step
 from topodns.query.session import PushedZones, PushLimits
 from topodns.topology.client_locator import Locator
 from topodns.topology.keys import key_reader
 
 ORIGIN: Final = parse_name("cluster.local")
+KUBERNETES: Final = KubernetesSettings((ORIGIN,))
 LIMITS: Final = PushLimits()
 
 
-def push_block(*steps: Step, wrapper: Wrapper | None = None, limits: PushLimits = LIMITS) -> Block:
-    """A server block for the root with these steps, whose names below cluster.local can be subscribed to."""
-    wrappers = () if wrapper is None else (wrapper,)
-    chain = Chain(tuple(ChainLink(step, wrappers, None) for step in steps))
-    return Block((), name_text(()), chain, 1232, push=PushedZones((ORIGIN,), limits))
+def push_block(*steps: Step, limits: PushLimits = LIMITS, origins: tuple[Name, ...] = (ORIGIN,)) -> Block:
+    """A server block for the root with these steps, whose names below these origins can be subscribed to."""
+    chain = Chain(tuple(ChainLink(step, (), None) for step in steps))
+    return Block((), name_text(()), chain, 1232, push=PushedZones(origins, limits))
 
 
 class ClientConnection(PushedSets):
@@ -107,16 +108,26 @@ class ClientConnection(PushedSets):
 class PushServer:
     """A cluster and a publisher, whose time passes with `settle`."""
 
-    def __init__(self, *steps: Step, topology: TopologySettings | None = None, limits: PushLimits = LIMITS) -> None:
-        """`steps`: in the place of `kubernetes`, whose settings are the defaults."""
+    def __init__(
+        self,
+        *steps: Step,
+        after: Step | None = None,
+        topology: TopologySettings | None = None,
+        kubernetes: KubernetesSettings = KUBERNETES,
+        limits: PushLimits = LIMITS,
+    ) -> None:
+        """`steps`: in the place of `kubernetes`. `after`: after it."""
         topology = topology or TopologySettings()
         self.state = ClusterState(frozenset(), key_reader(topology.keys))
         self.locator = Locator(self.state, topology.locate)
-        zone = KubernetesZone(KubernetesSettings((ORIGIN,)), topology, self.state, self.locator)
-        self.blocks = BlockTable([push_block(*(steps or (ClusterZone(zone),)), limits=limits)])
+        steps = steps or (ClusterZone(KubernetesZone(kubernetes, topology, self.state, self.locator)),)
+        if after is not None:
+            steps = (*steps, after)
+        self.blocks = BlockTable([push_block(*steps, limits=limits, origins=kubernetes.origins)])
         self.timers = VirtualTimers()
         self.counts = PushCounts()
-        self.publisher = Publisher(self.blocks, limits, 53, self.timers, Random(1), self.counts)
+        self.shares = PushShares()
+        self.publisher = Publisher(self.blocks, limits, 53, self.timers, Random(1), self.counts, self.shares)
 
     def connect(self, address: str = "10.0.0.9") -> ClientConnection:
         return ClientConnection(self.publisher, self.timers, address)

@@ -55,6 +55,16 @@ class PushingUpstream:
         """The name has another address, which its subscribers get."""
         self.do(upstream, lambda: self.set(name, address))
 
+    def change_all(self, upstream: BadUpstream, address: str) -> None:
+        """All names have another address, which their subscribers get."""
+
+        def change() -> None:
+            self.address = address
+            for (connection, _), question in self.subscribed.items():
+                self.push(self._channels[connection], question)
+
+        self.do(upstream, change)
+
     def set(self, name: str, address: str) -> None:
         question = question_of(query(name))
         self.addresses[question] = self.pushed[question] = address

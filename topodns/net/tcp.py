@@ -98,6 +98,14 @@ class TcpListener:
         self._connections.add(connection)
         return True
 
+    def hold(self, connection: TcpConnection) -> None:
+        """Implements `Listener`: no new connection evicts one that has a session."""
+        self._connections.hold(connection)
+
+    def release(self, connection: TcpConnection) -> None:
+        """Implements `Listener`."""
+        self._connections.release(connection)
+
     def leave(self, connection: TcpConnection) -> None:
         """Stop counting a lost connection; no effect on a refused or evicted one.
 

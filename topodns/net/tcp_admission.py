@@ -44,18 +44,26 @@ def prefix_of(address: bytes) -> bytes:
 
 
 class Admission(Generic[M]):
-    """The open connections of one listener."""
+    """The open connections of one listener.
+
+    Those with a DSO session are held: they count for no limit here, and none is evicted, since sessions have limits of
+    their own (`dnsserver.push.budget`). Each began as an ordinary connection, within these limits.
+    """
 
     def __init__(self) -> None:
+        self._held: dict[M, None] = {}
         self._networks: dict[bytes, dict[bytes, Group[M]]] = {}  # no network and no group is empty
         self._sizes: dict[bytes, int] = {}  # connections of each network
         self._count = 0
 
     def __len__(self) -> int:
-        return self._count
+        return self._count + len(self._held)
 
     def __iter__(self) -> Iterator[M]:
-        return (member for network in self._networks.values() for group in network.values() for member in group)
+        for network in self._networks.values():
+            for group in network.values():
+                yield from group
+        yield from self._held
 
     def judge(self, address: bytes, limits: TcpLimits) -> AdmissionVerdict[M]:
         """Whether a new connection from this address is admitted, and which one to evict for it. Changes nothing.
@@ -89,8 +97,22 @@ class Admission(Generic[M]):
         self._sizes[prefix] = self._sizes.get(prefix, 0) + 1
         self._count += 1
 
+    def hold(self, member: M) -> None:
+        """Hold an open connection; no effect on one that is not open here."""
+        if member not in self._held and self.remove(member):
+            self._held[member] = None
+
+    def release(self, member: M) -> None:
+        """Let a held connection count like others again, even above a limit; no effect on one that is not held."""
+        if member in self._held:
+            del self._held[member]
+            self.add(member)
+
     def remove(self, member: M) -> bool:
         """Remove a connection. Returns whether it was open here."""
+        if member in self._held:
+            del self._held[member]
+            return True
         prefix = prefix_of(member.address) if member.address else b""
         network = self._networks.get(prefix, {})
         group: Group[M] = network.get(member.address, {})

@@ -9,11 +9,12 @@ from itertools import islice
 from typing import Final, cast
 
 from topodns.dns.addresses import packed_address
-from topodns.dns.tcp_framing import PREFIX, MessageReader, frame
+from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.socket_memory import Socket, give_up_after, kernel_memory, octets_to_read, reset_on_close
 from topodns.net.tcp_contract import Listener
 from topodns.net.tcp_deadlines import ConnectionDeadline
+from topodns.net.tcp_intake import TcpIntake
 from topodns.query.deferred import Outcome
 from topodns.query.session import StatefulSession
 
@@ -36,9 +37,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._listener = listener
         self._limits = listener.limits
         self._loop = loop
-        self._reader = MessageReader()
+        self._intake = TcpIntake(listener.limits.queries)
         self._waiting: list[bytes] = []
-        self._taken = 0  # messages so far
         self._awaited = 0
         self._deferred: list[bytes] = []  # framed replies to write in the loop's next turn
         self._unfinished = 0  # this connection's share of `Listener.unfinished`
@@ -46,8 +46,6 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._client_reads = True
         self._reading = True
         self._scheduled = False  # queued in the schedule
-        self._finishing = False  # closes once nothing is left to answer, and accepts no message that begins from now on
-        self._arrived = 0  # when finishing: octets of the stream that the kernel already had then, and are not read
         self._ended = False  # FIN is sent; open until the client has read everything
         self._session: StatefulSession | None = None  # from the first DSO message on
         self._transport: asyncio.Transport
@@ -75,50 +73,23 @@ class TcpConnection(asyncio.BufferedProtocol):
         return self._listener.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        pending = self._reader.pending
-        if self._finishing and not (pending or self._arrived):
+        intake = self._intake
+        if intake.finishing and intake.is_over:
             return
-        messages = self._reader.receive_data(bytes(self._listener.read_buffer[:nbytes]))
-        if self._finishing:
-            messages = self._begun_in_time(messages, nbytes, pending)
-        self.deadline.data_read(self._reader.pending, pending > 0 and not messages)
-        if not self._set_unfinished(max(0, self._reader.pending - self._limits.begun)):
+        pending = intake.reader.pending
+        messages = intake.receive(bytes(self._listener.read_buffer[:nbytes]))
+        left = intake.reader.pending
+        self.deadline.data_read(left, pending > 0 and not messages)
+        if not self._set_unfinished(max(0, left - self._limits.begun)):
             self._listener.counts.over_memory += 1
             self.abort()
             return
         if messages:
-            self._accept(messages)
+            self._waiting += intake.limited(messages)
+            if intake.finishing:
+                self.deadline.fixed = True
+                self._set_unfinished(0)
             self._schedule_or_read()
-
-    def _begun_in_time(self, messages: list[bytes], nbytes: int, pending: int) -> list[bytes]:
-        """The messages of a read to accept when finishing: those that begin in its first `_arrived` octets, or before.
-
-        `nbytes`: octets of the read; `pending`: octets of an incomplete message before it. Once a message begins later,
-        it and the rest of the stream are dropped; until then, `_arrived` decreases by `nbytes`.
-        """
-        start, accepted = -pending, 0
-        for message in messages:
-            if start >= self._arrived:
-                break
-            start += PREFIX + len(message)
-            accepted += 1
-        if start >= self._arrived:
-            self._ignore_rest()
-        else:
-            self._arrived = max(0, self._arrived - nbytes)
-        return messages[:accepted]
-
-    def _accept(self, messages: list[bytes]) -> None:
-        """Add messages to `_waiting`, up to `limits.queries` over the life of the connection; it closes after those.
-
-        A client with more queries reconnects, and is load-balanced anew. With `limits.queries` 0, all are added.
-        """
-        if self._limits.queries:
-            messages = messages[: self._limits.queries - self._taken]
-            self._taken += len(messages)
-            if self._taken == self._limits.queries:
-                self._ignore_rest()
-        self._waiting += messages
 
     def eof_received(self) -> bool:
         """Handle a client that has closed its half after its last query. Returns whether our half stays open.
@@ -186,30 +157,23 @@ class TcpConnection(asyncio.BufferedProtocol):
     def finish(self) -> None:
         """The listener closes: close once messages that have arrived or begun are answered, or at the deadline."""
         self.deadline.listener_closes(awaited=self._awaited > 0)
-        if not self._finishing and not self._transport.is_closing():
-            self._arrived = octets_to_read(self._socket)
-        self._stop_accepting()
+        if not self._intake.finishing and not self._transport.is_closing():
+            self._intake.arrived = octets_to_read(self._socket)
+        self._intake.finishing = True
+        self.deadline.fixed = True
+        self._listener.release(self)
         self._close_if_done()
 
-    def _stop_accepting(self) -> None:
-        """Let the connection close once nothing is left to answer, or at the deadline, which no longer changes.
-
-        Messages that have begun or arrived are still accepted, those that begin later are read and dropped.
-        """
-        self._finishing = True
-        self.deadline.fixed = True
-
     def _ignore_rest(self) -> None:
-        """`_stop_accepting`, with an incomplete message and octets in the kernel dropped too."""
-        self._reader = MessageReader()
+        """Close once nothing is left to answer, or at the deadline, which no longer changes; read nothing more."""
+        self._intake.drop_rest()
         self._set_unfinished(0)
-        self._arrived = 0
-        self._stop_accepting()
+        self.deadline.fixed = True
 
     def _close_if_done(self) -> None:
         """Close if finishing and nothing is left to answer; only our half, until the client has read everything."""
-        unfinished = self._waiting or self._awaited or self._deferred or self._reader.pending or self._arrived
-        if not self._finishing or unfinished or self._ended or self._transport.is_closing():
+        unfinished = self._waiting or self._awaited or self._deferred or not self._intake.is_over
+        if unfinished or self._ended or self._transport.is_closing():
             return
         if self._session is not None:
             self._write([frame(message) for message in self._session.farewell()])
@@ -292,7 +256,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._scheduled = False
         if not self._reading:
             self._set_reading(self._may_read)
-        if self._finishing:
+        if self._intake.finishing:
             self._close_if_done()
         return False
 
@@ -303,6 +267,8 @@ class TcpConnection(asyncio.BufferedProtocol):
     def _add_deferred(self, reply: bytes | None) -> None:
         """Queue a deferred reply, None for none."""
         self._awaited -= 1
+        if self._session is not None:
+            self._session.query_exchanged()
         self._queue(b"" if reply is None else frame(reply))
 
     def _queue(self, framed: bytes) -> None:
@@ -356,6 +322,8 @@ class TcpConnection(asyncio.BufferedProtocol):
     def _answer_or_receive(self, message: bytes, address: bytes, port: int) -> bytes | Outcome[bytes | None] | None:
         """The reply to a query, as an `Answer`; a DSO message goes to the session, whose messages are queued."""
         if len(message) < HEADER_SIZE or message[2] & _OPCODE != _DSO:
+            if self._session is not None:
+                self._session.query_exchanged()
             return self._listener.answer(message, address, port)
         if self._session is None:
             assert self._listener.open_session is not None
@@ -382,6 +350,7 @@ class TcpConnection(asyncio.BufferedProtocol):
 
     def hold_open(self, seconds: float) -> None:
         """Implements `SessionConnection`. A client that acknowledges nothing for so long counts as lost, too."""
+        self._listener.hold(self)
         self.deadline.hold_open(seconds)
         give_up_after(self._socket, seconds)
 

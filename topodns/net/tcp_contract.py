@@ -35,6 +35,12 @@ class Listener(Protocol):
     def admit(self, connection: "TcpConnection") -> bool:
         """Whether the connection is admitted; if so, it is counted until `leave`."""
 
+    def hold(self, connection: "TcpConnection") -> None:
+        """The connection has a session, which has limits of its own; it counts as no other client's any more."""
+
+    def release(self, connection: "TcpConnection") -> None:
+        """The session ends, and its connection soon; until then it counts as other clients' again."""
+
     def leave(self, connection: "TcpConnection") -> None: ...
 
     def bound_unread(self) -> None:

@@ -32,6 +32,7 @@ class PushRefusal(Enum):
     SESSIONS = "sessions"
     SUBSCRIPTIONS = "subscriptions"
     MEMORY = "memory"
+    SHARE = "share"  # of one address in the memory
     NAME = "name"  # not below an origin of `kubernetes` with `push`, or answered by an upstream
     TYPE = "type"  # ANY, or what changes without a notice, such as the SOA
     CLIENT = "client"  # `acl` or `unknown_client refuse`
@@ -45,6 +46,7 @@ class SessionEnd(Enum):
     ERROR = "error"  # the client has broken the protocol
     SLOW = "slow"  # the client has not read what was pushed
     SERVER = "server"  # the server stops, or its Corefile has changed
+    EVICTED = "evicted"  # for a session of an address with fewer
 
 
 @dataclass(slots=True)
@@ -57,7 +59,6 @@ class PushCounts:
     pushes: int = 0  # PUSH messages
     refused: Counter[PushRefusal] = field(default_factory=Counter)
     ended: Counter[SessionEnd] = field(default_factory=Counter)
-    addresses: dict[bytes, list[int]] = field(default_factory=dict)  # packed -> [sessions, subscriptions]
 
 
 _MOST: Final = 1_000_000

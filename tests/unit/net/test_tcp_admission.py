@@ -97,6 +97,40 @@ def test_a_full_listener_has_none_for_one_more_of_the_heaviest_where_all_are_bei
     assert judged(admission, "10.0.1.2") == (False, None)
 
 
+def test_one_with_a_session_counts_for_no_limit_and_makes_no_room() -> None:
+    admission, connections = opened(*["10.0.0.1"] * 3, "10.0.0.2")
+    for connection in connections[:3]:
+        admission.hold(connection)
+    assert (len(admission), set(admission)) == (4, set(connections))
+    assert judged(admission, "10.0.0.1") == (True, None)
+    for number in range(3):
+        admission.add(Connection(at(f"10.0.0.{3 + number}"), due(9)))
+    assert judged(admission, "10.0.0.9") == (True, connections[3])
+
+
+def test_one_whose_session_ends_counts_again_and_makes_room_even_above_a_limit() -> None:
+    admission, connections = opened(*["10.0.0.1"] * 4)
+    first, *others = connections
+    admission.hold(first)
+    admission.hold(first)
+    assert judged(admission, "10.0.0.1") == (True, others[0])
+    admission.release(first)
+    admission.release(first)
+    assert (len(admission), judged(admission, "10.0.0.1")) == (4, (True, first))
+    for connection in others[:2]:
+        admission.remove(connection)
+    assert judged(admission, "10.0.0.1") == (True, None)
+
+
+def test_one_that_is_gone_is_not_held() -> None:
+    admission, (first, second) = opened("10.0.0.1", "10.0.0.1")
+    admission.remove(first)
+    admission.hold(first)
+    admission.hold(second)
+    assert [admission.remove(each) for each in (first, second, second)] == [False, True, False]
+    assert (len(admission), list(admission)) == (0, [])
+
+
 def test_networks_are_a_24_and_a_64() -> None:
     assert prefix_of(at("10.1.2.3")) == at("10.1.2.0")[:3]
     assert prefix_of(bytes(range(16))) == bytes(range(8))

@@ -1,19 +1,18 @@
 """The answers that subscriptions follow: by question and viewer, by their dependencies, and those to make anew."""
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topodns.dependency import Fact
+from topodns.dnsserver.push.budget import PushShares
 from topodns.dnsserver.push.difference import PushedRecords
-from topodns.plugins.push import PushCounts
+from topodns.plugins.push import PushCounts, PushRefusal
 
 if TYPE_CHECKING:
     from topodns.dnsserver.push.session import PushSession
 
-SUBSCRIPTION: Final = 120
-"""Octets of a subscription beside its answer; these four as measured by bench/push_memory.py."""
-_ANSWER: Final = 1000  # octets of an answer beside its name, records and dependencies
+_ANSWER: Final = 1000  # octets of an answer beside its name, records and dependencies, as by bench/push_memory.py
 _RECORD: Final = 16  # octets of a record: mostly its RDATA is also kept by the state of the cluster
 _FACT: Final = 250  # octets of a dependency and its place in the index
 
@@ -29,12 +28,13 @@ class PushedAnswer:
     """An answer to which sessions are subscribed.
 
     `viewer`: the client for which it is made; None: the same for all clients. `records` None: the first answer is
-    awaited. `owner`: the address of the last subscriber, which bears the cost of making it anew.
+    awaited. `withheld`: the reason why the records are those of `WITHHELD`; None: they are not. `owner`: the address of
+    a subscriber, for which the memory counts: that of the first one which still has its subscription.
     """
 
     __slots__ = (
-        *("again", "facts", "octets", "owner", "pending"),
-        *("qname", "qtype", "records", "subscribers", "viewer", "waiting"),
+        *("again", "due", "facts", "octets", "owner", "pending"),
+        *("qname", "qtype", "records", "subscribers", "viewer", "waiting", "withheld"),
     )
 
     def __init__(self, qname: bytes, qtype: int, viewer: Viewer | None, owner: bytes) -> None:
@@ -43,10 +43,12 @@ class PushedAnswer:
         self.viewer = viewer
         self.owner = owner
         self.subscribers: dict[PushSession, int] = {}  # -> the id of its SUBSCRIBE
-        self.waiting: list[tuple[PushSession, int]] = []  # sessions without a response, and the ids of their requests
+        self.waiting: dict[PushSession, int] = {}  # those without a response yet
         self.records: PushedRecords | None = None
+        self.withheld: PushRefusal | None = None
         self.facts: frozenset[Fact] = frozenset()
         self.octets = 0  # as counted
+        self.due = False  # in `DueAnswers`, touched by a change
         self.pending = False  # being made, by a deferred answer
         self.again = False  # to be made once more when that is done
 
@@ -55,10 +57,11 @@ class PushedAnswer:
 
 
 class AnswerTable:
-    """All answers of a listener. `counts.octets` has their memory."""
+    """All answers of a listener. `counts.octets` and `shares` have their memory."""
 
-    def __init__(self, counts: PushCounts) -> None:
+    def __init__(self, counts: PushCounts, shares: PushShares) -> None:
         self._counts = counts
+        self._shares = shares
         self._answers: dict[tuple[bytes, int, Viewer | None], PushedAnswer] = {}
         self._by_fact: dict[Fact, set[PushedAnswer]] = {}
 
@@ -82,8 +85,7 @@ class AnswerTable:
         if self._answers.get(key) is answer:
             del self._answers[key]
             self._index(answer, frozenset())
-            self._counts.octets -= answer.octets
-            answer.octets = 0
+            self._count(answer, 0)
 
     def share(self, answer: PushedAnswer) -> None:
         """Make the answer of one viewer that of all; there is none for all yet."""
@@ -98,10 +100,20 @@ class AnswerTable:
             self._index(answer, facts)
         self._weigh(answer)
 
-    def resting_on(self, facts: Iterable[Fact]) -> Iterator[PushedAnswer]:
-        """The answers that depend on one of these facts; some perhaps several times."""
-        for fact in facts:
-            yield from self._by_fact.get(fact, ())
+    def charge(self, answer: PushedAnswer, owner: bytes) -> None:
+        """Let the memory of an answer count for another address."""
+        octets = answer.octets
+        self._count(answer, 0)
+        answer.owner = owner
+        self._count(answer, octets)
+
+    def rests(self, fact: Fact) -> bool:
+        """Whether any answer depends on this fact."""
+        return fact in self._by_fact
+
+    def resting_on(self, fact: Fact) -> tuple[PushedAnswer, ...]:
+        """The answers that depend on this fact."""
+        return tuple(self._by_fact.get(fact, ()))
 
     def _index(self, answer: PushedAnswer, facts: frozenset[Fact]) -> None:
         for fact in answer.facts - facts:
@@ -115,32 +127,39 @@ class AnswerTable:
 
     def _weigh(self, answer: PushedAnswer) -> None:
         records = answer.records.size if answer.records is not None else 0
-        octets = _ANSWER + len(answer.qname) + records * _RECORD + len(answer.facts) * _FACT
-        self._counts.octets += octets - answer.octets
-        answer.octets = octets
+        self._count(answer, _ANSWER + len(answer.qname) + records * _RECORD + len(answer.facts) * _FACT)
+
+    def _count(self, answer: PushedAnswer, octets: int) -> None:
+        if octets != answer.octets:
+            self._counts.octets += octets - answer.octets
+            self._shares.add(answer.owner, 0, octets - answer.octets)
+            answer.octets = octets
 
 
 class DueAnswers:
-    """The answers to make anew, in turns of the addresses that own them, so that none delays those of others much.
+    """The answers to make anew, in turns of client addresses, so that none delays the answers of others much.
 
     Answers that a change has touched come first, then those that a client doubts, then all others after a change that
     may have touched any.
     """
 
     def __init__(self) -> None:
-        self._touched: dict[bytes, OrderedDict[PushedAnswer, None]] = {}  # by owner, the oldest first
-        self._owners: deque[bytes] = deque()  # of `_touched`
+        self._touched: dict[bytes, deque[PushedAnswer]] = {}  # by address, the oldest first
+        self._addresses: deque[bytes] = deque()  # of `_touched`
         self._doubted: OrderedDict[PushedAnswer, None] = OrderedDict()
         self._all: Iterator[PushedAnswer] = iter(())
         self._all_again: AnswerTable | None = None
 
-    def add(self, answer: PushedAnswer) -> None:
-        """Add an answer that a change has touched."""
-        owned = self._touched.get(answer.owner)
-        if owned is None:
-            owned = self._touched[answer.owner] = OrderedDict()
-            self._owners.append(answer.owner)
-        owned[answer] = None
+    def add(self, answer: PushedAnswer, address: bytes) -> None:
+        """Add an answer that a change has touched, for a turn of this address; no effect if it is there already."""
+        if answer.due:
+            return
+        answer.due = True
+        waiting = self._touched.get(address)
+        if waiting is None:
+            waiting = self._touched[address] = deque()
+            self._addresses.append(address)
+        waiting.append(answer)
 
     def doubt(self, answer: PushedAnswer) -> None:
         """Add an answer that a client doubts."""
@@ -152,14 +171,15 @@ class DueAnswers:
 
     def take(self) -> PushedAnswer | None:
         """Remove and return the next answer, which may have no subscribers any more; None if there is none."""
-        if self._owners:
-            owner = self._owners.popleft()
-            owned = self._touched[owner]
-            answer, _ = owned.popitem(last=False)
-            if owned:
-                self._owners.append(owner)
+        if self._addresses:
+            address = self._addresses.popleft()
+            waiting = self._touched[address]
+            answer = waiting.popleft()
+            answer.due = False
+            if waiting:
+                self._addresses.append(address)
             else:
-                del self._touched[owner]
+                del self._touched[address]
             return answer
         if self._doubted:
             return self._doubted.popitem(last=False)[0]

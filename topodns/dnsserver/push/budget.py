@@ -1,55 +1,133 @@
-"""How many sessions and subscriptions the clients of the process may have, by address and in all."""
+"""How many sessions and subscriptions the clients of the process may have, by address and in all. Addresses are packed.
 
-from topodns.dnsserver.push.answers import SUBSCRIPTION
+Memory is shared as fairly as can be without knowing who is who: an address whose subscriptions take more than what is
+still free gets no further one, so that it holds at most half of what all others leave.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
 from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushRefusal, SessionEnd
 from topodns.query.session import PushLimits
 
-_SUBSCRIPTIONS_OF_ADDRESS = 2  # times those of one session: a node cache that reconnects has two sessions for a moment
+SUBSCRIPTION: Final = 120
+"""Octets of a subscription beside its answer, as measured by bench/push_memory.py."""
+
+_SUBSCRIPTIONS_OF_ADDRESS: Final = 2  # times those of one session: a node cache that reconnects has two for a moment
+
+
+class EvictableSession(Protocol):
+    def evict(self) -> None:
+        """End the session in favour of another one, in good order; it is not counted any more from now on."""
+
+
+@dataclass(slots=True)
+class HeldByAddress:
+    """What one client address holds. `octets`: of its subscriptions, and of the answers that count for it."""
+
+    sessions: dict[EvictableSession, None] = field(default_factory=dict)  # the oldest first
+    subscriptions: int = 0
+    octets: int = 0
+
+
+class PushShares:
+    """What the client addresses hold, of all listeners of the process."""
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, HeldByAddress] = {}
+        self._crowds: list[dict[bytes, None]] = [{} for _ in range(SESSIONS_OF_ADDRESS + 1)]  # by sessions
+
+    def __len__(self) -> int:
+        """The number of addresses that hold something."""
+        return len(self._held)
+
+    def of(self, address: bytes) -> HeldByAddress:
+        """What this address holds, to read only."""
+        return self._held.get(address) or HeldByAddress()
+
+    def add_session(self, address: bytes, session: EvictableSession) -> None:
+        held = self._held.setdefault(address, HeldByAddress())
+        self._crowds[len(held.sessions)].pop(address, None)
+        held.sessions[session] = None
+        self._crowds[len(held.sessions)][address] = None
+
+    def remove_session(self, address: bytes, session: EvictableSession) -> None:
+        held = self._held[address]
+        del self._crowds[len(held.sessions)][address]
+        del held.sessions[session]
+        if held.sessions:
+            self._crowds[len(held.sessions)][address] = None
+        self._forget_if_empty(address, held)
+
+    def add(self, address: bytes, subscriptions: int, octets: int) -> None:
+        """Add to what an address holds; negative numbers to subtract."""
+        held = self._held.setdefault(address, HeldByAddress())
+        held.subscriptions += subscriptions
+        held.octets += octets
+        self._forget_if_empty(address, held)
+
+    def oldest_of_most(self, than: int) -> EvictableSession | None:
+        """The oldest session of an address with the most sessions, if these are more than `than`."""
+        for crowd in self._crowds[:than:-1]:
+            for address in crowd:
+                return next(iter(self._held[address].sessions))
+        return None
+
+    def _forget_if_empty(self, address: bytes, held: HeldByAddress) -> None:
+        if not (held.sessions or held.subscriptions or held.octets):
+            del self._held[address]
 
 
 class PushBudget:
-    """Compares the counts of the process with the limits of one listener, and keeps them. Addresses are packed."""
+    """Compares the counts and shares of the process with the limits of one listener, and keeps them."""
 
-    def __init__(self, limits: PushLimits, counts: PushCounts) -> None:
+    def __init__(self, limits: PushLimits, counts: PushCounts, shares: PushShares) -> None:
         self.limits = limits
         self.counts = counts
+        self.shares = shares
 
-    def add_session(self, address: bytes) -> PushRefusal | None:
-        """Count a session, unless a limit forbids it."""
-        counts = self.counts
-        held = counts.addresses.get(address, (0, 0))
-        if counts.sessions >= self.limits.sessions or held[0] >= SESSIONS_OF_ADDRESS:
+    def add_session(self, address: bytes, session: EvictableSession) -> PushRefusal | None:
+        """Count a session, unless a limit forbids it.
+
+        Where all are taken, an address with at least two more sessions than this one loses its oldest.
+        """
+        held = len(self.shares.of(address).sessions)
+        if held >= SESSIONS_OF_ADDRESS:
             return PushRefusal.SESSIONS
-        counts.sessions += 1
-        counts.addresses.setdefault(address, [0, 0])[0] += 1
+        if self.counts.sessions >= self.limits.sessions:
+            evicted = self.shares.oldest_of_most(held + 1)
+            if evicted is None:
+                return PushRefusal.SESSIONS
+            evicted.evict()
+        self.counts.sessions += 1
+        self.shares.add_session(address, session)
         return None
 
-    def remove_session(self, address: bytes, reason: SessionEnd) -> None:
+    def remove_session(self, address: bytes, session: EvictableSession, reason: SessionEnd) -> None:
         """Count the end of a session; its subscriptions are removed one by one."""
         self.counts.sessions -= 1
         self.counts.ended[reason] += 1
-        self._release(address, 0)
+        self.shares.remove_session(address, session)
 
     def add_subscription(self, address: bytes, held: int) -> PushRefusal | None:
         """Count a subscription of a session that holds so many, unless a limit forbids it."""
         counts, limits = self.counts, self.limits
-        of_address = counts.addresses[address]
-        if held >= limits.subscriptions or of_address[1] >= _SUBSCRIPTIONS_OF_ADDRESS * limits.subscriptions:
+        of_address = self.shares.of(address)
+        most = _SUBSCRIPTIONS_OF_ADDRESS * limits.subscriptions
+        if held >= limits.subscriptions or of_address.subscriptions >= most:
             return PushRefusal.SUBSCRIPTIONS
-        if counts.octets >= limits.memory:
+        free = limits.memory - counts.octets
+        if free <= 0:
             return PushRefusal.MEMORY
-        counts.subscriptions += 1
-        counts.octets += SUBSCRIPTION
-        of_address[1] += 1
+        if of_address.octets > free:
+            return PushRefusal.SHARE
+        self._count(address, 1)
         return None
 
     def remove_subscription(self, address: bytes) -> None:
-        self.counts.subscriptions -= 1
-        self.counts.octets -= SUBSCRIPTION
-        self._release(address, 1)
+        self._count(address, -1)
 
-    def _release(self, address: bytes, index: int) -> None:
-        of_address = self.counts.addresses[address]
-        of_address[index] -= 1
-        if not any(of_address):
-            del self.counts.addresses[address]
+    def _count(self, address: bytes, change: int) -> None:
+        self.counts.subscriptions += change
+        self.counts.octets += change * SUBSCRIPTION
+        self.shares.add(address, change, change * SUBSCRIPTION)

@@ -1,21 +1,24 @@
 """The records that a subscription follows, and the changes from one set to the next (RFC 8765 section 6.3.1)."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Response, RRset
 from topodns.dns.push import ALL_REMOVED, MAX_PUSHED_RDATA, REMOVED, PushChange
-from topodns.dns.rrtype import RRClass
+from topodns.dns.rrtype import RRClass, RRType
 
 
 class PushedRecords(NamedTuple):
     """The records of an answer that a subscription follows.
 
     `rest` is a hash of all else that makes another answer: the rcode, and the other records of its sections answer and
-    additional, such as the target of a CNAME or the addresses of an SRV. Order does not count.
+    additional, such as the addresses behind a CNAME or of an SRV. Order does not count, nor do the TTLs of these
+    records: those from an upstream decrease, and the client that has only some of them queries for the others.
     """
 
-    rrsets: tuple[RRset, ...]  # of the subscription's name and type, in most answers one
+    rrsets: tuple[RRset, ...]  # of the subscription's name, and its type or CNAME; in most answers one
     rest: int
 
     @property
@@ -25,7 +28,10 @@ class PushedRecords(NamedTuple):
 
 
 WITHHELD: Final = PushedRecords((), 0)
-"""The records of an answer that the client must not have now (REFUSED)."""
+"""The records of an answer that the client must not have now (REFUSED), or that is not this server's (NOTAUTH)."""
+
+_Record = tuple[int, bytes]
+"""(type, RDATA)"""
 
 
 def pushed_records(response: Response, qname: bytes, qtype: int) -> PushedRecords:
@@ -37,33 +43,33 @@ def pushed_records(response: Response, qname: bytes, qtype: int) -> PushedRecord
     others: list[RRset] = []
     for rrset in response.answer:
         (followed if _is_followed(rrset, qname, qtype) else others).append(rrset)
-    rest = frozenset(map(_unordered, (*others, *response.additional)))
+    rest = frozenset(map(_identity, (*others, *response.additional)))
     return PushedRecords(tuple(followed), hash((response.rcode, rest)))
 
 
 def _is_followed(rrset: RRset, qname: bytes, qtype: int) -> bool:
     return (
-        rrset.rtype == qtype
+        rrset.rtype in (qtype, RRType.CNAME)
         and rrset.rclass == RRClass.IN
         and (not rrset.owner or rrset.owner.lower() == qname)
         and all(len(rdata) <= MAX_PUSHED_RDATA for rdata in rrset.rdatas)
     )
 
 
-def _unordered(rrset: RRset) -> tuple[object, ...]:
-    owner, rtype, ttl, rdatas, rclass = rrset
-    return owner.lower(), rtype, ttl, rclass, rdatas if len(rdatas) == 1 else frozenset(rdatas)
+def _identity(rrset: RRset) -> tuple[object, ...]:
+    owner, rtype, _, rdatas, rclass = rrset
+    return owner.lower(), rtype, rclass, rdatas if len(rdatas) == 1 else frozenset(rdatas)
 
 
-def all_changes(records: PushedRecords, qname: bytes, qtype: int) -> list[PushChange]:
+def all_changes(records: PushedRecords, qname: bytes) -> list[PushChange]:
     """The changes that add all records, for a client that has none."""
-    ttls = _ttls(records)
-    return [_added(qname, qtype, rdata, ttl) for rdata, ttl in ttls.items()]
+    return [_added(qname, record, ttl) for record, ttl in _ttls(records).items()]
 
 
 def anew(records: PushedRecords, qname: bytes, qtype: int) -> list[PushChange]:
     """The changes that lead to these records, for any earlier records of the client."""
-    return [_emptied(qname, qtype), *all_changes(records, qname, qtype)]
+    types = dict.fromkeys((qtype, RRType.CNAME))
+    return [*(_emptied(qname, rtype) for rtype in types), *all_changes(records, qname)]
 
 
 def difference(old: PushedRecords, new: PushedRecords, qname: bytes, qtype: int) -> list[PushChange]:
@@ -75,34 +81,34 @@ def difference(old: PushedRecords, new: PushedRecords, qname: bytes, qtype: int)
     if old == new:
         return []
     before, after = _ttls(old), _ttls(new)
-    added = [(rdata, ttl) for rdata, ttl in after.items() if before.get(rdata) != ttl]
-    removed = [rdata for rdata in before if rdata not in after]
+    added = [(record, ttl) for record, ttl in after.items() if before.get(record) != ttl]
+    removed = [record for record in before if record not in after]
     if not added and not removed:
         if old.rest == new.rest:
             return []
-        return [_added(qname, qtype, *each) for each in _first(after.items())] or [_emptied(qname, qtype)]
-    changes: list[PushChange] = []
-    if removed and len(removed) == len(before):
-        changes.append(_emptied(qname, qtype))
-    else:
-        changes += [PushChange(qname, qtype, RRClass.IN, REMOVED, rdata) for rdata in removed]
-    return [*changes, *(_added(qname, qtype, rdata, ttl) for rdata, ttl in added)]
+        return [_added(qname, *each) for each in islice(after.items(), 1)] or [_emptied(qname, qtype)]
+    return [*_removals(qname, removed, before), *(_added(qname, record, ttl) for record, ttl in added)]
 
 
-def _ttls(records: PushedRecords) -> dict[bytes, int]:
-    """RDATA -> TTL."""
-    return {rdata: rrset.ttl for rrset in records.rrsets for rdata in rrset.rdatas}
+def _removals(qname: bytes, removed: list[_Record], before: Iterable[_Record]) -> Iterator[PushChange]:
+    """Removals of these records out of `before`: of a whole RRset where none of a type stays."""
+    had = Counter(rtype for rtype, _ in before)
+    lost = Counter(rtype for rtype, _ in removed)
+    for rtype in lost:
+        if lost[rtype] == had[rtype]:
+            yield _emptied(qname, rtype)
+    for rtype, rdata in removed:
+        if lost[rtype] != had[rtype]:
+            yield PushChange(qname, rtype, RRClass.IN, REMOVED, rdata)
 
 
-def _first(items: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
-    for item in items:
-        yield item
-        return
+def _ttls(records: PushedRecords) -> dict[_Record, int]:
+    return {(rrset.rtype, rdata): rrset.ttl for rrset in records.rrsets for rdata in rrset.rdatas}
 
 
-def _added(qname: bytes, qtype: int, rdata: bytes, ttl: int) -> PushChange:
-    return PushChange(qname, qtype, RRClass.IN, ttl, rdata)
+def _added(qname: bytes, record: _Record, ttl: int) -> PushChange:
+    return PushChange(qname, record[0], RRClass.IN, ttl, record[1])
 
 
-def _emptied(qname: bytes, qtype: int) -> PushChange:
-    return PushChange(qname, qtype, RRClass.IN, ALL_REMOVED)
+def _emptied(qname: bytes, rtype: int) -> PushChange:
+    return PushChange(qname, rtype, RRClass.IN, ALL_REMOVED)

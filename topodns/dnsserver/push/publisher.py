@@ -1,12 +1,11 @@
 """The publisher of one listener: makes the answers that sessions follow, by the chain of plugins, and pushes changes.
 
 A change of the cluster marks the answers that depend on it (`touched`); they are made anew, and the differences sent,
-between queries: in slices of time, in turns of the clients that follow them.
+between queries, by the schedule.
 """
 
 import logging
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from random import Random
 from typing import Final
 
@@ -15,11 +14,11 @@ from topodns.dns.message import DEFAULT_UDP_SIZE, Edns, Flag, Option, Query
 from topodns.dns.name import is_below_any, wire_labels
 from topodns.dns.push import write_push
 from topodns.dns.rrtype import Rcode, RRClass
-from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_format import MAX_MESSAGE
-from topodns.dnsserver.push.answers import AnswerTable, DueAnswers, PushedAnswer
-from topodns.dnsserver.push.budget import PushBudget
+from topodns.dnsserver.push.answers import AnswerTable, PushedAnswer
+from topodns.dnsserver.push.budget import PushBudget, PushShares
 from topodns.dnsserver.push.difference import WITHHELD, PushedRecords, all_changes, anew, difference, pushed_records
+from topodns.dnsserver.push.schedule import PushSchedule
 from topodns.dnsserver.push.session import PushSession
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.push import PushCounts, PushRefusal
@@ -30,10 +29,6 @@ from topodns.query.session import PushLimits, SessionConnection
 log = logging.getLogger(__name__)
 
 
-SLICE: Final = 0.001  # seconds of work between two turns of the loop
-PAUSE: Final = 0.001  # seconds between two slices: at most half of the time is for pushes
-_SEND: Final = 0.00001  # seconds that a write takes later in the turn
-_SENDS: Final = 16  # between two looks at the clock
 _LONGEST_DELAY: Final = 5_000  # milliseconds after which the clients of a server that stops come back, to another one
 
 
@@ -41,22 +36,26 @@ class Publisher:
     """Sessions and subscriptions of the clients of one listener."""
 
     def __init__(
-        self, blocks: BlockTable, limits: PushLimits, local_port: int, timers: Timers, rng: Random, counts: PushCounts
+        self,
+        blocks: BlockTable,
+        limits: PushLimits,
+        local_port: int,
+        timers: Timers,
+        rng: Random,
+        counts: PushCounts,
+        shares: PushShares,
     ) -> None:
+        """`counts` and `shares` are those of the process."""
         self.counts = counts
         self.time = timers.time
         self._blocks = blocks
         self._local_port = local_port
-        self._timers = timers
         self._rng = rng
-        self._budget = PushBudget(limits, counts)
+        self._budget = PushBudget(limits, counts, shares)
         self._sessions: dict[PushSession, None] = {}
-        self._table = AnswerTable(counts)
-        self._due = DueAnswers()
-        self._outbox: deque[tuple[bytes, int, Iterator[PushSession]]] = deque()  # (octets, messages, recipients left)
-        self._leaving: deque[PushSession] = deque()  # closed, with subscriptions to remove
+        self._table = AnswerTable(counts, shares)
+        self._schedule = PushSchedule(timers, self._table, counts, shares, self._make_due, self.unsubscribe)
         self._changes = 0  # calls of `touched`
-        self._scheduled = False
 
     def open(self, connection: SessionConnection) -> PushSession:
         """Implements `OpenSession`."""
@@ -70,7 +69,8 @@ class Publisher:
                 session.finish()
             return
         self._budget.limits = limits
-        self._touched_all()
+        self._changes += 1
+        self._schedule.touch_all()
 
     def touched(self, facts: Iterable[Fact]) -> None:
         """Make the answers that depend on these facts anew, soon."""
@@ -78,18 +78,16 @@ class Publisher:
             return
         self._changes += 1
         if EVERYTHING in facts:
-            self._touched_all()
-            return
-        for answer in self._table.resting_on(facts):
-            self._due.add(answer)
-            self._schedule(0.0)
+            self._schedule.touch_all()
+        else:
+            self._schedule.touch(facts)
 
     def retry_delay(self) -> int:
         """Milliseconds after which a client whose session ends here may connect again: another one for each."""
         return self._rng.randrange(_LONGEST_DELAY)
 
     def add_session(self, session: PushSession) -> PushRefusal | None:
-        refusal = self._budget.add_session(session.connection.address)
+        refusal = self._budget.add_session(session.connection.address, session)
         if refusal is None:
             self._sessions[session] = None
         return refusal
@@ -97,10 +95,8 @@ class Publisher:
     def remove_session(self, session: PushSession) -> None:
         """Remove a closed session now, and its subscriptions soon."""
         del self._sessions[session]
-        self._budget.remove_session(session.connection.address, session.end)
-        if session.answers:
-            self._leaving.append(session)
-            self._schedule(0.0)
+        self._budget.remove_session(session.connection.address, session, session.end)
+        self._schedule.leave(session)
 
     def followed(self, session: PushSession, qname: bytes, qtype: int) -> PushedAnswer | None:
         """What the session's subscription to this question follows; None if there is none."""
@@ -116,38 +112,43 @@ class Publisher:
         block = self._blocks.match(query, client)
         if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
             return PushRefusal.NAME
+        answer = None if block.client_dependent else self._table.get(qname, qtype, None)
+        answer = answer or self._table.get(qname, qtype, session.viewer)
+        if answer is not None and answer.withheld is not None:
+            return answer.withheld
         address = session.connection.address
         refusal = self._budget.add_subscription(address, len(session.answers))
         if refusal is not None:
             return refusal
-        answer = None if block.client_dependent else self._table.get(qname, qtype, None)
-        answer = answer or self._table.get(qname, qtype, session.viewer)
         if answer is None:
             answer = PushedAnswer(qname, qtype, session.viewer, address)
             self._table.add(answer)
             self._enrol(answer, session, ident)
-            answer.waiting.append((session, ident))
+            answer.waiting[session] = ident
             self._make(answer, session)
         else:
-            answer.owner = address
             self._enrol(answer, session, ident)
             if answer.records is None:
-                answer.waiting.append((session, ident))
+                answer.waiting[session] = ident
             else:
                 self._welcome(answer, answer.records, session, ident)
         return None
 
     def unsubscribe(self, session: PushSession, answer: PushedAnswer) -> None:
-        """Remove a subscription, which has left `session.answers`."""
+        """Remove a subscription, which has left `session.answers`. A SUBSCRIBE without a response gets it now."""
         self._budget.remove_subscription(session.connection.address)
         answer.subscribers.pop(session, None)
+        ident = answer.waiting.pop(session, None)
+        if ident is not None:
+            session.respond(ident)
         if not answer.subscribers:
             self._table.remove(answer)
+        elif answer.owner == session.connection.address:
+            self._table.charge(answer, next(iter(answer.subscribers)).connection.address)
 
     def doubt(self, answer: PushedAnswer) -> None:
         """Make an answer anew when there is nothing more urgent (RECONFIRM)."""
-        self._due.doubt(answer)
-        self._schedule(0.0)
+        self._schedule.doubt(answer)
 
     def _enrol(self, answer: PushedAnswer, session: PushSession, ident: int) -> None:
         answer.subscribers[session] = ident
@@ -156,63 +157,16 @@ class Publisher:
     def _welcome(self, answer: PushedAnswer, records: PushedRecords, session: PushSession, ident: int) -> None:
         """Send the response, and the present records if there are any."""
         session.respond(ident)
-        messages = write_push(all_changes(records, answer.qname, answer.qtype))
+        messages = write_push(all_changes(records, answer.qname))
         if messages and session.answers.get(ident) is answer:
             self.counts.pushes += len(messages)
             session.write(messages)
-
-    def _touched_all(self) -> None:
-        self._changes += 1
-        self._due.add_all(self._table)
-        self._schedule(0.0)
-
-    def _schedule(self, delay: float) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            self._timers.call_later(delay, self._work)
-
-    def _work(self) -> None:
-        """Send what is ready, make due answers and remove those of closed sessions, for a slice."""
-        self._scheduled = False
-        now = self.time()
-        until = now + SLICE
-        while now < until:
-            if self._leaving:
-                self._remove_some(self._leaving[0])
-            if self._outbox:
-                until -= self._send() * _SEND
-            elif (answer := self._due.take()) is not None:
-                self._make_due(answer)
-            elif not self._leaving:
-                return
-            now = self.time()
-        self._schedule(PAUSE)
 
     def _make_due(self, answer: PushedAnswer) -> None:
         if answer.pending:
             answer.again = True
         elif answer.subscribers:
             self._make(answer, next(iter(answer.subscribers)))
-
-    def _send(self) -> int:
-        """Send the oldest push to some of its recipients. Returns their number."""
-        framed, messages, recipients = self._outbox[0]
-        for sent in range(_SENDS):
-            session = next(recipients, None)
-            if session is None:
-                self._outbox.popleft()
-                return sent
-            self.counts.pushes += messages
-            session.deliver(framed)
-        return _SENDS
-
-    def _remove_some(self, session: PushSession) -> None:
-        for _ in range(_SENDS):
-            if not session.answers:
-                self._leaving.popleft()
-                return
-            _, answer = session.answers.popitem()
-            self.unsubscribe(session, answer)
 
     def _asked(self, session: PushSession, qname: bytes, qtype: int) -> tuple[Query, Client]:
         """The query and the client that would get the answer over this connection."""
@@ -228,7 +182,7 @@ class Publisher:
         query, client = self._asked(session, answer.qname, answer.qtype)
         block = self._blocks.match(query, client)
         if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
-            self._refuse(answer, PushRefusal.NAME)
+            self._end(answer)
             return
         try:
             answered = block.chain.resolve(query, client)
@@ -255,8 +209,7 @@ class Publisher:
             self._conclude(answer, resolution, block)
         if answer.again or changes != self._changes:
             answer.again = False
-            self._due.add(answer)
-            self._schedule(0.0)
+            self._schedule.add(answer)
 
     def _fail(self, answer: PushedAnswer, problem: Exception) -> None:
         if not isinstance(problem, Dropped):
@@ -273,6 +226,7 @@ class Publisher:
         if answer.viewer is None and not for_everyone:
             self._split(answer)
             return
+        answer.withheld = None
         records = pushed_records(resolution.response, answer.qname, answer.qtype)
         self._publish(answer, records, facts)
         if answer.viewer is not None and for_everyone:
@@ -286,66 +240,71 @@ class Publisher:
         if old is not None:
             self._push(answer, old, records)
             return
-        waiting, answer.waiting = answer.waiting, []
-        for session, ident in waiting:
+        waiting, answer.waiting = answer.waiting, {}
+        for session, ident in waiting.items():
             self._welcome(answer, records, session, ident)
-        awaiting = {session for session, _ in waiting}
-        for session in answer.subscribers.keys() - awaiting:
+        for session in answer.subscribers.keys() - waiting.keys():
             self._refresh(answer, session)
 
     def _push(self, answer: PushedAnswer, old: PushedRecords, new: PushedRecords) -> None:
-        messages = write_push(difference(old, new, answer.qname, answer.qtype))
-        if messages and answer.subscribers:
-            framed = b"".join(map(frame, messages))
-            self._outbox.append((framed, len(messages), iter(tuple(answer.subscribers))))
-            self._schedule(0.0)
+        if answer.subscribers:
+            self._schedule.send(write_push(difference(old, new, answer.qname, answer.qtype)), answer.subscribers)
 
     def _refresh(self, answer: PushedAnswer, session: PushSession) -> None:
         """Send all records anew, to a session that has followed another answer so far."""
         if answer.records is not None:
-            messages = write_push(anew(answer.records, answer.qname, answer.qtype))
-            self._outbox.append((b"".join(map(frame, messages)), len(messages), iter((session,))))
-            self._schedule(0.0)
+            self._schedule.send(write_push(anew(answer.records, answer.qname, answer.qtype)), (session,))
 
     def _refuse(self, answer: PushedAnswer, refusal: PushRefusal, facts: frozenset[Fact] = frozenset()) -> None:
         """Refuse a first answer to those that wait for it, and end their subscriptions.
 
-        Later, what is not ready leaves all as it is; where the client may not have it, its records are removed, and the
-        subscription stays; where this server has it no longer, the sessions end, to be built up anew.
+        Later, what is not ready leaves all as it is. Where the client may not have it, or this server has it no longer
+        since it falls through to another plugin, its records are removed and the subscription stays: DSO has no way to
+        end one subscription from the server's side, and a change may bring the records back.
         """
         if answer.records is None:
-            waiting, answer.waiting = answer.waiting, []
-            for session, ident in waiting:
+            waiting, answer.waiting = answer.waiting, {}
+            for session, ident in waiting.items():
                 session.respond(ident, refusal)
                 if session.answers.get(ident) is answer:
                     del session.answers[ident]
                     self.unsubscribe(session, answer)
         elif refusal is PushRefusal.NOT_READY:
-            self._table.update(answer, answer.records, answer.facts | facts)
-        elif refusal is PushRefusal.CLIENT:
-            if answer.viewer is None:
-                self._split(answer)
-            else:
-                self._publish(answer, WITHHELD, facts)
+            if answer.subscribers:
+                self._table.update(answer, answer.records, answer.facts | facts)
+        elif refusal is PushRefusal.CLIENT and answer.viewer is None:
+            self._split(answer)
         else:
-            for session in tuple(answer.subscribers):
-                session.finish()
+            answer.withheld = refusal
+            self._publish(answer, WITHHELD, answer.facts | facts)
+
+    def _end(self, answer: PushedAnswer) -> None:
+        """End the sessions that follow an answer which is of no zone of this server any more, after a reload.
+
+        Their last message has NOTAUTH, which RFC 8490 section 7.2.1 has for a server that was reconfigured like this.
+        The clients come back soon, and subscribe to what is left.
+        """
+        if answer.records is None:
+            self._refuse(answer, PushRefusal.NAME)
+        for session in tuple(answer.subscribers):
+            session.finish(Rcode.NOTAUTH)
 
     def _split(self, answer: PushedAnswer) -> None:
         """Give each viewer an answer of its own, as it is no longer the same for all; they are made anew."""
-        self._table.remove(answer)
-        for session, ident in answer.subscribers.items():
+        fresh = []
+        for session, ident in self._dissolve(answer).items():
             own = self._table.get(answer.qname, answer.qtype, session.viewer)
             if own is None:
                 own = PushedAnswer(answer.qname, answer.qtype, session.viewer, session.connection.address)
-                own.records = answer.records
+                own.records, own.withheld = answer.records, answer.withheld
                 self._table.add(own)
-                self._due.add(own)
+                fresh.append(own)
             elif own.records != answer.records:
                 self._refresh(own, session)
             if session.answers.get(ident) is answer:
                 self._enrol(own, session, ident)
-        self._schedule(0.0)
+        for own in fresh:
+            self._schedule.add(own)
 
     def _share(self, answer: PushedAnswer) -> None:
         """Let an answer of one viewer, which is the same for all now, be that of all; or join it to an equal one."""
@@ -354,20 +313,30 @@ class Publisher:
             if answer.subscribers:
                 self._table.share(answer)
         elif _are_equal(shared, answer):
-            self._table.remove(answer)
-            for session, ident in answer.subscribers.items():
+            for session, ident in self._dissolve(answer).items():
                 if session.answers.get(ident) is answer:
                     self._enrol(shared, session, ident)
+
+    def _dissolve(self, answer: PushedAnswer) -> dict[PushSession, int]:
+        """Remove an answer from the table, and its subscribers, which are returned.
+
+        Without any it is not made once more where it is still due, doubted or pending.
+        """
+        self._table.remove(answer)
+        subscribers, answer.subscribers = answer.subscribers, {}
+        return subscribers
 
 
 def _refusal_of(resolution: Resolution) -> PushRefusal | None:
     """The reason why no client can be subscribed to an answer; None if there is none."""
     rcode = resolution.response.rcode
+    if resolution.upstream:
+        return PushRefusal.NAME  # also where all upstreams have failed
     if rcode == Rcode.SERVFAIL:
         return PushRefusal.NOT_READY
     if rcode not in (Rcode.NOERROR, Rcode.NXDOMAIN):
         return PushRefusal.CLIENT
-    if resolution.upstream or resolution.valid_until is not None:
+    if resolution.valid_until is not None:
         return PushRefusal.NAME
     if resolution.scope == Scope.CLIENT and not resolution.facts:
         return PushRefusal.TYPE  # such as the SOA, which changes with any object

@@ -44,6 +44,7 @@ _RCODES: Final = {
     PushRefusal.SESSIONS: (Rcode.REFUSED, _MINUTE),
     PushRefusal.SUBSCRIPTIONS: (Rcode.REFUSED, _MINUTE),
     PushRefusal.MEMORY: (Rcode.REFUSED, _MINUTE),
+    PushRefusal.SHARE: (Rcode.REFUSED, _MINUTE),
     PushRefusal.NAME: (Rcode.NOTAUTH, 5 * _MINUTE),
     PushRefusal.TYPE: (Rcode.REFUSED, 0),
     PushRefusal.CLIENT: (Rcode.REFUSED, 0),
@@ -75,12 +76,15 @@ class PushSession:
         self.end = SessionEnd.CLOSED  # the reason, once it is closed
         self._publisher = publisher
         self._established = False
-        self._active_at = 0.0  # the time of the last message that is no Keepalive
+        self._active_at = 0.0  # the time of the last message that is no Keepalive, queries and replies included
+        self._farewell: int = Rcode.NOERROR  # the rcode of the last message
         self._named = False  # the first SUBSCRIBE has decided about `viewer`
         self._replies: list[bytes] | None = None  # while a message is handled
 
     def receive(self, message: bytes) -> list[bytes] | None:
-        """Implements `StatefulSession`."""
+        """Implements `StatefulSession`. After the session has ended messages are ignored (RFC 8490 section 6.6.1.1)."""
+        if self.is_closed:
+            return []
         replies: list[bytes] = []
         self._replies = replies
         try:
@@ -116,24 +120,39 @@ class PushSession:
         rcode, delay = _RCODES[refusal]
         self.write([write_dso_response(ident, rcode, *((retry_delay_tlv(delay),) if delay else ()))])
 
-    def finish(self) -> None:
-        """End the session with the connection, in good order; `farewell` is the last message."""
+    def finish(self, rcode: int = Rcode.NOERROR) -> None:
+        """End the session with the connection, in good order; `farewell` is the last message, with this rcode."""
         self.end = SessionEnd.SERVER
+        self._farewell = rcode
         self.connection.finish()
+
+    def evict(self) -> None:
+        """Implements `EvictableSession`, with SERVFAIL for an overloaded server (RFC 8490 section 7.2.1)."""
+        self.end = SessionEnd.EVICTED
+        self._farewell = Rcode.SERVFAIL
+        self.closed()
+        self.connection.finish()
+
+    def query_exchanged(self) -> None:
+        """Implements `StatefulSession`."""
+        self._active_at = self._publisher.time()
 
     def farewell(self) -> list[bytes]:
         """Implements `StatefulSession`: a Retry Delay (RFC 8490 section 6.6.1)."""
         if not self._established:
             return []
-        self.end = SessionEnd.SERVER
-        delay = retry_delay_tlv(self._publisher.retry_delay())
-        return [write_dso(DsoMessage(0, False, Rcode.NOERROR, delay))]
+        delay = self._publisher.retry_delay()
+        if self.end is SessionEnd.EVICTED:
+            delay += _MINUTE
+        else:
+            self.end = SessionEnd.SERVER
+        return [write_dso(DsoMessage(0, False, self._farewell, retry_delay_tlv(delay)))]
 
     def closed(self) -> None:
         """Implements `StatefulSession`."""
-        self.is_closed = True
-        if self._established:
+        if not self.is_closed and self._established:
             self._publisher.remove_session(self)
+        self.is_closed = True
 
     def _take(self, octets: bytes) -> None:
         ident = int.from_bytes(octets[:2], "big")

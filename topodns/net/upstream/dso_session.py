@@ -4,8 +4,9 @@ It begins with a Keepalive request, answers what the upstream sends, and ends on
 operation that it exists for, such as DNS Push Notifications, are its user's. No I/O: the connection is an argument.
 """
 
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import Final, NamedTuple, Protocol
 
@@ -29,17 +30,24 @@ from topodns.query.deferred import Timer, Timers
 
 PATIENCE: Final = 5.0  # seconds for the response to the first Keepalive
 WISHED: Final = SessionTimeouts(INFINITE, 15_000)  # milliseconds: inactivity timeout and keepalive interval
-AT_ONCE: Final = 1 << 14  # octets of messages for the user in one turn of the loop, or one message
-MAX_INBOX: Final = 1 << 21  # octets of messages that wait for later turns
+SLICE: Final = 0.001  # seconds of work on messages of the upstream between two pauses
+PAUSE: Final = 0.001  # seconds: at most half of the time is for them
+MAX_INBOX: Final = 1 << 22  # octets of messages that wait, with MESSAGE_OVERHEAD for each
+MESSAGE_OVERHEAD: Final = 128  # octets of the objects of a message beside its own
 MAX_INTERVAL: Final = 60.0  # seconds: the longest keepalive interval here, whatever the upstream allows
 
 _DSO_TYPE_NOT_IMPLEMENTED: Final = 11  # RFC 8490 section 10.2
+_DONE: Final = object()
 _OPCODE_OCTET: Final = OPCODE << 3
 _OPCODE_MASK: Final = 0x78
 
 
 class DsoEnd(NamedTuple):
-    """The end of a session. `refused`: the upstream does not know DSO, or did not answer the first Keepalive.
+    """The end of a session. `refused`: the upstream does not know DSO, or did not allow the session.
+
+    It has said so, or has answered queries on the same connection but no Keepalive. A connection that was lost or
+    silent says nothing of the kind, unlike in RFC 8490 section 5.1.1: while replicas of an upstream are replaced,
+    connections are lost.
 
     `retry_after`: seconds that the upstream wants its client to wait (RFC 8490 section 7.2), 0.0 without a wish.
     """
@@ -59,9 +67,10 @@ class SessionUser(Protocol):
     def established(self, session: "DsoSession") -> None:
         """The session has begun: requests may be sent."""
 
-    def received(self, kind: int, octets: bytes) -> None:
-        """A unidirectional message whose first TLV has this type, which DSO itself does not define.
+    def received(self, kind: int, octets: bytes) -> Iterator[object]:
+        """Take a unidirectional message whose first TLV has this type, which DSO itself does not define.
 
+        In steps, between which other work may be done and the session may end; each takes a few milliseconds at most.
         Raises WireError, which ends the session: the message is malformed, or of a type that the user does not know.
         """
 
@@ -71,6 +80,13 @@ class SessionUser(Protocol):
 
 class SessionLine(Protocol):
     """The connection of a session (`UpstreamConnection`)."""
+
+    @property
+    def replies(self) -> int:
+        """The number of replies to queries so far."""
+
+    def last_query(self) -> float:
+        """The time, by the clock of the timers, when the latest query had its reply; now, while one has none."""
 
     def reserve(self) -> bytes:
         """A message id that no query and no other request uses, until it is released."""
@@ -108,7 +124,10 @@ class DsoSession:
     an interval later: a lost upstream is noticed within one keepalive interval.
     """
 
-    def __init__(self, user: SessionUser, line: SessionLine, timers: Timers) -> None:
+    def __init__(
+        self, user: SessionUser, line: SessionLine, timers: Timers, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """`clock` gives seconds, also within a turn of the loop, in which the time of some timers does not advance."""
         self.is_established = False
         self._user = user
         self._line = line
@@ -117,18 +136,22 @@ class DsoSession:
         self._operations: set[bytes] = set()  # ids of requests whose operation goes on
         self._interval = 0.0  # seconds; 0.0: not known yet
         self._inactivity = inf  # seconds
-        self._needed = timers.time()  # when the user was last known to be active
+        self._active_at = timers.time()  # of the latest message that is no Keepalive, or when an operation went on
         self._retry_after = 0.0
         self._timer: Timer | None = None
-        self._inbox: deque[tuple[int, bytes]] = deque()
-        self._inbox_octets = 0
-        self._taken = 0  # octets handed to the user in this turn of the loop
-        self._next_turn: Timer | None = None
+        self._clock = clock
+        self._inbox: deque[bytes] = deque()  # messages of the upstream, which are taken in their order
+        self._inbox_octets = 0  # with MESSAGE_OVERHEAD
+        self._work: Iterator[object] | None = None  # on the message before those in `_inbox`
+        self._left = SLICE  # seconds of work until `_next_slice`
+        self._next_slice: Timer | None = None
+        self._replies = 0  # to queries, before the first Keepalive
         self._over = False
 
     def begin(self) -> None:
         """Send the first Keepalive. Called once the connection is open."""
-        self._timer = self._timers.call_later(PATIENCE, lambda: self._end("no response to Keepalive", refused=True))
+        self._timer = self._timers.call_later(PATIENCE, self._give_up)
+        self._replies = self._line.replies
         self._send_keepalive(self._answered_first)
 
     @property
@@ -152,15 +175,13 @@ class DsoSession:
         begins an operation, such as a subscription, whose id nothing else may have (RFC 8765 section 6.2) until
         `finish`.
         """
-        ident = self._line.reserve()
-        self._requests[ident] = _Request(on_response, self._timers.time(), goes_on)
-        number = int.from_bytes(ident, "big")
-        self._line.post(write(number))
-        return number
+        self._active_at = self._timers.time()
+        return self._request(write, on_response, goes_on)
 
     def finish(self, number: int, message: bytes) -> None:
         """End the operation with this id by this unidirectional message."""
         ident = number.to_bytes(2, "big")
+        self._active_at = self._timers.time()
         self._operations.discard(ident)
         self._line.post(message)
         self._line.release(ident)
@@ -169,90 +190,116 @@ class DsoSession:
         """Take a message that is no reply to a query, of at least a header; False if it is not for the session."""
         if self._over:
             return False
-        ident = message[:2]
-        request = self._requests.get(ident) if message[2] & 0x80 else None
         if message[2] & _OPCODE_MASK != _OPCODE_OCTET:
-            if request is None or self.is_established:
+            if self.is_established or not message[2] & 0x80 or message[:2] not in self._requests:
                 return False
             self._end("the upstream does not know DSO", refused=True)  # an error without the opcode of the request
             return True
-        try:
-            self._take(read_dso(message), request, message)
-        except WireError as problem:
-            if self.is_established:
-                self._fail(f"malformed message: {problem}")
-            else:
-                self._end(f"malformed response: {problem}", refused=True)
+        self._inbox.append(message)
+        self._inbox_octets += len(message) + MESSAGE_OVERHEAD
+        if self._inbox_octets > MAX_INBOX:
+            self._fail(f"more than {MAX_INBOX} octets of messages at once")
+        else:
+            self._do_work()
         return True
 
     def lost(self) -> None:
-        """The connection is closed; instead of a response to the first Keepalive, that is a refusal."""
-        self._end("connection closed", refused=self._timer is not None and not self.is_established)
+        """The connection is closed."""
+        self._end("connection closed", refused=False)
 
     def close(self) -> None:
         """End the session, which is no longer needed, and let the connection close."""
         self._end("closed", refused=False)
         self._line.leave()
 
-    def _take(self, message: DsoMessage, request: _Request | None, octets: bytes) -> None:
+    def _request(self, write: Callable[[int], bytes], on_response: OnResponse, goes_on: bool = False) -> int:
+        ident = self._line.reserve()
+        self._requests[ident] = _Request(on_response, self._timers.time(), goes_on)
+        number = int.from_bytes(ident, "big")
+        self._line.post(write(number))
+        return number
+
+    def _do_work(self) -> None:
+        """Take messages of the upstream until none is left, or this slice of time is over.
+
+        The next slice begins PAUSE later, so that a flood of messages delays no query by more than a slice and the
+        longest step, and takes half of the time at most.
+        """
+        began = self._clock()
+        while self._left > 0 and not self._over:
+            if self._work is None:
+                if not self._inbox:
+                    break
+                message = self._inbox.popleft()
+                self._inbox_octets -= len(message) + MESSAGE_OVERHEAD
+                self._work = self._take(message)
+            try:
+                if next(self._work, _DONE) is _DONE:
+                    self._work = None
+            except WireError as problem:
+                self._reject(problem)
+            now = self._clock()
+            self._left -= now - began
+            began = now
+        if self._next_slice is None and not self._over:
+            self._next_slice = self._timers.call_later(PAUSE, self._begin_slice)
+
+    def _begin_slice(self) -> None:
+        self._next_slice, self._left = None, SLICE
+        if self._work is not None or self._inbox:
+            self._do_work()
+
+    def _take(self, octets: bytes) -> Iterator[object]:
+        """The steps of the work on a message. Raises WireError."""
+        message = read_dso(octets)
         if message.response:
-            if request is not None:
-                ident = octets[:2]
-                del self._requests[ident]
-                if request.goes_on and message.rcode == Rcode.NOERROR:
-                    self._operations.add(ident)
-                    self._line.keep(ident)
-                else:
-                    self._line.release(ident)
-                self._answer(message, request)
+            self._take_response(message, octets[:2])
         elif not self.is_established:
             raise WireError("message before the session")
         elif message.ident:
             self._line.post(write_dso_response(message.ident, _DSO_TYPE_NOT_IMPLEMENTED))
         else:
-            self._take_unidirectional(message, octets)
+            yield from self._take_unidirectional(message, octets)
 
-    def _answer(self, message: DsoMessage, request: _Request) -> None:
+    def _take_response(self, message: DsoMessage, ident: bytes) -> None:
+        request = self._requests.pop(ident, None)
+        if request is None:
+            return
+        if request.goes_on and message.rcode == Rcode.NOERROR:
+            self._operations.add(ident)
+            self._line.keep(ident)
+        else:
+            self._line.release(ident)
         if message.rcode == Rcode.NOERROR and message.primary and message.primary.kind == DsoType.KEEPALIVE:
             self._set_timeouts(read_keepalive(message.primary.data))
         tlvs = message.additional if message.primary is None else (message.primary, *message.additional)
         delays = [read_retry_delay(data) for kind, data in tlvs if kind == DsoType.RETRY_DELAY]
         request.on_response(message.rcode, max(delays, default=0) / 1000)
 
-    def _take_unidirectional(self, message: DsoMessage, octets: bytes) -> None:
+    def _take_unidirectional(self, message: DsoMessage, octets: bytes) -> Iterator[object]:
         assert message.primary is not None
         kind, data = message.primary
         if kind == DsoType.KEEPALIVE:
             self._set_timeouts(read_keepalive(data))
-        elif kind == DsoType.RETRY_DELAY:
+            return
+        self._active_at = self._timers.time()
+        if kind == DsoType.RETRY_DELAY:
             self._retry_after = read_retry_delay(data) / 1000
             self._end("the upstream wants the session to end", refused=False)
             self._line.leave()
         else:
-            self._inbox.append((kind, octets))
-            self._inbox_octets += len(octets)
-            if self._inbox_octets > MAX_INBOX:
-                raise WireError(f"more than {MAX_INBOX} octets at once")
-            self._hand_over()
+            yield from self._user.received(kind, octets)
 
-    def _hand_over(self) -> None:
-        """Hand messages to the user, AT_ONCE octets in each turn of the loop, since a large one takes milliseconds."""
-        while self._inbox and (not self._taken or self._taken + len(self._inbox[0][1]) <= AT_ONCE):
-            kind, octets = self._inbox.popleft()
-            self._taken += len(octets)
-            self._inbox_octets -= len(octets)
-            self._user.received(kind, octets)
-        if self._next_turn is None:
-            self._next_turn = self._timers.call_later(0.0, self._begin_turn)
-
-    def _begin_turn(self) -> None:
-        self._next_turn, self._taken = None, 0
-        if not self._inbox:
-            return
-        try:
-            self._hand_over()
-        except WireError as problem:
+    def _reject(self, problem: WireError) -> None:
+        if self.is_established:
             self._fail(f"malformed message: {problem}")
+        else:
+            self._end(f"malformed response: {problem}", refused=True)
+
+    def _give_up(self) -> None:
+        """The first Keepalive has had no response: from an upstream that lives, since it answers queries, a refusal."""
+        self._end("no response to Keepalive", refused=self._line.replies != self._replies)
+        self._line.abort()
 
     def _answered_first(self, rcode: int, retry_after: float) -> None:
         if rcode != Rcode.NOERROR or not self._interval:
@@ -274,7 +321,7 @@ class DsoSession:
 
     def _send_keepalive(self, on_response: OnResponse) -> None:
         wished = keepalive_tlv(WISHED)
-        self.request(lambda ident: write_dso(DsoMessage(ident, False, Rcode.NOERROR, wished)), on_response)
+        self._request(lambda ident: write_dso(DsoMessage(ident, False, Rcode.NOERROR, wished)), on_response)
 
     def _watch(self) -> None:
         """Look half an interval from now whether the upstream responds, and whether the session is still needed."""
@@ -283,8 +330,9 @@ class DsoSession:
     def _look(self) -> None:
         now, half = self._timers.time(), self._interval / 2
         if self._user.active:
-            self._needed = now
-        if now - self._needed > self._inactivity:
+            self._active_at = now
+        # RFC 8490 section 6.3: queries and replies to them count as well, and Keepalives do not.
+        if now - max(self._active_at, self._line.last_query()) > self._inactivity:
             self.close()
             return
         oldest = next(iter(self._requests.values()), None)
@@ -303,10 +351,11 @@ class DsoSession:
         if self._over:
             return
         self._over = True
-        for timer in (self._timer, self._next_turn):
+        for timer in (self._timer, self._next_slice):
             if timer is not None:
                 timer.cancel()
         self._inbox.clear()
+        self._work = None
         for ident in (*self._requests, *self._operations):
             self._line.release(ident)
         self._requests, self._operations = {}, set()

@@ -140,7 +140,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._reader = MessageReader()
         self._leaving = self._gone = False
         self._retired = False  # takes no queries, and stays open as long as a session needs it
-        self._heard = 0  # number of replies
+        self.replies = 0  # number of replies to queries
         self._used = loop.time()
         self._old_at = self._used + age if age else float("inf")
         self._timer: Timer | None = None
@@ -160,7 +160,7 @@ class UpstreamConnection(asyncio.Protocol):
         while ident in self.queries or ident in self._kept:
             ident = self._draw()
         self.queries[ident] = query
-        query.connection, query.ident, query.heard = self, ident, self._heard
+        query.connection, query.ident, query.heard = self, ident, self.replies
         query.sends += 1
         self.load += 1
         if self.is_open:
@@ -180,6 +180,10 @@ class UpstreamConnection(asyncio.Protocol):
         self.session = DsoSession(user, self, self._loop)
         if self.is_open:
             self.session.begin()
+
+    def last_query(self) -> float:
+        """The loop's time when the latest query was settled, or the connection opened; now, while a query waits."""
+        return self._loop.time() if self.in_flight else self._used
 
     @property
     def is_pinned(self) -> bool:
@@ -215,8 +219,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def heard_since(self, query: PendingQuery) -> bool:
         """Whether a reply to any query has arrived here since `query` was sent, or since the last call with it."""
-        before, query.heard = query.heard, self._heard
-        return before != self._heard
+        before, query.heard = query.heard, self.replies
+        return before != self.replies
 
     def note_silence(self) -> None:
         """Note that queries wait and no reply comes: until one does, new queries get this connection last."""
@@ -283,7 +287,7 @@ class UpstreamConnection(asyncio.Protocol):
             if query is not None and is_reply(message, query.question):
                 del self.queries[query.ident]
                 self.load -= 1
-                self._heard += 1
+                self.replies += 1
                 if self.silent:
                     self.silent = False
                     self.load -= _SILENT

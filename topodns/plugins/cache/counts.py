@@ -32,6 +32,7 @@ class SubscriptionCounts:
 
     sessions: int = 0  # sessions that were established
     refused_sessions: int = 0  # by upstreams that do not know DSO
+    failed_sessions: int = 0  # that could not begin: without a connection, or without a response
     lost_sessions: int = 0
     refused: Counter[int] = field(default_factory=Counter)  # refused subscriptions by rcode
     messages: int = 0  # PUSH messages

@@ -61,8 +61,6 @@ _REFRESHING: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})  # RFC 8767 sect
 _STALE_ANSWER: Final = 3  # RFC 8914 section 4.4
 _STALE_NXDOMAIN: Final = 19  # and 4.20
 
-CONTRADICTED_TTL: Final = 1  # seconds for an answer that contradicts what the upstream has pushed
-
 UpstreamsDown = Callable[[], bool]
 """Whether all upstreams are known to be down."""
 
@@ -144,13 +142,9 @@ class ResponseCache:
         """Count a miss and cache this answer to the query if allowed. Returns it, without AD unless requested."""
         return self._arrived(key_of(query), query, client, resolution)
 
-    def longest_ttl(self, key: bytes, answer: tuple[RRset, ...]) -> int | None:
-        """The longest TTL for an upstream's answer; None: no limit of `push`.
-
-        That is CONTRADICTED_TTL for other records than the upstream has pushed: they may be of a replica that is
-        behind, and no further PUSH would correct them.
-        """
-        return CONTRADICTED_TTL if self.push is not None and self.push.contradicts(key, answer) else None
+    def longest_ttl(self, key: bytes, answer: tuple[RRset, ...], additional: tuple[RRset, ...] = ()) -> int | None:
+        """The longest TTL for an upstream's answer, as far as `push` limits it; None: no limit."""
+        return None if self.push is None else self.push.longest_ttl(key, answer, additional)
 
     def _covers(self, qname: Name) -> bool:
         return is_below_any(qname, self._origins)
@@ -180,7 +174,9 @@ class ResponseCache:
         """
         if resolution.upstream and not resolution.facts and resolution.selection is None:
             response = resolution.response
-            longest = self.longest_ttl(key, response.answer) if response.rcode in _REFRESHING else None
+            longest = None
+            if response.rcode in _REFRESHING:
+                longest = self.longest_ttl(key, response.answer, response.additional)
             return self.memory.learn(key, query, response, client.address, longest)
         self.memory.cap(resolution.response)
         return None

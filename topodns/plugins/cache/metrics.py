@@ -94,13 +94,16 @@ def _push(source: MetricsSource) -> Iterator[Published]:
         yield Reading(name, documentation, "counter", _LABELS, partial(_push_counts, source, attrgetter(attribute)))
     yield Reading(
         "topodns_cache_push_sessions_ended",
-        "Sessions that upstreams refused, and those that were lost.",
+        "Sessions that upstreams refused, that could not begin, and that were lost.",
         "counter",
         (*_LABELS, "reason"),
         lambda: [
             ((*labels, reason), number)
             for labels, counts in shared.all(SubscriptionCounts)
-            for reason, number in (("refused", counts.refused_sessions), ("lost", counts.lost_sessions))
+            for reason, number in (
+                *(("refused", counts.refused_sessions), ("failed", counts.failed_sessions)),
+                ("lost", counts.lost_sessions),
+            )
         ],
     )
     yield Reading(

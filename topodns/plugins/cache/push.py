@@ -6,8 +6,8 @@ live by their TTL, which ends them in any case.
 """
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from random import Random
@@ -28,21 +28,25 @@ from topodns.dns.wire_format import QUESTION_TAIL_SIZE, pack_question_tail, unpa
 from topodns.dns.wire_reader import WireError
 from topodns.net.upstream.dso_session import DsoEnd, DsoSession, SessionUser
 from topodns.plugins.cache.counts import SubscriptionCounts
-from topodns.plugins.cache.remembered_records import RememberedRecords
+from topodns.plugins.cache.remembered_records import RecordMatch, RememberedRecords
+from topodns.plugins.cache.session_backoff import MAX_RETRY_DELAY, SessionBackoff
 from topodns.query.deferred import Timer, Timers
 
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 64  # SUBSCRIBEs without a response at a time
-RETRY_REFUSED: Final = 60.0  # seconds until an upstream that has refused is asked again, unless it wants another time
+RETRY_SUBSCRIBE: Final = 60.0  # seconds until a refused SUBSCRIBE is sent again, unless the upstream wants another time
 RETRY_SOONEST: Final = 5.0  # seconds: the shortest wait that an upstream may ask for
-RETRY_LOST: Final = 1.0  # seconds after a lost session; doubled with each failure, up to RETRY_REFUSED
-MAX_RETRY_DELAY: Final = 3600.0  # seconds: the longest wait that an upstream may ask for
+MAX_REFUSALS: Final = 4096  # subjects whose SUBSCRIBE was refused: of more the oldest ones may be tried again
 IDLE: Final = 60  # seconds without a query after which a subscription ends
+SWEEP: Final = 10.0  # seconds: the longest time from then to its end
+UNSETTLED: Final = 2.0  # seconds after a PUSH in which another replica of the upstream may be behind
+UNSETTLED_TTL: Final = 1  # seconds for an answer that may be of a replica that is behind
 
-_SWEEP: Final = 2.5  # seconds between two looks for idle subscriptions
+_PAUSE: Final = 2.5  # seconds between two looks for idle subscriptions; fewer where there are many
 _AT_ONCE: Final = 256  # subscriptions of one look
 _SHARED_PART: Final = 4  # the last part in so many of the table is for names that several clients have queried
+_GROUPED: Final = 64  # changes of a PUSH that are grouped in one step
 
 _SUBSCRIBED: Final = frozenset(
     {
@@ -74,17 +78,17 @@ class PushedEntries(Protocol):
 class Subscription:
     """A name and type. `ident`: the id of its SUBSCRIBE, 0 before that is sent."""
 
-    __slots__ = ("ident", "is_live", "refused_until", "used")
+    __slots__ = ("ident", "is_live", "pushed_at", "used")
 
     def __init__(self) -> None:
         self.used = 0  # monotonic seconds of the latest query that came as far as the cache
+        self.pushed_at = 0.0  # monotonic seconds of the latest PUSH about it
         self.renew()
 
     def renew(self) -> None:
         """Begin anew, in another session."""
         self.ident = 0
         self.is_live = False
-        self.refused_until = 0.0  # monotonic seconds; 0.0: not refused
 
 
 class PushSubscriptions:
@@ -112,19 +116,21 @@ class PushSubscriptions:
         self._entries = entries
         self._changed = changed
         self._timers = timers
-        self._rng = rng
         self.additional = (Tlv(DsoType.NODE_NAME, node_name),) if node_name else ()
         self._table: dict[bytes, Subscription] = {}
         self._waiting: deque[bytes] = deque()  # subjects to subscribe to
         self._session: DsoSession | None = None  # once established
         self._opening = self._closed = False
-        self._turn = 0  # index of the upstream to ask
-        self._failures = 0  # sessions that were lost since one was established
-        self._retry_at = 0.0
+        self._backoff = SessionBackoff(len(upstreams), rng)
+        self._upstream = upstreams[0]  # that of the session, or of the last one
         self._retry: Timer | None = None
         self._sweeping: Timer | None = None
+        self._round = self._unswept = 0  # subscriptions to look at in this round of looks, and those left
+        self._pause = _PAUSE  # seconds between two looks of this round
         self._remembered = RememberedRecords()
-        self._said_refused = False
+        self._refused: OrderedDict[bytes, float] = OrderedDict()  # subject -> monotonic seconds of the next try
+        self._refused_by = self._upstream
+        self._is_logged = False  # that there are no notifications, since there were some
 
     @property
     def is_connected(self) -> bool:
@@ -137,32 +143,37 @@ class PushSubscriptions:
     def served(self, key: bytes, one_client: bool) -> tuple[Fact, ...]:
         """Note a query that the entry of this key answers; the facts on which copies of the answer depend.
 
-        Subscribes, unless the subject has a subscription, its type is none of `_SUBSCRIBED`, or the table is full.
-        `one_client`: no other client has queried the entry.
+        Subscribes if that is possible now. Copies depend on the subject in any case, since they may live longer than
+        what prevents a subscription now: only types that are none of `_SUBSCRIBED` are never pushed. `one_client`: no
+        other client has queried the entry.
         """
         subject = key[:-2]
         known = self._table.get(subject)
-        if known is None:
-            known = self._begin(subject, one_client)
-            if known is None:
-                return ()
         now = self._timers.time()
-        known.used = int(now)
-        if known.refused_until:
-            if now < known.refused_until:
+        if known is None:
+            if self._closed or subject[-QUESTION_TAIL_SIZE:] not in _TAILS:
                 return ()
-            known.renew()
-            self._waiting.append(subject)
-            self._pump()
+            known = self._begin(subject, one_client, now)
+        if known is not None:
+            known.used = int(now)
         return (cached_fact(subject),)
 
-    def contradicts(self, key: bytes, answer: Iterable[RRset]) -> bool:
-        """Whether an answer section for this key has other records than those pushed: another replica is behind."""
+    def longest_ttl(self, key: bytes, answer: Sequence[RRset], additional: Sequence[RRset]) -> int | None:
+        """The longest TTL for an upstream's answer for this key, with these sections; None: no limit.
+
+        That is UNSETTLED_TTL for other records than those pushed: another replica of the upstream is behind, and no
+        further PUSH would correct them. It is UNSETTLED_TTL, too, for what cannot be compared, shortly after a PUSH.
+        """
         subject = key[:-2]
-        if not self._remembered.contradict(subject, subject[:-QUESTION_TAIL_SIZE], answer):
-            return False
-        self.counts.contradicted += 1
-        return True
+        known = self._table.get(subject)
+        if known is None or not known.is_live:
+            return None
+        compared = self._remembered.compare(subject, answer, additional)
+        if compared is RecordMatch.OTHER:
+            self.counts.contradicted += 1
+            return UNSETTLED_TTL
+        is_settled = compared is RecordMatch.SAME or self._timers.time() - known.pushed_at > UNSETTLED
+        return None if is_settled else UNSETTLED_TTL
 
     def close(self) -> None:
         """End the session and subscribe to nothing any more."""
@@ -176,55 +187,70 @@ class PushSubscriptions:
 
     def established(self, session: DsoSession) -> None:
         """Subscribe, as a session has begun."""
-        self._session, self._opening, self._failures = session, False, 0
+        self._session, self._opening = session, False
+        self._backoff.established()
         self.counts.sessions += 1
-        log.info("plugin/cache: push notifications from %s", self._upstreams[self._turn].name)
-        self._said_refused = False
+        log.info("plugin/cache: push notifications from %s", self._upstream.name)
+        self._is_logged = False
         if self._closed:
             session.close()
             return
+        if self._refused_by is not self._upstream:
+            self._refused.clear()
         self._pump()
 
-    def received(self, kind: int, octets: bytes) -> None:
-        """A PUSH message: expires the entries of the subjects in it."""
+    def received(self, kind: int, octets: bytes) -> Iterator[None]:
+        """A PUSH message: expires the entries of the subjects in it, one in each step."""
         if kind != DsoType.PUSH:
             raise WireError(f"unidirectional message of type {kind}")
         self.counts.messages += 1
         found: dict[bytes, list[PushChange]] = {}
-        for change in read_push(octets):
+        for number, change in enumerate(read_push(octets), 1):
             for subject in self._subjects(change):
                 found.setdefault(subject, []).append(change)
+            if not number % _GROUPED:
+                yield
+        now = self._timers.time()
         for subject, changes in found.items():
-            if self._table[subject].is_live:
+            yield
+            known = self._table.get(subject)
+            if known is not None and known.is_live:
                 self._remembered.apply(subject, changes)
-        self._expire(found)
+                known.pushed_at = now
+            self._expire(subject)
 
     def ended(self, end: DsoEnd) -> None:
-        """Without a session entries stay for their TTL; after a lost one, another makes its subscriptions again."""
+        """Without a session entries stay for their TTL; another one makes the subscriptions again."""
         was_open = self._session is not None
         self._session, self._opening = None, False
-        name = self._upstreams[self._turn].name
-        self._turn = (self._turn + 1) % len(self._upstreams)
         if self._closed:
             return
+        now = self._timers.time()
         if end.refused:
             self.counts.refused_sessions += 1
-            if not self._said_refused:
-                log.info("plugin/cache: no push notifications from %s: %s", name, end.problem)
-            self._said_refused = True
+            self._backoff.refused(now, end.retry_after)
+        else:
+            self.counts.lost_sessions += was_open
+            self.counts.failed_sessions += not was_open
+            self._backoff.lost(now, end.retry_after)
+        self._log_end(end, was_open)
+        if end.refused and self._backoff.due > now:  # no other upstream can be asked soon
             self._clear()
-            delay = max(RETRY_REFUSED, min(end.retry_after, MAX_RETRY_DELAY))
-            self._retry_at = self._timers.time() + delay * (1 + self._rng.random() / 4)
-            return
-        if was_open:
-            self.counts.lost_sessions += 1
-            log.warning("plugin/cache: no push notifications from %s any more: %s", name, end.problem)
-        self._restart(end.retry_after)
+        else:
+            self._restart(now)
 
-    def _begin(self, subject: bytes, one_client: bool) -> Subscription | None:
-        if self._closed or subject[-QUESTION_TAIL_SIZE:] not in _TAILS:
+    def _log_end(self, end: DsoEnd, was_open: bool) -> None:
+        if was_open:
+            log.warning("plugin/cache: no push notifications from %s any more: %s", self._upstream.name, end.problem)
+        elif not self._is_logged:
+            log.info("plugin/cache: no push notifications from %s: %s", self._upstream.name, end.problem)
+        self._is_logged = True
+
+    def _begin(self, subject: bytes, one_client: bool, now: float) -> Subscription | None:
+        """Begin a subscription, if there may be a session, the upstream has not refused it, and there is room."""
+        if self._session is None and now < self._backoff.due:
             return None
-        if self._session is None and self._timers.time() < self._retry_at:
+        if now < self._refused.get(subject, 0.0):
             return None
         most = self._most - self._most // _SHARED_PART if one_client else self._most
         if len(self._table) >= most:
@@ -232,41 +258,38 @@ class PushSubscriptions:
         known = self._table[subject] = Subscription()
         self._waiting.append(subject)
         if self._session is None:
-            self._open()
+            self._open(now)
         else:
             self._pump()
         if self._sweeping is None:
-            self._sweeping = self._timers.call_later(_SWEEP, self._sweep)
+            self._sweeping = self._timers.call_later(_PAUSE, self._sweep)
         return known
 
-    def _open(self) -> None:
+    def _open(self, now: float) -> None:
         if self._opening or self._closed or self._session is not None:
             return
         self._opening = True
-        if not self._upstreams[self._turn].begin_session(self):
+        self._upstream = self._upstreams[self._backoff.choose(now)]
+        if not self._upstream.begin_session(self):
             self._opening = False
-            self._turn = (self._turn + 1) % len(self._upstreams)
-            self._restart(0.0)
+            self._backoff.lost(now)
+            self._restart(now)
 
-    def _restart(self, wanted: float) -> None:
-        """Begin another session later, `wanted` seconds from now at least, and make all subscriptions again in it."""
+    def _restart(self, now: float) -> None:
+        """Begin another session when one is due, and make all subscriptions again in it."""
         for known in self._table.values():
             known.renew()
         self.live = 0
         self._remembered.clear()
         self._waiting = deque(self._table)
-        own = min(RETRY_LOST * 2**self._failures, RETRY_REFUSED)
-        self._failures = min(self._failures + 1, 8)
-        delay = max(own, min(wanted, MAX_RETRY_DELAY)) + own * self._rng.random()
-        self._retry_at = self._timers.time() + delay
         if self._retry is not None:
             self._retry.cancel()
-        self._retry = self._timers.call_later(delay, self._try_again)
+        self._retry = self._timers.call_later(max(0.0, self._backoff.due - now), self._try_again)
 
     def _try_again(self) -> None:
         self._retry = None
         if self._table:
-            self._open()
+            self._open(self._timers.time())
 
     def _pump(self) -> None:
         """Send waiting subscriptions, with at most WINDOW SUBSCRIBEs without a response."""
@@ -285,14 +308,23 @@ class PushSubscriptions:
         elif rcode == Rcode.NOERROR:
             known.is_live = True
             self.live += 1
+            self._remembered.begin(subject)
             # The entry is older than the subscription, and what changed in between is not pushed.
-            self._expire((subject,))
+            self._expire(subject)
         else:
-            delay = min(max(retry_after, RETRY_SOONEST), MAX_RETRY_DELAY) if retry_after else RETRY_REFUSED
-            known.refused_until = self._timers.time() + delay
-            self.counts.refused[rcode] += 1
-            self._changed(frozenset((cached_fact(subject),)))
+            del self._table[subject]
+            self._note_refusal(subject, rcode, retry_after)
         self._pump()
+
+    def _note_refusal(self, subject: bytes, rcode: int, retry_after: float) -> None:
+        """Wait for as long as the upstream wants, in later sessions with it as well (RFC 8490 section 7.2.2)."""
+        delay = min(max(retry_after, RETRY_SOONEST), MAX_RETRY_DELAY) if retry_after else RETRY_SUBSCRIBE
+        self.counts.refused[rcode] += 1
+        self._refused_by = self._upstream
+        self._refused[subject] = self._timers.time() + delay
+        self._refused.move_to_end(subject)
+        if len(self._refused) > MAX_REFUSALS:
+            self._refused.popitem(last=False)
 
     def _subjects(self, change: PushChange) -> list[bytes]:
         """The subscriptions that a change concerns: of a CNAME, those to any type of its owner."""
@@ -305,28 +337,29 @@ class PushSubscriptions:
             self.counts.strays += 1
         return found
 
-    def _expire(self, subjects: Iterable[bytes]) -> None:
-        facts = set()
-        for subject in subjects:
-            self._entries.expire(subject)
-            facts.add(cached_fact(subject))
-        if facts:
-            self.counts.expired += len(facts)
-            self._changed(frozenset(facts))
+    def _expire(self, subject: bytes) -> None:
+        self._entries.expire(subject)
+        self.counts.expired += 1
+        self._changed(frozenset((cached_fact(subject),)))
 
     def _sweep(self) -> None:
-        """End subscriptions to names that are queried no more, some at each call."""
+        """End subscriptions to names that are queried no more, some at each call, and all within SWEEP seconds."""
         self._sweeping = None
         now = int(self._timers.time())
+        if self._unswept <= 0:
+            # Some of the subscriptions of the round before may have become idle after they were looked at.
+            self._pause = min(_PAUSE, SWEEP * _AT_ONCE / max(1, self._round, len(self._table)))
+            self._round = self._unswept = len(self._table)
+        self._unswept -= _AT_ONCE
         for subject in list(islice(self._table, _AT_ONCE)):
             known = self._table.pop(subject)
-            is_pending = known.ident and not known.is_live and not known.refused_until
+            is_pending = known.ident and not known.is_live
             if now - known.used < IDLE or is_pending or self._entries.is_used(subject, IDLE):
                 self._table[subject] = known
             else:
                 self._drop(subject, known)
         if self._table:
-            self._sweeping = self._timers.call_later(_SWEEP, self._sweep)
+            self._sweeping = self._timers.call_later(self._pause, self._sweep)
 
     def _drop(self, subject: bytes, known: Subscription) -> None:
         if known.is_live:

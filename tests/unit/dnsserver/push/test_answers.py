@@ -6,6 +6,7 @@ from topodns.dependency import Fact, namespace_fact, service_fact
 from topodns.dns.message import RRset
 from topodns.dns.rrtype import RRType
 from topodns.dnsserver.push.answers import AnswerTable, DueAnswers, PushedAnswer, Viewer
+from topodns.dnsserver.push.budget import PushShares
 from topodns.dnsserver.push.difference import PushedRecords
 from topodns.plugins.push import PushCounts
 
@@ -20,14 +21,14 @@ def answer(name: bytes = b"\3web\0", viewer: Viewer | None = None, owner: bytes 
 
 def table(*answers: PushedAnswer) -> tuple[AnswerTable, PushCounts]:
     counts = PushCounts()
-    made = AnswerTable(counts)
+    made = AnswerTable(counts, PushShares())
     for each in answers:
         made.add(each)
     return made, counts
 
 
 def resting_on(answers: AnswerTable, *facts: Fact) -> set[PushedAnswer]:
-    return set(answers.resting_on(facts))
+    return {answer for fact in facts for answer in answers.resting_on(fact)}
 
 
 def test_an_answer_is_found_by_its_question_and_its_viewer() -> None:
@@ -47,6 +48,7 @@ def test_an_answer_is_found_by_its_present_dependencies_only() -> None:
     assert resting_on(answers, WEB) == resting_on(answers, SHOP) == {web}
     answers.update(web, PushedRecords((), 2), frozenset({SHOP}))
     assert resting_on(answers, WEB) == set()
+    assert (answers.rests(WEB), answers.rests(SHOP)) == (False, True)
     answers.remove(web)
     assert resting_on(answers, WEB, SHOP) == set()
 
@@ -63,6 +65,18 @@ def test_memory_is_counted_with_each_answer_and_given_back_with_it() -> None:
     assert counts.octets == 0
 
 
+def test_memory_counts_for_the_owner_of_an_answer_and_passes_to_the_next_one() -> None:
+    shares, counts = PushShares(), PushCounts()
+    answers, web = AnswerTable(counts, shares), answer(owner=ONE)
+    answers.add(web)
+    answers.update(web, PushedRecords((), 1), frozenset({WEB}))
+    assert (shares.of(ONE).octets, shares.of(TWO).octets) == (counts.octets, 0)
+    answers.charge(web, TWO)
+    assert (shares.of(ONE).octets, shares.of(TWO).octets) == (0, counts.octets)
+    answers.remove(web)
+    assert (counts.octets, len(shares)) == (0, 0)
+
+
 def test_an_answer_of_one_viewer_can_become_that_of_all() -> None:
     own = answer(viewer=Viewer(ONE, b""))
     answers, _ = table(own)
@@ -76,13 +90,16 @@ def taken(due: DueAnswers) -> Iterator[PushedAnswer]:
         yield found
 
 
-def test_due_answers_come_once_each_in_turns_of_their_owners() -> None:
-    many = [answer(bytes([1, number]) + b"\0", owner=ONE) for number in range(97, 101)]
-    few = [answer(bytes([1, number]) + b"\0", owner=TWO) for number in range(97, 99)]
+def test_due_answers_come_once_each_in_turns_of_their_addresses() -> None:
+    many = [answer(bytes([1, number]) + b"\0") for number in range(97, 101)]
+    few = [answer(bytes([1, number]) + b"\0") for number in range(97, 99)]
     due = DueAnswers()
-    for each in (*many, *few, *many):
-        due.add(each)
+    for address, answers in ((ONE, many), (TWO, few), (ONE, many), (TWO, many)):
+        for each in answers:
+            due.add(each, address)
     assert [*taken(due)] == [many[0], few[0], many[1], few[1], many[2], many[3]]
+    due.add(many[0], TWO)
+    assert [*taken(due)] == [many[0]]
 
 
 def test_what_a_change_has_touched_comes_before_doubts_and_these_before_all_others() -> None:
@@ -91,7 +108,7 @@ def test_what_a_change_has_touched_comes_before_doubts_and_these_before_all_othe
     due = DueAnswers()
     due.add_all(answers)
     due.doubt(doubted)
-    due.add(touched)
+    due.add(touched, ONE)
     assert [*taken(due)] == [touched, doubted, other]
 
 

@@ -1,53 +1,124 @@
-"""Limits of sessions and subscriptions, and what the counts are after each has ended."""
+"""Limits of sessions and subscriptions, shares of addresses, and what the counts are after each has ended."""
 
-from topodns.dnsserver.push.budget import PushBudget
+import pytest
+
+from topodns.dnsserver.push.budget import SUBSCRIPTION, EvictableSession, PushBudget, PushShares
 from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushRefusal, SessionEnd
 from topodns.query.session import PushLimits
 
-ONE, TWO = b"\x0a\0\0\1", b"\x0a\0\0\2"
+ONE, TWO, THREE = b"\x0a\0\0\1", b"\x0a\0\0\2", b"\x0a\0\0\3"
+
+
+class Session:
+    """Ends at once when it is evicted."""
+
+    def __init__(self, limited: PushBudget, address: bytes) -> None:
+        self.limited = limited
+        self.address = address
+        self.is_evicted = False
+
+    def evict(self) -> None:
+        self.is_evicted = True
+        self.limited.remove_session(self.address, self, SessionEnd.EVICTED)
 
 
 def budget(sessions: int = 100, subscriptions: int = 3, memory: int = 1 << 20) -> PushBudget:
-    return PushBudget(PushLimits(sessions, subscriptions, memory), PushCounts())
+    return PushBudget(PushLimits(sessions, subscriptions, memory), PushCounts(), PushShares())
+
+
+def add(limited: PushBudget, address: bytes) -> PushRefusal | None:
+    return limited.add_session(address, Session(limited, address))
+
+
+def sessions(limited: PushBudget, *addresses: bytes) -> list[Session]:
+    """One session from each of these addresses."""
+    made = [Session(limited, address) for address in addresses]
+    assert {limited.add_session(each.address, each) for each in made} <= {None}
+    return made
 
 
 def test_an_address_has_sixteen_sessions_at_most() -> None:
     limited = budget()
-    assert [limited.add_session(ONE) for _ in range(SESSIONS_OF_ADDRESS)] == [None] * 16
-    assert limited.add_session(ONE) is PushRefusal.SESSIONS
-    assert limited.add_session(TWO) is None
-    limited.remove_session(ONE, SessionEnd.CLOSED)
-    assert limited.add_session(ONE) is None
+    first, *_ = sessions(limited, *[ONE] * SESSIONS_OF_ADDRESS)
+    assert add(limited, ONE) is PushRefusal.SESSIONS
+    assert add(limited, TWO) is None
+    limited.remove_session(ONE, first, SessionEnd.CLOSED)
+    assert add(limited, ONE) is None
 
 
 def test_all_addresses_together_have_so_many_sessions() -> None:
     limited = budget(sessions=1)
-    assert limited.add_session(ONE) is None
-    assert limited.add_session(TWO) is PushRefusal.SESSIONS
+    assert add(limited, ONE) is None
+    assert add(limited, TWO) is PushRefusal.SESSIONS
+
+
+def test_where_all_sessions_are_taken_the_address_with_the_most_loses_its_oldest_to_one_with_fewer() -> None:
+    limited = budget(sessions=5)
+    oldest, second, *others = sessions(limited, ONE, ONE, ONE, TWO, TWO)
+    assert add(limited, THREE) is None
+    assert (oldest.is_evicted, limited.counts.sessions) == (True, 5)
+    assert add(limited, THREE) is PushRefusal.SESSIONS, "all have one or two"
+    assert not any(each.is_evicted for each in (second, *others))
+    assert limited.counts.ended == {SessionEnd.EVICTED: 1}
+
+
+def test_addresses_with_many_sessions_leave_one_to_each_of_as_many_others_as_there_are_sessions() -> None:
+    limited = budget(sessions=64)
+    sessions(limited, *(bytes([10, 0, 0, last]) for last in range(4) for _ in range(SESSIONS_OF_ADDRESS)))
+    caches = [bytes([10, 0, 1, last]) for last in range(60)]
+    made = sessions(limited, *caches)
+    assert not any(each.is_evicted for each in made)
+    assert limited.counts.sessions == 64
+    assert [len(limited.shares.of(bytes([10, 0, 0, last])).sessions) for last in range(4)] == [1] * 4
 
 
 def test_a_session_has_so_many_subscriptions_and_its_address_twice_as_many() -> None:
     limited = budget(subscriptions=3)
-    limited.add_session(ONE)
     assert [limited.add_subscription(ONE, held) for held in range(4)] == [None] * 3 + [PushRefusal.SUBSCRIPTIONS]
     assert [limited.add_subscription(ONE, held) for held in range(3)] == [None] * 3
     assert limited.add_subscription(ONE, 0) is PushRefusal.SUBSCRIPTIONS
-    limited.add_session(TWO)
     assert limited.add_subscription(TWO, 0) is None
 
 
 def test_there_is_no_subscription_beyond_the_memory() -> None:
-    limited = budget(memory=150)
-    limited.add_session(ONE)
-    assert [limited.add_subscription(ONE, 0) for _ in range(3)] == [None, None, PushRefusal.MEMORY]
+    limited = budget(memory=2 * SUBSCRIPTION)
+    added = [limited.add_subscription(address, 0) for address in (ONE, TWO, THREE)]
+    assert added == [None, None, PushRefusal.MEMORY]
+
+
+def filled(limited: PushBudget, address: bytes) -> int:
+    """The octets that an address holds once it gets nothing more."""
+    while (refusal := limited.add_subscription(address, 0)) is None:
+        pass
+    assert refusal is PushRefusal.SHARE
+    return limited.shares.of(address).octets
+
+
+def test_an_address_holds_at_most_half_of_what_all_others_leave() -> None:
+    memory = 1 << 20
+    limited = budget(subscriptions=10_000, memory=memory)
+    for number, address in enumerate((ONE, TWO, THREE), start=1):
+        assert filled(limited, address) == pytest.approx(memory / 2**number, abs=2 * SUBSCRIPTION)
+    assert limited.add_subscription(b"\x0a\0\0\4", 0) is None
 
 
 def test_everything_is_given_back_in_any_order() -> None:
     limited = budget()
-    limited.add_session(ONE)
+    (session,) = sessions(limited, ONE)
     limited.add_subscription(ONE, 0)
-    limited.remove_session(ONE, SessionEnd.SLOW)
-    assert limited.counts.addresses == {ONE: [0, 1]}
+    limited.remove_session(ONE, session, SessionEnd.SLOW)
+    assert len(limited.shares) == 1
     limited.remove_subscription(ONE)
+    assert len(limited.shares) == 0
     assert limited.counts == PushCounts(ended=limited.counts.ended)
     assert limited.counts.ended == {SessionEnd.SLOW: 1}
+    assert limited.shares.oldest_of_most(0) is None
+
+
+def test_what_an_address_holds_is_known_of_all_listeners() -> None:
+    one, shares = budget(sessions=1), PushShares()
+    here = PushBudget(one.limits, one.counts, shares)
+    there = PushBudget(one.limits, one.counts, shares)
+    evictable: EvictableSession = Session(there, ONE)
+    assert there.add_session(ONE, evictable) is None
+    assert add(here, ONE) is PushRefusal.SESSIONS

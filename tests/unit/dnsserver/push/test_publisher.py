@@ -6,36 +6,40 @@ import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
 from tests.support.push_client import (
+    AAAA,
     ALL_REMOVED,
     CNAME,
     NOERROR,
     NOTAUTH,
+    PTR,
     REFUSED,
     SERVFAIL,
     SRV,
     TXT,
+    A,
     Notified,
     changes,
     reconfirm,
     unsubscribe,
 )
-from tests.support.push_server import PushServer, push_block
+from tests.support.push_server import ORIGIN, PushServer, push_block
+from tests.support.scripted_step import FACT, Scripted
 from topodns.cluster.model import Change, Deleted, ObjectKey, Upserted
 from topodns.dependency import EVERYTHING, Fact, service_fact
-from topodns.dns.message import Query, Response, RRset
+from topodns.dns.message import Query
 from topodns.dns.name import parse_name
-from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.rrtype import Rcode
 from topodns.dnsserver.router import BlockTable
+from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.push import SessionEnd
 from topodns.plugins.topology import TopologySettings
 from topodns.query.deferred import Outcome
-from topodns.query.plugin import Client, Dropped, Resolution, Scope
+from topodns.query.plugin import Client, Resolution, Scope
 from topodns.query.session import PushLimits
 from topodns.topology.select import UnknownClient
 
 WEB, DB = "web.default.svc.cluster.local.", "db.default.svc.cluster.local."
 ZONE = "topology.kubernetes.io/zone"
-FACT = service_fact("default", "web")
 HOME = {"n1": "10.0.0.1", "n2": "10.0.0.2"}
 
 
@@ -50,26 +54,6 @@ def cluster(*more: Change, topology: TopologySettings | None = None, limits: Pus
 def db_on(**addresses: str) -> Change:
     """The slice of `db` with an endpoint on each of these nodes."""
     return Upserted(endpoint_slice("db", *(endpoint(address, name) for name, address in addresses.items())))
-
-
-class Scripted:
-    """A step that gives what a test says, and counts how often it is asked."""
-
-    def __init__(self, *rdatas: bytes, scope: Scope = Scope.EVERYONE, facts: tuple[Fact, ...] = (FACT,)) -> None:
-        self.rdatas = rdatas
-        self.scope = scope
-        self.facts = facts
-        self.rcode: int = Rcode.NOERROR
-        self.upstream = ""
-        self.dropped = False
-        self.asked: list[tuple[Query, Client]] = []
-
-    def __call__(self, query: Query, client: Client) -> Resolution:
-        self.asked.append((query, client))
-        if self.dropped:
-            raise Dropped("acl")
-        answer = (RRset(b"", RRType.A, 5, self.rdatas),) if self.rdatas else ()
-        return Resolution(Response(self.rcode, answer), "kubernetes", self.scope, self.facts, upstream=self.upstream)
 
 
 def touched(server: PushServer, *facts: Fact) -> None:
@@ -156,14 +140,36 @@ def test_other_types_are_followed_as_well() -> None:
     assert one.records[(alias, CNAME)] == {b"\7example\3net\0": 5}
 
 
-def test_an_address_behind_an_alias_is_followed_by_a_removal_of_the_empty_set() -> None:
+@pytest.mark.parametrize("rtype", [A, AAAA])
+def test_a_subscriber_to_the_addresses_of_an_external_name_is_pushed_its_alias(rtype: int) -> None:
     server = cluster(Upserted(service("elsewhere", external_name="example.org")))
     one = server.connect()
     alias = "elsewhere.default.svc.cluster.local."
-    assert one.subscribe(alias) == NOERROR
-    assert one.messages == []
+    assert one.subscribe(alias, rtype) == NOERROR
+    assert one.records == {(alias, CNAME): {b"\7example\3org\0": 5}}
     server.apply(Upserted(service("elsewhere", external_name="example.net")))
-    assert changes(one.messages[-1]) == [Notified(alias, 1, ALL_REMOVED, b"")]
+    assert one.records == {(alias, CNAME): {b"\7example\3net\0": 5}}
+    server.apply(Upserted(service("elsewhere", cluster_ips=["10.96.0.7", "fd00::7"])))
+    assert one.records[(alias, CNAME)] == {}
+    assert len(one.addresses(alias, rtype)) == 1
+
+
+@pytest.mark.parametrize("rcode", [Rcode.NOERROR, Rcode.NXDOMAIN, Rcode.REFUSED, Rcode.SERVFAIL])
+def test_the_reverse_name_of_an_endpoint_that_goes_and_comes_back_is_followed(rcode: int) -> None:
+    """With `fallthrough`, and `forward` after `kubernetes`, whatever upstreams answer; SERVFAIL: all have failed."""
+    settings = KubernetesSettings((ORIGIN, parse_name("in-addr.arpa")), fallthrough=((),))
+    forward = Scripted(b"\3ptr\3org\0")
+    forward.upstream, forward.facts, forward.rcode = "192.0.2.53:53", (), rcode
+    server = PushServer(after=forward, kubernetes=settings)
+    server.apply(Upserted(namespace("default")), Upserted(service("db")), db_on(n1="10.1.0.1"))
+    one, name = server.connect(), "1.0.1.10.in-addr.arpa."
+    assert one.subscribe("2.0.1.10.in-addr.arpa.", PTR) == NOTAUTH
+    assert one.subscribe(name, PTR) == NOERROR
+    (pushed,) = one.records[(name, PTR)]
+    server.apply(db_on())
+    assert (one.records[(name, PTR)], one.is_open) == ({}, True)
+    server.apply(db_on(n1="10.1.0.1"))
+    assert [*one.records[(name, PTR)]] == [pushed]
 
 
 def test_a_client_that_may_have_nothing_is_refused_and_one_that_may_no_longer_has_it_removed() -> None:
@@ -203,11 +209,31 @@ def test_what_an_upstream_answers_cannot_be_followed() -> None:
     one = server.connect()
     assert one.subscribe(WEB) == NOTAUTH
     assert server.counts.subscriptions == 0
-    step.upstream = ""
-    assert one.subscribe(WEB) == NOERROR
-    step.upstream = "192.0.2.53:53"
+
+
+def test_a_name_that_falls_through_is_pushed_empty_and_its_session_and_other_subscriptions_stay() -> None:
+    """As the reverse name of an endpoint that goes: `fallthrough` hands it to `forward`, until there is one again."""
+    step = Scripted(bytes(4))
+    server = PushServer(step)
+    one, other = server.connect(), server.connect("10.0.0.8")
+    for each in (one, other):
+        assert each.subscribe(WEB) == NOERROR
+        assert each.subscribe(DB) == NOERROR
+    step.upstream, step.facts = "192.0.2.53:53", ()
     touched(server, FACT)
-    assert not one.is_open
+    assert (one.is_open, other.is_open) == (True, True)
+    assert (one.addresses(WEB), server.counts.subscriptions) == ([], 4)
+    assert one.pushes == 4
+    assert server.connect("10.0.0.7").subscribe(WEB) == NOTAUTH
+    touched(server, FACT)
+    assert one.pushes == 4
+    step.upstream, step.facts = "", (FACT,)
+    touched(server, FACT)
+    new = server.connect("10.0.0.7")
+    assert new.subscribe(WEB) == NOERROR
+    for each in (one, other, new):
+        assert each.addresses(WEB) == ["0.0.0.0"]
+    assert server.counts.ended == {}
 
 
 def test_what_a_plugin_drops_is_refused() -> None:
@@ -314,6 +340,57 @@ def test_an_answer_that_is_cancelled_while_it_waits_has_its_response_and_no_push
     assert (server.counts.subscriptions, server.counts.octets) == (0, 0)
 
 
+def test_an_answer_that_was_cancelled_while_it_is_made_anew_takes_no_memory() -> None:
+    """Also where it is not ready then: as of a name whose upstream fails late."""
+    step = Waiting(bytes(4))
+    server = PushServer(step)
+    one = server.connect()
+    one.subscribe(WEB)
+    step.arrive()
+    touched(server, FACT)
+    one.close()
+    server.settle()
+    step.rcode = Rcode.SERVFAIL
+    step.arrive()
+    assert (server.counts.octets, len(server.shares)) == (0, 0)
+
+
+def test_a_client_that_cancels_while_it_waits_has_its_response_at_once() -> None:
+    """A client that subscribes and cancels in turns leaves nothing to do, and to keep, until the answer is there."""
+    step = Waiting(bytes(4))
+    server = PushServer(step)
+    one, two = server.connect(), server.connect()
+    one.subscribe(WEB)
+    for ident in range(1, 101):
+        assert two.subscribe(WEB) == -1
+        assert two.tell(unsubscribe(ident))
+        assert (two.responses[-1].ident, two.responses[-1].rcode) == (ident, NOERROR)
+    step.arrive()
+    assert len(two.responses) == 100
+    assert (one.addresses(WEB), two.messages) == (["0.0.0.0"], [])
+
+
+def test_an_answer_that_joins_another_while_it_is_doubted_is_not_made_any_more() -> None:
+    step = Scripted(bytes(4), scope=Scope.NODE)
+    server = PushServer(step)
+    clients = [server.connect(f"10.0.1.{last}") for last in range(1, 5)]
+    for one in clients:
+        one.subscribe(WEB)
+    for scope in (Scope.EVERYONE, Scope.NODE, Scope.EVERYONE):
+        step.scope = scope
+        server.publisher.touched(frozenset({FACT}))
+        for one in clients:
+            assert one.tell(reconfirm(WEB, 1, bytes(4)))
+        server.settle()
+    before = len(step.asked)
+    touched(server, FACT)
+    assert len(step.asked) == before + 1, "one for all"
+    for one in clients:
+        one.close()
+    server.settle()
+    assert (server.counts.octets, len(server.shares)) == (0, 0)
+
+
 def test_after_a_reload_answers_are_those_of_the_new_blocks() -> None:
     server = PushServer(Scripted(bytes(4)))
     one = server.connect()
@@ -321,6 +398,17 @@ def test_after_a_reload_answers_are_those_of_the_new_blocks() -> None:
     server.publisher.swap(BlockTable([push_block(Scripted(b"\1\2\3\4"))]), PushLimits())
     server.settle()
     assert one.addresses(WEB) == ["1.2.3.4"]
+
+
+def test_after_a_reload_without_the_zone_of_a_subscription_its_session_ends_with_notauth() -> None:
+    server = PushServer(Scripted(bytes(4)))
+    one = server.connect()
+    one.subscribe(WEB)
+    server.publisher.swap(BlockTable([]), PushLimits())
+    server.settle()
+    assert not one.is_open
+    assert one.messages[-1].rcode == NOTAUTH
+    assert server.counts.ended == {SessionEnd.SERVER: 1}
 
 
 def test_after_a_reload_without_push_all_sessions_end() -> None:

@@ -13,6 +13,7 @@ from tests.support.push_client import (
     NOERROR,
     REFUSED,
     RETRY_DELAY,
+    SERVFAIL,
     SUBSCRIBE,
     dso,
     subscription,
@@ -69,7 +70,7 @@ def test_the_closing_of_a_connection_ends_its_session_and_in_a_while_its_subscri
     one.close()
     assert server.counts.sessions == 0
     server.settle()
-    assert (server.counts.subscriptions, server.counts.octets, server.counts.addresses) == (0, 0, {})
+    assert (server.counts.subscriptions, server.counts.octets, len(server.shares)) == (0, 0, 0)
     assert server.counts.ended == {SessionEnd.CLOSED: 1}
 
 
@@ -146,6 +147,35 @@ def test_the_last_message_of_a_session_is_a_retry_delay(server: PushServer) -> N
     [last] = one.messages
     assert (last.ident, last.rcode, last.tlvs[0][0], len(last.tlvs)) == (0, NOERROR, RETRY_DELAY, 1)
     assert server.counts.ended == {SessionEnd.SERVER: 1}
+
+
+def test_an_evicted_session_ends_with_servfail_and_a_delay_of_a_minute_and_is_not_heard_any_more() -> None:
+    server = PushServer(limits=PushLimits(sessions=2))
+    crowd = [server.connect(), server.connect()]
+    for one in crowd:
+        one.subscribe(WEB)
+    assert server.connect("10.0.0.8").begin() == NOERROR
+    evicted, stays = crowd
+    assert (evicted.is_open, stays.is_open, server.counts.sessions) == (False, True, 2)
+    last = evicted.messages[-1]
+    assert (last.ident, last.rcode) == (0, SERVFAIL)
+    assert 60_000 <= int.from_bytes(last.tlv(RETRY_DELAY) or b"", "big") < 65_000
+    assert evicted.session.receive(dso(9, *subscription(WEB))) == []
+    server.settle()
+    assert server.counts.subscriptions == 1
+    assert server.counts.ended == {SessionEnd.EVICTED: 1}
+
+
+def test_queries_and_their_replies_hold_a_session_open_as_well_as_dso_messages(server: PushServer) -> None:
+    """RFC 8490 section 6.3: any complete message but a Keepalive resets the inactivity timer."""
+    one = server.connect()
+    one.begin()
+    for _ in range(3):
+        server.timers.advance(20)
+        one.session.query_exchanged()
+        assert one.begin() == NOERROR
+    server.timers.advance(31)
+    assert not one.tell(dso(9, (KEEPALIVE, bytes(8))))
 
 
 def test_a_client_that_does_not_read_what_is_pushed_loses_its_session(server: PushServer) -> None:

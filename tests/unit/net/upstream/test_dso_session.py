@@ -1,6 +1,7 @@
 """A DSO session with an upstream (RFC 8490): its beginning, its timers, its messages and its end."""
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -18,16 +19,19 @@ from topodns.dns.dso import (
     write_dso,
     write_dso_response,
 )
-from topodns.net.upstream.dso_session import AT_ONCE, MAX_INBOX, PATIENCE, DsoEnd
+from topodns.net.upstream.dso_session import MAX_INBOX, MESSAGE_OVERHEAD, PATIENCE, PAUSE, SLICE, DsoEnd
 
 
 class Scene:
-    """One session, begun; `established`: answered."""
+    """One session, begun; `established`: answered. A step of its work takes `step` seconds."""
 
-    def __init__(self, established: bool = True, keepalive: int = 20_000, inactivity: int = INFINITE) -> None:
+    def __init__(
+        self, established: bool = True, keepalive: int = 20_000, inactivity: int = INFINITE, step: float = 0.0
+    ) -> None:
         self.timers = VirtualTimers()
         self.user = Noted()
-        self.wire = Wire(self.user, self.timers)
+        self._looks = count()
+        self.wire = Wire(self.user, self.timers, lambda: next(self._looks) * step)
         self.wire.session.begin()
         if established:
             self.wire.establish(keepalive, inactivity)
@@ -81,13 +85,24 @@ def test_an_upstream_that_answers_otherwise_has_refused(response: Callable[[int]
     assert (scene.wire.state, scene.wire.reserved) == ("open", set())  # for queries
 
 
-def test_an_upstream_that_closes_or_says_nothing_has_refused() -> None:
-    for act in (Wire.abort, lambda _: None):
-        scene = Scene(established=False)
-        act(scene.wire)
-        scene.timers.advance(PATIENCE)
-        assert scene.end.refused
-        assert scene.timers.pending == 0
+def test_an_upstream_that_answers_queries_and_no_keepalive_has_refused() -> None:
+    scene = Scene(established=False)
+    scene.wire.reply()
+    scene.timers.advance(PATIENCE)
+    assert (scene.end.refused, scene.wire.state) == (True, "aborted")
+    assert scene.timers.pending == 0
+
+
+@pytest.mark.parametrize("act", [Wire.abort, lambda _: None], ids=["a lost connection", "silence"])
+def test_a_connection_that_is_lost_or_silent_before_the_first_response_is_no_refusal(
+    act: Callable[[Wire], object],
+) -> None:
+    scene = Scene(established=False)
+    scene.timers.advance(1)
+    act(scene.wire)
+    scene.timers.advance(PATIENCE)
+    assert (scene.end.refused, scene.wire.state) == (False, "aborted")
+    assert scene.timers.pending == 0
 
 
 def test_a_connection_that_never_opens_has_not_refused() -> None:
@@ -141,42 +156,72 @@ def test_unidirectional_messages_go_to_the_user() -> None:
     assert scene.user.ends == []
 
 
-def test_few_octets_are_taken_in_a_turn_of_the_loop_and_a_flood_ends_the_session() -> None:
-    scene = Scene()
-    large = bytes(AT_ONCE // 2)
+def test_messages_are_taken_for_a_slice_of_time_and_then_after_a_pause() -> None:
+    scene = Scene(step=SLICE * 0.15)
+    for number in range(25):
+        scene.wire.notify(KNOWN, bytes((number,)))
+    taken = [len(scene.user.got)]
     for _ in range(3):
-        scene.wire.notify(KNOWN, large)
+        scene.timers.advance(PAUSE)
+        taken.append(len(scene.user.got))
+    assert taken == [6, 13, 20, 25]  # the response to Keepalive took the first step
+    assert [octets[-1] for octets in scene.user.got] == list(range(25))
+    scene.timers.advance(PAUSE)
+    assert scene.timers.pending == 1  # the next Keepalive
+
+
+def test_a_message_that_takes_longer_than_a_slice_is_continued_after_a_pause() -> None:
+    scene = Scene(step=SLICE / 10)
+    scene.user.steps = 24
     scene.wire.notify(KNOWN, b"x")
-    assert [len(octets) > 20 for octets in scene.user.got] == [True]
-    scene.timers.advance(0)
-    assert [len(octets) > 20 for octets in scene.user.got] == [True, True, True, False]
-    scene.user.got.clear()
-    flood = MAX_INBOX // 60_000
-    for _ in range(1 + flood):
-        scene.wire.notify(KNOWN, bytes(60_000))
-    assert (len(scene.user.got), scene.user.ends) == (1, [])
-    scene.wire.notify(KNOWN, bytes(60_000))
-    assert (scene.wire.state, scene.end.problem) == (
-        "aborted",
-        f"malformed message: more than {MAX_INBOX} octets at once",
-    )
-    scene.timers.advance(0)
+    for done in (0, 0, 1):
+        assert len(scene.user.got) == done
+        scene.timers.advance(PAUSE)
     assert len(scene.user.got) == 1
 
 
-def test_many_small_messages_are_taken_in_one_turn() -> None:
-    scene = Scene()
-    for _ in range(500):
+def test_a_response_is_taken_after_the_messages_before_it() -> None:
+    scene = Scene(step=SLICE / 2)
+    rcodes: list[int] = []
+    scene.wire.session.request(
+        lambda ident: write_dso(DsoMessage(ident, False, 0, Tlv(0x40, b"x"))), lambda rcode, _: rcodes.append(rcode)
+    )
+    for _ in range(2):
         scene.wire.notify(KNOWN, b"x")
-    assert len(scene.user.got) == 500
+    scene.wire.respond()
+    assert (len(scene.user.got), rcodes) == (1, [])
+    scene.timers.advance(PAUSE)
+    assert (len(scene.user.got), rcodes) == (2, [0])
+
+
+@pytest.mark.parametrize("size", [0, 60_000])
+def test_a_flood_of_messages_ends_the_session(size: int) -> None:
+    scene = Scene(step=SLICE)
+    weight = len(write_dso(DsoMessage(0, False, 0, Tlv(KNOWN, bytes(size))))) + MESSAGE_OVERHEAD
+    for _ in range(MAX_INBOX // weight):
+        scene.wire.notify(KNOWN, bytes(size))
+    assert scene.user.ends == []
+    scene.wire.notify(KNOWN, bytes(size))
+    assert (scene.wire.state, scene.end.problem) == ("aborted", f"more than {MAX_INBOX} octets of messages at once")
+    scene.timers.advance(1)
+    assert scene.user.got == []
+
+
+def test_the_work_on_a_message_ends_with_the_session() -> None:
+    scene = Scene(step=SLICE)
+    scene.user.steps = 5
+    scene.timers.advance(PAUSE)
+    scene.wire.notify(KNOWN, b"x")
+    scene.wire.session.close()
+    scene.timers.advance(1)
+    assert (scene.user.got, scene.timers.pending) == ([], 0)
 
 
 def test_a_malformed_message_that_had_to_wait_ends_the_session() -> None:
-    scene = Scene()
-    scene.wire.notify(KNOWN, bytes(AT_ONCE))
+    scene = Scene(step=SLICE)
     scene.wire.notify(0x7777, b"x")
     assert scene.user.ends == []
-    scene.timers.advance(0)
+    scene.timers.advance(PAUSE)
     assert scene.wire.state == "aborted"
 
 
@@ -259,6 +304,55 @@ def test_a_session_that_nothing_needs_is_closed_after_the_inactivity_timeout() -
     assert scene.user.ends == []
     scene.timers.advance(5)
     assert (scene.wire.state, scene.end.problem) == ("left", "closed")
+
+
+def test_queries_on_the_connection_keep_the_session_as_well() -> None:
+    """RFC 8490 section 6.3: any message but Keepalive resets the inactivity timer, and a query in progress stops it."""
+    scene = Scene(keepalive=10_000, inactivity=12_000)
+    scene.user.active = False
+
+    def live_for(intervals: int) -> None:
+        for _ in range(intervals):
+            scene.timers.advance(5)
+            if scene.user.ends == []:
+                scene.wire.establish(10_000, 12_000)
+
+    for _ in range(6):
+        scene.wire.reply()
+        live_for(2)
+    scene.wire.query_waits = True
+    live_for(6)
+    scene.wire.query_waits = False
+    scene.wire.reply()
+    live_for(2)
+    assert scene.user.ends == []
+    live_for(1)
+    assert scene.end.problem == "closed"
+
+
+def test_messages_of_the_upstream_and_requests_keep_the_session_as_well() -> None:
+    scene = Scene(keepalive=10_000, inactivity=12_000)
+    scene.user.active = False
+
+    def wait() -> None:
+        for _ in range(2):
+            scene.timers.advance(5)
+            scene.wire.establish(10_000, 12_000)
+
+    wait()
+    scene.wire.notify(KNOWN, b"x")
+    wait()
+    number = scene.wire.session.request(
+        lambda ident: write_dso(DsoMessage(ident, False, 0, Tlv(0x40, b"x"))), lambda *_: None, goes_on=True
+    )
+    scene.wire.respond()
+    wait()
+    scene.wire.session.finish(number, write_dso(DsoMessage(0, False, 0, Tlv(0x42, b"xx"))))
+    scene.wire.take()
+    wait()
+    assert scene.user.ends == []
+    scene.timers.advance(5)
+    assert scene.end.problem == "closed"
 
 
 def test_a_retry_delay_ends_the_session_with_the_time_to_wait() -> None:

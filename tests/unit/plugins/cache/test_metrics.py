@@ -139,10 +139,11 @@ def test_counts_of_pushes_are_those_of_the_cache(attribute: str, name: str) -> N
 def test_sessions_and_subscriptions_that_did_not_come_about_are_counted_by_reason() -> None:
     shared = Shared()
     counts = shared.get(SubscriptionCounts, *HERE)
-    counts.refused_sessions, counts.lost_sessions = 2, 5
+    counts.refused_sessions, counts.failed_sessions, counts.lost_sessions = 2, 3, 5
     counts.refused.update({9: 1, 3841: 4})
     assert cache_shown("topodns_cache_push_sessions_ended_total", shared) == {
         '{reason="refused",server="dns://:53",view="",zones="."}': 2,
+        '{reason="failed",server="dns://:53",view="",zones="."}': 3,
         '{reason="lost",server="dns://:53",view="",zones="."}': 5,
     }
     assert cache_shown("topodns_cache_push_refused_total", shared) == {

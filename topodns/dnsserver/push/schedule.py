@@ -1,0 +1,162 @@
+"""The work of a publisher between queries: in slices of time, in turns of what a change has touched and of clients.
+
+A slice finds some of the answers that changes have touched, sends a push to some of its recipients or makes an answer
+anew, removes some subscriptions of closed sessions, and so on until its time is up.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from topodns.dependency import Fact
+from topodns.dns.tcp_framing import frame
+from topodns.dnsserver.push.answers import AnswerTable, DueAnswers, PushedAnswer
+from topodns.dnsserver.push.budget import PushShares
+from topodns.plugins.push import PushCounts
+from topodns.query.deferred import Timers
+
+if TYPE_CHECKING:
+    from topodns.dnsserver.push.session import PushSession
+
+SLICE: Final = 0.001  # seconds of work between two turns of the loop
+PAUSE: Final = 0.001  # seconds between two slices: at most half of the time is for pushes
+_SEND: Final = 0.00001  # seconds that a write takes later in the turn
+_SENDS: Final = 16  # between two looks at the clock
+_TOUCHED: Final = 64  # answers of one fact before those of the next one
+_COMPARED: Final = 256  # subscribers of an answer: of these the one that holds the least gives its turn
+
+
+class PushSchedule:
+    """What is left to do for the answers of `table`, by which functions."""
+
+    def __init__(
+        self,
+        timers: Timers,
+        table: AnswerTable,
+        counts: PushCounts,
+        shares: PushShares,
+        make: Callable[[PushedAnswer], object],
+        unsubscribe: "Callable[[PushSession, PushedAnswer], object]",
+    ) -> None:
+        """`make` makes an answer anew; `unsubscribe` removes one of the subscriptions of a closed session."""
+        self._timers = timers
+        self._table = table
+        self._counts = counts
+        self._shares = shares
+        self._make = make
+        self._unsubscribe = unsubscribe
+        self._facts: OrderedDict[Fact, None] = OrderedDict()  # touched, and their answers not looked up yet
+        self._touched: deque[Iterator[PushedAnswer]] = deque()  # answers of one fact each, those left to add
+        self._due = DueAnswers()
+        self._outbox: deque[tuple[bytes, int, Iterator[PushSession]]] = deque()  # (octets, messages, recipients left)
+        self._leaving: deque[PushSession] = deque()  # closed, with subscriptions to remove
+        self._is_scheduled = False
+
+    def touch(self, facts: Iterable[Fact]) -> None:
+        """Make the answers that depend on these facts anew."""
+        for fact in facts:
+            if self._table.rests(fact):
+                self._facts[fact] = None
+                self._schedule()
+
+    def touch_all(self) -> None:
+        """Make all answers anew, when there is nothing more urgent."""
+        self._due.add_all(self._table)
+        self._schedule()
+
+    def add(self, answer: PushedAnswer) -> None:
+        """Make an answer anew, in a turn of the address that holds the least among those subscribed to it.
+
+        So an address that holds much, and whose turns are late, delays no answer that others follow as well.
+        """
+        addresses = (session.connection.address for session in islice(answer.subscribers, _COMPARED))
+        address = min(addresses, key=self._octets, default=answer.owner)
+        self._due.add(answer, address)
+        self._schedule()
+
+    def doubt(self, answer: PushedAnswer) -> None:
+        """Make an answer anew when there is nothing more urgent (RECONFIRM)."""
+        self._due.doubt(answer)
+        self._schedule()
+
+    def send(self, messages: list[bytes], recipients: "Iterable[PushSession]") -> None:
+        """Send PUSH messages to sessions, after all earlier ones; no effect without any message."""
+        if messages:
+            self._outbox.append((b"".join(map(frame, messages)), len(messages), iter(tuple(recipients))))
+            self._schedule()
+
+    def leave(self, session: "PushSession") -> None:
+        """Remove the subscriptions of a closed session."""
+        if session.answers:
+            self._leaving.append(session)
+            self._schedule()
+
+    def _octets(self, address: bytes) -> int:
+        return self._shares.of(address).octets
+
+    def _schedule(self, delay: float = 0.0) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._timers.call_later(delay, self._work)
+
+    def _work(self) -> None:
+        """Work for a slice, and once more after a pause if there is more; what a slice adds does not shorten that."""
+        more = False
+        try:
+            more = self._work_for_a_slice()
+        finally:
+            self._is_scheduled = False
+        if more:
+            self._schedule(PAUSE)
+
+    def _work_for_a_slice(self) -> bool:
+        """Whether there is more to do."""
+        now = self._timers.time()
+        until = now + SLICE
+        while now < until:
+            if self._leaving:
+                self._remove_some(self._leaving[0])
+            if self._facts or self._touched:
+                self._add_some()
+            if self._outbox:
+                until -= self._send_some() * _SEND
+            elif (answer := self._due.take()) is not None:
+                self._make(answer)
+            elif not (self._leaving or self._facts or self._touched):
+                return False
+            now = self._timers.time()
+        return True
+
+    def _add_some(self) -> None:
+        """Add answers of the fact whose turn it is to those that are due."""
+        if self._facts:
+            fact, _ = self._facts.popitem(last=False)
+            self._touched.append(iter(self._table.resting_on(fact)))
+        left = self._touched.popleft()
+        added = 0
+        for answer in islice(left, _TOUCHED):
+            self.add(answer)
+            added += 1
+        if added == _TOUCHED:
+            self._touched.append(left)
+
+    def _send_some(self) -> int:
+        """Send the oldest push to some of its recipients. Returns their number."""
+        framed, messages, recipients = self._outbox[0]
+        for sent in range(_SENDS):
+            session = next(recipients, None)
+            if session is None:
+                self._outbox.popleft()
+                return sent
+            self._counts.pushes += messages
+            session.deliver(framed)
+        return _SENDS
+
+    def _remove_some(self, session: "PushSession") -> None:
+        for _ in range(_SENDS):
+            if not session.answers:
+                self._leaving.popleft()
+                return
+            _, answer = session.answers.popitem()
+            self._unsubscribe(session, answer)
