@@ -30,7 +30,7 @@ from tests.support.topology_key_cases import CASES, Case
 
 pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `make test-chart`, which builds it")
 
-OPERATORS = {"ServiceMonitor", "PrometheusRule"}  # kinds that the Prometheus operator brings
+OPERATORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}  # kinds that the Prometheus operator brings
 ADDRESS = "10.96.0.77"
 NAME = "kubernetes.default.svc.cluster.local"
 FIRST_SERVICE = {"10.96.0.1"}

@@ -14,12 +14,14 @@ from typing import Any, Final
 import pytest
 
 from tests.kubelab.kwok import MARK, TAINT, FakeNode, fake_nodes
+from tests.support.api_objects import node_locator
 from tests.support.dns_messages import Opt, subnet
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.host_process import serving_on_host
 from tests.support.kube.location_service import NAME, NOWHERE, node_of, whereabouts
-from tests.support.kube.locator_process import LocatorProcess, locator_process
-from tests.support.kube.objects import HOSTNAME, ZONE, pause_container, pod
+from tests.support.kube.locator_process import OF_POD_LOCATORS, LocatorProcess, locator_process
+from tests.support.kube.moving_pod import MOVING, PLAIN, located, move, unplayed_nodes
+from tests.support.kube.objects import ZONE, pause_container, pod
 from tests.support.kube.server_pods import granted, permissions
 from tests.support.kube.waiting import PATIENCE, becomes, eventually
 from tests.support.server_process import Server as Process
@@ -84,18 +86,6 @@ def addresses(place: Place) -> Mapping[str, str]:
     }
 
 
-def located(cluster: Cluster, nodes: Sequence[str] = ()) -> Mapping[str, str]:
-    """The node by each address of the NodeLocators, of these nodes or of the fake ones; no address is in two."""
-    found: dict[str, str] = {}
-    for each in cluster.list("NodeLocator", ""):
-        name = each["metadata"]["name"]
-        if name in nodes or (not nodes and name.startswith("fake")):
-            for ip in each["spec"]["podIPs"]:
-                assert ip not in found, f"{ip} is at {found[ip]} and at {name}"
-                found[ip] = name
-    return found
-
-
 @contextmanager
 def churn(place: Place, rate: int) -> Iterator[None]:
     """Pods are replaced at this rate, each by one on some other node."""
@@ -130,11 +120,9 @@ def test_while_pods_come_and_go_each_node_is_written_seldom_and_all_is_right_in_
 ) -> None:
     with locator_process(cluster, tmp_path / "one") as locator:
         eventually(lambda: located(cluster) == addresses(fleet), locator.log.read_text())
-        began, before, lags, first = time.monotonic(), locator.writes, [], oldest(fleet)
-        with churn(fleet, RATE):
-            while time.monotonic() < began + SECONDS:
-                lags.append(locator.metrics()["topodns_locator_lag_seconds"])
-                time.sleep(0.1)
+        began, before, first = time.monotonic(), locator.writes, oldest(fleet)
+        with churn(fleet, RATE), lags_of(locator) as lags:
+            time.sleep(SECONDS)
         seconds = time.monotonic() - began
         rate, replaced = (locator.writes - before) / seconds, (oldest(fleet) - first) / seconds
         becomes(lambda: located(cluster) == addresses(fleet), True)
@@ -150,37 +138,17 @@ def test_while_pods_come_and_go_each_node_is_written_seldom_and_all_is_right_in_
         assert samples['topodns_locator_writes_total{kind="nodelocator",result="failed"}'] == 0
 
 
-PLAIN: Final = ("node91", "node92")  # Nodes that nothing plays: the test writes the status of their Pods
-ADDRESS: Final = "10.99.0.7"
-
-
 @pytest.fixture
 def plain_nodes(cluster: Cluster, kinds: None) -> Iterator[None]:
-    for name in PLAIN:
-        cluster.create("", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {HOSTNAME: name}}})
-    yield
-    for name in PLAIN:
-        cluster.delete("Node", "", name)
-
-
-def move(place: Place, number: int) -> str:
-    """The Pod with the address goes, and another one on the other node gets it; the name of that node."""
-    if number:
-        place.delete("Pod", f"mover-{number - 1}", grace=0)
-    node = PLAIN[number % 2]
-    tolerations = [{"operator": "Exists"}]
-    place.create(pod(f"mover-{number}", "mover", pause_container(), node, tolerations=tolerations))
-    path = f"/api/v1/namespaces/{place.name}/pods/mover-{number}/status"
-    status = {"phase": "Running", "podIP": ADDRESS, "podIPs": [{"ip": ADDRESS}], "startTime": "2026-01-01T00:00:00Z"}
-    answer = place.cluster.lab.api.call("PATCH", path, {"status": status}, "application/merge-patch+json")
-    assert answer.ok, answer
-    return node
+    with unplayed_nodes(cluster):
+        yield
 
 
 @pytest.fixture
 def server(cluster: Cluster, kinds: None, tmp_path: Path) -> Iterator[Process]:
     """A server that finds clients by Nodes and NodeLocators alone; its clients name the address of which they ask."""
     options = ("locate nodes nodelocator", "trust 127.0.0.0/8")
+    cluster.apply(*(node_locator(each["metadata"]["name"]) for each in cluster.list("Node", "")))  # it waits for them
     with (
         granted(cluster, permissions("rbac-locators.yaml")),
         serving_on_host(cluster, tmp_path, *options) as process,
@@ -191,27 +159,69 @@ def server(cluster: Cluster, kinds: None, tmp_path: Path) -> Iterator[Process]:
 def test_an_address_that_moves_is_right_within_a_second_in_locators_and_answers_and_never_at_two_nodes(
     cluster: Cluster, plain_nodes: None, server: Process, place: Place, tmp_path: Path
 ) -> None:
-    place.create(*whereabouts(PLAIN))
-    opt = Opt(options=[subnet(f"{ADDRESS}/32")])
+    with locator_process(cluster, tmp_path / "one") as locator:
+        place.create(*whereabouts(PLAIN))
+        written, seen = time_of_moves(place, server, locator)
+    print(f"\n{MOVES} moves: {shown(written)} in the NodeLocator, {shown(seen)} in the server's answer")
+    assert max(written) < RIGHT_WITHIN
+    assert max(seen) < RIGHT_WITHIN
+
+
+def test_an_address_that_moves_is_right_within_a_second_while_20_other_pods_a_second_are_replaced(
+    cluster: Cluster, fleet: Place, plain_nodes: None, server: Process, place: Place, tmp_path: Path
+) -> None:
+    with locator_process(cluster, tmp_path / "one") as locator:
+        becomes(lambda: located(cluster) == addresses(fleet), True, LONG)
+        place.create(*whereabouts(PLAIN))
+        with churn(fleet, RATE), lags_of(locator) as lags:
+            written, seen = time_of_moves(place, server, locator)
+    print(
+        f"\n{MOVES} moves while {RATE} other Pods a second are replaced: {shown(written)} in the NodeLocator, "
+        f"{shown(seen)} in the server's answer, lag {shown(lags)}"
+    )
+    # The cluster, the churn and other work share the cores. Where the controller cannot keep up with 20 Pods a second,
+    # as its lag says, each of the two writes of a move waits as long as other ones.
+    keeps_up = middle(lags) < RIGHT_WITHIN
+    assert middle(seen) < (RIGHT_WITHIN if keeps_up else RIGHT_WITHIN + 2 * max(lags))
+
+
+@contextmanager
+def lags_of(locator: LocatorProcess) -> Iterator[list[float]]:
+    """Samples of the age of the oldest change that is not written, while the block runs."""
+    lags, stop = list[float](), threading.Event()
+
+    def sample() -> None:
+        while not stop.wait(0.1):
+            lags.append(locator.metrics()["topodns_locator_lag_seconds"])
+
+    thread = threading.Thread(target=sample, name="lags")
+    thread.start()
+    try:
+        yield lags
+    finally:
+        stop.set()
+        thread.join()
+
+
+def time_of_moves(place: Place, server: Process, locator: LocatorProcess) -> tuple[list[float], list[float]]:
+    """Seconds after each move until the address is right in its NodeLocator, and in the server's answer."""
+    cluster, opt = place.cluster, Opt(options=[subnet(f"{MOVING}/32")])
 
     def answered() -> str:
         return node_of(set(server.ask(f"{place.fqdn(NAME)} A", opt=opt).data), PLAIN)
 
-    with locator_process(cluster, tmp_path / "one") as locator:
-        eventually(lambda: located(cluster, PLAIN) == {} and locator.leads, "a leader")
-        move(place, 0)
-        becomes(answered, PLAIN[0])
-        written, seen = [], []
-        for number in range(1, MOVES + 1):
-            node = move(place, number)
-            began = time.monotonic()
-            written.append(seconds_until(lambda: located(cluster, PLAIN).get(ADDRESS), node, began))
-            seen.append(seconds_until(answered, node, began))
-        print(f"\n{MOVES} moves: {shown(written)} in the NodeLocator, {shown(seen)} in the server's answer")
-        assert max(written) < RIGHT_WITHIN
-        assert max(seen) < RIGHT_WITHIN
-        place.delete("Pod", f"mover-{MOVES}", grace=0)
-        becomes(answered, NOWHERE)
+    eventually(lambda: located(cluster, PLAIN) == {} and locator.leads, "a leader")
+    move(place, 0)
+    becomes(answered, PLAIN[0])
+    written, seen = [], []
+    for number in range(1, MOVES + 1):
+        node = move(place, number)
+        began = time.monotonic()
+        written.append(seconds_until(lambda: located(cluster, PLAIN).get(MOVING), node, began))
+        seen.append(seconds_until(answered, node, began))
+    place.delete("Pod", f"mover-{MOVES}", grace=0)
+    becomes(answered, NOWHERE)
+    return written, seen
 
 
 def seconds_until(observed: Callable[[], str | None], expected: str, began: float) -> float:
@@ -221,8 +231,12 @@ def seconds_until(observed: Callable[[], str | None], expected: str, began: floa
     return time.monotonic() - began
 
 
+def middle(seconds: Sequence[float]) -> float:
+    return sorted(seconds)[len(seconds) // 2]
+
+
 def shown(seconds: Sequence[float]) -> str:
-    return f"{sorted(seconds)[len(seconds) // 2]:.2f} s at the median and {max(seconds):.2f} s at most"
+    return f"{middle(seconds):.2f} s at the median and {max(seconds):.2f} s at most"
 
 
 def test_the_locator_of_a_deleted_node_goes_with_it(cluster: Cluster, kinds: None, tmp_path: Path) -> None:
@@ -265,12 +279,7 @@ def only_one_writes(leader: LocatorProcess, follower: LocatorProcess, seconds: f
 def test_podlocators_are_written_by_flag_with_rights_of_their_own(
     cluster: Cluster, fleet: Place, tmp_path: Path
 ) -> None:
-    verbs = ["list", "watch", "create", "patch", "delete"]
-    rules = [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
-        {"apiGroups": ["topodns.io"], "resources": ["podlocators"], "verbs": verbs},
-    ]
-    cluster.patch("ClusterRole", "", "topodns-locator", {"rules": rules})
+    cluster.patch("ClusterRole", "", "topodns-locator", {"rules": OF_POD_LOCATORS})
 
     def of_pods() -> Mapping[str, str]:
         return {

@@ -2,31 +2,36 @@
 
 import time
 from collections.abc import Iterator
+from ipaddress import ip_network
 
 import pytest
 import yaml
 
 from tests.cluster.conftest import Serve
-from tests.support.api_objects import Object, node_locator, pod_locator
+from tests.support.api_objects import Object, endpoint_slice, node_locator, pod_locator
+from tests.support.dns_messages import Opt, subnet
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import ROOT
 from tests.support.kube.location_service import NAME, NOWHERE, node_of, whereabouts
+from tests.support.kube.objects import headless
 from tests.support.kube.query_pods import Asker
 from tests.support.kube.server_pods import Server, granted, permissions
-from tests.support.kube.waiting import becomes, eventually
+from tests.support.kube.waiting import PATIENCE, becomes, eventually
 
 FOLDER = ROOT / "config/kubernetes/locator"
 CRDS: list[Object] = list(yaml.safe_load_all((FOLDER / "crds.yaml").read_text(encoding="utf-8")))
 NAMES = [each["metadata"]["name"] for each in CRDS]
-PORTS = {"nodes nodelocator": 1053, "podlocator": 1054}
+PORTS = {"nodes nodelocator": 1053, "podlocator": 1054, "nodes podcidr nodelocator podlocator": 1055}
+PROVEN = 60  # endpoints on each node, together more than the 200 that prove podCIDRs
 BY_NODE_LOCATORS = 53  # and by nothing else
 ACCOUNT, OTHERS = "locators-only", "locators-and-nodes"
+WAITING = "kubernetes: waiting for NodeLocators: there is none"
 FAULT = "expected an IP address of a Pod or Node, which is not loopback, link-local, multicast or unspecified, found"
 
 
 def block(port: int, methods: str) -> str:
-    options = f"topology {{\n        locate {methods}\n    }}"
+    options = f"topology {{\n        locate {methods}\n        trust 0.0.0.0/0\n    }}"
     return (
         f".:{port} {{\n    ready\n    errors\n    prometheus :9153\n    kubernetes cluster.local\n    {options}\n}}\n"
     )
@@ -58,9 +63,10 @@ def kinds(cluster: Cluster) -> Iterator[None]:
     remove(cluster)
 
 
-def located(asker: Asker, server: Server, place: Place, port: int = BY_NODE_LOCATORS) -> str:
-    """The node where the server believes the client to be."""
-    reply = asker.ask(f"{place.fqdn(NAME)} A", server.pod.ip, port)
+def located(asker: Asker, server: Server, place: Place, port: int = BY_NODE_LOCATORS, address: str = "") -> str:
+    """The node where the server believes the client to be, or this other address."""
+    opt = Opt(options=[subnet(f"{address}/32")]) if address else None
+    reply = asker.ask(f"{place.fqdn(NAME)} A", server.pod.ip, port, opt=opt)
     assert reply.rcode == "NOERROR", str(reply)
     return node_of(set(reply.data), place.cluster.nodes)
 
@@ -69,21 +75,37 @@ def locators_of(askers: Askers) -> list[Object]:
     return [node_locator(node, sorted(asker.pod.ips), (), "a") for node, asker in askers.items()]
 
 
+def write_some(cluster: Cluster) -> None:
+    """A NodeLocator for each Node and a PodLocator, all of nothing: a server waits for them before it is ready."""
+    cluster.apply(*map(node_locator, cluster.nodes), pod_locator("of-no-pod", ["198.51.100.1"], "node1"))
+
+
+def pod_address(cluster: Cluster, node: str, number: int) -> str:
+    """The address with this number in the IPv4 podCIDR of a real node."""
+    found = cluster.read("Node", "", node)
+    assert found is not None
+    return str(ip_network(found["spec"]["podCIDR"])[number])
+
+
 # Without the kinds, or with another version of them: first, since CustomResourceDefinitions are of the whole cluster.
 
 
-def test_without_the_kinds_it_is_ready_and_says_so_and_of_another_version_too(cluster: Cluster, serve: Serve) -> None:
+def test_without_the_kinds_it_is_ready_after_a_minute_and_says_so_and_of_another_version_too(
+    cluster: Cluster, serve: Serve
+) -> None:
     remove(cluster)
     with granted(cluster, role(ACCOUNT)):
-        with serve("absent", block(BY_NODE_LOCATORS, "nodelocator"), account=ACCOUNT) as server:
-            assert server.readiness().ok
+        with serve("absent", block(BY_NODE_LOCATORS, "nodelocator"), account=ACCOUNT, wait=False) as server:
+            eventually(lambda: server.readiness().body == WAITING, "it waits for locators")
+            eventually(lambda: server.readiness().ok, server.logs(), 2 * PATIENCE)
+            assert f"after 60 s ready without locators: {WAITING}" in server.logs()
             missing = "not installed: the cluster has no CustomResourceDefinition nodelocators.topodns.io"
             eventually(lambda: missing in server.logs(), server.logs())
             assert server.metric("topodns_watch_failing", kind="NodeLocator", status="404") == 1
         other = yaml.safe_load(yaml.safe_dump(CRDS[0]).replace("v1alpha1", "v1beta1"))
         cluster.apply(other)
-        with serve("other", block(BY_NODE_LOCATORS, "nodelocator"), account=ACCOUNT) as server:
-            assert server.readiness().ok
+        with serve("other", block(BY_NODE_LOCATORS, "nodelocator"), account=ACCOUNT, wait=False) as server:
+            eventually(lambda: server.readiness().body == WAITING, "it waits for locators")
             version = "the cluster has topodns.io in version v1beta1, expected v1alpha1"
             eventually(lambda: version in server.logs(), server.logs())
     remove(cluster)
@@ -146,6 +168,7 @@ def here(cluster: Cluster) -> Iterator[Place]:
 @pytest.fixture(scope="module")
 def server(cluster: Cluster, kinds: None, serve: Serve) -> Iterator[Server]:
     """It may read neither Pods nor Nodes."""
+    write_some(cluster)
     with granted(cluster, role(ACCOUNT)), serve(ACCOUNT, block(53, "nodelocator"), account=ACCOUNT) as running:
         yield running
 
@@ -176,21 +199,83 @@ def test_an_address_that_moves_to_another_node_is_right_within_a_second(
     cluster.kubectl("delete", "nodelocators", "--all")
 
 
-def test_nodes_contradict_a_locator_that_lies_and_pod_locators_place_clients(
-    cluster: Cluster, kinds: None, serve: Serve, here: Place, askers: Askers, host_askers: Askers
-) -> None:
+@pytest.fixture(scope="module")
+def with_nodes(cluster: Cluster, kinds: None, serve: Serve, here: Place) -> Iterator[Server]:
+    """It may read Nodes and not Pods, and locates clients by the methods of each of the PORTS; podCIDRs are proven."""
+    there = [(pod_address(cluster, node, 100 + number), node) for node in cluster.nodes for number in range(PROVEN)]
+    here.create(headless("proof", None, app=""), endpoint_slice("proof", dict(there), here.name))
+    write_some(cluster)
     corefile = "".join(block(port, methods) for methods, port in PORTS.items())
-    asker, host = askers["node2"], host_askers["node3"]
     with granted(cluster, role(OTHERS, "nodes")), serve(OTHERS, corefile, account=OTHERS) as running:
-        by_nodes, by_pods = PORTS.values()
-        cluster.apply(node_locator("node2", [asker.pod.ip, host.pod.ip]))
-        becomes(lambda: located(asker, running, here, by_nodes), "node2", 5)
-        assert located(host, running, here, by_nodes) == "node3"
-        said = f"NodeLocator node2 says that {host.pod.ip} is on node node2, but that is an address of Node node3"
-        eventually(lambda: said in running.logs(), running.logs())
-        reason = {"kind": "NodeLocator", "reason": "node_address"}
-        eventually(lambda: running.metric("topodns_locator_contradictions", **reason) >= 1, "the lie is counted")
-        assert located(asker, running, here, by_pods) == NOWHERE
-        cluster.apply(pod_locator("p", list(asker.pod.ips), "node2", here.name))
-        becomes(lambda: located(asker, running, here, by_pods), "node2", 5)
-        cluster.kubectl("delete", "nodelocators", "--all")
+        yield running
+
+
+def logged(server: Server, words: str) -> str:
+    """The server's log once it has these words."""
+    eventually(lambda: words in server.logs(), words)
+    return server.logs()
+
+
+def contradicted(server: Server, kind: str, reason: str) -> float:
+    """How many addresses in locators of this kind locate no client for this reason, over all blocks of the server."""
+    return server.metric("topodns_locator_contradictions", kind=kind, reason=reason)
+
+
+def test_a_proven_pod_cidr_contradicts_a_locator_that_lies(cluster: Cluster, with_nodes: Server) -> None:
+    lie, other = pod_address(cluster, "node3", 250), pod_address(cluster, "node3", 251)
+    try:
+        cluster.apply(node_locator("node2", [lie]), pod_locator("liar", [other], "node2"))
+        eventually(lambda: contradicted(with_nodes, "NodeLocator", "pod_cidr") >= 1, "the NodeLocator is counted")
+        eventually(lambda: contradicted(with_nodes, "PodLocator", "pod_cidr") >= 1, "the PodLocator is counted")
+        for name, address in (("NodeLocator node2", lie), ("PodLocator default/liar", other)):
+            said = f"{name} says that {address} is on node node2, but that is in the podCIDR of Node node3"
+            assert said in logged(with_nodes, said)
+    finally:
+        cluster.apply(node_locator("node2"))
+        cluster.delete("PodLocator", "default", "liar")
+    becomes(lambda: [contradicted(with_nodes, kind, "pod_cidr") for kind in ("NodeLocator", "PodLocator")], [0.0, 0.0])
+
+
+def test_of_two_locators_for_one_address_the_newer_counts_and_of_two_namespaces_none(
+    cluster: Cluster, with_nodes: Server, here: Place, place: Place, askers: Askers
+) -> None:
+    shared, claimed = "198.51.100.7", "198.51.100.8"
+
+    def where(address: str) -> str:
+        """An address that is not located counts as that of the client, which is on node3."""
+        port = PORTS["nodes podcidr nodelocator podlocator"]
+        return located(askers["node3"], with_nodes, here, port, address)
+
+    try:
+        cluster.apply(node_locator("node1", [shared]))
+        becomes(lambda: where(shared), "node1", 5)
+        cluster.apply(node_locator("node2", [shared]))
+        becomes(lambda: where(shared), "node2", 5)
+        eventually(lambda: contradicted(with_nodes, "NodeLocator", "superseded") >= 1, "the older one is counted")
+        cluster.apply(pod_locator("mine", [claimed], "node1", place.name))
+        becomes(lambda: where(claimed), "node1", 5)
+        cluster.apply(pod_locator("theirs", [claimed], "node2"))
+        becomes(lambda: where(claimed), "node3", 5)
+        eventually(lambda: contradicted(with_nodes, "PodLocator", "conflict") >= 2, "both are counted")
+        cluster.delete("PodLocator", "default", "theirs")
+        becomes(lambda: where(claimed), "node1", 5)
+    finally:
+        cluster.apply(node_locator("node1"), node_locator("node2"))
+        cluster.delete("PodLocator", "default", "theirs")
+
+
+def test_nodes_contradict_a_locator_that_lies_and_pod_locators_place_clients(
+    cluster: Cluster, with_nodes: Server, here: Place, askers: Askers, host_askers: Askers
+) -> None:
+    asker, host, server = askers["node2"], host_askers["node3"], with_nodes
+    by_nodes, by_pods, _ = PORTS.values()
+    cluster.apply(node_locator("node2", [asker.pod.ip, host.pod.ip]))
+    becomes(lambda: located(asker, server, here, by_nodes), "node2", 5)
+    assert located(host, server, here, by_nodes) == "node3"
+    said = f"NodeLocator node2 says that {host.pod.ip} is on node node2, but that is an address of Node node3"
+    eventually(lambda: said in server.logs(), server.logs())
+    eventually(lambda: contradicted(server, "NodeLocator", "node_address") >= 1, "the lie is counted")
+    assert located(asker, server, here, by_pods) == NOWHERE
+    cluster.apply(pod_locator("p", list(asker.pod.ips), "node2", here.name))
+    becomes(lambda: located(asker, server, here, by_pods), "node2", 5)
+    cluster.kubectl("delete", "nodelocators", "--all")

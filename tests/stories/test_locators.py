@@ -35,7 +35,8 @@ def comes(story: Scene, expected: list[str]) -> None:
 
 
 def test_a_client_is_where_its_node_locator_says_and_moves_with_it(tmp_path: Path) -> None:
-    with scene(tmp_path, node_locator("n2", ["10.244.2.9"]), locate=locating("nodelocator")) as story:
+    there = (node_locator("n1"), node_locator("n2", ["10.244.2.9"]))
+    with scene(tmp_path, *there, locate=locating("nodelocator")) as story:
         assert near(story) == []
         assert near(story, "10.244.2.9") == IN_ZONE_B
         story.api.put(node_locator("n1", [POD]))
@@ -57,7 +58,7 @@ def test_a_client_is_where_its_pod_locator_says_and_moves_with_it(tmp_path: Path
 
 def test_a_locator_that_lies_moves_nobody_and_is_logged_and_counted(tmp_path: Path) -> None:
     honest, lie = node_locator("n1", [POD]), pod_locator("p", [POD], "n2", "evil")
-    with scene(tmp_path, honest, locate=locating("nodelocator", "podlocator")) as story:
+    with scene(tmp_path, honest, node_locator("n2"), locate=locating("nodelocator", "podlocator")) as story:
         assert near(story) == IN_ZONE_A
         story.api.put(lie)
         comes(story, [])
@@ -75,11 +76,22 @@ def test_a_locator_that_lies_moves_nobody_and_is_logged_and_counted(tmp_path: Pa
         assert near(story) == IN_ZONE_A
 
 
-def test_k16_without_the_custom_resource_definition_it_is_ready_and_says_so(tmp_path: Path) -> None:
+def test_a_server_is_ready_once_each_node_has_a_locator(tmp_path: Path) -> None:
+    with scene(tmp_path, node_locator("n2"), locate=locating("nodelocator"), synced=False) as story:
+        waiting = "kubernetes: waiting for NodeLocators: 1 of 2 Nodes have none"
+        until(lambda: story.ready() == (503, waiting), story.server.output())
+        story.api.put(node_locator("n1", [POD]))
+        story.is_ready()
+        story.server.wait_for_line(f"plugin/{waiting}")
+        assert near(story) == IN_ZONE_A
+
+
+def test_k16_without_the_custom_resource_definition_it_says_so_and_waits_for_locators(tmp_path: Path) -> None:
     methods = locating("nodelocator")
-    with scene(tmp_path, locate=methods, prepare=lambda api: api.absent("nodelocators")) as story:
+    with scene(tmp_path, locate=methods, prepare=lambda api: api.absent("nodelocators"), synced=False) as story:
+        waiting = "kubernetes: waiting for NodeLocators: 2 of 2 Nodes have none"
+        until(lambda: story.ready() == (503, waiting), story.server.output())
         assert near(story) == []
-        assert story.ready() == (200, "OK")
         assert story.metric(FAILING, kind="NodeLocator", status="404") == 1
         assert story.metric("topodns_state_objects", kind="NodeLocator") == 0
         story.server.wait_for_line("not installed: the cluster has no CustomResourceDefinition nodelocators.topodns.io")
@@ -87,8 +99,10 @@ def test_k16_without_the_custom_resource_definition_it_is_ready_and_says_so(tmp_
 
 def test_k16_a_custom_resource_definition_of_another_version_is_named(tmp_path: Path) -> None:
     methods = locating("podlocator")
-    with scene(tmp_path, locate=methods, prepare=lambda api: api.absent("podlocators", "v1beta1")) as story:
-        assert story.ready() == (200, "OK")
+    absent = ("podlocators", "v1beta1")
+    with scene(tmp_path, locate=methods, prepare=lambda api: api.absent(*absent), synced=False) as story:
+        waiting = "kubernetes: waiting for PodLocators: there is none"
+        until(lambda: story.ready() == (503, waiting), story.server.output())
         assert story.metric(FAILING, kind="PodLocator", status="404") == 1
         story.server.wait_for_line("the cluster has topodns.io in version v1beta1, expected v1alpha1")
 
@@ -97,6 +111,7 @@ def test_k12_while_locators_are_denied_ready_names_the_rule_and_clients_get_ever
     with scene(
         tmp_path,
         node_locator("n1", [POD]),
+        node_locator("n2"),
         locate=locating("nodelocator"),
         prepare=lambda api: api.deny("nodelocators"),
         synced=False,

@@ -16,12 +16,27 @@ from typing import Any, Final
 from topodns.cluster.model import ObjectKey
 from topodns.files.time_slices import in_slices
 from topodns.kube.client.contract import ApiError
-from topodns.kube.client.official_client import OfficialClient, delete, list_all, server_side_apply, watch
+from topodns.kube.client.official_client import (
+    OfficialClient,
+    create,
+    delete,
+    list_all,
+    read_object,
+    server_side_apply,
+    watch,
+)
 from topodns.kube.informer.list_check import LEAST_SHARE, SMALL
 from topodns.kube.informer.retry import Backoff
 from topodns.locator.leader_election import REQUEST_SECONDS, Fence, LeaseLost
 from topodns.locator.metrics import LocatorCounts
-from topodns.locator.objects import FIELD_MANAGER, LocatorKind, StoredLocator, locator_object, read_locator
+from topodns.locator.objects import (
+    FIELD_MANAGER,
+    LocatorKind,
+    StoredLocator,
+    is_older,
+    locator_object,
+    read_locator,
+)
 from topodns.locator.pending import LocatorWrite, PendingWrites
 from topodns.locator.projection import Projection, key_of, placed_node, placed_pod
 from topodns.locator.refusals import Refusals
@@ -122,6 +137,7 @@ class LocatorController:
             try:
                 version = version or await self._list(collection)
                 version = await self._watch(collection, version, backoff)
+                await self._check_for_rollback(collection, version)
                 continue
             except TimeoutError:
                 problem = ApiError(0, f"the watch of {collection.name} was silent for {SILENCE:g} s")
@@ -172,6 +188,20 @@ class LocatorController:
                 if self._now() >= until:
                     await asyncio.sleep(0)
                     until = self._now() + SLICE
+
+    async def _check_for_rollback(self, collection: _Collection, version: str) -> None:
+        """After a watch that ended without a fault: a watch from a version of the future might have no events.
+
+        Raises ApiError: 410 where the API server is at an older resourceVersion, as after etcd was restored.
+        """
+        page = await read_object(self._client, collection.path, {**collection.query, "limit": "1"})
+        present = str(page.get("metadata", {}).get("resourceVersion", ""))
+        if is_older(present, version):
+            log.warning(
+                "locator: %s: the API server went back from resourceVersion %s to %s: listed anew",
+                collection.name, version, present,
+            )  # fmt: skip
+            raise ApiError(_GONE, f"resourceVersion {version} is of the future")
 
     def _replace_pods(self, listed: list[Any], _: str) -> Iterator[object]:
         return map(self._touch, self._projection.replace_pods(dict(listed)))
@@ -258,7 +288,11 @@ class LocatorController:
                     await delete(self._client, path, uid, version, REQUEST_SECONDS)
                     return None
                 body = locator_object(self._kind, write.content, stored)
-                item = await server_side_apply(self._client, path, body, FIELD_MANAGER, True, REQUEST_SECONDS)
+                if stored is None:
+                    collection = self._kind.collection_of(write.key)
+                    item = await create(self._client, collection, body, FIELD_MANAGER, REQUEST_SECONDS)
+                else:
+                    item = await server_side_apply(self._client, path, body, FIELD_MANAGER, True, REQUEST_SECONDS)
         except TimeoutError:
             raise ApiError(0, f"no response within {REQUEST_SECONDS:g} s") from None
         except ApiError as problem:
@@ -267,7 +301,7 @@ class LocatorController:
             raise
         metadata = item.get("metadata", {})
         version, uid = str(metadata.get("resourceVersion", "")), str(metadata.get("uid", ""))
-        return StoredLocator(uid, version, write.content.ips, write.content)
+        return StoredLocator(uid, version, write.content.ips, write.content, frozenset((write.content.owner_uid,)))
 
     def _succeeded(self, write: LocatorWrite) -> None:
         self._backoff.succeeded()

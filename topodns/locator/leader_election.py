@@ -105,7 +105,7 @@ class LeaseApi:
         return lease_record(await read_object(self.client, f"{self._collection}/{self.name}", None, REQUEST_SECONDS))
 
     async def create(self, lease: dict[str, Any]) -> None:
-        await create(self.client, self._collection, lease, REQUEST_SECONDS)
+        await create(self.client, self._collection, lease, deadline=REQUEST_SECONDS)
 
     async def replace(self, lease: dict[str, Any]) -> None:
         await replace_object(self.client, f"{self._collection}/{self.name}", lease, REQUEST_SECONDS)

@@ -1,15 +1,13 @@
 """NodeLocator and PodLocator as values and as API objects (`topodns.io/v1alpha1`). Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Final
 
 from topodns.cluster.decode.fields import parse_address
-from topodns.cluster.model import ObjectKey
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, ObjectKey
 
-GROUP: Final = "topodns.io"
-VERSION: Final = "v1alpha1"
 FIELD_MANAGER: Final = "topodns-locator"
 
 Json = dict[str, Any]
@@ -29,13 +27,17 @@ class LocatorKind:
     @property
     def collection(self) -> str:
         """The path of all objects."""
-        return f"/apis/{GROUP}/{VERSION}/{self.plural}"
+        return f"/apis/{LOCATOR_GROUP}/{LOCATOR_VERSION}/{self.plural}"
+
+    def collection_of(self, key: ObjectKey) -> str:
+        """The path at which this object is created."""
+        if not self.namespaced:
+            return self.collection
+        return f"/apis/{LOCATOR_GROUP}/{LOCATOR_VERSION}/namespaces/{key.namespace}/{self.plural}"
 
     def path(self, key: ObjectKey) -> str:
         """The path of one object."""
-        if not self.namespaced:
-            return f"{self.collection}/{key.name}"
-        return f"/apis/{GROUP}/{VERSION}/namespaces/{key.namespace}/{self.plural}/{key.name}"
+        return f"{self.collection_of(key)}/{key.name}"
 
 
 NODE_LOCATORS: Final = LocatorKind("nodelocator", "NodeLocator", "nodelocators", "Node", "podIPs", False)
@@ -64,6 +66,7 @@ class StoredLocator:
     version: str  # resourceVersion
     ips: tuple[bytes, ...]
     content: LocatorContent | None  # None: not as this program writes it
+    owner_uids: frozenset[str] = frozenset()
 
 
 def ordered(addresses: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -72,13 +75,17 @@ def ordered(addresses: Iterable[bytes]) -> tuple[bytes, ...]:
 
 
 def locator_object(kind: LocatorKind, locator: LocatorContent, stored: StoredLocator | None) -> Json:
-    """The object for server-side apply. With `stored` it is refused (409) where another version is stored by now."""
+    """The object to create, or with `stored` to apply: refused (409) where that version is not stored any more.
+
+    The UID has an object that was deleted meanwhile stay away: server-side apply creates one that has only a version.
+    """
     metadata: Json = {"name": locator.key.name, "ownerReferences": [_owner(kind, locator)]}
     if kind.namespaced:
         metadata["namespace"] = locator.key.namespace
     if stored is not None:
-        metadata["resourceVersion"] = stored.version
-    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind.kind, "metadata": metadata, "spec": _spec(kind, locator)}
+        metadata |= {"uid": stored.uid, "resourceVersion": stored.version}
+    version = f"{LOCATOR_GROUP}/{LOCATOR_VERSION}"
+    return {"apiVersion": version, "kind": kind.kind, "metadata": metadata, "spec": _spec(kind, locator)}
 
 
 def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey, StoredLocator]:
@@ -91,7 +98,7 @@ def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey,
     spec = spec if isinstance(spec, dict) else {}
     found = LocatorContent(
         key,
-        str(_first(metadata.get("ownerReferences")).get("uid", "")),
+        next((str(owner.get("uid", "")) for owner in _dicts(metadata.get("ownerReferences"))), ""),
         _legible(spec.get(kind.ips)),
         str(spec.get("nodeName", "")),
         _legible(spec.get("addresses")),
@@ -99,7 +106,13 @@ def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey,
     )
     ours = spec == _spec(kind, found) and metadata.get("ownerReferences") == [_owner(kind, found)]
     uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
-    return key, StoredLocator(uid, version, found.ips, found if ours else None)
+    owner_uids = frozenset(str(owner.get("uid", "")) for owner in _dicts(metadata.get("ownerReferences")))
+    return key, StoredLocator(uid, version, found.ips, found if ours else None, owner_uids)
+
+
+def is_older(version: str, known: str) -> bool:
+    """Whether this resourceVersion is older than a known one; not where either is no number, which has no order."""
+    return version.isdecimal() and known.isdecimal() and int(version) < int(known)
 
 
 def is_newer(version: str, known: str) -> bool:
@@ -142,6 +155,5 @@ def _labels(labels: object) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((str(name), str(value)) for name, value in labels.items())) if isinstance(labels, dict) else ()
 
 
-def _first(items: object) -> Mapping[str, Any]:
-    first = items[0] if isinstance(items, list) and items else {}
-    return first if isinstance(first, dict) else {}
+def _dicts(items: object) -> Iterator[Mapping[str, Any]]:
+    return (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.model import ObjectKey
-from topodns.locator.objects import LocatorContent, StoredLocator, is_newer
+from topodns.locator.objects import LocatorContent, StoredLocator, is_newer, is_older
 
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0  # seconds until a write that was refused is repeated; doubles each time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatorWrite:
-    """One write. `content` is to be applied, None: deleted; `stored` is what it changes, None for nothing."""
+    """One write. `content` is to be stored, None: deleted; `stored` is what it changes, None: it creates the object."""
 
     key: ObjectKey
     content: LocatorContent | None
@@ -109,17 +109,21 @@ class PendingWrites:
         if version.isdecimal() and int(version) < newest:
             self._stored = {key: replace(each, version="") for key, each in self._stored.items()}
         for key in [key for key in self._stored if key not in listed]:
-            stored = self._stored[key]
-            if not stored.version.isdecimal() or not is_newer(stored.version, version):
-                self.see(key, None, version, now)
+            self.see(key, None, version, now)
         for key, stored in listed.items():
             self.see(key, stored, stored.version, now)
 
     def see(self, key: ObjectKey, stored: StoredLocator | None, version: str, now: float) -> None:
-        """The locator is this at the API server since this resourceVersion; None: it was deleted."""
+        """The locator is this at the API server since this resourceVersion; None: it was deleted.
+
+        What is older than the known object, of which the response to a write came first, counts no more: so its
+        addresses stay held where the deletion of the object before it is late.
+        """
         known = self._stored.get(key)
-        if known is not None and stored is not None and not is_newer(version, known.version):
-            return
+        if known is not None:
+            late = is_older(version, known.version) if stored is None else not is_newer(version, known.version)
+            if late:
+                return
         if stored is None:
             self._stored.pop(key, None)
         else:
@@ -200,8 +204,9 @@ class PendingWrites:
 
     def _ended(self, write: LocatorWrite) -> None:
         del self._in_flight[write.key]
-        self._written[write.key] = write.began
-        self._recent.append((write.began, write.key))
+        if write.content is not None:  # what replaces a deleted object is created at once
+            self._written[write.key] = write.began
+            self._recent.append((write.began, write.key))
 
     def _next_write(self, key: ObjectKey, now: float) -> LocatorWrite | None:
         """The write that brings this locator nearer to what it should be; None for none, or none yet."""
@@ -222,6 +227,8 @@ class PendingWrites:
         if certain and _is_written(stored, desired):
             del self._pending[key]
             return None
+        if desired is not None and stored is not None and stored.owner_uids - {desired.owner_uid}:
+            desired = None  # first: apply keeps the owners that it did not set, and Kubernetes deletes it with these
         return LocatorWrite(key, desired, stored, now)
 
     def _schedule(self, key: ObjectKey, now: float) -> None:

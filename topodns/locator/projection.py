@@ -5,21 +5,16 @@ also while it terminates, since it still sends queries; a hostNetwork Pod does n
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_address
 from sys import intern
 from typing import Any, Final, NamedTuple
 
 from topodns.cluster.address_index import AddressIndex
+from topodns.cluster.decode.locators import MAX_ADDRESSES, MAX_IPS, MAX_POD_IPS, address_fault
 from topodns.cluster.decode.objects import DecodeError, decode_object
 from topodns.cluster.model import Node, ObjectKey, Pod
 from topodns.locator.objects import LocatorContent, LocatorKind, ordered
 
 LABELS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.kubernetes.io/zone")
-MAX_POD_IPS: Final = 1024  # of a NodeLocator, by its schema
-MAX_ADDRESSES: Final = 32  # of a NodeLocator, by its schema
-MAX_IPS: Final = 8  # of a PodLocator, by its schema
-
-_BROADCAST: Final = b"\xff\xff\xff\xff"
 _NONE: Final[frozenset[ObjectKey]] = frozenset()
 
 
@@ -75,11 +70,8 @@ def _decoded(kind: str, item: Mapping[str, Any]) -> object:
 
 
 def _is_placeable(address: bytes) -> bool:
-    """Whether the schema of locators accepts it: no loopback, link-local, multicast, unspecified address."""
-    found = ip_address(address)
-    return address != _BROADCAST and not (
-        found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
-    )
+    """Whether the schema of locators accepts it."""
+    return not address_fault(address)
 
 
 class Projection:

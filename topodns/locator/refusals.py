@@ -5,16 +5,21 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.official_client import OfficialClient, read_object
 from topodns.locator.metrics import LocatorCounts
-from topodns.locator.objects import GROUP, VERSION, LocatorKind
+from topodns.locator.objects import POD_LOCATORS, LocatorKind
 
 log = logging.getLogger(__name__)
 
 REPEAT: Final = 600.0  # seconds after which the same problem is logged again
 
 _RBAC: Final = "config/kubernetes/locator/rbac.yaml (chart: locator.enabled) has the rule"
+_RBAC_OF_POD_LOCATORS: Final = (
+    'the ClusterRole needs apiGroups: ["topodns.io"], resources: ["podlocators"], '
+    'verbs: ["list", "watch", "create", "patch", "delete"] (chart: locator.kind=podlocator)'
+)
 _CRDS: Final = "apply config/kubernetes/locator/crds.yaml (chart: locator.crds)"
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
 _PASSING: Final = frozenset((0, 429))
@@ -41,7 +46,8 @@ class Refusals:
     def report_plain(self, what: str, problem: ApiError) -> None:
         """The same without a look at what the API server serves."""
         if problem.status == _FORBIDDEN and "terminated" not in str(problem):  # nothing is created in such a namespace
-            self._say(what, f"{problem}: {_RBAC}", "rbac")
+            of_pod_locators = self._kind is POD_LOCATORS and self._kind.plural in what
+            self._say(what, f"{problem}: {_RBAC_OF_POD_LOCATORS if of_pod_locators else _RBAC}", "rbac")
         else:
             self._say(what, str(problem), "api" if problem.status in _PASSING or problem.status >= 500 else "refused")
 
@@ -60,11 +66,11 @@ class Refusals:
     async def _missing(self, client: OfficialClient) -> str:
         """Why the kind is not served: no such group, or other versions of it."""
         try:
-            group = await read_object(client, f"/apis/{GROUP}")
+            group = await read_object(client, f"/apis/{LOCATOR_GROUP}")
         except ApiError:
             return f"the API server has no kind {self._kind.kind}: {_CRDS}"
         versions = [str(each.get("version")) for each in group.get("versions") or [] if isinstance(each, dict)]
-        if VERSION not in versions:
+        if LOCATOR_VERSION not in versions:
             served = ", ".join(versions)
-            return f"the API server has {GROUP} as {served}, expected {VERSION}: {_CRDS}"
-        return f"the API server has no kind {self._kind.kind} in {GROUP}/{VERSION}: {_CRDS}"
+            return f"the API server has {LOCATOR_GROUP} as {served}, expected {LOCATOR_VERSION}: {_CRDS}"
+        return f"the API server has no kind {self._kind.kind} in {LOCATOR_GROUP}/{LOCATOR_VERSION}: {_CRDS}"

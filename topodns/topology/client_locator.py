@@ -5,7 +5,7 @@ ambiguous data gives "unknown". Source addresses can be forged inside a cluster:
 is no access control.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -172,6 +172,33 @@ class Locator:
 
     def _by_slices(self, address: bytes) -> str:
         return node_of_endpoints(self._state, address)
+
+
+_WITHOUT_LOCATORS: Final = frozenset({Method.PODS, Method.PODCIDR_UNVERIFIED})  # locate each Pod without locators
+
+
+def missing_locators(state: "ClusterState", methods: Collection[Method]) -> str:
+    """The locators that clients need with these methods and that are not written yet, as a clause; "" for none.
+
+    A server that replaces one which watched Pods would otherwise not locate clients that the other one still located.
+    Of NodeLocators each known Node needs one; where Nodes are not watched, one is enough, as of PodLocators: how many
+    there should be is not known. Of the two kinds one is enough.
+    """
+    if not _WITHOUT_LOCATORS.isdisjoint(methods):
+        return ""
+    locators = state.locators
+    if Method.PODLOCATOR in methods:
+        if locators.pod_locators:
+            return ""
+        if Method.NODELOCATOR not in methods:
+            return "PodLocators: there is none"
+    if Method.NODELOCATOR not in methods:
+        return ""
+    nodes = state.nodes.by_name
+    if not nodes:
+        return "" if locators.node_locators else "NodeLocators: there is none"
+    without = sum(("", name) not in locators.node_locators for name in nodes)
+    return f"NodeLocators: {without} of {len(nodes)} Nodes have none" if without else ""
 
 
 def _name(node: Node | None) -> str:

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.host_process import account_kubeconfig
@@ -14,6 +15,15 @@ from tests.support.kube.waiting import eventually
 from tests.support.server_process import COMMAND, METRICS, ROOT, own_address
 
 ACCOUNT = "topodns-locator"
+OF_POD_LOCATORS: Final = (
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+    {
+        "apiGroups": ["topodns.io"],
+        "resources": ["podlocators"],
+        "verbs": ["list", "watch", "create", "patch", "delete"],
+    },
+)
+"""The rules of its ClusterRole with the flag `--kind podlocator`."""
 
 
 class LocatorProcess:

@@ -67,7 +67,7 @@ def test_an_unusable_kubeconfig_ends_it_with_the_file_and_the_reason(
     monkeypatch.setattr("topodns.locator.command.mind_signals", lambda: None)
     monkeypatch.setattr("topodns.locator.process.start_logging", lambda *_: None)
     assert cli.main(["locator", "--kubeconfig", str(tmp_path / "absent")]) == 1
-    assert capsys.readouterr().err == f"{tmp_path}/absent: [Errno 2] No such file or directory: '{tmp_path}/absent'\n"
+    assert capsys.readouterr().err == f"cannot read {tmp_path}/absent: No such file or directory\n"
 
 
 def test_without_the_kubernetes_package_it_names_the_image_that_has_it(

@@ -44,12 +44,22 @@ def test_a_podlocator_belongs_to_its_pod() -> None:
 
 
 def test_an_object_that_is_there_is_changed_only_as_it_was_seen() -> None:
-    assert locator_object(NODE_LOCATORS, OF_NODE, STORED)["metadata"]["resourceVersion"] == "7"
+    metadata = locator_object(NODE_LOCATORS, OF_NODE, STORED)["metadata"]
+    assert (metadata["uid"], metadata["resourceVersion"]) == (STORED.uid, "7")
+    assert not {"uid", "resourceVersion"} & locator_object(NODE_LOCATORS, OF_NODE, None)["metadata"].keys()
+
+
+def test_all_owners_of_an_object_are_read() -> None:
+    item = locator_object(NODE_LOCATORS, OF_NODE, STORED)
+    item["metadata"]["ownerReferences"].append({"kind": "ConfigMap", "uid": "other"})
+    _, stored = read_locator(NODE_LOCATORS, item)
+    assert (stored.owner_uids, stored.content) == (frozenset({OF_NODE.owner_uid, "other"}), None)
 
 
 def test_paths_are_those_of_the_api() -> None:
     assert NODE_LOCATORS.collection == "/apis/topodns.io/v1alpha1/nodelocators"
     assert NODE_LOCATORS.path(ObjectKey("", "n1")) == "/apis/topodns.io/v1alpha1/nodelocators/n1"
+    assert POD_LOCATORS.collection_of(ObjectKey("shop", "p")) == "/apis/topodns.io/v1alpha1/namespaces/shop/podlocators"
     assert POD_LOCATORS.path(ObjectKey("shop", "p")) == "/apis/topodns.io/v1alpha1/namespaces/shop/podlocators/p"
 
 
@@ -57,7 +67,8 @@ def test_paths_are_those_of_the_api() -> None:
 def test_what_was_written_is_read_back(kind: Any, locator: LocatorContent) -> None:
     item = locator_object(kind, locator, None)
     item["metadata"] |= {"uid": "u", "resourceVersion": "9", "managedFields": []}
-    assert read_locator(kind, item) == (locator.key, StoredLocator("u", "9", locator.ips, locator))
+    owners = frozenset({locator.owner_uid})
+    assert read_locator(kind, item) == (locator.key, StoredLocator("u", "9", locator.ips, locator, owners))
 
 
 @pytest.mark.parametrize(

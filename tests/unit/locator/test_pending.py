@@ -257,6 +257,37 @@ def test_events_of_own_writes_that_come_late_change_nothing(play: Play) -> None:
     assert play.after(WINDOW) == ""
 
 
+def test_a_late_deletion_of_the_object_before_frees_no_address(play: Play) -> None:
+    """The response to the write that created the new object came before the event of the deletion."""
+    play.want("a", "10.0.0.1")
+    play.write()
+    play.drop("a")
+    assert play.after(WINDOW) == "a deleted"
+    play.want("a", "10.0.0.1")
+    assert play.write() == "a: 10.0.0.1"
+    play.pending.see(key("a"), None, str(play.version - 1), play.now)
+    assert (play.pending.stored, play.after(WINDOW)) == (1, "")
+    play.want("b", "10.0.0.1")
+    assert play.after(5 * WINDOW) == "b:"
+    play.pending.see(key("a"), None, str(play.version + 1), play.now)  # this one is of the object that is there
+    assert play.pending.stored == 1
+    assert play.write() == "a: 10.0.0.1"
+
+
+def test_an_object_with_another_owner_is_deleted_and_created_anew_at_once(play: Play) -> None:
+    """Such as the locator of a Node that was deleted and created with the same name: Kubernetes would delete it."""
+    play.want("a", "10.0.0.1")
+    of_another = StoredLocator("uid", "9", (), None, frozenset({"u-a", "other"}))
+    play.pending.see(key("a"), of_another, "9", play.now)
+    write = play.take()
+    assert write is not None
+    assert (said(write), write.stored) == ("a deleted", of_another)
+    play.done(write)
+    write = play.take()
+    assert write is not None
+    assert (said(write), write.stored) == ("a: 10.0.0.1", None)
+
+
 def test_one_that_is_deleted_while_it_is_written_is_written_again(play: Play) -> None:
     play.want("a", "10.0.0.1")
     write = play.take()

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from topodns.cluster.decode.locators import MAX_ADDRESSES, MAX_POD_IPS
 from topodns.cluster.model import ObjectKey
 from topodns.locator.objects import NODE_LOCATORS, POD_LOCATORS, LocatorContent
-from topodns.locator.projection import MAX_ADDRESSES, MAX_POD_IPS, Projection, key_of, placed_node, placed_pod
+from topodns.locator.projection import Projection, key_of, placed_node, placed_pod
 
 Json = dict[str, Any]
 RACK = "example.com/rack"

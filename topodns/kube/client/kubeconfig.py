@@ -62,7 +62,10 @@ class Kubeconfig:
             return await self._assembled(_read_config(self._file), run_plugins)
         except ApiError as problem:
             raise ApiError(0, f"{self._file}: {problem}") from None
-        except (ConfigException, OSError) as problem:
+        except OSError as problem:
+            file = problem.filename or self._file
+            raise ApiError(0, f"cannot read {file}: {problem.strerror or problem}") from None
+        except ConfigException as problem:
             raise ApiError(0, f"{self._file}: {problem}") from None
         except (
             TypeError,

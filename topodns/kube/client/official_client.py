@@ -237,15 +237,22 @@ async def server_side_apply(
 ) -> Json:
     """Apply an object (PATCH, server-side apply); returns it as stored. `path` is that of the object.
 
-    With a `metadata.resourceVersion` it is refused with 409 unless that is the stored one. Raises ApiError.
+    It creates an object that does not exist. With a `metadata.resourceVersion` it is refused with 409 unless that is
+    the stored one; with a `metadata.uid` also where there is none. Raises ApiError.
     """
     query = {"fieldManager": field_manager, "force": "true" if force else "false"}
     return await _read(await client.request("patch", path, query, body, APPLY, deadline))
 
 
-async def create(client: OfficialClient, collection: str, body: Json, deadline: float = 10.0) -> Json:
-    """Create an object (POST to its collection); returns it as stored. Raises ApiError, 409 where it exists."""
-    return await _read(await client.request("post", collection, None, body, deadline=deadline))
+async def create(
+    client: OfficialClient, collection: str, body: Json, field_manager: str = "", deadline: float = 10.0
+) -> Json:
+    """Create an object (POST to its collection); returns it as stored. Raises ApiError, 409 where it exists.
+
+    Without `field_manager` the API server takes the name from the User-Agent.
+    """
+    query = {"fieldManager": field_manager} if field_manager else None
+    return await _read(await client.request("post", collection, query, body, deadline=deadline))
 
 
 async def replace_object(client: OfficialClient, path: str, body: Json, deadline: float = 10.0) -> Json:

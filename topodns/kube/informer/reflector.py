@@ -21,7 +21,8 @@ from topodns.kube.informer.watcher import NoInitialEvents, WatchRun
 log = logging.getLogger(__name__)
 
 
-NOT_INSTALLED_PAUSE: Final = 60.0  # seconds between requests for a resource that is not installed
+NOT_INSTALLED_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)  # seconds between requests for a resource that is
+# not installed; the last one repeats. The first are short, as it is often installed together with this server.
 CONFIRM_AFTER: Final = 2.0  # seconds until an implausible list is requested again
 VERIFY_EVERY: Final = (1800.0, 3600.0)  # seconds between the lists that verify the state
 VERIFY_GRACE: Final = 1.0  # seconds for the watch to catch up with the verifying list
@@ -49,6 +50,7 @@ class Reflector:
         self._streams_lists = True
         self._rollback_check = RollbackCheck(self._lister)
         self._verb: Verb = "list"
+        self._absences = 0  # earlier requests in a row that found the resource not installed
 
     async def follow(self) -> None:
         """List and watch until cancelled."""
@@ -177,7 +179,8 @@ class Reflector:
         self.progress.last_received = asyncio.get_running_loop().time()
         async with self._shared.turns.take() as turn:
             await self._lister.replace(self._lister.new_listing(), turn)
-        await asyncio.sleep(NOT_INSTALLED_PAUSE)
+        self._absences = self._absences + 1 if known is not None else 0
+        await asyncio.sleep(NOT_INSTALLED_PAUSES[min(self._absences, len(NOT_INSTALLED_PAUSES) - 1)])
 
     async def _wait(self, seconds: float, retry_after: float | None) -> None:
         if retry_after is None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
+from functools import partial
 
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upserted
@@ -54,7 +55,14 @@ class StateWriter:
     def _apply_now(self, event: Event) -> None:
         self._publish(self.state.apply(event.change, int(self._wall_clock())))
         if event.triggered is not None and isinstance(event.change, Upserted):
-            self.latency.observe(event.change.object, event.triggered, self.state, self._wall_clock())
+            changed, triggered = event.change.object, event.triggered
+            if self.state.journal is None:
+                self._observe(changed, triggered)
+            else:
+                self.state.journal.when_copied(partial(self._observe, changed, triggered))
+
+    def _observe(self, changed: ClusterObject, triggered: float) -> None:
+        self.latency.observe(changed, triggered, self.state, self._wall_clock())
 
     def _publish(self, facts: frozenset[Fact]) -> None:
         if facts:

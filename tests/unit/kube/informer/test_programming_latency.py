@@ -1,11 +1,13 @@
 """coredns_kubernetes_dns_programming_duration_seconds, as CoreDNS measures it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, service
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.decode.stream import Event
-from topodns.cluster.model import ClusterObject, Deleted, Replaced, Upserted
+from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.programming_latency import BUCKETS
 from topodns.kube.informer.state_writer import StateWriter
@@ -59,3 +61,37 @@ def test_nothing_else_is(event: Event, services: list[ClusterObject]) -> None:
 
 def test_the_buckets_are_coredns_s() -> None:
     assert (len(BUCKETS), BUCKETS[0], round(BUCKETS[-1], 3)) == (20, 0.001, 524.288)
+
+
+class Copies:
+    """A journal of copies that take their time."""
+
+    def __init__(self) -> None:
+        self.actions: list[Callable[[], object]] = []
+
+    def taken(self, kind: Kind, changes: object, wall_seconds: int) -> None:
+        """Not of interest here."""
+
+    def settled(self, kind: Kind, denied: bool) -> None:
+        """Not of interest here."""
+
+    def when_copied(self, action: Callable[[], object]) -> None:
+        self.actions.append(action)
+
+
+def test_with_copies_the_time_until_all_have_the_change_is_counted() -> None:
+    async def story() -> None:
+        state = ClusterState(frozenset())
+        state.apply(Replaced("Service", (service("web"),)), 0)
+        copies = state.journal = Copies()
+        now = [1000.0]
+        writer = StateWriter(state, (), lambda: now[0])
+        writer.apply("EndpointSlice", Event(Upserted(SLICE), "1", 999.9))
+        latencies = writer.latency.by_kind["headless_with_selector"]
+        assert latencies.count() == 0
+        now[0] = 1002.0
+        for action in copies.actions:
+            action()
+        assert (latencies.count(), round(latencies.sum, 1)) == (1, 2.1)
+
+    run_virtually(story())

@@ -56,7 +56,7 @@ def test_the_reason_is_read_from_the_group(reply: Body | ApiError, reason: str) 
 def test_a_reason_is_logged_once_and_again_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         setup = after(
-            190, LOCATORS, *[NOT_FOUND, NOT_FOUND] * 2, NOT_FOUND, group("v1beta1"), NOT_FOUND, group("v1beta1")
+            10, LOCATORS, *[NOT_FOUND, NOT_FOUND] * 2, NOT_FOUND, group("v1beta1"), NOT_FOUND, group("v1beta1")
         )
     assert (setup.state.synced, setup.state.denied) == (True, set())
     other = "the cluster has topodns.io in version v1beta1, expected v1alpha1"
@@ -67,7 +67,17 @@ def test_a_reason_is_logged_once_and_again_when_it_changes(caplog: pytest.LogCap
     ]
 
 
-def test_locators_are_known_within_a_minute_of_their_installation() -> None:
+@pytest.mark.parametrize(
+    ("attempts", "seconds"),
+    [
+        pytest.param(1, 1.1, id="together with the server"),
+        pytest.param(2, 3.1, id="soon after the server"),
+        pytest.param(10, 1 + 2 + 4 + 8 + 15 + 30 + 4 * 60 + 0.1, id="later: within a minute"),
+    ],
+)
+def test_locators_are_known_soon_after_their_installation(attempts: int, seconds: float) -> None:
     locators = [event("ADDED", node_locator("a", ["10.1.0.1"]), 10), bookmark(100, True)]
-    setup = after(61, LOCATORS, NOT_FOUND, NOT_FOUND, watch(*locators))
+    absent = [NOT_FOUND, NOT_FOUND] * attempts
+    assert after(seconds - 0.2, LOCATORS, *absent, watch(*locators)).names == ""
+    setup = after(seconds, LOCATORS, *absent, watch(*locators))
     assert (setup.names, setup.progress.trouble) == ("a", None)

@@ -93,11 +93,11 @@ def test_k16_a_kind_of_the_core_that_was_never_found_blocks_nothing_and_is_found
     assert after(2, NODES, NOT_FOUND, watch(*nodes)).names == "a"
 
 
-def test_k16_a_resource_that_is_not_installed_is_empty_and_looked_for_every_minute() -> None:
-    setup = after(130, IMPORTS, *[NOT_FOUND] * 9)
-    assert (setup.state.synced, setup.api.times) == (True, [0.0, 60.0, 120.0])
+def test_k16_a_resource_that_is_not_installed_is_empty_and_looked_for_soon_then_every_minute() -> None:
+    setup = after(190, IMPORTS, *[NOT_FOUND] * 9)
+    assert (setup.state.synced, setup.api.times) == (True, [0.0, 1.0, 3.0, 7.0, 15.0, 30.0, 60.0, 120.0, 180.0])
     imports = [event("ADDED", service_import("a", ["10.1.0.1"]), 10), bookmark(100, True)]
-    assert after(61, IMPORTS, NOT_FOUND, watch(*imports)).names == "a"
+    assert after(1.1, IMPORTS, NOT_FOUND, watch(*imports)).names == "a"
 
 
 def test_k16_a_resource_that_is_uninstalled_is_empty_again() -> None:
